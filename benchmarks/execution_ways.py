@@ -1,7 +1,7 @@
 """The two ways to run a program against each other, and the one that is chosen against the better of the two.
 
 All sides run the same program in one process, in turns; what is chosen is one of the other two, so that its ratio says
-whether the choice was right. Constants of `compiling.execution_choice` were fitted to what this gave.
+whether the choice was right. Constants of `driver.execution_choice` were fitted to what this gave.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Stopwatch:
 
     def __init__(self, repeats: int, runs: bool = False) -> None:
         from tf_ipu_shim import plugin
-        from tf_ipu_shim.compiling import installation, lowered
+        from tf_ipu_shim.driver import planned_program, registration
         from tf_ipu_shim.runtime import devices
 
         self._library = plugin.load()
@@ -36,7 +36,7 @@ class Stopwatch:
         self.alone: list[float] = []
         self.whole: list[float] = []
         self.total = 0.0
-        lower = lowered.lower
+        lower = planned_program.lower
 
         def timed(*arguments: Any, **options: Any) -> Any:
             start = time.thread_time()
@@ -44,8 +44,8 @@ class Stopwatch:
             self.alone.append(time.thread_time() - start)
             return program
 
-        lowered.lower = timed
-        installation.install(self, devices.get)  # type: ignore[arg-type]
+        planned_program.lower = timed
+        registration.install(self, devices.get)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._library, name)

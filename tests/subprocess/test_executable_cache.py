@@ -10,7 +10,7 @@ import tf_ipu_shim
 import numpy as np
 import tensorflow as tf
 from tensorflow.python import ipu
-from tf_ipu_shim.compiling import lowered as lowering
+from tf_ipu_shim.driver import planned_program as lowering
 
 lowered = []
 lower = lowering.lower
@@ -35,7 +35,7 @@ import tf_ipu_shim
 import numpy as np
 import tensorflow as tf
 from tensorflow.python import ipu
-from tf_ipu_shim.compiling import lowered as lowering
+from tf_ipu_shim.driver import planned_program as lowering
 
 lowered = []
 lower = lowering.lower

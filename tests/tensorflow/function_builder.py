@@ -4,7 +4,7 @@ import tensorflow as tf
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import function_pb2, types_pb2
 
-from tf_ipu_shim.lowering.functions import Functions
+from tf_ipu_shim.compiler.ir.functions import Functions
 
 FLOAT, RESOURCE = types_pb2.DT_FLOAT, types_pb2.DT_RESOURCE
 # Outputs of the ops used here; an input names an argument, or a node whose only output is meant.

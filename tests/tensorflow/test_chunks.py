@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue, scopes
 
 from tf_ipu_shim import ipu, memory_report, plugin
-from tf_ipu_shim.lowering.function_graph import FunctionGraph
-from tf_ipu_shim.lowering.trip_count import trip_count
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
+from tf_ipu_shim.compiler.loops.trip_count import trip_count
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

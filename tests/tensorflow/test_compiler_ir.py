@@ -10,9 +10,9 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import function_pb2, types_pb2
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.compiling.beside import Beside
-from tf_ipu_shim.lowering import kernels
-from tf_ipu_shim.lowering.program import LoweredProgram
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.compiler.kernels import kernels
+from tf_ipu_shim.driver.background import Beside
 from tf_ipu_shim.memory_model.hlo import compiler_ir
 from tf_ipu_shim.memory_model.hlo.compiler_ir import Argument
 
@@ -101,7 +101,7 @@ def test_kernels_are_made_beside_and_nothing_that_the_plan_reads_changes(ipus, m
         same.append(bytes_of(program, library) == before)
         return made
 
-    monkeypatch.setattr("tf_ipu_shim.compiling.lowered.by_kernels", noting)
+    monkeypatch.setattr("tf_ipu_shim.driver.planned_program.by_kernels", noting)
     monkeypatch.setattr(compiler_ir, "_LARGE", 0)
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
     ipus()

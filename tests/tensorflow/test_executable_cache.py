@@ -11,7 +11,7 @@ from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import ipu, memory_report
-from tf_ipu_shim.compiling import lowered as lowering
+from tf_ipu_shim.driver import planned_program as lowering
 from tf_ipu_shim.machine.memory import plan_text
 from tf_ipu_shim.runtime import devices, executable_cache
 

@@ -14,9 +14,9 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
-from tf_ipu_shim.compiling import execution_choice, lowered
-from tf_ipu_shim.compiling.execution_choice import choose
-from tf_ipu_shim.lowering.kernels import by_kernels
+from tf_ipu_shim.compiler.kernels.kernels import by_kernels
+from tf_ipu_shim.driver import execution_choice, planned_program
+from tf_ipu_shim.driver.execution_choice import choose
 from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.memory_model.computations import work as work_module
 from tf_ipu_shim.memory_model.computations.work import ProgramWork, Size, Work
@@ -33,7 +33,7 @@ def counted(ipus, monkeypatch):
         found.append(work)
         return choose(work)
 
-    monkeypatch.setattr(lowered, "choose", noting)
+    monkeypatch.setattr(planned_program, "choose", noting)
     ipus()
     return found
 
@@ -334,7 +334,7 @@ def test_nothing_said_is_auto(ipus, monkeypatch):
 
 def test_without_a_memory_plan_the_choice_is_the_same(ipus, monkeypatch):
     ways_taken = []
-    monkeypatch.setattr(lowered, "choose", lambda work: ways_taken.append(choose(work)) or ways_taken[-1])
+    monkeypatch.setattr(planned_program, "choose", lambda work: ways_taken.append(choose(work)) or ways_taken[-1])
     for planned in ("on", "off"):
         monkeypatch.setenv("TF_IPU_SHIM_MEMORY", planned)
         ipus()
@@ -357,7 +357,7 @@ def test_counters_are_the_same_in_all_ways(ipus, monkeypatch):
 
 def test_a_program_that_runs_by_kernels_is_lowered_for_them(ipus, monkeypatch):
     """A loop that would run in chunks by XLA runs one iteration after the other by kernels."""
-    monkeypatch.setattr(lowered, "choose", lambda work: choose(a_step(ops=10, convolutions=1e9)))
+    monkeypatch.setattr(planned_program, "choose", lambda work: choose(a_step(ops=10, convolutions=1e9)))
     configure(1)
     sent = loop(9, lambda x: x * 2.0, np.arange(12, dtype=np.float32))
     np.testing.assert_array_equal(sent, 2.0 * np.arange(9))
@@ -382,7 +382,7 @@ def test_a_short_program_runs_on_the_thread_that_calls_it(ipus, monkeypatch, fun
         return program
 
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
-    monkeypatch.setattr(lowered, "by_kernels", noting)
+    monkeypatch.setattr(planned_program, "by_kernels", noting)
     ipus()
     x = floats(rows, rows)
     (found,) = run(function, x)

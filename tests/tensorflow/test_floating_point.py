@@ -12,7 +12,8 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
-from tf_ipu_shim.lowering import half_overflow, vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.xla_semantics import float16_overflow
 from tf_ipu_shim.runtime.float_checks import FloatCheck
 
 v1 = tf.compat.v1
@@ -389,6 +390,6 @@ def test_the_plugin_knows_the_same_checks():
     assert {name.lower(): int(value) for name, value in constants.items()} == ours
     overflow = source.with_name("half_overflow.cc").read_text()
     (listed,) = re.findall(r"new std::set<std::string>\{(.*?)\};", overflow, re.DOTALL)
-    assert set(re.findall(r'"(\w+)"', listed)) == half_overflow.OVERFLOWING
-    assert {op: int(index) for op, index in re.findall(r'\{"(\w+)", (\d)\}', overflow)} == half_overflow.DIVISORS
+    assert set(re.findall(r'"(\w+)"', listed)) == float16_overflow.OVERFLOWING
+    assert {op: int(index) for op, index in re.findall(r'\{"(\w+)", (\d)\}', overflow)} == float16_overflow.DIVISORS
     assert f'kDescriptionAttr[] = "{vocabulary.DESCRIPTION_ATTRIBUTE}"' in source.with_suffix(".cc").read_text()

@@ -13,7 +13,7 @@ from tf_ipu_shim.poplar.driver import config_pb2
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import ipu, memory_report
-from tf_ipu_shim.compiling import lowered as lowering
+from tf_ipu_shim.driver import planned_program as lowering
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

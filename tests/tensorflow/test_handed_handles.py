@@ -11,8 +11,8 @@ from tf_ipu_shim.ipu import ipu_compiler
 from tf_ipu_shim.ipu.scopes import ipu_scope, outside_compilation_scope
 
 from tf_ipu_shim import memory_report
-from tf_ipu_shim.lowering import handed_handles
-from tf_ipu_shim.lowering.functions import Functions
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.passes import forward_resource_handles
 from tf_ipu_shim.memory_model.hlo import compiler_ir
 
 v1 = tf.compat.v1
@@ -111,7 +111,7 @@ def test_a_loop_that_exchanges_its_variables_keeps_them():
     node(main, "loop", "While", "a", "b", types=[RESOURCE, RESOURCE], cond="cond", body="body")
     main.ret["result_a"], main.ret["result_b"] = "loop:output:0", "loop:output:1"
     functions = Functions({"main": main, "body": body}, "main")
-    handed_handles.take_from_their_source(functions)
+    forward_resource_handles.take_from_their_source(functions)
     assert functions["main"].returns == ["loop:output:0", "loop:output:1"]
 
 

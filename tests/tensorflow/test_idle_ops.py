@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from tf_ipu_shim.lowering import kernels
-from tf_ipu_shim.lowering.idle_ops import without_idle_ops
+from tf_ipu_shim.compiler.kernels import kernels
+from tf_ipu_shim.compiler.passes.dead_code_elimination import without_idle_ops
 
 v1 = tf.compat.v1
 

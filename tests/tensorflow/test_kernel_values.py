@@ -7,8 +7,8 @@ from harness import IPU, configure
 from kernel_programs import compiled
 from tf_ipu_shim.ipu import config
 
-from tf_ipu_shim.compiling import lowered
-from tf_ipu_shim.lowering.execution import Execution
+from tf_ipu_shim.compiler.kernels.execution_mode import Execution
+from tf_ipu_shim.driver import planned_program
 
 v1, raw = tf.compat.v1, tf.raw_ops
 
@@ -62,7 +62,7 @@ def test_what_comes_of_bad_input_does_not_hang_on_the_way_that_is_chosen(monkeyp
     def execution(work):
         return Execution("kernels", "for the test")
 
-    monkeypatch.setattr(lowered, "choose", execution)
+    monkeypatch.setattr(planned_program, "choose", execution)
     found = {}
     for way in ("xla", "auto"):
         monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)

@@ -11,7 +11,7 @@ from harness import configure_for_plans
 from tf_ipu_shim.ipu import ipu_strategy
 
 from tf_ipu_shim import ipu, keras2, memory_report
-from tf_ipu_shim.lowering import diagnostics
+from tf_ipu_shim.compiler.checks import diagnostics
 from tf_ipu_shim.runtime.errors import layer_lines
 
 keras = keras2.public()

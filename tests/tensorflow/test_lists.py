@@ -10,9 +10,9 @@ from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.config import reset_ipu_configuration
 
 from tf_ipu_shim import ipu, keras2, memory_report
+from tf_ipu_shim.compiler.ir.op_types import output_names
+from tf_ipu_shim.compiler.ir.tensor_lists import Listed
 from tf_ipu_shim.cycle_model import timeline_of
-from tf_ipu_shim.lowering.op_types import output_names
-from tf_ipu_shim.lowering.tensor_lists import Listed
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known, bytes_of
 from tf_ipu_shim.memory_model.shapes.tensor_lists import handed_back, infer

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tf_ipu_shim.ipu import ipu_outfeed_queue, ipu_strategy
 
 from tf_ipu_shim import memory_report, plugin
-from tf_ipu_shim.compiling import lowered
-from tf_ipu_shim.lowering import chunks
-from tf_ipu_shim.lowering.function_graph import FunctionGraph
-from tf_ipu_shim.lowering.trip_count import trips_of
-from tf_ipu_shim.lowering.trips import Limit, Trips
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
+from tf_ipu_shim.compiler.ir.trips import Limit, Trips
+from tf_ipu_shim.compiler.loops import chunks
+from tf_ipu_shim.compiler.loops.trip_count import trips_of
+from tf_ipu_shim.driver import planned_program
 
 ROWS = np.linspace(-1, 1, 600, dtype="f").reshape(-1, 2)
 MOST = 2**31 - 1
@@ -139,14 +139,14 @@ class OnIpu:
 @pytest.fixture
 def in_chunks(monkeypatch):
     """Whether each program that is lowered runs loops in chunks."""
-    found, lower = [], lowered.lower
+    found, lower = [], planned_program.lower
 
     def spy(*arguments, **options):
         program = lower(*arguments, **options)
         found.append(program.has_chunks)
         return program
 
-    monkeypatch.setattr(lowered, "lower", spy)
+    monkeypatch.setattr(planned_program, "lower", spy)
     return found
 
 

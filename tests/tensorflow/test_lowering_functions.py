@@ -8,9 +8,12 @@ from harness import IPU, configure
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from tf_ipu_shim import ipu, memory_report
-from tf_ipu_shim.compiling import lowered as lowering
-from tf_ipu_shim.lowering import chunks, op_types, randomness, replicas
-from tf_ipu_shim.lowering.function_graph import FunctionGraph
+from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
+from tf_ipu_shim.compiler.loops import chunks
+from tf_ipu_shim.compiler.passes import random_seeds
+from tf_ipu_shim.compiler.replicas import replicas
+from tf_ipu_shim.driver import planned_program as lowering
 
 v1 = tf.compat.v1
 
@@ -162,7 +165,7 @@ def test_a_function_that_is_a_body_and_called_has_two_versions():
     main.op("call", "PartitionedCall", "loop", functions={"f": "body"}).returns("call")
     cond = Function("cond", "y").op("c", "Neg", "y").returns("c")
     functions = program(main, body, cond)
-    randomness.add_seeds(functions, 0)
+    random_seeds.add_seeds(functions, 0)
     loop, call = (node for node in functions["main"].nodes if node.name in ("loop", "call"))
     as_body, called = loop.proto.attr["body"].func.name, call.proto.attr["f"].func.name
     assert as_body != called
@@ -175,7 +178,7 @@ def test_a_function_that_is_a_body_and_called_has_two_versions():
 def test_nothing_random_is_left_alone():
     functions = chain()
     before = {name: [id(node.proto) for node in functions[name].nodes] for name in functions}
-    randomness.add_seeds(functions, 0)
+    random_seeds.add_seeds(functions, 0)
     replicas.settle_count(functions, replicas.Replica())
     assert {name: [id(node.proto) for node in functions[name].nodes] for name in functions} == before
 

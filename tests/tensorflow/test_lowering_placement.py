@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 from function_builder import FLOAT, Function, program
 
-from tf_ipu_shim.lowering.emit import Emitter
-from tf_ipu_shim.lowering.function_graph import Node
-from tf_ipu_shim.lowering.location import HOST, SEVERAL
-from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
-from tf_ipu_shim.lowering.placement import Placer
-from tf_ipu_shim.lowering.replicas import replicas_of
+from tf_ipu_shim.compiler.emit.emit import Emitter
+from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.location import HOST, SEVERAL
+from tf_ipu_shim.compiler.placement.phases import clone_reads, clusters_of, phases_of
+from tf_ipu_shim.compiler.placement.placement import Placer
+from tf_ipu_shim.compiler.replicas.replicas import replicas_of
 
 
 def place(*functions, ipus=4):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
 
 SOURCES = pathlib.Path(plugin.__file__).with_name("csrc")
 # What is registered and in no program, or in one as any op of the host is: Graphcore's driver ops, users' own.
@@ -90,4 +90,4 @@ def test_names_are_spelled_in_one_place():
         for path in package.rglob("*.py")
         if any(spelled.search(line) for line in path.read_text().splitlines() if ">>>" not in line)
     }
-    assert where == {"lowering/vocabulary.py"}
+    assert where == {"compiler/ir/vocabulary.py"}

@@ -16,7 +16,7 @@ from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput, Pipeline
 from tf_ipu_shim.ipu.optimizers import GradientAccumulationOptimizerV2
 
 from tf_ipu_shim import ipu, memory_report
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.memory_model.variables.pipeline_memory import kept
 from tf_ipu_shim.memory_model.variables.storage import Storage
 

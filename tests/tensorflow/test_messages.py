@@ -12,7 +12,7 @@ from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.ipu import scopes
 
 from tf_ipu_shim import errors, ipu, plugin
-from tf_ipu_shim.compiling import entry, installation
+from tf_ipu_shim.driver import entry, registration
 from tf_ipu_shim.messages import driver_pb2, program_pb2, trace_pb2
 from tf_ipu_shim.runtime import devices, driver
 
@@ -263,7 +263,7 @@ def answering(ipus):
         library.new_epoch()
 
     yield install
-    installation.install(library, devices.get)
+    registration.install(library, devices.get)
     library.new_epoch()
 
 

@@ -6,9 +6,9 @@ import tensorflow as tf
 from harness import IPU, configure
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
-from tf_ipu_shim.lowering.one_dnn import enabled
-from tf_ipu_shim.lowering.one_dnn_biases import with_biases
-from tf_ipu_shim.lowering.one_dnn_pooling import pooled_by_one_dnn
+from tf_ipu_shim.compiler.ir.one_dnn import enabled
+from tf_ipu_shim.compiler.kernels.bias_fusion import with_biases
+from tf_ipu_shim.compiler.kernels.one_dnn_pooling import pooled_by_one_dnn
 
 v1 = tf.compat.v1
 pytestmark = pytest.mark.skipif(not enabled(), reason="TensorFlow has no oneDNN here")

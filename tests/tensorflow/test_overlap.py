@@ -7,8 +7,9 @@ from pipelines_by_hand import ELEMENTS, check_training, configure, run, trained_
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 
-from tf_ipu_shim.compiling import lowered as lowering
-from tf_ipu_shim.lowering import overlap, vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.loops import overlap_iterations
+from tf_ipu_shim.driver import planned_program as lowering
 
 STAGES = 2
 
@@ -49,7 +50,7 @@ def test_training(way, in_flight, schedule, expected):
 
 def test_the_bits_are_those_of_one_after_the_other(way, monkeypatch):
     together, weights = run(two_layers(gradient_accumulation_count=8, repeat_count=20))
-    monkeypatch.setattr(overlap, "let_overlap", lambda functions: None)
+    monkeypatch.setattr(overlap_iterations, "let_overlap", lambda functions: None)
     with tf.Graph().as_default():
         in_turn, weights_in_turn = run(two_layers(gradient_accumulation_count=8, repeat_count=20))
     np.testing.assert_array_equal(together, in_turn)

@@ -12,8 +12,8 @@ from pipelines_by_hand import (
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import RecomputationMode
 
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 
 v1 = tf.compat.v1
 

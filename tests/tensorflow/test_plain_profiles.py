@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
-from tf_ipu_shim.compiling import plain_programs
 from tf_ipu_shim.cycle_model import Computation, phases_of
+from tf_ipu_shim.driver import uncompiled_ops
 from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.profiling import reader
@@ -176,7 +176,7 @@ def test_a_bug_of_ours_stops_no_step(profiles, session, monkeypatch):
     def broken(*arguments):
         raise KeyError("not foreseen")
 
-    monkeypatch.setattr(plain_programs.lowered, "profiled", broken)
+    monkeypatch.setattr(uncompiled_ops.lowered, "profiled", broken)
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, X.shape)
         y = tf.square(x)
@@ -189,7 +189,7 @@ def test_what_is_no_program_runs_all_the_same(profiles, session, monkeypatch):
     def refused(*arguments):
         raise tf.errors.InvalidArgumentError(None, None, "XLA has no form of it")
 
-    monkeypatch.setattr(plain_programs.lowered, "profiled", refused)
+    monkeypatch.setattr(uncompiled_ops.lowered, "profiled", refused)
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, X.shape)
         y = tf.square(x)

@@ -8,9 +8,9 @@ import tensorflow as tf
 from profiled_programs import IPU, X, dense, fact, run
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes, utils
 
-from tf_ipu_shim.compiling import profiles
-from tf_ipu_shim.compiling import profiles as profiles_module
 from tf_ipu_shim.cycle_model import timeline_of
+from tf_ipu_shim.driver import profiles
+from tf_ipu_shim.driver import profiles as profiles_module
 from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.profiling import reader

@@ -15,8 +15,8 @@ from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_
 from tf_ipu_shim.ipu.ops import cross_replica_ops, normalization_ops, pipelining_ops
 
 from tf_ipu_shim import keras2
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.cycle_model import Computation, phases_of
-from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.memory_model.hlo import running_order
 from tf_ipu_shim.memory_reports import memory_report

@@ -13,12 +13,13 @@ from tensorflow.core.framework import function_pb2, node_def_pb2
 from tensorflow.python.eager import context, execute
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.compiling import lowered
-from tf_ipu_shim.lowering import kernels, vocabulary
-from tf_ipu_shim.lowering.inlining import inlined
-from tf_ipu_shim.lowering.kernels import _put_together
-from tf_ipu_shim.lowering.op_types import functions_in
-from tf_ipu_shim.lowering.tidying import tidied
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.op_types import functions_in
+from tf_ipu_shim.compiler.kernels import kernels
+from tf_ipu_shim.compiler.kernels.inlining import inlined
+from tf_ipu_shim.compiler.kernels.kernels import _put_together
+from tf_ipu_shim.compiler.kernels.simplify import tidied
+from tf_ipu_shim.driver import planned_program
 
 v1 = tf.compat.v1
 FLOAT = tf.TensorSpec([], tf.float32)
@@ -389,7 +390,7 @@ def test_nothing_of_a_loop_with_feeds_runs_on_another_device(own_environment, mo
         ran.append(kernels.by_kernels(*arguments, **options))
         return ran[-1]
 
-    monkeypatch.setattr(lowered, "by_kernels", by_kernels)
+    monkeypatch.setattr(planned_program, "by_kernels", by_kernels)
     configure()
     with tf.Graph().as_default():
         with tf.device(CPU):

@@ -11,8 +11,9 @@ from tf_ipu_shim.ipu import config
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu
-from tf_ipu_shim.compiling import lowered
-from tf_ipu_shim.lowering import kernels, only_kernels
+from tf_ipu_shim.compiler.kernels import kernels
+from tf_ipu_shim.compiler.xla_semantics import kernels_only
+from tf_ipu_shim.driver import planned_program
 
 OPTIONS = [
     {"align_corners": False, "half_pixel_centers": False},
@@ -25,7 +26,7 @@ OPTIONS = [
 def way(request, own_environment, monkeypatch):
     """XLA computes them where kernels cannot run a program: NaN spreads there, so that kernels do wherever they can."""
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
-    monkeypatch.setattr(only_kernels, "described", lambda *_: [])
+    monkeypatch.setattr(kernels_only, "described", lambda *_: [])
     configure()
     yield
     config.reset_ipu_configuration()
@@ -99,7 +100,7 @@ def test_by_kernels_tensorflow_s_own_runs_and_memory_is_the_same(monkeypatch):
         ran.append(kernels.by_kernels(*arguments, **options))
         return ran[-1]
 
-    monkeypatch.setattr(lowered, "by_kernels", by_kernels)
+    monkeypatch.setattr(planned_program, "by_kernels", by_kernels)
     values = np.random.default_rng(4).standard_normal([2, 2, 8, 6, 3], np.float32)
     with tf.device("CPU"):
         first = tf.raw_ops.ResizeNearestNeighborGrad(grads=tf.constant(values[0] * values[1]), size=[4, 2])

@@ -12,7 +12,9 @@ from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_
 from tf_ipu_shim.ipu.ops import cross_replica_ops
 
 from tf_ipu_shim import memory_report, plugin
-from tf_ipu_shim.lowering import half_overflow, stochastic_rounding, vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.kernels import stochastic_rounding
+from tf_ipu_shim.compiler.xla_semantics import float16_overflow
 from tf_ipu_shim.runtime.stochastic_rounding import Rounding
 
 v1 = tf.compat.v1
@@ -426,7 +428,7 @@ def test_the_plugin_rounds_the_same_ops():
     text = source.with_suffix(".cc").read_text()
     (listed,) = re.findall(r"new std::set<std::string>\{(.*?)\};", text, re.DOTALL)
     assert set(re.findall(r'"(\w+)"', listed)) == stochastic_rounding.WITHIN_RANGE
-    assert not stochastic_rounding.WITHIN_RANGE & half_overflow.OVERFLOWING
+    assert not stochastic_rounding.WITHIN_RANGE & float16_overflow.OVERFLOWING
     assert f'kRoundingAttr[] = "{vocabulary.ROUNDING_ATTRIBUTE}"' in text
     assert f'kFrontendAttr[] = "{vocabulary.FRONTEND_ATTRIBUTE}"' in text
     bits = dict(re.findall(r"k(\w+) = (\d)", source.with_suffix(".h").read_text()))

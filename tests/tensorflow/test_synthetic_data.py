@@ -209,7 +209,7 @@ def test_a_host_embedding_is_neither_read_nor_updated(monkeypatch):
 
 def test_what_cannot_be_made_up_is_refused(monkeypatch):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--synthetic_data_categories=infeed --synthetic_data_initializer=1")
-    from tf_ipu_shim.lowering import synthetic
+    from tf_ipu_shim.compiler.passes import synthetic_data
 
     with pytest.raises(errors.UnsupportedError, match="dtype complex64 can be made up for signal"):
-        synthetic.made_up("1", tf.complex64, [2], "signal")
+        synthetic_data.made_up("1", tf.complex64, [2], "signal")

@@ -22,13 +22,13 @@ from tf_ipu_shim.building import autograph, functional_loops, sharding, stock_co
 from tf_ipu_shim.building.applications import engines
 from tf_ipu_shim.building.keras import import_hook
 from tf_ipu_shim.building.serving import loading
-from tf_ipu_shim.compiling import installation
+from tf_ipu_shim.driver import registration
 from tf_ipu_shim.runtime import datasets_at_exit, devices, driver, forks, interrupts, session_devices
 from tf_ipu_shim.runtime.errors import error_display
 
 error_display.install()  # first: that the plugin cannot be built is the first error there is
 library = plugin.load()
-installation.install(library, devices.get)
+registration.install(library, devices.get)
 driver.install(library)
 engines.install()
 sharding.enable_sharded_gradient_tape()

@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow.python.eager import def_function
 from tensorflow.python.eager.polymorphic_function import concrete_function
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 _TWIN = "_ipu_compiled_twin"
 _HOLDS_PROGRAM = "_ipu_holds_program"

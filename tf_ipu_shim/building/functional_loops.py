@@ -28,7 +28,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.building import host_variables, tracing
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 while_loop = while_v2.while_loop
 """TensorFlow's own, for loops of this package, which say themselves what happens in them."""

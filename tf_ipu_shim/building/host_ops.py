@@ -9,7 +9,7 @@ import tensorflow.compat.v2 as tf
 from tensorflow.core.framework import attr_value_pb2
 
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from tensorflow.python.ops import control_flow_v2_func_graphs
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.runtime import devices
 
 FRONTEND_ATTRIBUTES_NAME = vocabulary.FRONTEND_ATTRIBUTE

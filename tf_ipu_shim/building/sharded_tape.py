@@ -21,7 +21,7 @@ from tensorflow.python.ops import gradients_util
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 _MARKS = "_ipu_marks"  # among the attributes of an op that a tape is told of
 _WHY = "gradients are marked for the shard of their forward op"

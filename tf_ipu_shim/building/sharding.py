@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow.compiler.xla import xla_data_pb2
 
 from tf_ipu_shim.building import sharded_tape
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 _SHARDING = vocabulary.SHARDING_ATTRIBUTE
 _COLOCATION = vocabulary.COLOCATION_ATTRIBUTE

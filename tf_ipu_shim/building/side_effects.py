@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, dtypes, func_graph, ops
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 
 def on_the_host(graph: func_graph.FuncGraph) -> list[ops.Operation]:

@@ -14,7 +14,7 @@ from tensorflow.python.ops import control_flow_ops
 from tensorflow.python.platform import tf_logging
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 _LEFT_OUT = (
     "tf.compat.v1.summary in a program for the IPUs writes nothing, as in xla.compile: there are no strings on an IPU. "

@@ -19,7 +19,7 @@ from tensorflow.python.framework import function as function_lib
 from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
 from tf_ipu_shim.building import host_variables, side_effects, summaries
-from tf_ipu_shim.lowering import traced_functions, vocabulary
+from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
 
 _serial = itertools.count()
 

@@ -15,7 +15,7 @@ from tensorflow.python.framework import versions
 
 import tf_ipu_shim
 from tf_ipu_shim import errors, sdk
-from tf_ipu_shim.lowering.program import ProgramRequest
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_FAULTS"
 

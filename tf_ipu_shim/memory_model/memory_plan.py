@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorflow.python.framework import errors
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.compiler.checks.diagnostics import program_name, shown_name
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.cycle_model import largest_call
-from tf_ipu_shim.lowering.diagnostics import program_name, shown_name
-from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.environment import engine_options, memory_setting
 from tf_ipu_shim.machine.memory import CODE, Block, MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.memory_model import bug_report

@@ -195,7 +195,7 @@ class Library:
         self._c.ipu_new_epoch()
 
     def set_lowering(self, lower: Callable[[Call, bytes], bytes]) -> None:
-        """Installs the function that turns a traced call into what runs (see `compiling.entry`).
+        """Installs the function that turns a traced call into what runs (see `driver.entry`).
 
         Args:
             lower: takes the call and a serialised `ProgramRequest`, returns a serialised `ProgramAnswer` (both of

@@ -153,7 +153,7 @@ def _explain_compile_error(request: Any) -> Any:
 
 
 explain_compile_error: Callable[[int, str], str] | None = None
-"""Says why XLA cannot compile a program, given the plugin's call and XLA's text (`compiling.uncompilable`)."""
+"""Says why XLA cannot compile a program, given the plugin's call and XLA's text (`driver.uncompilable`)."""
 
 start_application: Callable[[Any], Any] | None = None
 """Starts the engine of an `ApplicationStart`, and gives an `ApplicationStarted`: `building.applications` says how."""

@@ -13,7 +13,7 @@ from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import attr_value_pb2
 
 from tf_ipu_shim.building.pipelines.sources import bytes_of
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 # Ops that are no work of an IPU's.
 prohibited_ops = frozenset({"NoOp", "Placeholder", "Const"})

@@ -18,7 +18,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building import ipu_compiler, tracing
-from tf_ipu_shim.lowering.feed_signature import feeds_of
+from tf_ipu_shim.compiler.checks.feed_signature import feeds_of
 
 _NAME = "application_compile"
 

@@ -20,7 +20,7 @@ from tensorflow.python.framework import dtypes, errors_impl, ops, tensor_shape
 from tensorflow.python.ops import array_ops, control_flow_ops, gen_dataset_ops, gen_resource_variable_ops
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_SESSION
 from tf_ipu_shim.runtime import devices

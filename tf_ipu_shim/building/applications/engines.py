@@ -10,7 +10,7 @@ from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.applications.engine import Engine
-from tf_ipu_shim.compiling import applications
+from tf_ipu_shim.driver import applications
 from tf_ipu_shim.messages import driver_pb2
 from tf_ipu_shim.runtime import application_file, driver
 

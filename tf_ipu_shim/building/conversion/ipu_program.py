@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as v1
 
 from tf_ipu_shim.building import ipu_compiler, scopes
 from tf_ipu_shim.building.conversion import graph_nodes, host_part
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 # Takes the part on the IPU, tensors for what it takes by their names, and the names of what it gives; puts what runs
 # the part into the current graph, and returns its results.

@@ -11,7 +11,7 @@ from typing import Any
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.training import training_util
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 _ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "Assign", "AssignAdd", "AssignSub")
 

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow.python.framework import constant_op
 
 from tf_ipu_shim.building import scopes
-from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.compiler.ir import sharding_annotations
 from tf_ipu_shim.machine import selection
 from tf_ipu_shim.runtime import devices
 
@@ -38,7 +38,7 @@ def refuse_others(graph: Any, shards: int) -> None:
     """
     inside = [node for function in graph._functions.values() for node in function.definition.node_def]
     for node in [*(operation.node_def for operation in graph.get_operations()), *inside]:
-        mark = marks.shard_of(node)
+        mark = sharding_annotations.shard_of(node)
         if mark is not None and (mark.ipu or 0) >= shards:
             raise ValueError(
                 f"{node.name} is on IPU {mark.ipu} of a replica, and `IPURunConfig.num_shards` was set to {shards}. "

@@ -29,7 +29,7 @@ from tensorflow.python.ops import (
 )
 
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod as Reduction
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 
 def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduction) -> Any:

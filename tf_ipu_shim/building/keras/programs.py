@@ -27,8 +27,8 @@ from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import model_step, variable_creation
 from tf_ipu_shim.building.keras.options import ModelOptions
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.errors import UnsupportedError
-from tf_ipu_shim.lowering import vocabulary
 
 STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 

@@ -9,7 +9,7 @@ from tensorflow.python.ops import array_ops, cond
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.lowering import written_variables
+from tf_ipu_shim.compiler.ir import written_variables
 
 _NAMED = 3  # variables that a message names
 

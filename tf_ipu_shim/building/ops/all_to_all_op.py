@@ -10,7 +10,7 @@ from tensorflow.python.ops import array_ops, gen_array_ops
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.ops import cross_replica_ops, plain_collectives, replication_ops
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 
 def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:

@@ -13,8 +13,8 @@ from tensorflow.python.util import nest
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.ops import plain_collectives
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.configuration.argument_order import argument_order
-from tf_ipu_shim.lowering import vocabulary
 
 
 @argument_order(1, "name", until=(2, 0))

@@ -12,8 +12,8 @@ from tensorflow.python.ops import gen_resource_variable_ops
 
 from tf_ipu_shim.building import host_ops
 from tf_ipu_shim.building.counts import check_integer
+from tf_ipu_shim.compiler.passes import synthetic_data
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.lowering import synthetic
 from tf_ipu_shim.machine.environment import flags
 
 v1 = tf.compat.v1
@@ -270,7 +270,7 @@ class HostEmbedding:
             shape = tf.concat([tf.shape(rows), table.shape[1:]], 0)
             if rows.shape.is_fully_defined():
                 shape = [*rows.shape, table.shape[1]]
-            return synthetic.made_up(in_force.synthetic_data_initializer, table.dtype, shape, self._name)
+            return synthetic_data.made_up(in_force.synthetic_data_initializer, table.dtype, shape, self._name)
         if clip_indices:
             rows = tf.clip_by_value(rows, 0, table.shape[0] - 1)
         if self._optimizer_spec is None:

@@ -14,7 +14,7 @@ from tensorflow.python.framework import device, ops
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building import ipu_compiler, stock_compile
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 _RANDOM = ("Random", "StatefulUniform", "StatefulStandardNormal", "TruncatedNormal", "Multinomial")
 

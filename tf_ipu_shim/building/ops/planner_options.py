@@ -17,8 +17,8 @@ from tensorflow.python.ops import array_ops, custom_gradient
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building import ipu_compiler, tracing
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.cycle_model import Planning, PlanningError, planning
-from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.memory_model.computations import planner_options
 from tf_ipu_shim.runtime import ignored_options
 

@@ -10,6 +10,7 @@
     build              the loops around it
     pipelining_ops     `pipeline` itself
 
-A mini-batch's stages are on their IPUs; as many mini-batches as stages are in work at a time (`lowering.overlap`).
-Results are those of every schedule: the same gradients, accumulated over the same mini-batches, applied once.
+A mini-batch's stages are on their IPUs; as many mini-batches as stages are in work at a time
+(`compiler.loops.overlap_iterations`). Results are those of every schedule: the same gradients, accumulated over the
+same mini-batches, applied once.
 """

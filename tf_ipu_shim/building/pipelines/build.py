@@ -17,7 +17,8 @@ from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.building.pipelines.arguments import AccumulatedOutfeed, PipelineArguments
 from tf_ipu_shim.building.pipelines.options import PipelineSchedule, RecomputationMode, multiple_of
 from tf_ipu_shim.building.pipelines.step import PipelineStep
-from tf_ipu_shim.lowering import pipelines, vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.loops import pipeline_description
 
 
 def build(arguments: PipelineArguments, name: str) -> Any:
@@ -159,7 +160,7 @@ def _mark(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str
     while loop.type not in vocabulary.LOOPS:
         loop = loop.inputs[0].op
     mode = arguments.recomputation_mode or RecomputationMode.Auto
-    description = pipelines.PipelineDescription(
+    description = pipeline_description.PipelineDescription(
         name=name,
         schedule=schedule.name,
         training=arguments.training,

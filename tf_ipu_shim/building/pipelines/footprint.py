@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tf_ipu_shim.building.pipelines.sources import Source, Sources, source_bytes
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.machine.pipelines.stage_memory import stashed
 
 # Weights and constants are in memory anyway; shapes become constants.
@@ -59,7 +59,7 @@ class _Stages:
 
     def kept(self, gradients: Iterable[Any]) -> list[set[str]]:
         """For each stage, what its backward ops take of the forward pass."""
-        from tf_ipu_shim.lowering.placement import forward_name
+        from tf_ipu_shim.compiler.placement.placement import forward_name
 
         kept: list[set[str]] = [set() for _ in self._bounds[1:]]
         for operation in (one for one in gradients if one.type not in _TAKES_SHAPES):

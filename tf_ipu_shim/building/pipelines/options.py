@@ -12,7 +12,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.building.ops import planner_options
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
 
 

@@ -84,7 +84,7 @@ def pipeline(
     """Runs a chain of functions as a pipeline, each on its IPU.
 
     The offload and sharding options, the schedule and the recomputation mode decide how much memory is needed where:
-    they are written on the program for the memory model (`lowering.pipelines.PipelineDescription`).
+    they are written on the program for the memory model (`compiler.loops.pipeline_description.PipelineDescription`).
 
     Args:
         computational_stages: at least two functions; each takes what the one before returned. The first takes `inputs`,

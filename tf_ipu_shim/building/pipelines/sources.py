@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from tensorflow.python.ops import control_flow_util_v2
 
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.tensor_lists import MAKE, made_by
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.tensor_lists import MAKE, made_by
 
 _VIEWS = vocabulary.VIEWS | {"TensorListFromTensor"}
 

@@ -22,8 +22,8 @@ from tf_ipu_shim.building.pipelines.footprint import footprint
 from tf_ipu_shim.building.pipelines.optimizer_output import OptimizerFunctionOutput
 from tf_ipu_shim.building.pipelines.options import PipelineStageOptions
 from tf_ipu_shim.building.results import as_list
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.legacy.names import activation
-from tf_ipu_shim.lowering import vocabulary
 
 
 class PipelineStep:

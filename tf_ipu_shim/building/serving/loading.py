@@ -18,7 +18,7 @@ from tensorflow.python.saved_model import load, loader_impl
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.building.serving.served_call import ServedCall
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 DEVICE, HOST = "/device:IPU:0", "/device:CPU:0"
 # What the saved object calls its variables, by where they are when it is loaded.

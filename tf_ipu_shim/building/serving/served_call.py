@@ -21,7 +21,7 @@ from tensorflow.python.ops import array_ops
 from tf_ipu_shim import errors
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.building.serving.plan import Plan
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 _FORMAT = 1
 _IN_THIS_PROCESS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")

@@ -31,7 +31,7 @@ from tensorflow.python.util import nest
 from tf_ipu_shim import errors
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.building.strategies import cluster_variables, host_collectives, strategy_extended
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.jobs import job
 

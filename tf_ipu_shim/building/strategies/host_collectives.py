@@ -20,7 +20,7 @@ from tensorflow.python.ops import array_ops, custom_gradient, math_ops, script_o
 from tf_ipu_shim.building import scopes, tracing
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.results import as_list
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.runtime.jobs import collectives, job, waits
 
 _HOST = "/device:CPU:0"

@@ -32,7 +32,7 @@ from tf_ipu_shim.building import scopes
 from tf_ipu_shim.building.feeds import ipu_iterators
 from tf_ipu_shim.building.ops import cross_replica_ops
 from tf_ipu_shim.building.strategies import sized_datasets
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 ipu_iterators.install()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 _XLA_ATTRIBUTES = (vocabulary.COLOCATION_ATTRIBUTE, "_XlaCompile", "_XlaScope", vocabulary.SHARDING_ATTRIBUTE)
 

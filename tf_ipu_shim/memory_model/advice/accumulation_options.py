@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.program import ProgramRequest
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.machine.memory import Block
 from tf_ipu_shim.memory_model.advice.accumulation import trains
 from tf_ipu_shim.memory_model.variables.pipeline_memory import pipelines_in

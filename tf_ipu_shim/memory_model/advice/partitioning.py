@@ -16,10 +16,10 @@ from typing import NamedTuple
 from tensorflow.core.framework import function_pb2, node_def_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.lowering import marks, op_types, vocabulary
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
-from tf_ipu_shim.lowering.placement import forward_name
-from tf_ipu_shim.lowering.program import ProgramRequest
+from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
+from tf_ipu_shim.compiler.placement.placement import forward_name
 from tf_ipu_shim.machine.memory import Block, Mode
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
@@ -158,7 +158,7 @@ class Layers:
 
     @staticmethod
     def _is_elsewhere(node: node_def_pb2.NodeDef) -> bool:
-        return node.op in vocabulary.HOST_OPS or marks.is_on_host(node)
+        return node.op in vocabulary.HOST_OPS or sharding_annotations.is_on_host(node)
 
     def _kept(self, first: int) -> dict[int, set[str]]:
         """What gradients take of the forward pass, by the number of the op that they are gradients of."""
@@ -239,7 +239,7 @@ class Layers:
             forward = self._number.get(self._forward[node.name] or "")
             home = homes.get(number if forward is None else forward)
             if home is not None:
-                node.attr[vocabulary.SHARDING_ATTRIBUTE].s = marks.mark_of(home)
+                node.attr[vocabulary.SHARDING_ATTRIBUTE].s = sharding_annotations.mark_of(home)
                 if vocabulary.STAGE_ATTRIBUTE in node.attr:
                     node.attr[vocabulary.STAGE_ATTRIBUTE].i = home
         for function in library.values():
@@ -399,8 +399,8 @@ def _unmarked(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
     copy = function_pb2.FunctionDef()
     copy.CopyFrom(function)
     for node in copy.node_def:
-        location = marks.shard_of(node)
-        if location is not None and location.ipu is not None and not marks.is_on_host(node):
+        location = sharding_annotations.shard_of(node)
+        if location is not None and location.ipu is not None and not sharding_annotations.is_on_host(node):
             del node.attr[vocabulary.SHARDING_ATTRIBUTE]
     return copy
 

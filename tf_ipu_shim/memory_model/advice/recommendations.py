@@ -15,9 +15,9 @@ from typing import Any
 from tensorflow.core.framework import function_pb2, types_pb2
 from tensorflow.python.framework import errors
 
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
-from tf_ipu_shim.lowering.program import ProgramRequest
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, beside, best, worst
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
 from tf_ipu_shim.memory_model.advice.accumulation_options import how_to_accumulate, may_accumulate, same_update

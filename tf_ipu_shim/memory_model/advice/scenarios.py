@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving
 from tf_ipu_shim.memory_model.shapes.sizes import Sizes
 from tf_ipu_shim.memory_model.variables.storage import Storage

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from tensorflow.core.framework import function_pb2
 
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.cycle_model import Computation, Planning, vertices
 from tf_ipu_shim.legacy.names import activation
-from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
 from tf_ipu_shim.memory_model.computations.fingerprints import AlikeComputations
 from tf_ipu_shim.memory_model.computations.fusions import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tensorflow.core.framework import function_pb2
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 # Of the products with the gradient that a product's gradient consists of: one call of PopLibs.
 _GRADIENTS = {vocabulary.OUTPUT_GATE: "MulOGate"}

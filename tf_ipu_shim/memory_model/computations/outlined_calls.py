@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tensorflow.core.framework import function_pb2
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.memory_model.computations.fingerprints import AlikeComputations, without_names
 
 

@@ -12,10 +12,10 @@ from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import function_pb2, node_def_pb2
 from tensorflow.python.framework import errors
 
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.cycle_model import Planning, PlanningError
 from tf_ipu_shim.cycle_model.planning import PARTIALS
-from tf_ipu_shim.lowering import op_types, vocabulary
-from tf_ipu_shim.lowering.program import ProgramRequest
 
 _PARTIALS = {"F16": "half", "F32": "float"}
 _PRODUCTS = {

@@ -1,7 +1,7 @@
 """What a program computes in a run: how many ops, of which kinds, on how many numbers, in how many XLA programs.
 
 It is read from XLA's form of each program, which the memory plan looks at anyway. The way in which a program runs is
-chosen by it (`compiling.execution_choice`).
+chosen by it (`driver.execution_choice`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tensorflow.core.framework import function_pb2
 
-from tf_ipu_shim.lowering import same_numbers
+from tf_ipu_shim.compiler.kernels import random_launches
 
 UNKNOWN_TRIPS = 16
 """Iterations that a loop is taken to make where its form does not tell."""
@@ -133,7 +133,7 @@ class ProgramWork:
         self.compiled[function] = hlo.size
         work = hlo.count()
         (self.chunked_work if self._chunks else self.work).add(work, self._times)
-        self.random += self._times * sum(node.op in same_numbers.LAUNCHED for node in nodes)
+        self.random += self._times * sum(node.op in random_launches.LAUNCHED for node in nodes)
         if not self._chunks:
             self.launches += self._times
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.memory_model.hlo.function_copies import rename, without_ops
 
 SLOW = frozenset({"Einsum", "LogSoftmax", "Softmax"})

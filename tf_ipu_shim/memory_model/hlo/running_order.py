@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from tensorflow.core.framework import node_def_pb2
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.compiler.ir import vocabulary
 
 Unit = tuple[node_def_pb2.NodeDef, ...]
 _Key = TypeVar("_Key", str, int)

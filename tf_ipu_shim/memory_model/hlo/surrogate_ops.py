@@ -17,7 +17,7 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_util
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.memory_model.hlo.function_copies import rename, without_ops
 
 _STAND_INS = {

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
 from tensorflow.python.framework import dtypes, importer, ops, tensor_shape, tensor_util, versions
 
-from tf_ipu_shim.lowering import op_types
-from tf_ipu_shim.lowering.tensor_lists import MAKE, Listed, made_by
+from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.tensor_lists import MAKE, Listed, made_by
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
 
 _FEW = 16

@@ -13,7 +13,7 @@ from typing import Any
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import types_pb2
 
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.memory_model.hlo.instructions import shape_bytes
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known, bytes_of

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 
-from tf_ipu_shim.lowering import op_types, vocabulary
-from tf_ipu_shim.lowering.tensor_lists import Listed
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.tensor_lists import Listed
 from tf_ipu_shim.memory_model.shapes import shape_inference
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known
 

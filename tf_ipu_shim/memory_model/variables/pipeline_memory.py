@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tensorflow.core.framework import function_pb2
 
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.memory_model.variables import variable_kinds
 
 

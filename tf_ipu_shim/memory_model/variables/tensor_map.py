@@ -9,8 +9,8 @@ from typing import Any
 
 from tensorflow.python.framework import dtypes
 
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.cycle_model.phases import spread
-from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.memory_model.variables.io_tiles import IoTiles
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensor, stage_computation

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import op_types, vocabulary
-from tf_ipu_shim.lowering.reachable import reachable
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.memory_model.hlo.instructions import is_gradient
 
 WEIGHT, STATE, ACCUMULATOR = "weight", "optimizer_state", "accumulator"

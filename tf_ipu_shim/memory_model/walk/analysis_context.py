@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from tensorflow.core.framework import node_def_pb2
 
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation
-from tf_ipu_shim.lowering import op_types, vocabulary
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
-from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from tensorflow.core.framework import node_def_pb2
 
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known
 from tf_ipu_shim.memory_model.variables import pipeline_memory

@@ -15,7 +15,7 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import function_pb2, tensor_pb2
 from tensorflow.python.framework import dtypes, errors, tensor_util
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.machine.memory import Mode, Value
 from tf_ipu_shim.memory_model.computations.computations import InstructionReader
 from tf_ipu_shim.memory_model.computations.outlined_calls import Place

@@ -8,10 +8,11 @@ from types import MappingProxyType
 from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_shape
 
+from tf_ipu_shim.compiler.emit.control_flow import CHUNK_COUNTERS
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
+from tf_ipu_shim.compiler.placement import cloned_constants
 from tf_ipu_shim.cycle_model import Computation, Meeting, product_that_gives
-from tf_ipu_shim.lowering import constants, op_types, vocabulary
-from tf_ipu_shim.lowering.emit_control_flow import CHUNK_COUNTERS
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo.running_order import in_order
@@ -248,7 +249,7 @@ class FunctionWalk(BlockWriter):
         """An op outside XLA programs, on the host or alone on an IPU."""
         arguments = {name: held.known for name, held in zip(names, inputs)}
         made = infer([node], arguments, self.walk.library)
-        is_constant = constants.is_constant(node.op, [held.is_constant for held in inputs])
+        is_constant = cloned_constants.is_constant(node.op, [held.is_constant for held in inputs])
         results = [Held(made[name], name=node.name, is_constant=is_constant) for name in op_types.output_names(node)]
         if node.op in _FEEDS:
             self.walk.work.feed(node.input[0] if node.input else node.name, [held.known.shape for held in results])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.machine.memory import Step
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Meeting
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.machine.memory import Block, Mode, Step
 from tf_ipu_shim.memory_model.computations.fusions import DRAWN
 

@@ -13,8 +13,8 @@ from typing import Any
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import dtypes, tensor_util
 
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.cycle_model import Computation, Meeting, Planning, vertices
-from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.machine.memory import Block, Step
 from tf_ipu_shim.memory_model.computations.computations import axes_in_turn
 from tf_ipu_shim.memory_model.computations.planner_options import Marks, marked

@@ -1,5 +1,5 @@
 // `tf.Assert` stops a program with an InternalError, as on an IPU. A plain `Assert`, and one of a program that runs by
-// kernels, is the op below. XLA compiles `Assert` to nothing: `lowering/assertions` puts a custom call in its place, and
+// kernels, is the op below. XLA compiles `Assert` to nothing: `compiler/passes/assertions` puts a custom call in its place, and
 // `program_calls` has what it calls.
 #include <string>
 

@@ -1,4 +1,4 @@
-// The host's part in a loop that runs several iterations within one XLA program (see `lowering/chunks.py`): it fetches the
+// The host's part in a loop that runs several iterations within one XLA program (see `compiler/loops/chunks.py`): it fetches the
 // elements of an infeed for the next iterations at once, and spreads what they sent to an outfeed.
 #include <algorithm>
 #include <limits>

@@ -24,7 +24,7 @@ std::atomic<bool> keeps_infinities[kMaxDevices] = {};
 
 constexpr uint16_t kHalfSign = 0x8000, kHalfInfinity = 0x7c00, kLargestHalf = 0x7bff, kHalfNan = 0x7e00;
 
-// The same as in `lowering/half_overflow.py`.
+// The same as in `compiler/xla_semantics/float16_overflow.py`.
 bool IsOverflowing(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{
       "AccumulateNV2", "Add", "AddN", "AddV2", "Atanh", "AvgPool", "AvgPool3D", "AvgPool3DGrad", "AvgPoolGrad",
@@ -49,7 +49,7 @@ bool IsOverflowing(const std::string& op) {
   return ops->count(op) > 0;
 }
 
-// The operand that an op divides by; -1 for one that does not. The same as in `lowering/half_overflow.py`.
+// The operand that an op divides by; -1 for one that does not. The same as in `compiler/xla_semantics/float16_overflow.py`.
 int DivisorIndex(const std::string& op) {
   static const auto* const divisors = new std::map<std::string, int>{
       {"Div", 1}, {"FloorDiv", 1}, {"Inv", 0}, {"RealDiv", 1}, {"Reciprocal", 0}, {"Rsqrt", 0}, {"Xdivy", 1}};

@@ -1,5 +1,5 @@
 // float16 results that overflow: an IPU gives the largest number, 65504, where IEEE 754 has infinity, and NaN for a
-// division by zero. XLA programs have ops for it (`lowering/half_overflow`); this is what kernels do.
+// division by zero. XLA programs have ops for it (`compiler/xla_semantics/float16_overflow`); this is what kernels do.
 #pragma once
 
 #include <memory>

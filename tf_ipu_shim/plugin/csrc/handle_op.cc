@@ -1,4 +1,4 @@
-// `IpuHandle`: a resource's handle, for loops on an IPU whose iterator is on the host (see `lowering/feeds.py`).
+// `IpuHandle`: a resource's handle, for loops on an IPU whose iterator is on the host (see `compiler/checks/host_ops.py`).
 #include "tensorflow/core/common_runtime/input_colocation_exemption_registry.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"

@@ -1,5 +1,5 @@
 // `IpuLabelsInRange`: what stands before a cross-entropy that runs by kernels, which refuse a label that there is not (see
-// `lowering/bad_input`). Rows with such a label are NaN behind it, and the label is the nearest; all else passes as it is.
+// `compiler/kernels/out_of_bounds`). Rows with such a label are NaN behind it, and the label is the nearest; all else passes as it is.
 #include <algorithm>
 #include <limits>
 

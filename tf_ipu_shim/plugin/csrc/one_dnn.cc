@@ -41,7 +41,7 @@ constexpr Pair kAlike[] = {
     {"AvgPool", "_MklNativeAvgPool"},
     {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};
 
-// With others: lowering puts them in place (`lowering/one_dnn_pooling`, `one_dnn_biases`).
+// With others: lowering puts them in place (`compiler/kernels/one_dnn_pooling`, `one_dnn_biases`).
 constexpr Pair kOthers[] = {{"MaxPool", "_MklNativeMaxPool"},
                             {"MaxPoolGrad", kPoolingGradient},
                             {"_FusedConv2D", "_MklNativeFusedConv2D"},

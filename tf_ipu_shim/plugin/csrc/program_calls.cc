@@ -1,4 +1,4 @@
-// What XLA programs call on the host while they run (`lowering/program_calls`). Operand 0 is a boolean, the configuration
+// What XLA programs call on the host while they run (`compiler/ir/custom_calls`). Operand 0 is a boolean, the configuration
 // a text; an error ends the launch. Checked on 2.15.1 and 2.21.0.
 #include <cstddef>
 #include <string>

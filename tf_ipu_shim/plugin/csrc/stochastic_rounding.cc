@@ -21,13 +21,13 @@ namespace {
 using namespace tensorflow;  // NOLINT: this file stands between TensorFlow's kernels
 
 // What the lowering, and what a script's `scopes.stochastic_rounding`, write on an op. The first is the same as in
-// `lowering/vocabulary.py`.
+// `compiler/ir/vocabulary.py`.
 constexpr char kRoundingAttr[] = "_ipu_rounding", kFrontendAttr[] = "_XlaFrontendAttributes";
 // Entries of the map in a serialised `xla.FrontendAttributes`.
 constexpr char kScopedOn[] = "\x0a\x13STOCHASTIC_ROUNDING\x12\x0dTHREESTATE_ON";
 constexpr char kScopedOff[] = "\x0a\x13STOCHASTIC_ROUNDING\x12\x0eTHREESTATE_OFF";
 
-// Ops that compute and cannot overflow; the same as in `lowering/stochastic_rounding.py`.
+// Ops that compute and cannot overflow; the same as in `compiler/kernels/stochastic_rounding.py`.
 bool ComputesWithinRange(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{
       "Acos", "Acosh",    "Asin", "Asinh",   "Atan",     "Atan2",    "Cos",  "Elu", "Erf",

@@ -1,0 +1,273 @@
+"""The user's own source line of an op, and the errors that name it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tensorflow.core.framework import function_pb2, graph_pb2, types_pb2
+from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim.compiler.ir import op_types, traced_functions, vocabulary
+from tf_ipu_shim.compiler.ir.functions import Functions, Written
+from tf_ipu_shim.compiler.placement.placement import forward_name
+from tf_ipu_shim.compiler.xla_semantics import xla_workarounds
+from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.runtime.errors import layer_lines, script_files
+
+# Ops whose results have a shape that depends on values. XLA's CPU backend takes some of them and gives garbage for a
+# second such result; the IPU has no dynamic shapes.
+_DYNAMIC_SHAPES = frozenset(
+    {"ListDiff", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "Where", "DynamicPartition"}
+)
+# One of them that the gradient of a product has: XLA computes it while it compiles, where it knows the operands.
+_COMPUTED_EARLY = "ListDiff"
+_KEEPS_KNOWN = vocabulary.IDENTITIES | {
+    *("Add", "AddV2", "Cast", "ConcatV2", "FloorMod", "Maximum", "Minimum", "Mul", "Pack", "Range", "Reshape"),
+    *("StridedSlice", "Sub"),
+}
+_MOST_NAMED = 5  # ops of one kind in one message
+_TRACED_NAME = re.compile(r"^(?:__(?:inference|forward|backward)_)?(.*?)(?:_ipu_program_\d+)?(?:_\d+)?$")
+_HOST_ADVICE = "Run them on the host with ipu.scopes.outside_compilation_scope(), "
+_LOOP_ADVICE = (
+    "They are in a loop or branch, which runs on the IPU alone: have the input pipeline do them, hand what they need "
+    "to the host by an IPUOutfeedQueue, "
+)
+# What else is there for ops that scripts often have.
+_PRINTING = frozenset({"Print", "PrintV2", "StringFormat"})
+_TEXT_ADVICE = "An IPU computes with numbers, and was given texts: make them numbers in the input pipeline. "
+_PRINT_ADVICE = "print a tensor with ipu.internal_ops.print_tensor, "
+_ROWS = frozenset({"Unique", "UniqueV2"})
+_ROWS_ADVICE = (
+    " An optimizer makes Unique of the gradient of tf.gather and tf.nn.embedding_lookup, which is one of rows: look "
+    "rows of a variable up with ipu.ops.embedding_ops.embedding_lookup."
+)
+
+# What a branch gives for lists of tensors that the other one makes. No XLA has a form for one of lists.
+_FAKE = "FakeParam"
+_FAKE_ADVICE = (
+    "They stand for the lists in which a loop in one branch keeps what its gradient needs, in the branch that has no "
+    "such loop. Put the loop outside of tf.cond and choose between results with tf.where, or give the branch a "
+    "gradient of its own with tf.custom_gradient."
+)
+
+
+class Diagnostics:
+    """Finds source lines while a program is lowered.
+
+    Args:
+        call: the lowering's call.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def user_line(self, function: str, node: str) -> str | None:
+        """Where the user's script made an op.
+
+        Args:
+            function: the traced function.
+            node: the op's name in it.
+
+        Returns:
+            Such as `"train.py:42, in model"`; of what Keras' `fit` and the like run for a layer the line that makes
+            the layer, or in the `call` of a layer of the script's own the op's line there, also of its gradient. None
+            where nobody kept it, as in a graph read from a file.
+        """
+        frames = self._frames(function, node)
+        if frames is None:
+            return None
+        own = [place for place, frame in enumerate(frames) if script_files.is_users(frame[0])]
+        if not own:
+            return layer_lines.line_of(node)  # of a variable; nobody keeps where that was made
+        if any(script_files.runs_models(frame[0]) for frame in frames[own[-1] + 1 :]):
+            graph = traced_functions.traced_graph(function) or layer_lines.graph_of(function)
+            made = self._line_of_forward(function, node) or layer_lines.line_of(node, graph)
+            if made is not None:
+                return made
+        file, line, name = frames[own[-1]]
+        return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
+
+    def knows(self, function: str, node: str) -> bool:
+        """Whether a function has an op of this name, and somebody kept where it was made."""
+        return bool(self._frames(function, node))
+
+    def _line_of_forward(self, function: str, node: str) -> str | None:
+        """The line of the op whose gradient an op computes, or of the branch or loop that it is in."""
+        forward = forward_name(node) or ""
+        for name in filter(None, (forward, forward.rpartition("/")[0])):
+            if self._frames(function, name):
+                return self.user_line(function, name)
+        return None
+
+    def _frames(self, function: str, node: str) -> list[tuple[str, int, str]] | None:
+        """Where an op was made, outermost frame first; None where there is no such op, or nobody kept it."""
+        graph = traced_functions.traced_graph(function)
+        if graph is None:
+            return self._call.stack_of(function, node)
+        try:
+            traceback = graph.get_operation_by_name(node).traceback
+        except (KeyError, ValueError):
+            return None
+        if traceback is None:  # an op of a GraphDef that was imported
+            return None
+        return [(frame.filename, frame.lineno, frame.name) for frame in traceback]
+
+    def describe(self, function: str, node: Any) -> str:
+        """An op for a message: its name, its type and the user's line."""
+        line = self.user_line(function, node.name)
+        return f"{node.name} ({node.op})" + (f", made at {line}" if line else "")
+
+
+def refuse_marked(diagnostics: Diagnostics, functions: Functions) -> None:
+    """Refuses ops that were made with what Poplar would refuse when it compiles the program.
+
+    Args:
+        diagnostics: finds the ops' source lines.
+        functions: the program.
+
+    Raises:
+        InternalError: there is one; what Poplar says, the op and its line.
+    """
+    for graph in map(functions.__getitem__, functions.reached()):
+        for node in graph.nodes:
+            if vocabulary.REFUSED_ATTRIBUTE in node.proto.attr:
+                reason = node.proto.attr[vocabulary.REFUSED_ATTRIBUTE].s.decode()
+                raise errors_impl.InternalError(None, None, f"{reason} Op {diagnostics.describe(graph.name, node)}.")
+
+
+def refuse_uncompilable(
+    plugin: Library,
+    diagnostics: Diagnostics,
+    functions: Functions,
+    programs: Sequence[tuple[str, function_pb2.FunctionDef]],
+) -> None:
+    """Checks that XLA can compile every op.
+
+    Args:
+        plugin: the loaded plugin.
+        diagnostics: finds the ops' source lines.
+        functions: the program, where the functions are that loops and branches run.
+        programs: traced function and FunctionDef of each XLA program.
+
+    Raises:
+        InvalidArgumentError: it has no kernel for one; Graphcore's wording, the op and its line.
+    """
+    refused: list[tuple[str, Any]] = []
+    dynamic: list[tuple[str, Any]] = []
+    for function, definition in _with_called(functions, programs):
+        graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
+        names = {*plugin.uncompilable(graph.SerializeToString()), *xla_workarounds.wrong(graph.node)}
+        refused.extend((function, node) for node in graph.node if node.name in names)
+        by_name = {node.name: node for node in graph.node}
+        dynamic.extend((function, node) for node in graph.node if _is_dynamic(node, by_name))
+    if dynamic:
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            "The dimensions of all tensors must be fully defined at compile time, and those of the following depend on "
+            f"values:\n  {_listed(diagnostics, dynamic)}\n{_place_advice(functions, dynamic)}or use a mask of fixed "
+            f"size instead, such as tf.where with three arguments.{_rows_advice(node for _, node in dynamic)}",
+        )
+    if refused:
+        types = list(dict.fromkeys(node.op for _, node in refused))
+        more = f"\n  and {len(refused) - _MOST_NAMED} more" if len(refused) > _MOST_NAMED else ""
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            "Detected unsupported operations when trying to compile graph "
+            f"{shown_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
+            f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  {_listed(diagnostics, refused)}{more}\n"
+            f"{_advice(functions, refused)}",
+        )
+
+
+def _listed(diagnostics: Diagnostics, found: Sequence[tuple[str, Any]]) -> str:
+    return "\n  ".join(diagnostics.describe(function, node) for function, node in found[:_MOST_NAMED])
+
+
+def _rows_advice(refused: Iterable[Any]) -> str:
+    """What to do where an optimizer joins gradients of the same row; empty where nothing looks like it."""
+    return _ROWS_ADVICE if any(node.op in _ROWS for node in refused) else ""
+
+
+def _place_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> str:
+    """Where else these ops may run. Loops and branches, and what they call, run on the IPU alone."""
+    inside = {
+        name
+        for function in functions.reached()
+        for node in functions[function].nodes
+        if node.op in vocabulary.LOOPS | vocabulary.BRANCHES
+        for called in op_types.called_functions(node.proto)
+        for name in functions.reached(called)
+    }
+    return _HOST_ADVICE if inside.isdisjoint(function for function, _ in refused) else _LOOP_ADVICE
+
+
+def _advice(functions: Functions, refused: Sequence[tuple[str, Any]]) -> str:
+    """What to do instead of ops that cannot be compiled. Some work on numbers too, and were given texts."""
+    if all(node.op == _FAKE for _, node in refused):
+        return _FAKE_ADVICE
+    of_texts = any(value.type == types_pb2.DT_STRING for _, node in refused for value in node.attr.values())
+    printing = any(node.op in _PRINTING for _, node in refused)
+    return (
+        f"{_TEXT_ADVICE if of_texts else ''}{_place_advice(functions, refused)}"
+        f"{_PRINT_ADVICE if printing else ''}or leave them out of the compiled function."
+    )
+
+
+def shown_name(function: str) -> str:
+    """What a person calls a program: the function that the script compiled, without what TensorFlow and we add.
+
+    Example:
+        >>> shown_name("__inference_train_step_774"), shown_name("model_ipu_program_3")
+        ('train_step', 'model')
+    """
+    found = _TRACED_NAME.match(function)
+    return found[1] if found and found[1] else function
+
+
+def program_name(function: str, op: str) -> str:
+    """What reports, errors and studies call a program: its function, or the op where it has none, as plain ops have.
+
+    Example:
+        >>> program_name("model_ipu_program_3", "cluster_1"), program_name("", "session_ops")
+        ('model', 'session_ops')
+    """
+    return shown_name(function) if function else op
+
+
+def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
+    """Whether the shape of an op's results depends on values that are not known before the program runs."""
+    if node.op != _COMPUTED_EARLY:
+        return node.op in _DYNAMIC_SHAPES
+    waiting, seen = [node], {node.name}
+    while waiting:
+        for text in waiting.pop().input:
+            name = text.split(":")[0]
+            producer = by_name.get(name)
+            if text.startswith("^") or name in seen:
+                continue
+            if producer is None:  # an argument
+                return True
+            seen.add(name)
+            if producer.op in _KEEPS_KNOWN:
+                waiting.append(producer)
+            elif producer.op != "Const" and producer.op not in vocabulary.SHAPE_QUERIES:
+                return True
+    return False
+
+
+def _with_called(functions: Functions, programs: Sequence[tuple[str, function_pb2.FunctionDef]]) -> Iterator[Written]:
+    """The XLA programs' functions and those that they call, once each."""
+    waiting = list({definition.signature.name: Written(traced, definition) for traced, definition in programs}.values())
+    seen: set[str] = set()
+    while waiting:
+        yield (function := waiting.pop())
+        for node in function.definition.node_def:
+            for called in op_types.called_functions(node):
+                found = functions.found_outside(called)
+                if called not in seen and found is not None:
+                    seen.add(called)
+                    waiting.append(found)

@@ -1,0 +1,113 @@
+"""Loops, branches and calls over several IPUs: the functions they run, emitted, and what has TensorFlow run these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import tensor_util
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import Chunks, FunctionGraph
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.location import HOST
+from tf_ipu_shim.compiler.ir.trips import Trips
+from tf_ipu_shim.compiler.placement.placement import Placement
+
+# Emits a function: (name, placement, the IPUs that hold its arguments, whether it runs in each iteration of a loop) ->
+# the emitted function's name, and the IPU that holds each result (None for the host or several).
+Emit = Callable[[str, Placement, Mapping[str, int], bool], "tuple[str, list[int | None]]"]
+_LONG = types_pb2.DT_INT64
+CHUNK_COUNTERS = 2
+"""How many loop variables a loop over chunks has in front of those of its loop."""
+
+
+def run_functions(
+    proto: node_def_pb2.NodeDef,
+    placement: Placement,
+    values: Sequence[int | None],
+    graphs: Functions,
+    emit: Emit,
+) -> Sequence[int | None]:
+    """Emits the functions of a loop, branch or call, and has it run them.
+
+    Args:
+        proto: the op; changed.
+        placement: of the function that it is in.
+        values: for each value that it hands on the IPU that holds it; None for the host or several.
+        graphs: all functions of the program.
+        emit: emits a function.
+
+    Returns:
+        The IPU that holds each result; None for the host or several.
+    """
+    body = proto.attr["body"].func.name if proto.op in vocabulary.LOOPS else None
+    if body is not None:
+        # What a loop carries is where its body leaves it, from the second iteration on.
+        values = _carried(graphs[body], placement.functions[body], values)
+    results: Sequence[int | None] = []
+    emitted: dict[str, str] = {}
+    for called in dict.fromkeys(op_types.called_functions(proto)):
+        held = {name: ipu for name, ipu in zip(graphs[called].arguments, values) if ipu is not None}
+        emitted[called], left = emit(called, placement.functions[called], held, body is not None)
+        if body is None or called == body:
+            results = left
+    for _, function in op_types.function_values(proto):
+        function.name = emitted[function.name]
+    if proto.op not in vocabulary.CALLS:
+        # Only loops and branches that are taken apart can have parts on several devices.
+        proto.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
+    return results
+
+
+def _carried(body: FunctionGraph, placement: Placement, initial: Sequence[int | None]) -> list[int | None]:
+    carried: list[int | None] = []
+    for start, tensor in zip(initial, body.returns):
+        producer = body.producer(tensor)
+        carried.append(start if producer is None else placement.locations.get(producer, HOST).ipu)
+    return carried
+
+
+def run_chunks(proto: node_def_pb2.NodeDef, chunks: Chunks) -> list[node_def_pb2.NodeDef]:
+    """Makes a loop one over chunks: its first loop variables count the iterations that are done, and all.
+
+    Args:
+        proto: the loop; changed.
+        chunks: its functions.
+
+    Returns:
+        Ops that give the first values of these loop variables, for the function that the loop is in.
+    """
+    start = _number(proto, "done", 0)
+    made = [start, *_total(proto, chunks.trips)]
+    for counter in (made[-1], start):
+        proto.input.insert(0, f"{counter.name}:output:0")
+        proto.attr["T"].list.type.insert(0, _LONG)
+    proto.attr["cond"].func.name, proto.attr["body"].func.name = chunks.functions
+    for of_single_iterations in ("output_shapes", "_num_original_outputs"):
+        if of_single_iterations in proto.attr:
+            del proto.attr[of_single_iterations]
+    return made
+
+
+def _number(loop: node_def_pb2.NodeDef, name: str, value: int, kind: int = _LONG) -> node_def_pb2.NodeDef:
+    made = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_chunks_{name}", op="Const", device=loop.device)
+    made.attr["dtype"].type = kind
+    made.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value, kind))
+    return made
+
+
+def _total(loop: node_def_pb2.NodeDef, trips: Trips) -> list[node_def_pb2.NodeDef]:
+    """Ops the last of which gives how often a loop runs."""
+    if not trips.limits:
+        return [_number(loop, "total", trips.most)]
+    limits = [_number(loop, f"limit_{index}", each.constant, each.type) for index, each in enumerate(trips.limits)]
+    total = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_chunks_total", op=vocabulary.LOOP_TOTAL, device=loop.device)
+    total.input.extend(loop.input[each.counter] for each in trips.limits)
+    total.input.extend(
+        f"{constant.name}:output:0" if each.limit < 0 else loop.input[each.limit]
+        for each, constant in zip(trips.limits, limits)
+    )
+    total.attr["T"].list.type.extend(each.type for each in trips.limits)
+    total.attr["most"].i = trips.most
+    return [*(constant for each, constant in zip(trips.limits, limits) if each.limit < 0), total]

@@ -1,0 +1,53 @@
+"""Programs that send tensors to the host's part of the same step (`gen_sendrecv_ops`) share that step's rendezvous.
+
+TensorFlow gives a called function a rendezvous of its own, unless its definition says otherwise. Edges between devices
+within the function would then meet those of other programs of the step, under the same names: there may be none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tensorflow.core.framework import function_pb2
+from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+
+# An attribute of functions that the kernel of a call looks for; checked on TensorFlow 2.15.1 and 2.21.0.
+_SHARED_RENDEZVOUS = "shared_rendezvous"
+
+
+def join_step(program: LoweredProgram) -> None:
+    """Has a program that sends tensors run with the rendezvous of the step that it is part of.
+
+    Args:
+        program: the lowered program; its functions are changed.
+
+    Raises:
+        UnimplementedError: a part of it runs on the host's own device.
+    """
+    for function in program.functions:
+        for node in function.node_def:
+            if node.device.startswith("/device:CPU"):
+                raise errors_impl.UnimplementedError(
+                    None,
+                    None,
+                    f"{node.name}: ipu_send_to_host in a program that runs {node.op} on the host. Leave "
+                    "outside_compilation_scope out of it, or send the tensor through an IPUOutfeedQueue.",
+                )
+    sending = {vocabulary.SEND_TO_HOST}
+    waiting = list(program.functions)
+    while found := [function for function in waiting if _uses(function, sending)]:
+        for function in found:
+            function.attr[_SHARED_RENDEZVOUS].b = True
+            sending.add(function.signature.name)
+            waiting.remove(function)
+
+
+def _uses(function: function_pb2.FunctionDef, names: Collection[str]) -> bool:
+    """Whether a function has one of these ops, or runs one of these functions."""
+    return any(
+        node.op in names or any(called in names for called in op_types.called_functions(node))
+        for node in function.node_def
+    )

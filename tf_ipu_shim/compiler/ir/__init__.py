@@ -1,0 +1,1 @@
+"""The representation that passes share: functions as graphs, names of ops and attributes, facts about ops."""

@@ -1,0 +1,367 @@
+"""The one representation of a function that passes read and change.
+
+A FunctionDef becomes nodes and edges once; passes replace ops and put new ones in; what runs is written from it at the
+end. Ops that no result needs, and that need not run, are left out. A node keeps its `NodeDef`: what is not changed is
+never copied. A tensor is named as in a FunctionDef: `"argument"`, or `"node:output:index"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.compiler.ir.location import Location
+    from tf_ipu_shim.compiler.ir.trips import Trips
+
+
+class Chunks(NamedTuple):
+    """What a loop runs as in chunks of iterations.
+
+    Args:
+        cond: name of the function with the condition of the loop over chunks.
+        body: name of the function that runs a chunk.
+        trips: how many iterations there are.
+    """
+
+    cond: str
+    body: str
+    trips: Trips
+
+    @property
+    def functions(self) -> tuple[str, str]:
+        """The names of both."""
+        return self.cond, self.body
+
+
+class Node:
+    """One op of a function.
+
+    Attributes:
+        index: its place in topological order.
+        name: the op's name in the user's graph.
+        op: its type, such as `MatMul`.
+        proto: its `NodeDef`. It may be the request's: a pass that changes an op gives it another one.
+        inputs: the tensors it takes, in order.
+        producers: for each input the node that makes it; None for an argument of the function.
+        controls: the nodes that must have run before.
+        users: the nodes that take one of its outputs, or wait for it, in topological order.
+        chunks: for a loop that runs in chunks: their functions.
+    """
+
+    __slots__ = ("chunks", "controls", "index", "inputs", "name", "op", "producers", "proto", "users")
+
+    def __init__(self, index: int, proto: Any) -> None:
+        self.index = index
+        self.name: str = proto.name
+        self.op: str = proto.op
+        self.proto = proto
+        self.inputs: list[str] = []
+        self.producers: list[Node | None] = []
+        self.controls: list[Node] = []
+        self.users: list[Node] = []
+        self.chunks: Chunks | None = None
+
+    def predecessors(self) -> Iterator[Node]:
+        """Nodes that must come before this one, for data or for order; one may appear twice."""
+        for producer in self.producers:
+            if producer is not None:
+                yield producer
+        yield from self.controls
+
+    @property
+    def handed_on(self) -> list[str]:
+        """The inputs of a loop, branch or call that its functions receive: a branch keeps its first to itself."""
+        return self.inputs[1:] if self.op in vocabulary.BRANCHES else self.inputs
+
+    def __repr__(self) -> str:
+        return f"{self.name} ({self.op})"
+
+
+class Result(NamedTuple):
+    """A function's result: its name, its `DataType`, and the tensor that is returned."""
+
+    name: str
+    type: int
+    tensor: str
+
+
+# For a node the ops that take its place: the last one has its name. None where it stays.
+Rule = Callable[[Node], "Sequence[node_def_pb2.NodeDef] | None"]
+
+
+class FunctionGraph:
+    """A function's arguments, its nodes in topological order, and what it returns.
+
+    Args:
+        name: by which others call it.
+        arguments: argument name to `DataType`, in order.
+        protos: the ops, in any order.
+        results: what it returns, in order.
+        control_results: names of the ops that must run although no result needs them.
+        traced: the traced function that a pass made it of; itself when left out.
+
+    Attributes:
+        nodes: in topological order, otherwise in that of `protos`.
+        ops: types of all its ops, also of those that nothing needs.
+        called: the functions that these run.
+        marks: what ops are marked for, by their name, also those that nothing needs.
+        control_returns: nodes that must run although no result needs them.
+        source: the FunctionDef that it was parsed from; None for what a pass made.
+
+    Raises:
+        ValueError: the function has a cycle, or an input that names nothing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Mapping[str, int],
+        protos: Iterable[node_def_pb2.NodeDef],
+        results: Iterable[Result],
+        control_results: Iterable[str],
+        traced: str = "",
+    ) -> None:
+        self.name = name
+        self.traced = traced or name
+        self.arguments = dict(arguments)
+        self.results = list(results)
+        self.argument_attributes: Mapping[int, Any] = {}
+        self.marks: dict[str, Location] = {}
+        self.ops: set[str] = set()
+        self.called: dict[str, None] = {}
+        self.source: function_pb2.FunctionDef | None = None
+        self._types: dict[str, dict[str, list[int]]] = {}
+        by_name = self._surveyed(protos)
+        control_results = list(control_results)
+        self._by_name: dict[str, Node] = {}
+        self.nodes: list[Node] = []
+        self._sort(by_name, {result.tensor.split(":", 1)[0] for result in self.results}.union(control_results))
+        self.control_returns: list[Node] = [self._by_name[control] for control in control_results]
+
+    @classmethod
+    def parse(cls, definition: function_pb2.FunctionDef) -> FunctionGraph:
+        """Reads a FunctionDef, which stays as it is."""
+        signature = definition.signature
+        graph = cls(
+            signature.name,
+            {argument.name: argument.type for argument in signature.input_arg},
+            definition.node_def,
+            [Result(result.name, result.type, definition.ret[result.name]) for result in signature.output_arg],
+            [definition.control_ret[name] for name in signature.control_output],
+        )
+        graph.source = definition
+        graph.argument_attributes = definition.arg_attr
+        return graph
+
+    def _surveyed(self, protos: Iterable[node_def_pb2.NodeDef]) -> dict[str, node_def_pb2.NodeDef]:
+        """The ops by name; notes what there is among them."""
+        by_name: dict[str, node_def_pb2.NodeDef] = {}
+        for proto in protos:
+            name, op = proto.name, proto.op
+            by_name[name] = proto
+            self.ops.add(op)
+            if op in vocabulary.FUNCTION_ATTRIBUTES:
+                self.called.update(dict.fromkeys(op_types.called_functions(proto)))
+            mark = sharding_annotations.shard_of(proto)
+            if mark is not None:
+                self.marks[name] = mark
+        return by_name
+
+    def _sort(self, protos: Mapping[str, Any], roots: set[str]) -> None:
+        """Makes the nodes that the roots need."""
+        done = self._by_name
+        taken: dict[str, list[str]] = {}  # what ops that wait for others take
+        for root in [name for name in protos if name in roots]:
+            stack = [(root, False)]
+            while stack:
+                name, ready = stack.pop()
+                if name in done:
+                    continue
+                proto = protos[name]
+                texts = taken[name] if ready else list(proto.input)
+                if not ready:
+                    missing = [other for other in self._needed(proto, texts, protos) if other not in done]
+                    if missing:
+                        if name in taken:
+                            raise ValueError(_cycle(self.name, name, protos))
+                        taken[name] = texts
+                        stack.append((name, True))
+                        stack.extend([(other, False) for other in reversed(missing)])
+                        continue
+                node = Node(len(self.nodes), proto)
+                self._connect(node, texts)
+                self.nodes.append(node)
+                done[name] = node
+
+    def _needed(self, proto: Any, texts: Iterable[str], protos: Mapping[str, Any]) -> list[str]:
+        """The ops that an op takes from or waits for."""
+        names = []
+        for text in texts:
+            name = text[1:] if text[0] == "^" else text.partition(":")[0]
+            if name in protos:
+                names.append(name)
+            elif name not in self.arguments:
+                raise ValueError(
+                    f"Op {proto.name} of function {self.name} takes {text!r}, which names no op and no argument."
+                )
+        return names
+
+    def _connect(self, node: Node, texts: Iterable[str]) -> None:
+        """Finds what a node takes, by name, among the nodes that there are."""
+        by_name = self._by_name
+        before: dict[Node, None] = {}  # data first, as `predecessors` has them
+        for text in texts:
+            if text[0] == "^":
+                control = by_name.get(text[1:])
+                if control is not None:
+                    node.controls.append(control)
+                elif text[1:] not in self.arguments:
+                    raise ValueError(f"Op {node.name} is part of a cycle through {text[1:]}.")
+                continue
+            node.inputs.append(text)
+            name, is_op, _ = text.partition(":")
+            producer = by_name.get(name) if is_op else None
+            node.producers.append(producer)
+            if producer is not None:
+                before[producer] = None
+            elif is_op:
+                raise ValueError(f"Op {node.name} is part of a cycle through {text}.")
+        if node.controls:
+            before.update(dict.fromkeys(node.controls))
+        for predecessor in before:
+            predecessor.users.append(node)
+
+    @property
+    def returns(self) -> list[str]:
+        """For each result, in order, the tensor's name."""
+        return [result.tensor for result in self.results]
+
+    @property
+    def return_types(self) -> list[int]:
+        """For each result, in order, its `DataType`."""
+        return [result.type for result in self.results]
+
+    def producer(self, tensor: str) -> Node | None:
+        """The node that makes a tensor; None for an argument."""
+        return self._by_name.get(tensor.split(":", 1)[0]) if ":" in tensor else None
+
+    def type_of(self, tensor: str) -> int:
+        """A tensor's `DataType`."""
+        if ":" not in tensor:
+            return self.arguments[tensor]
+        name, output, index = tensor.split(":")
+        types = self._types.get(name)
+        if types is None:
+            types = self._types[name] = op_types.output_types(self._by_name[name].proto)
+        return types[output][int(index)]
+
+    def rewrite(
+        self, rule: Rule, before: Sequence[node_def_pb2.NodeDef] = (), after: Sequence[node_def_pb2.NodeDef] = ()
+    ) -> None:
+        """Replaces ops.
+
+        Args:
+            rule: gives the ops that take a node's place. What takes the old op's results takes the new one's.
+            before: further ops that come first.
+            after: further ops that come last.
+        """
+        nodes = [self._added(proto) for proto in before]
+        touched: dict[Node, None] = {}
+        for node in self.nodes:
+            made = rule(node)
+            if made:
+                nodes.extend(self._added(proto) for proto in made[:-1])
+                touched.update(dict.fromkeys(self._changed(node, made[-1])))
+            nodes.append(node)
+        nodes.extend(self._added(proto) for proto in after)
+        for index, node in enumerate(nodes):
+            node.index = index
+        for node in touched:
+            node.users.sort(key=lambda user: user.index)
+        self.nodes = nodes
+        self.ops = {node.op for node in nodes}
+        self.called = dict.fromkeys(name for node in nodes for name in op_types.called_functions(node.proto))
+
+    def drop_unused(self, *ops: str) -> None:
+        """Removes nodes of these op types whose results are neither used nor returned.
+
+        Args:
+            *ops: types of ops without side effects.
+        """
+        kept = {result.tensor.partition(":")[0] for result in self.results}
+        kept.update(node.name for node in self.control_returns)
+        left: list[Node] = []
+        for node in reversed(self.nodes):
+            if node.op in ops and not node.users and node.name not in kept:
+                for predecessor in dict.fromkeys(node.predecessors()):
+                    predecessor.users.remove(node)
+            else:
+                left.append(node)
+        self.nodes = left[::-1]
+        for index, node in enumerate(self.nodes):
+            node.index = index
+        self.ops = {node.op for node in self.nodes}
+
+    def _added(self, proto: node_def_pb2.NodeDef) -> Node:
+        node = Node(0, proto)
+        self._connect(node, proto.input)
+        self._by_name[proto.name] = node
+        return node
+
+    def _changed(self, node: Node, proto: node_def_pb2.NodeDef) -> Iterator[Node]:
+        """Gives a node another op; yields those whose users that changes."""
+        for predecessor in dict.fromkeys(node.predecessors()):
+            predecessor.users.remove(node)
+        node.proto, node.op = proto, proto.op
+        node.inputs, node.producers, node.controls = [], [], []
+        self._connect(node, proto.input)
+        self._types.pop(node.name, None)
+        yield from node.predecessors()
+
+    def copy(self, name: str) -> FunctionGraph:
+        """A function of its own with the same ops, for a pass to change."""
+        protos, controls = [node.proto for node in self.nodes], [node.name for node in self.control_returns]
+        made = FunctionGraph(name, self.arguments, protos, self.results, controls, self.traced)
+        made.marks, made.argument_attributes = self.marks, self.argument_attributes
+        return made
+
+    def write(self, name: str, change: Callable[[Any], None]) -> function_pb2.FunctionDef:
+        """Makes a FunctionDef of it.
+
+        Args:
+            name: for it.
+            change: is given a copy of each `NodeDef`.
+        """
+        definition = function_pb2.FunctionDef()
+        signature = definition.signature
+        signature.name = name
+        for argument, kind in self.arguments.items():
+            signature.input_arg.add(name=argument, type=kind)
+        for index, attributes in self.argument_attributes.items():
+            definition.arg_attr[index].CopyFrom(attributes)
+        for result in self.results:
+            signature.output_arg.add(name=result.name, type=result.type)
+            definition.ret[result.name] = result.tensor
+        for node in self.control_returns:
+            signature.control_output.append(node.name)
+            definition.control_ret[node.name] = node.name
+        for node in self.nodes:
+            signature.is_stateful = signature.is_stateful or op_types.is_stateful(node.op)
+            proto = definition.node_def.add()
+            proto.CopyFrom(node.proto)
+            if len(proto.input) > len(node.inputs) + len(node.controls):  # an argument is there before anything runs
+                proto.input[:] = [text for text in proto.input if text[1:] not in self.arguments or text[0] != "^"]
+            change(proto)
+        return definition
+
+
+def _cycle(function: str, name: str, protos: Mapping[str, Any]) -> str:
+    if any(proto.op == "NextIteration" for proto in protos.values()):
+        what = "a loop of TensorFlow 1 in a function that was made before it was called here"
+        return f"Function {function} has {what}. Call it first within what `ipu_compiler.compile` compiles."
+    return f"Function {function} has a cycle through {name}."

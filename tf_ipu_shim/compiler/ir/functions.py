@@ -1,0 +1,157 @@
+"""All functions of a program: each is parsed once, passes change them, and they are written once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework import function_pb2
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
+from tf_ipu_shim.compiler.ir.reachable import reachable
+
+AS_WRITTEN = config_pb2.ConfigProto(
+    graph_options=config_pb2.GraphOptions(
+        rewrite_options=rewriter_config_pb2.RewriterConfig(disable_meta_optimizer=True)
+    )
+).SerializeToString()
+"""The `config_proto` of a call that has TensorFlow run a function as it is, instead of rewriting it first."""
+_serial = itertools.count()
+
+
+class Written(NamedTuple):
+    """A function as others see it.
+
+    Args:
+        traced: the traced function that it was made of.
+        definition: its FunctionDef.
+    """
+
+    traced: str
+    definition: function_pb2.FunctionDef
+
+
+class Functions(Mapping[str, FunctionGraph]):
+    """The functions of a program by name, parsed when first asked for.
+
+    A pass changes a function under its own name; outside it gets another one (see `outside`). A script may call its
+    functions what it likes: no name says what a pass did.
+
+    Args:
+        library: the traced functions.
+        entry: the name of the one that is called.
+        base: where the functions are that these differ from in part, such as those of all replicas.
+
+    Attributes:
+        written: the FunctionDefs that were made of these, by the name that they have outside.
+    """
+
+    def __init__(
+        self, library: Mapping[str, function_pb2.FunctionDef], entry: str, base: Functions | None = None
+    ) -> None:
+        self.entry = entry
+        self._library = library
+        self._base = base
+        self._graphs: dict[str, FunctionGraph] = {}
+        self._outside: dict[str, str] = {}  # names of functions outside
+        self.written: dict[str, Written] = {} if base is None else base.written
+
+    def __getitem__(self, name: str) -> FunctionGraph:
+        graph = self._graphs.get(name)
+        if graph is None:
+            if self._base is not None:
+                return self._base[name]
+            graph = self._graphs[name] = FunctionGraph.parse(self._library[name])
+        return graph
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._graphs or (name in self._library if self._base is None else name in self._base)
+
+    def __iter__(self) -> Any:
+        return iter(self.reached())
+
+    def __len__(self) -> int:
+        return len(self.reached())
+
+    def reached(self, name: str | None = None) -> list[str]:
+        """A function and those that it runs, it first; those of the whole program when left out."""
+        return list(reachable([name or self.entry], lambda one: filter(self.__contains__, self[one].called)))
+
+    def with_ops(self, ops: frozenset[str]) -> set[str]:
+        """The functions that have an op of these types, themselves or in a function that they run."""
+        callers: dict[str, list[str]] = {}
+        having = []
+        for name in self.reached():
+            graph = self[name]
+            for called in graph.called:
+                callers.setdefault(called, []).append(name)
+            if not graph.ops.isdisjoint(ops):
+                having.append(name)
+        return set(reachable(having, lambda name: callers.get(name, ())))
+
+    def add(self, graph: FunctionGraph) -> None:
+        """Adds what a pass made; its name is one that `fresh` gave."""
+        self._graphs[graph.name] = graph
+
+    def fresh(self, name: str) -> str:
+        """A name like this one that no function has."""
+        while True:
+            made = f"{name}_{next(_serial)}"
+            if made not in self:
+                return made
+
+    def varied(self, names: Iterable[str]) -> Functions:
+        """The same functions but for some, which are copies that can be changed.
+
+        Args:
+            names: these, and all that call them.
+        """
+        functions = Functions(self._library, self.entry, self)
+        for name in names:
+            functions.add(self[name].copy(name))
+        return functions
+
+    def outside(self, name: str) -> str:
+        """The name by which XLA, or an op of the host, finds a function.
+
+        All are written under names of their own. Another program, or TensorFlow itself, may know another function by
+        the script's name: grappler rewrites functions in place, and in graphs that are put together names meet. The
+        plugin gives TensorFlow these alone.
+        """
+        if self._base is not None and name not in self._graphs:
+            return self._base.outside(name)
+        if name not in self._outside:
+            if name not in self:
+                return name  # nothing that the script has brought
+            made = self._outside[name] = self.fresh(name)  # named before it is written: a function may call itself
+            definition = self[name].write(made, lambda proto: strip(proto, self.outside))
+            self.written[made] = Written(self[name].traced, definition)
+        return self._outside[name]
+
+    @property
+    def written_definitions(self) -> list[function_pb2.FunctionDef]:
+        """The FunctionDefs that were made of these."""
+        return [written.definition for written in self.written.values()]
+
+    def found_outside(self, name: str) -> Written | None:
+        """The function that has a name outside; None where there is none."""
+        if name in self.written:
+            return self.written[name]
+        return Written(name, self._library[name]) if name in self._library else None
+
+
+def strip(proto: Any, rename: Callable[[str], str]) -> None:
+    """Takes off a `NodeDef` what is meant for this lowering or for a placer, and renames the functions it names.
+
+    tf2xla stops with a RET_CHECK on a function that is sharded in part.
+    """
+    proto.device = ""
+    for name in vocabulary.PRIVATE_ATTRIBUTES:
+        if name in proto.attr:
+            del proto.attr[name]
+    for attribute in op_types.function_attributes(proto.op):
+        for function in op_types.functions_in(proto.attr[attribute]):
+            function.name = rename(function.name)

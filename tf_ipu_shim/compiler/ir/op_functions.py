@@ -1,0 +1,121 @@
+"""Ops in whose place a program calls a function of other ops.
+
+Uses `graph_to_function_def`; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+from tensorflow.python.framework import dtypes, graph_to_function_def, ops
+from tensorflow.python.ops import array_ops
+
+from tf_ipu_shim.compiler.ir import calls, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+
+class Replacement(NamedTuple):
+    """What stands for an op.
+
+    Args:
+        inputs: what it takes, `DataType` by name: the op's inputs in their order, the last ones may be left out.
+        outputs: what it gives, `DataType` by name: those of the op's outputs that a program can take.
+        build: makes the ops that compute the outputs of the inputs.
+        finish: changes an op that was made where TensorFlow's Python cannot make it so.
+        has_kernel: whether by kernels the op itself runs. Its one output is `output`; `inputs` are all its own.
+    """
+
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
+    build: Callable[..., Sequence[Any]]
+    finish: Callable[[node_def_pb2.NodeDef], None] = lambda node: None
+    has_kernel: bool = False
+
+
+# For an op what stands for it; None where it stays.
+Rule = Callable[[Node], "Replacement | None"]
+
+
+def replace(functions: Functions, wanted: frozenset[str], rule: Rule) -> None:
+    """Replaces ops of a program by calls.
+
+    Args:
+        functions: the program; changed where there are any.
+        wanted: types of the ops.
+        rule: is asked about each.
+    """
+    for name in functions.reached():
+        graph = functions[name]
+        if not graph.ops.isdisjoint(wanted):
+            found = {node: rule(node) for node in graph.nodes if node.op in wanted}
+            _replace_in(functions, graph, {node: made for node, made in found.items() if made is not None})
+
+
+def put_back(node: node_def_pb2.NodeDef) -> None:
+    """Puts an op that has a kernel in the place of the call that stands for it, if a node is such a call.
+
+    Args:
+        node: changed; what it takes, its place and its order among other ops stay.
+    """
+    if vocabulary.STANDS_FOR_ATTRIBUTE in node.attr:
+        op = node_def_pb2.NodeDef.FromString(node.attr[vocabulary.STANDS_FOR_ATTRIBUTE].s)
+        node.op = op.op
+        node.ClearField("attr")
+        for name, value in op.attr.items():
+            node.attr[name].CopyFrom(value)
+
+
+def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node, Replacement]) -> None:
+    renamed = {
+        f"{node.name}:{output}:0": f"{node.name}:output:{index}"
+        for node, replacement in found.items()
+        for index, output in enumerate(replacement.outputs)
+    }
+
+    def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+        if node not in found and renamed.keys().isdisjoint(node.inputs):
+            return None
+        made = node_def_pb2.NodeDef()
+        made.CopyFrom(node.proto)
+        made.input[:] = [renamed.get(text, text) for text in node.proto.input]
+        if node in found:
+            made = _call(made, found[node], _function(functions, node, found[node]))
+        return [made]
+
+    if found:
+        graph.rewrite(rule)
+        graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
+
+
+def _call(node: node_def_pb2.NodeDef, replacement: Replacement, function: str) -> node_def_pb2.NodeDef:
+    """The call that stands where an op stood."""
+    taken = [text for text in node.input if text[0] != "^"][: len(replacement.inputs)]
+    made = node_def_pb2.NodeDef(name=node.name, device=node.device, input=taken)
+    made.input.extend(text for text in node.input if text[0] == "^")
+    for name, value in node.attr.items():
+        if name.startswith("_") and name != "_output_shapes":
+            made.attr[name].CopyFrom(value)
+    if replacement.has_kernel:
+        made.attr[vocabulary.STANDS_FOR_ATTRIBUTE].s = node.SerializeToString()
+    calls.make_call(made, replacement.inputs.values(), replacement.outputs.values(), function)
+    return made
+
+
+def _function(functions: Functions, node: Node, replacement: Replacement) -> str:
+    """Adds the function that stands for an op; returns its name."""
+    with ops.Graph().as_default() as graph:
+        taken = [array_ops.placeholder(dtypes.as_dtype(kind), name=name) for name, kind in replacement.inputs.items()]
+        results = replacement.build(*taken)
+        definition: function_pb2.FunctionDef = graph_to_function_def.graph_to_function_def(
+            graph, graph.get_operations(), taken, results, list(replacement.outputs)
+        )
+    name = definition.signature.name = functions.fresh(f"ipu_in_place_of_{node.op}")
+    for inner in definition.node_def:
+        replacement.finish(inner)
+        if vocabulary.SHARDING_ATTRIBUTE in node.proto.attr:
+            inner.attr[vocabulary.SHARDING_ATTRIBUTE].CopyFrom(node.proto.attr[vocabulary.SHARDING_ATTRIBUTE])
+    functions.add(FunctionGraph.parse(definition))
+    return name

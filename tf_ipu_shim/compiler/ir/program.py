@@ -1,0 +1,143 @@
+"""What the lowering hands on: the XLA programs of a function, and where everything lives."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.ir import vocabulary
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramRequest:
+    """A call of a traced function, with what is known of its arguments when it first runs.
+
+    Args:
+        name: of the op that calls it.
+        function: the function's name.
+        ordinal: of the TensorFlow device.
+        library: all functions it reaches by name.
+        arg_types: `DataType` of each argument.
+        arg_shapes: shape of each argument; `()` for resources.
+        variable_names: for resources the variable's name, else `""`.
+        variable_types: for resources the variable's `DataType`, 0 where unknown.
+        variable_shapes: for resources the variable's shape.
+        single_op: whether the function is one op of a graph, and no program of the script's.
+    """
+
+    name: str
+    function: str
+    ordinal: int
+    library: Mapping[str, function_pb2.FunctionDef]
+    arg_types: Sequence[int]
+    arg_shapes: Sequence[tuple[int, ...]]
+    variable_names: Sequence[str]
+    variable_types: Sequence[int]
+    variable_shapes: Sequence[tuple[int, ...]]
+    single_op: bool = False
+
+    @property
+    def is_keras(self) -> bool:
+        """Whether a Keras model has made the program."""
+        entry = self.library.get(self.function)
+        return entry is not None and any(vocabulary.KERAS_ATTRIBUTE in node.attr for node in entry.node_def)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """One XLA program: what one IPU does in one phase.
+
+    Args:
+        ipu: the IPU (shard) it runs on.
+        phase: its place among the programs of that IPU.
+        function: the name of its FunctionDef, whose arguments are constants, then values, then resources.
+        inputs: the tensors it takes, in the order of the function's arguments, named as in the caller.
+        input_types: their `DataType`s.
+        outputs: the tensors it gives, named as in the traced function.
+        constants: how many inputs XLA must know when it compiles.
+        scope: the traced function that its ops come from.
+    """
+
+    ipu: int
+    phase: int
+    function: str
+    inputs: Sequence[str]
+    input_types: Sequence[int]
+    outputs: Sequence[str]
+    constants: int
+    scope: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+    """A tensor that goes from one IPU to another.
+
+    Args:
+        tensor: its name in the traced function.
+        source: the IPU that makes it.
+        destination: the IPU that uses it.
+        scope: the traced function that it is in.
+    """
+
+    tensor: str
+    source: int
+    destination: int
+    scope: str
+
+
+@dataclasses.dataclass
+class LoweredProgram:
+    """What a traced function runs as.
+
+    Args:
+        node: the op to run instead of the call; it takes `inputs`, then `replica_variables`.
+        functions: the functions that it needs and that the request has not.
+        variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
+        inputs: for each input of the node the argument that it is.
+        clusters: all XLA programs, those of loop bodies included.
+        exchanges: all exchanges between IPUs, those of loop bodies included.
+        replicas: how often it runs at the same time.
+        shards: IPUs of each replica.
+        shard_ipus: the IPU of the device on which each shard of the first replica is.
+        first_replica: the function that the first of several replicas runs.
+        replica_variables: for each further replica's copy of a variable the argument, and the IPU where it lives.
+        run_group: what the ops of feeds and replicas know its runs by, which follow each other; empty without.
+        chunked_loops: for the function that runs several iterations of a loop at once, the loop that the memory plan
+            looks at instead: on a real IPU iterations come one by one, and so do elements. None where none is made.
+        planned_functions: the functions of these loops, which never run.
+        planned_clusters: the XLA programs of these loops.
+        result_shapes: of what it returns, None for one that its shapes do not tell; known once its memory is planned.
+        sent: how often one run enqueues to each outfeed, by its feed id.
+        traced: for each function that a pass made, and that XLA programs run, the traced function it was made of.
+    """
+
+    node: node_def_pb2.NodeDef
+    functions: list[function_pb2.FunctionDef]
+    variable_ipus: list[int]
+    inputs: list[int]
+    clusters: list[Cluster] = dataclasses.field(default_factory=list)
+    exchanges: list[Exchange] = dataclasses.field(default_factory=list)
+    replicas: int = 1
+    shards: int = 1
+    shard_ipus: tuple[int, ...] = ()
+    first_replica: str = ""
+    replica_variables: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    run_group: str = ""
+    chunked_loops: dict[str, node_def_pb2.NodeDef | None] = dataclasses.field(default_factory=dict)
+    planned_functions: list[function_pb2.FunctionDef] = dataclasses.field(default_factory=list)
+    planned_clusters: list[Cluster] = dataclasses.field(default_factory=list)
+    result_shapes: list[tuple[int, ...] | None] = dataclasses.field(default_factory=list)
+    sent: dict[str, int] = dataclasses.field(default_factory=dict)
+    traced: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether a loop of it runs several iterations in one XLA program."""
+        return bool(self.chunked_loops)
+
+    @property
+    def programs(self) -> list[str]:
+        """The functions of the XLA programs: several replicas may run the same."""
+        return list(dict.fromkeys(cluster.function for cluster in self.clusters))

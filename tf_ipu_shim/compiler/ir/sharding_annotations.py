@@ -1,0 +1,47 @@
+"""The location that a script gave an op.
+
+Graphcore's TensorFlow marks ops as the TPU's does: `_XlaSharding` holds a serialised `OpSharding`, maximal, with the
+IPU as its only device. The marks steer this lowering alone; XLA is never shown them.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tf_ipu_shim.compiler.ir.location import ALL_IPUS, Location, on_ipu
+from tf_ipu_shim.compiler.ir.vocabulary import OUTSIDE_COMPILATION_ATTRIBUTE, SHARDING_ATTRIBUTE
+
+_MAXIMAL = 1  # OpSharding.Type.MAXIMAL: the op is on one device
+_EVERY = -1  # the device that `ipu_shard(-1)` writes
+
+
+def shard_of(node: Any) -> Location | None:
+    """The IPU that a `NodeDef` is marked for, or `ALL_IPUS`; None where it is not marked."""
+    if SHARDING_ATTRIBUTE not in node.attr:
+        return None
+    return _location(node.attr[SHARDING_ATTRIBUTE].s)
+
+
+def is_on_host(node: Any) -> bool:
+    """Whether a script put the op outside the compiled program."""
+    return OUTSIDE_COMPILATION_ATTRIBUTE in node.attr
+
+
+@functools.lru_cache(maxsize=1024)
+def _location(serialised: bytes) -> Location | None:
+    from tensorflow.compiler.xla import xla_data_pb2
+
+    sharding = xla_data_pb2.OpSharding.FromString(serialised)
+    if sharding.type != _MAXIMAL or len(sharding.tile_assignment_devices) != 1:
+        return None
+    device = int(sharding.tile_assignment_devices[0])
+    return ALL_IPUS if device == _EVERY else on_ipu(device)
+
+
+def mark_of(ipu: int) -> bytes:
+    """What marks an op for an IPU: the value of `vocabulary.SHARDING_ATTRIBUTE`."""
+    from tensorflow.compiler.xla import xla_data_pb2
+
+    sharding = xla_data_pb2.OpSharding(type=_MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[ipu])
+    return bytes(sharding.SerializeToString(deterministic=True))

@@ -1,0 +1,1 @@
+"""Execution by TensorFlow's own kernels instead of XLA launches."""

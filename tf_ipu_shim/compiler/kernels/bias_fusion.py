@@ -1,0 +1,161 @@
+"""Biases in programs that run by kernels: one oneDNN kernel for a convolution or product and its bias.
+
+TensorFlow's graph rewriting makes the same of them on the CPU. It passes over the IPU, where each of the two ops
+would read and write all activations, and the gradient of a convolution's bias would read its gradients once more. A
+relu stays an op of its own: in oneDNN's kernel NaN becomes 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+
+from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.one_dnn import LABEL, copy_of, enabled
+
+_FUSED = {"Conv2D": "_MklNativeFusedConv2D", "MatMul": "_MklNativeFusedMatMul"}
+_RESULTS = {
+    "Conv2D": "output",
+    "MatMul": "product",
+    "BiasAdd": "output",
+    "BiasAddGrad": "output",
+}
+_FILTER_GRADIENT, _BIAS_GRADIENT = "Conv2DBackpropFilter", "BiasAddGrad"
+_BOTH_GRADIENTS = "_MklNativeConv2DBackpropFilterWithBias"
+
+
+def with_biases(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
+    """Fuses biases of float32 into what gives their operand, and so the gradients of both.
+
+    A fused op has the name of the bias's op. An op that somebody else takes, or waits for, stays by
+    itself.
+
+    Args:
+        function: changed.
+
+    Returns:
+        For each fused op the one whose name it has, which messages name.
+    """
+    if not enabled() or not any(node.op in ("BiasAdd", _BIAS_GRADIENT) for node in function.node_def):
+        return {}
+    fusion = _Fusion(_Edges(function))
+    for node in list(fusion.edges.nodes.values()):
+        if node.op == "BiasAdd" and _is_plain(node):
+            fusion.fuse(node)
+        elif node.op == _FILTER_GRADIENT and _is_plain(node) and node.attr["padding"].s in (b"SAME", b"VALID"):
+            fusion.fuse_gradients(node)
+    if fusion.gone:
+        _leave_out(function, fusion.gone, fusion.renamed)
+    return fusion.stands_for
+
+
+class _Fusion:
+    """What becomes of a function's ops."""
+
+    def __init__(self, edges: _Edges) -> None:
+        self.edges = edges
+        self.gone: set[str] = set()
+        self.renamed: dict[str, str] = {}  # tensors
+        self.stands_for: dict[str, node_def_pb2.NodeDef] = {}
+
+    def fuse(self, bias: node_def_pb2.NodeDef) -> None:
+        source = self.edges.nodes.get(bias.input[0].partition(":")[0])
+        if source is None or source.op not in _FUSED or not _is_plain(source) or not self.edges.has_one_taker(source):
+            return
+        self.stands_for[bias.name] = copy_of(bias)
+        self.renamed[_result(bias)] = f"{bias.name}:{_RESULTS[source.op]}:0"
+        self.gone.add(source.name)
+        bias.CopyFrom(_fused(source, bias))
+
+    def fuse_gradients(self, of_filters: node_def_pb2.NodeDef) -> None:
+        of_bias = self.edges.bias_gradient_of(of_filters)
+        if of_bias is None:
+            return
+        self.stands_for[of_filters.name] = copy_of(of_filters)
+        self.renamed[_result(of_bias)] = f"{of_filters.name}:bias_grad:0"
+        self.gone.add(of_bias.name)
+        of_filters.op = _BOTH_GRADIENTS
+        of_filters.attr.pop("explicit_paddings", None)
+        of_filters.attr["_kernel"].s = LABEL
+
+
+def _is_plain(node: node_def_pb2.NodeDef) -> bool:
+    """Whether it works on float32 with channels last, and rows as they are, as the fused kernels do."""
+    attributes = node.attr  # asking it for what it has not would put that in
+    if attributes["T"].type != types_pb2.DT_FLOAT:
+        return False
+    if "transpose_a" in attributes and attributes["transpose_a"].b:
+        return False
+    return "data_format" not in attributes or attributes["data_format"].s in (b"", b"NHWC")
+
+
+def _result(node: node_def_pb2.NodeDef) -> str:
+    return f"{node.name}:{_RESULTS[node.op]}:0"
+
+
+class _Edges:
+    """Who takes what in a function."""
+
+    def __init__(self, function: function_pb2.FunctionDef) -> None:
+        self.nodes = {node.name: node for node in function.node_def}
+        self._takers: dict[str, list[str]] = defaultdict(list)  # of a tensor, or (`^name`) who waits for an op
+        self._followers: dict[str, list[str]] = defaultdict(list)
+        for node in function.node_def:
+            for text in node.input:
+                self._takers[text].append(node.name)
+                self._followers[text.lstrip("^").partition(":")[0]].append(node.name)
+        self._returned = Counter(function.ret.values())
+        self._returned.update(f"^{name}" for name in function.control_ret.values())
+
+    def has_one_taker(self, node: node_def_pb2.NodeDef) -> bool:
+        """Whether its result has one taker in the function, and nobody waits for it."""
+        result, waiting = _result(node), f"^{node.name}"
+        free = not self._takers[waiting] and not self._returned[waiting] and not self._returned[result]
+        return free and len(self._takers[result]) == 1
+
+    def bias_gradient_of(self, gradient: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef | None:
+        """The gradient of the bias, beside the gradient of a convolution's filter, where they can be one op."""
+        for name in self._takers[gradient.input[2]]:
+            node = self.nodes[name]
+            alone = len(node.input) == 1 and not self._takers[f"^{name}"] and not self._returned[f"^{name}"]
+            if node.op == _BIAS_GRADIENT and _is_plain(node) and alone and not self._leads_to(name, gradient.name):
+                return node
+        return None
+
+    def _leads_to(self, name: str, other: str) -> bool:
+        seen, waiting = {name}, [name]
+        while waiting:
+            for follower in self._followers[waiting.pop()]:
+                if follower == other:
+                    return True
+                if follower not in seen:
+                    seen.add(follower)
+                    waiting.append(follower)
+        return False
+
+
+def _fused(source: node_def_pb2.NodeDef, bias: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    fused = node_def_pb2.NodeDef(name=bias.name, op=_FUSED[source.op])
+    waits = dict.fromkeys(text for node in (source, bias) for text in node.input if text.startswith("^"))
+    fused.input.extend([*source.input[:2], bias.input[1], *waits])
+    for attribute in op_types.op_def(fused.op).attr:
+        if attribute.name in source.attr:
+            fused.attr[attribute.name].CopyFrom(source.attr[attribute.name])
+    fused.attr["num_args"].i = 1
+    if source.op == "Conv2D":
+        fused.attr["TArgs"].list.type.append(types_pb2.DT_FLOAT)
+    fused.attr["fused_ops"].list.s.append(b"BiasAdd")
+    fused.attr["_kernel"].s = LABEL
+    return fused
+
+
+def _leave_out(function: function_pb2.FunctionDef, gone: set[str], renamed: dict[str, str]) -> None:
+    for place in reversed([place for place, node in enumerate(function.node_def) if node.name in gone]):
+        del function.node_def[place]
+    for node in function.node_def:
+        for index, text in enumerate(node.input):
+            if text in renamed:
+                node.input[index] = renamed[text]
+    for name, tensor in list(function.ret.items()):
+        function.ret[name] = renamed.get(tensor, tensor)

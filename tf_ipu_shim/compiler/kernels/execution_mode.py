@@ -1,0 +1,121 @@
+"""How a program runs: XLA's programs, or TensorFlow's own kernels (see `kernels`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tensorflow.core.framework import graph_pb2
+from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.machine.environment import execution_mode
+from tf_ipu_shim.machine.environment.execution_mode import KERNELS, XLA
+from tf_ipu_shim.plugin.library import Library
+from tf_ipu_shim.runtime import log
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.runtime.device import IpuDevice
+
+
+@dataclasses.dataclass(frozen=True)
+class Execution:
+    """How a program runs.
+
+    Args:
+        way: `"xla"` or `"kernels"`; `"auto"` while it is to be chosen.
+        reason: why, for the report.
+        is_checked: whether each op's results are looked at, for which each has to run by itself.
+        is_rounded: whether float16 results are rounded stochastically, for which each should run by itself too.
+        is_required: whether XLA would compute something else, whatever is asked for.
+    """
+
+    way: str
+    reason: str
+    is_checked: bool = False
+    is_rounded: bool = False
+    is_required: bool = False
+
+
+def execution_of(device: IpuDevice, is_rounded: bool = False, only_kernels: Sequence[str] = ()) -> Execution:
+    """The way that is asked for on a device.
+
+    Args:
+        device: where a program runs.
+        is_rounded: whether ops of it round float16 results stochastically.
+        only_kernels: descriptions of its ops of which XLA's results differ.
+
+    Raises:
+        ValueError: the environment variable names no way.
+    """
+    if device.float_checks:
+        reason = "floating_point_behaviour: each op's results are checked"
+        return Execution(KERNELS, reason, is_checked=True, is_rounded=is_rounded)
+    if is_rounded:
+        return Execution(KERNELS, "each op's float16 results are rounded stochastically", is_rounded=True)
+    way = execution_mode.asked_for()
+    if only_kernels and way != KERNELS:
+        if way == XLA:
+            log.warning(
+                f"{execution_mode.ENVIRONMENT_VARIABLE} is {way!r}, and this program runs by kernels all the same: "
+                f"XLA's results are not TensorFlow's for {only_kernels[0]}."
+            )
+        return Execution(KERNELS, f"XLA's results would differ for {only_kernels[0]}", is_required=True)
+    if way == execution_mode.AUTO and execution_mode.dumps_are_asked_for():
+        return Execution(XLA, "XLA_FLAGS asks for what XLA compiles")
+    return Execution(way, f"{execution_mode.ENVIRONMENT_VARIABLE}={way}")
+
+
+def settled(asked: Execution, plugin: Library, program: LoweredProgram, without_form: Mapping[str, str]) -> Execution:
+    """How a program runs that was asked to run by kernels.
+
+    What an IPU could not compile is refused in both ways alike. Where XLA has told its form of a program beforehand, it
+    can compile it; where it could not, XLA runs it, and so refuses it in its own words if it has to.
+
+    Args:
+        asked: the way that is asked for.
+        plugin: the loaded plugin.
+        program: what would run by kernels.
+        without_form: its XLA programs of which XLA could not tell its form before it runs, with the reason.
+
+    Raises:
+        UnimplementedError: XLA has to run it, and its ops' results are to be checked.
+    """
+    reason = ""
+    if without_form:
+        reason = f"XLA cannot tell its form of the program before it runs: {next(iter(without_form.values()))}"
+    elif missing := _without_kernel(plugin, program):
+        reason = f"TensorFlow has no kernel for {', '.join(missing)}"
+    if not reason:
+        return asked
+    if asked.is_checked:
+        raise errors_impl.UnimplementedError(
+            None,
+            None,
+            f"Floating-point exceptions need each op of a program to run by itself, and those of {program.node.name} "
+            f"cannot: {reason}. Switch inv, div0, oflo and nanoo of IPUConfig.floating_point_behaviour off.",
+        )
+    if asked.is_rounded:
+        log.warning(
+            f"{program.node.name} rounds float16 to the nearest, not stochastically as configured: that needs each of "
+            f"its ops to run by itself, and {reason}."
+        )
+        reason = f"{reason}, so that float16 is rounded to the nearest"
+    return Execution(XLA, reason)
+
+
+def _without_kernel(plugin: Library, program: LoweredProgram) -> list[str]:
+    """Types of ops that TensorFlow has no kernel for."""
+    nodes = [
+        node
+        for function in program.functions
+        for node in function.node_def
+        if vocabulary.CHIP_ATTRIBUTE in node.attr
+        and node.op not in {*vocabulary.FUNCTION_ATTRIBUTES, vocabulary.LAUNCH}
+    ]
+    graph = graph_pb2.GraphDef(node=nodes)
+    for index, node in enumerate(graph.node):
+        node.name = str(index)
+    return list(dict.fromkeys(nodes[int(name)].op for name in plugin.without_kernel(graph.SerializeToString())))

@@ -1,0 +1,200 @@
+"""Calls of functions that run op by op: what is called is put in the place of the call.
+
+TensorFlow does that too when it makes a function ready to run. It adds an `Identity` for each argument and result, and
+ops that do nothing where the call begins and ends. Its rewriting would take them out again, which programs of IPUs are
+spared (see `kernels`): in a small pipeline they were more than half of the ops that run.
+
+What waits for a call waits for the ops that its function must run. What the call waits for is waited for by those of
+its function's ops that are stateful; the others have their operands to wait for.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Container, Iterable, Iterator, Mapping
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.fresh_names import FreshNames
+from tf_ipu_shim.compiler.ir.reachable import reachable
+
+_FEW = 4  # edges that an op between them would not save
+
+
+def inlined(
+    functions: Iterable[function_pb2.FunctionDef], node: node_def_pb2.NodeDef
+) -> list[function_pb2.FunctionDef]:
+    """What is left of functions once calls of them are put in place.
+
+    Args:
+        functions: these stay as they are.
+        node: the op that runs them.
+
+    Returns:
+        Those that it still needs, under their names. A function that calls itself is still called.
+    """
+    inliner = _Inliner({function.signature.name: function for function in functions})
+    return [inliner.flat(name) for name in reachable(named_by([node], inliner.functions), inliner.needed)]
+
+
+def named_by(nodes: Iterable[node_def_pb2.NodeDef], functions: Container[str]) -> list[str]:
+    """The functions, of some, that ops name in whatever attribute.
+
+    Args:
+        nodes: the ops.
+        functions: the names of these functions.
+    """
+    return [
+        function.name
+        for node in nodes
+        for attribute in op_types.function_attributes(node.op)
+        for function in op_types.functions_in(node.attr[attribute])
+        if function.name in functions
+    ]
+
+
+class _Inliner:
+    """Puts functions in place, each once for all that call it."""
+
+    def __init__(self, functions: Mapping[str, function_pb2.FunctionDef]) -> None:
+        self.functions = functions
+        self._flat: dict[str, function_pb2.FunctionDef] = {}
+        self._begun: set[str] = set()
+
+    def needed(self, name: str) -> list[str]:
+        """The functions that one still needs."""
+        return named_by(self.flat(name).node_def, self.functions)
+
+    def flat(self, name: str) -> function_pb2.FunctionDef:
+        """A function with what it calls put in place."""
+        if name not in self._flat:
+            self._begun.add(name)
+            self._flat[name] = self._flattened(self.functions[name])
+            self._begun.discard(name)
+        return self._flat[name]
+
+    def _flattened(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+        calls = {node.name: self.flat(called) for node in function.node_def if (called := self._called(node))}
+        return _Placing(function, calls).run() if calls else function
+
+    def _called(self, node: node_def_pb2.NodeDef) -> str:
+        """The function to put in place of an op; empty for any other op, and within that function."""
+        if node.op not in vocabulary.CALLS:
+            return ""
+        name = node.attr["f"].func.name
+        return name if name in self.functions and name not in self._begun else ""
+
+
+class _Placing:
+    """One function, while what it calls is put in place."""
+
+    def __init__(self, function: function_pb2.FunctionDef, calls: Mapping[str, function_pb2.FunctionDef]) -> None:
+        self._function = function
+        self._calls = calls
+        self._made = function_pb2.FunctionDef()
+        self._nodes = {node.name: node for node in function.node_def}
+        self._fresh = FreshNames(function)
+        # By call, the names that its function's ops get, and the place of each argument among its inputs.
+        self._names = {
+            name: {node.name: self._fresh.like(f"{name}/{node.name}") for node in called.node_def}
+            for name, called in calls.items()
+        }
+        self._places = {
+            name: {argument.name: place for place, argument in enumerate(called.signature.input_arg)}
+            for name, called in calls.items()
+        }
+        self._waiting = collections.Counter(
+            text[1:] for node in function.node_def for text in node.input if text[0] == "^" and text[1:] in calls
+        )
+        self._ends: dict[str, list[str]] = {}
+
+    def run(self) -> function_pb2.FunctionDef:
+        """The function with all of these put in place."""
+        made, function = self._made, self._function
+        made.CopyFrom(function)
+        del made.node_def[:]
+        for node in function.node_def:
+            if node.name in self._calls:
+                self._place(node, self._calls[node.name])
+            else:
+                added = made.node_def.add()
+                added.CopyFrom(node)
+                added.input[:] = [*map(self._tensor, _data(node)), *self._controls(node)]
+        for result, text in function.ret.items():
+            made.ret[result] = self._tensor(text)
+        del made.signature.control_output[:]
+        made.control_ret.clear()
+        for name in function.signature.control_output:
+            for end in self._after(function.control_ret[name]):
+                if end not in made.control_ret:
+                    made.signature.control_output.append(end)
+                    made.control_ret[end] = end
+        return made
+
+    def _place(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> None:
+        names, places, inputs = self._names[call.name], self._places[call.name], list(_data(call))
+
+        def tensor(text: str) -> str:
+            name, separator, rest = text.partition(":")
+            return names[name] + separator + rest if separator else self._tensor(inputs[places[name]])
+
+        before = self._begin(call, called)
+        for node in called.node_def:
+            added = self._made.node_def.add()
+            added.CopyFrom(node)
+            added.name = names[node.name]
+            controls = [f"^{names[text[1:]]}" for text in node.input if text[0] == "^"]
+            if op_types.is_stateful(node.op):
+                controls.extend(before)
+            added.input[:] = [*map(tensor, _data(node)), *dict.fromkeys(controls)]
+
+    def _begin(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> list[str]:
+        """What ops of a call wait for: one op that waits for all, where that saves edges."""
+        controls = self._controls(call)
+        with_effects = sum(op_types.is_stateful(node.op) for node in called.node_def)
+        if len(controls) < 2 or len(controls) * with_effects <= _FEW:
+            return controls
+        return [f"^{self._meeting(call, 'begin', controls)}"]
+
+    def _controls(self, node: node_def_pb2.NodeDef) -> list[str]:
+        controls = [end for text in node.input if text[0] == "^" for end in self._after(text[1:])]
+        return [f"^{name}" for name in dict.fromkeys(controls)]
+
+    def _after(self, name: str) -> list[str]:
+        """The ops that have run once an op has."""
+        if name not in self._calls:
+            return [name]
+        if name not in self._ends:
+            called, call = self._calls[name], self._nodes[name]
+            ends = [self._names[name][called.control_ret[output]] for output in called.signature.control_output]
+            ends = list(dict.fromkeys(ends)) or [text[1:] for text in self._controls(call)]
+            if len(ends) > 1 and len(ends) * self._waiting[name] > _FEW:
+                ends = [self._meeting(call, "end", [f"^{end}" for end in ends])]
+            self._ends[name] = ends
+        return self._ends[name]
+
+    def _tensor(self, text: str) -> str:
+        """What stands for a tensor: of a call, what its function gives."""
+        while (call := text.partition(":")[0]) in self._calls:
+            called = self._calls[call]
+            result = called.signature.output_arg[int(text.rpartition(":")[2])].name
+            given = called.ret[result]
+            name, separator, rest = given.partition(":")
+            if separator:
+                return self._names[call][name] + separator + rest
+            text = self._nodes[call].input[self._places[call][name]]
+        return text
+
+    def _meeting(self, call: node_def_pb2.NodeDef, name: str, controls: Iterable[str]) -> str:
+        """Adds an op that does nothing but wait."""
+        name = self._fresh.like(f"{call.name}/{name}")
+        node = self._made.node_def.add(name=name, op="NoOp", device=call.device, input=controls)
+        if vocabulary.CHIP_ATTRIBUTE in call.attr:
+            node.attr[vocabulary.CHIP_ATTRIBUTE].CopyFrom(call.attr[vocabulary.CHIP_ATTRIBUTE])
+        return name
+
+
+def _data(node: node_def_pb2.NodeDef) -> Iterator[str]:
+    """The inputs of an op that are tensors."""
+    return (text for text in node.input if text[0] != "^")

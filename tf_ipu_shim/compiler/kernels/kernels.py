@@ -1,0 +1,296 @@
+"""The second way to run a program: TensorFlow's own kernels instead of XLA launches.
+
+A program is lowered to XLA programs first, in either way: placement, phases, exchanges and the memory plan are those
+of XLA's form. Here each launch becomes a call of a function of the same ops. All of them carry the IPU's TensorFlow
+device and the number of their IPU, so that the delegated kernels (`kernels.cc`) run them in that IPU's memory.
+
+XLA's programs have one thread each: what they do to a variable happens in order. TensorFlow's executor runs what
+nothing orders at the same time, so that the ops on a variable are chained here.
+
+What the emitted functions call, and their loops, are put into the functions around them, so that nothing but the
+program's own ops runs (inlining, tidying, loop_frames).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.ir import calls, op_functions, op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
+from tf_ipu_shim.compiler.ir.functions import AS_WRITTEN
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.compiler.ir.reachable import reachable
+from tf_ipu_shim.compiler.kernels.bias_fusion import with_biases
+from tf_ipu_shim.compiler.kernels.inlining import inlined, named_by
+from tf_ipu_shim.compiler.kernels.loop_frames import with_frames
+from tf_ipu_shim.compiler.kernels.one_dnn_pooling import pooled_by_one_dnn
+from tf_ipu_shim.compiler.kernels.out_of_bounds import in_range
+from tf_ipu_shim.compiler.kernels.random_launches import LAUNCHED, launched
+from tf_ipu_shim.compiler.kernels.simplify import tidied
+from tf_ipu_shim.compiler.kernels.stochastic_rounding import settle_mark
+from tf_ipu_shim.compiler.passes import variable_order
+from tf_ipu_shim.compiler.passes.assertions import ASSERT, Describe, asserting_functions
+from tf_ipu_shim.compiler.passes.dead_code_elimination import without_idle_ops
+
+# What has TensorFlow compile a function or choose another one for it.
+_ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
+
+_serial = itertools.count()
+
+
+def by_kernels(
+    program: LoweredProgram,
+    library: Mapping[str, function_pb2.FunctionDef],
+    describe: Describe | None = None,
+    refuses: bool = True,
+    on_one_thread: bool = False,
+    describes_all: bool = True,
+) -> LoweredProgram:
+    """The program with its XLA launches replaced by calls of functions whose ops run one by one.
+
+    Args:
+        program: what the lowering made; stays as it is.
+        library: the functions of the request by name.
+        describe: gives a text for each op, which the plugin's messages name it by; ops have none where left out.
+        refuses: whether kernels refuse bad input; else what comes of it is what XLA makes of it (see `bad_input`).
+        on_one_thread: whether ops run one after the other on the caller's thread, where that can be.
+        describes_all: whether all ops have their texts; else those that fail because the script says so.
+
+    Returns:
+        What runs instead. Its `clusters` and `exchanges` are the same.
+    """
+    programs = set(program.programs)
+    functions = {function.signature.name: function for function in program.functions}
+    copies = _Copies({**library, **functions}, program, describe, refuses, describes_all)
+    # What XLA programs and ops of the host call stays as it is: TensorFlow knows it since the lowering asked about it.
+    called = [functions[name] for name in program.traced if name in functions]
+    unlike = programs.union(program.traced)
+    emitted = [copies.with_calls(function) for name, function in functions.items() if name not in unlike]
+    node = node_def_pb2.NodeDef()
+    node.CopyFrom(program.node)
+    is_launch = node.op == vocabulary.LAUNCH
+    if is_launch:
+        copies.as_call(node)
+    run = _put_together([*emitted, *copies.made.values()], node)
+    if is_launch and on_one_thread and _can_run_on_one_thread(run):
+        node.attr["executor_type"].s = b"SINGLE_THREADED_EXECUTOR"  # checked on 2.15.1 and 2.21.0
+    _leave_as_written([node, *(inside for function in run for inside in function.node_def)])
+    return dataclasses.replace(program, node=node, functions=[*called, *run])
+
+
+def _put_together(
+    functions: Iterable[function_pb2.FunctionDef], node: node_def_pb2.NodeDef
+) -> list[function_pb2.FunctionDef]:
+    """The functions that an op still runs once calls, and loops, are put into the functions around them."""
+    flat = {function.signature.name: tidied(function) for function in inlined(functions, node)}
+    framed = {name: with_frames(function, flat) for name, function in flat.items()}
+    needed = reachable(named_by([node], framed), lambda name: named_by(framed[name].node_def, framed))
+    return [framed[name] for name in needed]
+
+
+def _can_run_on_one_thread(run: Sequence[function_pb2.FunctionDef]) -> bool:
+    """Whether it is one function without control flow, of which TensorFlow's executor for one thread knows nothing."""
+    control_flow = vocabulary.FRAMES | vocabulary.FUNCTION_ATTRIBUTES.keys()
+    return len(run) == 1 and not any(node.op in control_flow for node in run[0].node_def)
+
+
+def _leave_as_written(nodes: Iterable[node_def_pb2.NodeDef]) -> None:
+    """Has TensorFlow run the ops that there are: what its rewriting makes does not know its IPU.
+
+    Calls are put into the graph around them. The error of an op in a call would cancel what is around the call, and so
+    pass for a consequence of that.
+    """
+    for node in nodes:
+        if node.op in vocabulary.CALLS or node.op == vocabulary.REPLICA_CALL:
+            node.attr["config_proto"].s = AS_WRITTEN
+        if node.op in vocabulary.CALLS:
+            node.attr["_lower_as_multi_device_function"].b = True  # put it into the graph around it
+
+
+class _Copies:
+    """Makes the functions whose ops run one by one: one for each function and IPU."""
+
+    def __init__(
+        self,
+        library: Mapping[str, function_pb2.FunctionDef],
+        program: LoweredProgram,
+        describe: Describe | None,
+        refuses: bool,
+        describes_all: bool,
+    ) -> None:
+        self._library = library
+        self._traced = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
+        self._device = program.node.device
+        self._is_replicated = any(
+            node.op == vocabulary.REPLICA_CALL for function in program.functions for node in function.node_def
+        )
+        self._describe = describe
+        self._refuses = refuses
+        self._describes_all = describes_all
+        self._asserting = asserting_functions(library)
+        self._names: dict[tuple[str, int], str] = {}
+        self._launchers: dict[tuple[object, ...], str] = {}
+        self.made: dict[str, function_pb2.FunctionDef] = {}
+
+    def with_calls(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+        """A copy of an emitted function with its launches replaced."""
+        launches = {node.name for node in function.node_def if node.op == vocabulary.LAUNCH}
+        copy = function_pb2.FunctionDef()
+        copy.CopyFrom(function)
+        for node in copy.node_def:
+            if node.name in launches:
+                self.as_call(node)
+            for index, text in enumerate(node.input):
+                node.input[index] = _renamed(text, launches)
+        for result, tensor in list(copy.ret.items()):
+            copy.ret[result] = _renamed(tensor, launches)
+        return copy
+
+    def as_call(self, node: node_def_pb2.NodeDef) -> None:
+        """Makes a call of a launch. Its inputs and results stay, the latter under another name."""
+        attributes = node.attr
+        types = [*attributes["Tconstants"].list.type, *attributes["Targs"].list.type]
+        types.extend([op_types.RESOURCE] * attributes["Nresources"].i)
+        results = list(attributes["Tresults"].list.type)
+        name = self.of(attributes["function"].func.name, attributes[vocabulary.CHIP_ATTRIBUTE].i)
+        for attribute in ("Tconstants", "Targs", "Nresources", "Tresults", "function"):
+            attributes.pop(attribute)
+        for attribute in (vocabulary.IN_PLACE_ATTRIBUTE, vocabulary.SHAPES_ATTRIBUTE):
+            attributes.pop(attribute, None)
+        calls.make_call(node, types, results, name)
+
+    def of(self, name: str, chip: int) -> str:
+        """The name of a function's copy for an IPU, made if need be."""
+        key = (name, chip)
+        if key not in self._names:
+            # Named before it is made: a function may call itself.
+            self._names[key] = self._fresh(f"{name}_on_ipu{chip}")
+            self.made[self._names[key]] = self._copy(self._library[name], self._names[key], chip)
+        return self._names[key]
+
+    def _fresh(self, name: str) -> str:
+        """A name that no function has: TensorFlow keeps those of earlier lowerings too."""
+        while True:
+            made = f"{name}_{next(_serial)}"
+            if made not in self._library:
+                return made
+
+    def _copy(self, function: function_pb2.FunctionDef, name: str, chip: int) -> function_pb2.FunctionDef:
+        function = without_idle_ops(function)
+        orders = _orders(function, self._asserting)
+        scope = self._traced.get(function.signature.name, function.signature.name)
+        copy = self._with_ops_of_kernels(function)
+        copy.signature.name = name
+        parts = {**with_biases(copy), **pooled_by_one_dnn(copy)}
+        for node in copy.node_def:
+            settle_mark(node, self._is_replicated)
+            for attribute in [key for key in node.attr if _is_private(key)]:
+                del node.attr[attribute]
+            node.device = self._device
+            node.attr[vocabulary.CHIP_ATTRIBUTE].i = chip
+            if self._describe is not None and (self._describes_all or node.op == ASSERT):
+                node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = self._describe(
+                    scope, parts.get(node.name, node)
+                ).encode()
+            self._redirect(node, chip)
+            if node.op in LAUNCHED:
+                self._launch(node)
+            present = set(node.input)
+            node.input.extend(text for text in orders.get(node.name, ()) if text not in present)
+        return copy
+
+    def _with_ops_of_kernels(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+        """A copy whose ops have kernels, which take what XLA takes where these must not refuse it."""
+        copy = function_pb2.FunctionDef()
+        copy.CopyFrom(function)
+        for attribute in [key for key in copy.attr if key.startswith(_ELSEWHERE)]:
+            del copy.attr[attribute]
+        if not self._refuses:
+            _bring_into_range(copy)
+        for node in copy.node_def:
+            op_functions.put_back(node)
+        return copy
+
+    def _launch(self, node: node_def_pb2.NodeDef) -> None:
+        """Has XLA run an op by itself."""
+        chip = node.attr[vocabulary.CHIP_ATTRIBUTE].i
+        attributes = sorted(set(node.attr) - {vocabulary.DESCRIPTION_ATTRIBUTE})
+        content = (node.op, chip, *(node.attr[key].SerializeToString() for key in attributes))
+        if content not in self._launchers:
+            name = self._fresh(f"{node.op}_on_ipu{chip}")
+            functions = launched(node, name)
+            self.made.update((function.signature.name, function) for function in functions)
+            self._launchers[content] = name
+        call = node_def_pb2.NodeDef(name=node.name, device=node.device, input=node.input)
+        results = op_types.output_types(node)["output"]
+        calls.make_call(call, op_types.input_types(node), results, self._launchers[content])
+        node.CopyFrom(call)
+
+    def _redirect(self, node: node_def_pb2.NodeDef, chip: int) -> None:
+        for _, function in op_types.function_values(node):
+            function.name = self.of(function.name, chip)
+        if node.op in vocabulary.LOOPS | vocabulary.BRANCHES:
+            # As ops of the graph around them, loops and branches need no function call in each iteration.
+            node.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
+        if node.op in vocabulary.LOOPS:
+            node.attr["parallel_iterations"].i = 1  # as on an IPU: what an iteration does is done before the next one
+
+
+def _bring_into_range(function: function_pb2.FunctionDef) -> None:
+    nodes = {node.name: node for node in function.node_def}
+    function.node_def.extend([added for node in nodes.values() for added in in_range(node, nodes)])
+
+
+def _renamed(text: str, launches: Iterable[str]) -> str:
+    name, *rest = text.split(":")
+    return ":".join([name, "output", *rest[1:]]) if rest and name in launches else text
+
+
+def _is_private(attribute: str) -> bool:
+    return attribute in vocabulary.PRIVATE_ATTRIBUTES or attribute.startswith(_ELSEWHERE)
+
+
+def _orders(function: function_pb2.FunctionDef, asserting: Container[str]) -> dict[str, list[str]]:
+    """Control inputs by node that put what is done to one variable in order: reads between writes, asserts first."""
+    if not any(argument.type == op_types.RESOURCE for argument in function.signature.input_arg):
+        return {}
+    graph = FunctionGraph.parse(function)
+    orders = variable_order.orders(graph)
+    asserts = [
+        node.name
+        for node in graph.nodes
+        if node.op == ASSERT or any(name in asserting for name in op_types.called_functions(node.proto))
+    ]
+    if asserts:
+        _put_first(asserts, graph, orders)
+    return orders
+
+
+def _put_first(asserts: Sequence[str], graph: FunctionGraph, orders: dict[str, list[str]]) -> None:
+    """Has asserts come before the writes to variables that they don't need: a run that they stop leaves these alone."""
+    place = _places(asserts, graph, orders)
+    for node in graph.nodes:
+        takes_variable = any(graph.arguments.get(text) == op_types.RESOURCE for text in node.inputs)
+        if takes_variable and node.op != vocabulary.READ_VARIABLE:
+            before = [f"^{name}" for name in asserts if place[name] < place[node.name]]
+            orders.setdefault(node.name, []).extend(before)
+
+
+def _places(first: Sequence[str], graph: FunctionGraph, orders: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """An order in which all nodes could run, some of them, and what these need, before the rest."""
+    needs = {node.name: [other.name for other in [*node.producers, *node.controls] if other] for node in graph.nodes}
+    for name, controls in orders.items():
+        needs[name].extend(text[1:] for text in controls)
+    place: dict[str, int] = {}
+    waiting = [*reversed(needs), *reversed(first)]
+    while waiting:
+        missing = [name for name in needs[waiting[-1]] if name not in place]
+        if missing:
+            waiting.extend(missing)
+        else:
+            place.setdefault(waiting.pop(), len(place))
+    return place

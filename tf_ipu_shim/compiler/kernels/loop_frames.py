@@ -1,0 +1,365 @@
+"""Loops that run op by op: ops of the function around them, which TensorFlow's executor runs in a frame of their own.
+
+TensorFlow does that too when it makes a function ready to run (`_lower_using_switch_merge`). It puts an `Identity` on
+each of a loop's values three times, which run in each iteration, and keeps values that nobody needs.
+
+A value that the body hands on as it is enters the frame once. Every other one is merged with that of the iteration
+before and switched: into the body, or out of the frame. What takes from a switch that went the other way is dead: it
+does not run. So an op of the body that no switch leads to waits for one. An iteration begins when the ops that the one
+before must run have run: that is how side effects follow each other.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.fresh_names import FreshNames
+from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.passes.dead_code_elimination import graph_with_effects
+
+_FEW = 8  # edges that an op between them would not save
+
+
+def with_frames(
+    function: function_pb2.FunctionDef, functions: Mapping[str, function_pb2.FunctionDef]
+) -> function_pb2.FunctionDef:
+    """A function whose loops are ops of its own.
+
+    Args:
+        function: stays as it is.
+        functions: what its loops run, by name; a loop of others stays a loop.
+    """
+    if not any(_can_be_placed(node, functions) for node in function.node_def):
+        return function
+    return _Framing(function, functions).run()
+
+
+def _can_be_placed(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.FunctionDef]) -> bool:
+    if node.op not in vocabulary.LOOPS or "_lower_using_switch_merge" not in node.attr:
+        return False
+    condition, body = (functions.get(name) for name in op_types.called_functions(node))
+    if condition is None or body is None:
+        return False
+    unchanged = _unchanged(body)
+    changing = [argument.type for place, argument in enumerate(body.signature.input_arg) if place not in unchanged]
+    return bool(changing) and op_types.RESOURCE not in changing
+
+
+def _unchanged(body: function_pb2.FunctionDef) -> list[int]:
+    """The values that the body of a loop hands on as they are."""
+    arguments, results = body.signature.input_arg, body.signature.output_arg
+    return [place for place, result in enumerate(results) if body.ret[result.name] == arguments[place].name]
+
+
+class _Framing:
+    """One function, while its loops become ops."""
+
+    def __init__(self, function: function_pb2.FunctionDef, functions: Mapping[str, function_pb2.FunctionDef]) -> None:
+        self._function = function
+        self._functions = functions
+        self._made = function_pb2.FunctionDef()
+        self.fresh = FreshNames(function)
+        self._tensors: dict[str, str] = {}  # what stands for a result of a loop
+        self._waits: dict[str, str] = {}  # the op to wait for instead of a loop
+
+    def run(self) -> function_pb2.FunctionDef:
+        """The function with its loops as ops."""
+        made, function = self._made, self._function
+        made.CopyFrom(function)
+        del made.node_def[:]
+        self.place(function.node_def, [*function.ret.values(), *(f"^{name}" for name in function.control_ret.values())])
+        for node in made.node_def:
+            node.input[:] = [self._settled(text) for text in node.input]
+        for result, text in function.ret.items():
+            made.ret[result] = self._settled(text)
+        for name, waited in function.control_ret.items():
+            made.control_ret[name] = self._settled(f"^{waited}")[1:]
+        self._leave_out_idle_entries()
+        return made
+
+    def _leave_out_idle_entries(self) -> None:
+        """Leaves out values that enter a frame where nobody takes them.
+
+        TensorFlow's executor looks whether an iteration has ended, and begins the next one, each time that an op of it
+        has run. An iteration has not ended before all values have entered. Where the last of these leads to no op,
+        nobody looks again: the loop has no results, and that is no error.
+        """
+        made = self._made
+        users = collections.Counter(_op_of(text.lstrip("^")) for node in made.node_def for text in node.input)
+        entries = {node.name: node for node in made.node_def if node.op == "Enter"}
+        idle = [name for name in entries if not users[name]]
+        left_out = set(idle)
+        while idle:
+            for text in entries[idle.pop()].input:
+                source = _op_of(text.lstrip("^"))
+                users[source] -= 1
+                if source in entries and not users[source]:
+                    idle.append(source)
+                    left_out.add(source)
+        if not left_out:
+            return
+        kept = [node for node in made.node_def if node.name not in left_out]
+        del made.node_def[:]
+        made.node_def.extend(kept)
+
+    def place(self, nodes: Iterable[node_def_pb2.NodeDef], returned: Iterable[str]) -> None:
+        """Adds ops, and for loops among them those that they become.
+
+        Args:
+            nodes: they have names that nothing else has.
+            returned: what is taken of them elsewhere, as inputs of an op say it.
+        """
+        nodes = list(nodes)
+        used = {text for node in nodes for text in node.input}.union(returned)
+        for node in nodes:
+            if _can_be_placed(node, self._functions):
+                _Frame(self, node, [_Part(self._functions[name]) for name in op_types.called_functions(node)], used)
+            else:
+                self._made.node_def.add().CopyFrom(node)
+
+    def handed_on(self, node: node_def_pb2.NodeDef) -> list[int]:
+        """The results of an op that are what it takes, once it is placed: those that a loop does not change."""
+        if not _can_be_placed(node, self._functions):
+            return []
+        return _unchanged(self._functions[node.attr["body"].func.name])
+
+    def add(self, name: str, op: str, inputs: Iterable[str], like: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+        """Adds an op that runs where another one does."""
+        node: node_def_pb2.NodeDef = self._made.node_def.add(name=self.fresh.like(name), op=op, device=like.device)
+        node.input.extend(inputs)
+        if vocabulary.CHIP_ATTRIBUTE in like.attr:
+            node.attr[vocabulary.CHIP_ATTRIBUTE].CopyFrom(like.attr[vocabulary.CHIP_ATTRIBUTE])
+        return node
+
+    def stands_for(self, tensor: str, result: str) -> None:
+        """Notes what a loop's result is."""
+        self._tensors[result] = tensor
+
+    def wait_for(self, name: str, loop: str) -> None:
+        """Notes the op that has run once a loop has."""
+        self._waits[loop] = name
+
+    def _settled(self, text: str) -> str:
+        if text[0] == "^":
+            return f"^{self._waits.get(text[1:], text[1:])}"
+        while text in self._tensors:
+            text = self._tensors[text]
+        return text
+
+
+class _Part:
+    """The condition of a loop, or its body.
+
+    Attributes:
+        of_effects: the values, as bits, that ops with an effect need.
+    """
+
+    def __init__(self, function: function_pb2.FunctionDef) -> None:
+        self.graph = graph = graph_with_effects(function)
+        self.ends = [function.control_ret[name] for name in function.signature.control_output]
+        self._given = {argument: 1 << place for place, argument in enumerate(graph.arguments)}
+        self._values: dict[Node, int] = {}
+        for node in graph.nodes:
+            values = 0
+            for text, producer in zip(node.inputs, node.producers):
+                values |= self._given[text] if producer is None else self._values[producer]
+            for control in node.controls:
+                values |= self._values[control]
+            self._values[node] = values
+        self.of_effects = 0
+        for node in graph.control_returns:
+            self.of_effects |= self._values[node]
+
+    def of(self, results: Iterable[str]) -> int:
+        """The values, as bits, that results need."""
+        values = 0
+        for text in results:
+            producer = self.graph.producer(text)
+            values |= self._given[text] if producer is None else self._values[producer]
+        return values
+
+    def needed(self, results: Iterable[str]) -> list[Node]:
+        """The ops that have an effect or that results need, in topological order."""
+        waiting = [node for node in map(self.graph.producer, results) if node is not None]
+        waiting += self.graph.control_returns
+        needed: set[Node] = set()
+        while waiting:
+            node = waiting.pop()
+            if node not in needed:
+                needed.add(node)
+                waiting.extend(node.predecessors())
+        return [node for node in self.graph.nodes if node in needed]
+
+
+class _Frame:
+    """Adds the ops that one loop becomes."""
+
+    def __init__(
+        self, framing: _Framing, loop: node_def_pb2.NodeDef, parts: Sequence[_Part], used: Collection[str]
+    ) -> None:
+        self._framing, self._loop, self._used = framing, loop, used
+        self._condition, self._body = parts
+        self._types = list(loop.attr["T"].list.type)
+        self._parallel = loop.attr["parallel_iterations"].i if "parallel_iterations" in loop.attr else 10
+        self._begin = [text for text in loop.input if text[0] != "^"]
+        self._returns = self._body.graph.returns
+        self._changes = [result != argument for argument, result in zip(self._body.graph.arguments, self._returns)]
+        values = self._needed()
+        self._values = [place for place in range(len(self._begin)) if values >> place & 1]
+        self._changing = [place for place in self._values if self._changes[place]]
+        merges, given = self._enter()
+        test = self._test(given)
+        inside = self._switch(given, test)
+        self._go_on(merges, inside)
+
+    def _needed(self) -> int:
+        """The values, as bits, that somebody takes, or that the loop needs to run as it does."""
+        values = self._condition.of(self._condition.graph.returns)
+        values |= self._condition.of_effects | self._body.of_effects
+        for place in range(len(self._begin)):
+            if self._result(place) in self._used:
+                values |= 1 << place
+        values = self._with_sources(values)
+        if not any(values >> place & 1 for place, changes in enumerate(self._changes) if changes):
+            values = self._with_sources(values | 1 << self._changes.index(True))  # by it iterations follow each other
+        return values
+
+    def _with_sources(self, values: int) -> int:
+        """These values, and all that the body makes them of."""
+        while True:
+            more = values | self._body.of(text for place, text in enumerate(self._returns) if values >> place & 1)
+            if more == values:
+                return values
+            values = more
+
+    def _result(self, place: int) -> str:
+        return f"{self._loop.name}:output:{place}"
+
+    def _enter(self) -> tuple[dict[int, node_def_pb2.NodeDef], dict[int, str]]:
+        """Has values enter the frame; returns the merges, and what stands for each value."""
+        controls = self._few([text for text in self._loop.input if text[0] == "^"], len(self._values), "begin")
+        merges, given = {}, {}
+        for place in self._values:
+            enter = self._op("enter", place, "Enter", [self._begin[place], *controls])
+            enter.attr["frame_name"].s = self._loop.name.encode()
+            enter.attr["is_constant"].b = not self._changes[place]
+            enter.attr["parallel_iterations"].i = self._parallel
+            given[place] = f"{enter.name}:output:0"
+            if self._changes[place]:
+                merges[place] = self._op("merge", place, "Merge", [given[place]])
+                merges[place].attr["N"].i = 2
+                given[place] = f"{merges[place].name}:output:0"
+        for place, begin in enumerate(self._begin):
+            if not self._changes[place]:
+                self._framing.stands_for(begin, self._result(place))
+        return merges, given
+
+    def _test(self, given: Mapping[int, str]) -> str:
+        """Adds the condition; returns what it gives."""
+        first = given[self._changing[0]].partition(":")[0]
+        returns = self._condition.graph.returns
+        (goes_on,), ends = self._add("cond", self._condition, given, returns, lambda: f"^{first}")
+        node = self._framing.add(f"{self._loop.name}/goes_on", "LoopCond", [goes_on, *ends], self._loop)
+        return f"{node.name}:output:0"
+
+    def _switch(self, given: Mapping[int, str], test: str) -> dict[int, str]:
+        """Has values go into the body or leave the frame; returns what stands for them in the body."""
+        inside, awaited, left = dict(given), self._awaited(), {}
+        for place in self._changing:
+            switch = self._op("switch", place, "Switch", [given[place], test])
+            inside[place] = f"{switch.name}:output_true:0"
+            if place in awaited or self._result(place) in self._used:
+                leave = self._op("exit", place, "Exit", [f"{switch.name}:output_false:0"])
+                self._framing.stands_for(f"{leave.name}:output:0", self._result(place))
+                left[place] = leave.name
+        if awaited:
+            (end,) = self._few([f"^{left[place]}" for place in awaited], _FEW, "done")
+            self._framing.wait_for(end[1:], self._loop.name)
+        return inside
+
+    def _awaited(self) -> list[int]:
+        """The values that have left the frame once the loop has run: one where iterations follow each other."""
+        if f"^{self._loop.name}" not in self._used:
+            return []
+        return self._changing[:1] if self._parallel == 1 else self._changing
+
+    def _go_on(self, merges: Mapping[int, node_def_pb2.NodeDef], inside: Mapping[int, str]) -> None:
+        """Adds the body, and has what it gives merged with what has entered."""
+
+        @functools.cache
+        def runs() -> str:
+            return f"^{self._op('runs', self._changing[0], 'Identity', [inside[self._changing[0]]]).name}"
+
+        returns = [self._returns[place] for place in self._changing]
+        results, ends = self._add("body", self._body, inside, returns, runs)
+        ends = self._few(ends, len(results), "end")
+        unchanging = set(inside.values()).difference(inside[place] for place in self._changing)
+        for place, result in zip(self._changing, results):
+            # What does not change is there in the last iteration too, which no other may follow.
+            controls = [runs()] if result in unchanging and not ends else ends
+            node = self._op("next", place, "NextIteration", [result, *controls])
+            merges[place].input.append(f"{node.name}:output:0")
+
+    def _add(
+        self, name: str, part: _Part, given: Mapping[int, str], returns: Sequence[str], guard: Callable[[], str]
+    ) -> tuple[list[str], list[str]]:
+        """Adds the ops of the condition or the body.
+
+        Args:
+            name: for them.
+            part: the condition or the body.
+            given: what stands for each value.
+            returns: the results that are needed.
+            guard: gives what an op waits for that nothing leads to which changes from one iteration to the next.
+
+        Returns:
+            What stands for these results, and what to wait for.
+        """
+        nodes = part.needed(returns)
+        names = {node.name: self._framing.fresh.like(f"{self._loop.name}/{name}/{node.name}") for node in nodes}
+        arguments = {argument: given.get(place, "") for place, argument in enumerate(part.graph.arguments)}
+        handed_on: dict[str, str] = {}  # results of loops in it that these do not change
+        led_to = {_op_of(given[place]) for place in self._changing}
+
+        def tensor(text: str) -> str:
+            node, separator, rest = text.partition(":")
+            text = names[node] + separator + rest if separator else arguments[text]
+            return handed_on.get(text, text)
+
+        protos = []
+        for node in nodes:
+            proto = node_def_pb2.NodeDef()
+            proto.CopyFrom(node.proto)
+            proto.name = names[node.name]
+            data, controls = [tensor(text) for text in node.inputs], [names[control.name] for control in node.controls]
+            proto.input[:] = [*data, *(f"^{control}" for control in controls)]
+            # TensorFlow makes ops of a function with a guard of their own: they look at one value alone.
+            if node.op in vocabulary.FUNCTION_ATTRIBUTES or led_to.isdisjoint([*map(_op_of, data), *controls]):
+                proto.input.append(guard())
+            led_to.add(proto.name)
+            handed_on.update((f"{proto.name}:output:{place}", data[place]) for place in self._framing.handed_on(proto))
+            protos.append(proto)
+        results, ends = [tensor(text) for text in returns], [f"^{names[end]}" for end in dict.fromkeys(part.ends)]
+        self._framing.place(protos, [*results, *ends])
+        return results, ends
+
+    def _few(self, controls: list[str], many: int, name: str) -> list[str]:
+        """What that many ops wait for: one op that waits for all, where that saves edges."""
+        if len(controls) < 2 or len(controls) * many <= _FEW:
+            return controls
+        return [f"^{self._framing.add(f'{self._loop.name}/{name}', 'NoOp', controls, self._loop).name}"]
+
+    def _op(self, name: str, place: int, op: str, inputs: Iterable[str]) -> node_def_pb2.NodeDef:
+        node = self._framing.add(f"{self._loop.name}/{name}_{place}", op, inputs, self._loop)
+        node.attr["T"].type = self._types[place]
+        return node
+
+
+def _op_of(tensor: str) -> str:
+    """The op that gives a tensor."""
+    return tensor.partition(":")[0]

@@ -1,0 +1,230 @@
+"""Bad input of programs that run by kernels: what comes of it is what XLA, and an IPU, make of it.
+
+TensorFlow's kernels refuse an index or a label that is out of range. A program on an IPU checks nothing: it takes the
+nearest row, leaves an update out, or gives NaN for a label that there is not. So that this does not hang on the way
+that is chosen for a program, such inputs are brought into range first. Where a script's environment asks for kernels by
+name, they refuse, which is what one looks for bad input with.
+
+Input that is in range passes unchanged, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.python.framework import dtypes, tensor_util
+
+from tf_ipu_shim.compiler.ir import vocabulary
+
+_INDEX_TYPES = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})
+_BOOL = types_pb2.DT_BOOL
+
+Nodes = Mapping[str, node_def_pb2.NodeDef]
+
+
+def in_range(node: node_def_pb2.NodeDef, nodes: Nodes) -> list[node_def_pb2.NodeDef]:
+    """Has an op take input that is in range.
+
+    Args:
+        node: the op; changed.
+        nodes: all ops of its function by name.
+
+    Returns:
+        Ops to add to the function; none for an op that needs none.
+    """
+    guard = _GUARDS.get(node.op)
+    if guard is None:
+        return []
+    added = _Added(node)
+    guard(node, nodes, added)
+    return added.nodes
+
+
+class _Added:
+    """Ops that are put before another one."""
+
+    def __init__(self, node: node_def_pb2.NodeDef) -> None:
+        self._prefix = f"{node.name}/in_range"
+        self.nodes: list[node_def_pb2.NodeDef] = []
+
+    def op(self, op: str, output: str, *inputs: str, **types: int) -> str:
+        """Adds an op with attributes that are types; returns the tensor it gives."""
+        node = node_def_pb2.NodeDef(name=f"{self._prefix}_{len(self.nodes)}", op=op, input=inputs)
+        for attribute, kind in types.items():
+            node.attr[attribute].type = kind
+        if op == "GatherV2":
+            node.attr["batch_dims"].i = 0
+        self.nodes.append(node)
+        return f"{node.name}:{output}:0"
+
+    def constant(self, value: float, kind: int, shape: tuple[int, ...] = ()) -> str:
+        """Adds a constant."""
+        tensor = self.op("Const", "output", dtype=kind)
+        filled = np.full(shape, value, dtypes.as_dtype(kind).as_numpy_dtype)
+        self.nodes[-1].attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(filled))
+        return tensor
+
+    def size(self, shape: str, axis: int, kind: int) -> str:
+        """One size of a shape."""
+        where, zero = self.constant(axis, types_pb2.DT_INT32), self.constant(0, types_pb2.DT_INT32)
+        types = {"Tparams": kind, "Tindices": types_pb2.DT_INT32, "Taxis": types_pb2.DT_INT32}
+        return self.op("GatherV2", "output", shape, where, zero, **types)
+
+    def clipped(self, indices: str, size: str, kind: int) -> str:
+        """Indices that are at least 0 and below a size."""
+        last = self.op("Sub", "z", size, self.constant(1, kind), T=kind)
+        return self.op("ClipByValue", "output", indices, self.constant(0, kind), last, T=kind)
+
+
+def _gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    kind, axis = node.attr["Tindices"].type, _constant(node.input[2], nodes)
+    if kind not in _INDEX_TYPES or axis is None or axis < 0:
+        return
+    shape = added.op("Shape", "output", node.input[0], T=node.attr["Tparams"].type, out_type=kind)
+    node.input[1] = added.clipped(node.input[1], added.size(shape, axis, kind), kind)
+
+
+def _variable_gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    kind = node.attr["Tindices"].type
+    if kind in _INDEX_TYPES:
+        shape = added.op("VariableShape", "output", node.input[0], out_type=kind)
+        node.input[1] = added.clipped(node.input[1], added.size(shape, node.attr["batch_dims"].i, kind), kind)
+
+
+def _labels(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """The logits of a label that there is not are NaN, and so are its loss and gradient."""
+    types = {"T": node.attr["T"].type, "Tlabels": node.attr["Tlabels"].type}
+    features = added.op(vocabulary.LABELS_IN_RANGE, "features_in_range", *node.input[:2], **types)
+    node.input[:2] = [features, features.replace(":features_", ":labels_")]
+
+
+def _segments(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """Kernels leave out what is for a negative segment."""
+    ids, count = node.input[1:3]
+    kind, counted = node.attr["Tindices"].type, node.attr["Tnumsegments"].type
+    if counted != kind:
+        count = added.op("Cast", "y", count, SrcT=counted, DstT=kind)
+    there = added.op("Less", "z", ids, count, T=kind)
+    node.input[1] = added.op("SelectV2", "output", there, ids, added.constant(-1, kind), T=kind)
+
+
+def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """An update of a row that there is not is zero."""
+    variable, indices, updates = node.input[:3]
+    kind, number = node.attr["Tindices"].type, node.attr["dtype"].type
+    shape = added.op("VariableShape", "output", variable, out_type=types_pb2.DT_INT32)
+    rows = added.size(shape, 0, types_pb2.DT_INT32)
+    if kind != types_pb2.DT_INT32:
+        rows = added.op("Cast", "y", rows, SrcT=types_pb2.DT_INT32, DstT=kind)
+    clipped = added.clipped(indices, rows, kind)
+    good = added.op("Equal", "z", indices, clipped, T=kind)
+    # As many axes behind the rows' own as an update has.
+    more = added.op(
+        "Sub", "z", added.op("Rank", "output", updates, T=number), added.op("Rank", "output", indices, T=kind),
+        T=types_pb2.DT_INT32,
+    )  # fmt: skip
+    ones = added.op(
+        "Fill", "output",
+        added.op("ExpandDims", "output", more, added.constant(0, types_pb2.DT_INT32), T=types_pb2.DT_INT32,
+                 Tdim=types_pb2.DT_INT32),
+        added.constant(1, types_pb2.DT_INT32), T=types_pb2.DT_INT32, index_type=types_pb2.DT_INT32,
+    )  # fmt: skip
+    own = added.op("Shape", "output", indices, T=kind, out_type=types_pb2.DT_INT32)
+    axes = added.op(
+        "ConcatV2", "output", own, ones, added.constant(0, types_pb2.DT_INT32), T=types_pb2.DT_INT32,
+        Tidx=types_pb2.DT_INT32,
+    )  # fmt: skip
+    added.nodes[-1].attr["N"].i = 2
+    column = added.op("Reshape", "output", good, axes, T=_BOOL, Tshape=types_pb2.DT_INT32)
+    node.input[1] = clipped
+    node.input[2] = added.op("SelectV2", "output", column, updates, added.constant(0, number), T=number)
+
+
+def _slice(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """A slice that would reach over an end begins earlier. One whose beginning is known is refused in both ways."""
+    values, begin, size = node.input[:3]
+    kind, sizes = node.attr["Index"].type, _array(size, nodes)
+    if kind not in _INDEX_TYPES or sizes is None or (sizes < 0).any() or _array(begin, nodes) is not None:
+        return
+    shape = added.op("Shape", "output", values, T=node.attr["T"].type, out_type=kind)
+    last = added.op("Sub", "z", shape, size, T=kind)
+    least = added.op("Minimum", "z", begin, last, T=kind)
+    node.input[1] = added.op("Maximum", "z", least, added.constant(0, kind), T=kind)
+
+
+def _numbers(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """XLA passes a NaN on."""
+    node.op = "Identity"
+    del node.attr["message"]
+
+
+def _quotient(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """An integer's quotient by 0 has all bits set; rounded down, one less where that is negative."""
+    if _cannot_be_zero(node, nodes):
+        return
+    (value, divisor), kind = node.input[:2], node.attr["T"].type
+    zero, one = added.constant(0, kind), added.constant(1, kind)
+    is_zero = added.op("Equal", "z", divisor, zero, T=kind)
+    quotient = added.constant(-1 if _is_signed(kind) else np.iinfo(_numpy(kind)).max, kind)
+    if node.op == "FloorDiv" and _is_signed(kind):
+        is_negative = added.op("Less", "z", value, zero, T=kind)
+        quotient = added.op("SelectV2", "output", is_negative, added.constant(-2, kind), quotient, T=kind)
+    node.input[0] = added.op("SelectV2", "output", is_zero, quotient, value, T=kind)
+    node.input[1] = added.op("SelectV2", "output", is_zero, one, divisor, T=kind)
+
+
+def _remainder(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """An integer's remainder by 0 is the integer."""
+    if _cannot_be_zero(node, nodes):
+        return
+    (value, divisor), kind = node.input[:2], node.attr["T"].type
+    zero, one = added.constant(0, kind), added.constant(1, kind)
+    is_zero = added.op("Equal", "z", divisor, zero, T=kind)
+    divisor = added.op("SelectV2", "output", is_zero, one, divisor, T=kind)
+    node.input[:2] = [
+        added.op(node.op, "z", value, divisor, T=kind),
+        added.op("SelectV2", "output", is_zero, value, zero, T=kind),
+    ]
+    node.op = "AddV2"
+
+
+_GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _Added], None]] = {
+    "GatherV2": _gather,
+    "ResourceGather": _variable_gather,
+    "Slice": _slice,
+    "SparseSoftmaxCrossEntropyWithLogits": _labels,
+    **dict.fromkeys((f"UnsortedSegment{kind}" for kind in ("Sum", "Max", "Min", "Prod")), _segments),
+    **dict.fromkeys(("ResourceScatterAdd", "ResourceScatterSub"), _updates),
+    "CheckNumerics": _numbers,
+    **dict.fromkeys(("Div", "FloorDiv", "TruncateDiv"), _quotient),
+    **dict.fromkeys(("Mod", "FloorMod", "TruncateMod"), _remainder),
+}
+
+
+def _cannot_be_zero(node: node_def_pb2.NodeDef, nodes: Nodes) -> bool:
+    """Whether a division is of floats, or by a constant that has no 0."""
+    divisor = _array(node.input[1], nodes)
+    return _numpy(node.attr["T"].type).kind not in "iu" or (divisor is not None and bool(divisor.all()))
+
+
+def _is_signed(kind: int) -> bool:
+    return _numpy(kind).kind == "i"
+
+
+def _numpy(kind: int) -> np.dtype:
+    return np.dtype(dtypes.as_dtype(kind).as_numpy_dtype)
+
+
+def _constant(text: str, nodes: Nodes) -> int | None:
+    value = _array(text, nodes)
+    return None if value is None else int(value)
+
+
+def _array(text: str, nodes: Nodes) -> np.ndarray | None:
+    """The value of a tensor that is a constant of its function."""
+    node = nodes.get(text.split(":", 1)[0])
+    while node is not None and node.op == "Identity":
+        node = nodes.get(node.input[0].split(":", 1)[0])
+    return tensor_util.MakeNdarray(node.attr["value"].tensor) if node is not None and node.op == "Const" else None

@@ -1,0 +1,68 @@
+"""Random ops of programs that run by kernels: their numbers are those of the other way.
+
+TensorFlow's kernels and XLA make other numbers of the same bits. So that a script's random numbers do not hang on the
+way it runs in, these ops are XLA launches of one op each in both.
+"""
+
+from __future__ import annotations
+
+from tensorflow.core.framework import function_pb2, node_def_pb2, op_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+
+# Ops, and which of their inputs XLA must know when it compiles.
+LAUNCHED = {
+    "StatelessRandomUniform": (0,),
+    "StatelessRandomUniformInt": (0,),
+    "StatelessRandomUniformFullInt": (0,),
+    "StatelessRandomNormal": (0,),
+    "StatelessTruncatedNormal": (0,),
+    "StatelessMultinomial": (1,),
+    "StatelessRandomUniformV2": (0, 3),
+    "StatelessRandomUniformIntV2": (0, 3),
+    "StatelessRandomUniformFullIntV2": (0, 3),
+    "StatelessRandomNormalV2": (0, 3),
+    "StatelessTruncatedNormalV2": (0, 3),
+}
+
+
+def launched(node: node_def_pb2.NodeDef, name: str) -> tuple[function_pb2.FunctionDef, function_pb2.FunctionDef]:
+    """Functions that stand for an op and give what it gives: one that launches the other.
+
+    Args:
+        node: the op, with its device and IPU.
+        name: for the functions; the launching one has it.
+    """
+    inputs, (output,) = op_types.input_types(node), op_types.output_types(node).items()
+    constants = LAUNCHED[node.op]
+    order = [*constants, *(index for index in range(len(inputs)) if index not in constants)]
+    program = function_pb2.FunctionDef()
+    program.signature.name = f"{name}_program"
+    program.signature.input_arg.extend(_argument(index, inputs[index]) for index in order)
+    only = program.node_def.add(name="only", op=node.op, input=[f"input_{index}" for index in range(len(inputs))])
+    for attribute, value in node.attr.items():
+        if attribute != vocabulary.CHIP_ATTRIBUTE:
+            only.attr[attribute].CopyFrom(value)
+    _give(program, f"only:{output[0]}:0", output[1][0])
+    caller = function_pb2.FunctionDef()
+    caller.signature.name = name
+    caller.signature.input_arg.extend(_argument(index, kind) for index, kind in enumerate(inputs))
+    launch = caller.node_def.add(name="launch", op=vocabulary.LAUNCH, device=node.device)
+    launch.input.extend(f"input_{index}" for index in order)
+    launch.attr[vocabulary.CHIP_ATTRIBUTE].CopyFrom(node.attr[vocabulary.CHIP_ATTRIBUTE])
+    launch.attr["Tconstants"].list.type.extend(inputs[index] for index in constants)
+    launch.attr["Targs"].list.type.extend(inputs[index] for index in order[len(constants) :])
+    launch.attr["Nresources"].i = 0
+    launch.attr["Tresults"].list.type.extend(output[1])
+    launch.attr["function"].func.name = program.signature.name
+    _give(caller, "launch:results:0", output[1][0])
+    return caller, program
+
+
+def _argument(index: int, kind: int) -> op_def_pb2.OpDef.ArgDef:
+    return op_def_pb2.OpDef.ArgDef(name=f"input_{index}", type=kind)
+
+
+def _give(function: function_pb2.FunctionDef, tensor: str, kind: int) -> None:
+    function.signature.output_arg.add(name="output", type=kind)
+    function.ret["output"] = tensor

@@ -1,0 +1,136 @@
+"""Functions that run op by op, without ops that do nothing: each costs TensorFlow's executor half a microsecond.
+
+TensorFlow's own rewriting takes such ops out too. It makes others besides, which know of no IPU, so that programs of
+IPUs are spared it (see `kernels`).
+
+Left out are copies that wait for nothing, and what only makes a copy or a constant wait for ops without effect:
+`tf.gradients` has all gradients of an op wait for each other. What has an effect keeps its order. A variable that a
+function only reads is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.passes.dead_code_elimination import graph_with_effects, has_effect
+
+_COPY = "Identity"
+_MEETING = "NoOp"
+
+
+def tidied(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    """The same function without ops that only cost time.
+
+    Args:
+        function: stays as it is.
+    """
+    return _Tidying(function).run()
+
+
+class _Tidying:
+    def __init__(self, function: function_pb2.FunctionDef) -> None:
+        self._function = function
+        self._graph = graph_with_effects(function)
+        self._read_only = _read_only(self._graph)
+        self._tensors: dict[str, str] = {}  # what stands for a tensor of an op that is left out
+        self._waits: dict[str, list[str]] = {}  # what is waited for instead of an op that is left out
+        self._effects: dict[str, int] = {}  # for each op that stays, the effects that it comes after, as bits
+        self._count = 0
+        self._reads: dict[str, str] = {}  # by variable, the op that reads it
+
+    def run(self) -> function_pb2.FunctionDef:
+        """The function that is left."""
+        made = function_pb2.FunctionDef()
+        made.CopyFrom(self._function)
+        del made.node_def[:]
+        protos: list[node_def_pb2.NodeDef] = []
+        for node in self._graph.nodes:
+            data = [self._tensors.get(text, text) for text in node.inputs]
+            controls = list(dict.fromkeys(name for control in node.controls for name in self._instead(control.name)))
+            before = self._after(text.partition(":")[0] for text in data)
+            if node.op in (_COPY, "Const"):
+                controls = self._needed(controls, before)
+            if not self._is_left_out(node, data, controls):
+                proto = node_def_pb2.NodeDef()
+                proto.CopyFrom(node.proto)
+                proto.input[:] = [*data, *(f"^{name}" for name in controls)]
+                protos.append(proto)
+                self._effects[node.name] = before | self._after(controls) | self._own(node)
+        for result, text in self._function.ret.items():
+            made.ret[result] = self._tensors.get(text, text)
+        del made.signature.control_output[:]
+        made.control_ret.clear()
+        returned = [self._function.control_ret[name] for name in self._function.signature.control_output]
+        for end in dict.fromkeys(end for name in returned for end in self._instead(name)):
+            made.signature.control_output.append(end)
+            made.control_ret[end] = end
+        made.node_def.extend(_without_meetings(protos, made.control_ret))
+        return made
+
+    def _own(self, node: Node) -> int:
+        if not has_effect(node.op):
+            return 0
+        self._count += 1
+        return 1 << self._count
+
+    def _after(self, names: Iterable[str]) -> int:
+        effects = 0
+        for name in names:
+            effects |= self._effects.get(name, 0)
+        return effects
+
+    def _needed(self, controls: Iterable[str], before: int) -> list[str]:
+        """What has to be waited for by an op that comes after these effects anyway."""
+        needed = []
+        for name in controls:
+            if self._effects[name] & ~before:
+                needed.append(name)
+                before |= self._effects[name]
+        return needed
+
+    def _instead(self, name: str) -> list[str]:
+        return self._waits.get(name, [name])
+
+    def _is_left_out(self, node: Node, data: list[str], controls: list[str]) -> bool:
+        """Whether an op is left out; notes what stands for it."""
+        name = node.name
+        if node.op == _MEETING and len(controls) < 2:
+            self._waits[name] = controls
+        elif node.op == _COPY and not controls and (":" in data[0] or not _is_waited_for(node)):
+            self._tensors[f"{name}:output:0"] = data[0]
+            self._waits[name] = [data[0].partition(":")[0]]
+        elif node.op == vocabulary.READ_VARIABLE and data[0] in self._read_only:
+            first = self._reads.setdefault(data[0], name)
+            if first == name:
+                return False
+            self._tensors[f"{name}:value:0"] = f"{first}:value:0"
+            self._waits[name] = [first]
+        else:
+            return False
+        return True
+
+
+def _without_meetings(protos: Sequence[node_def_pb2.NodeDef], returned: Collection[str]) -> list[node_def_pb2.NodeDef]:
+    """These ops, in topological order, without those that would only wait for others."""
+    awaited, kept = set(returned), []
+    for proto in reversed(protos):
+        if proto.op != _MEETING or proto.name in awaited:
+            awaited.update(text[1:] for text in proto.input if text[0] == "^")
+            kept.append(proto)
+    return kept[::-1]
+
+
+def _read_only(graph: FunctionGraph) -> set[str]:
+    """The variables, among a function's arguments, that it only reads."""
+    read = {text for node in graph.nodes if node.op == vocabulary.READ_VARIABLE for text in node.inputs}
+    return read.difference(
+        text for node in graph.nodes if node.op != vocabulary.READ_VARIABLE for text in node.inputs
+    ).intersection(graph.arguments)
+
+
+def _is_waited_for(node: Node) -> bool:
+    return any(node in user.controls for user in node.users)

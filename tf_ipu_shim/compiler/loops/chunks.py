@@ -1,0 +1,139 @@
+"""Loops of small iterations: several iterations in one XLA program.
+
+Where a loop takes from an infeed or sends to an outfeed, each iteration is at least one launch and some host ops, which
+cost more than a small model itself. If nothing else leaves the IPU, such a loop becomes a loop over chunks: the host
+fetches elements for the next iterations at once, an XLA program runs these iterations as a loop of its own, and the
+host hands on what they sent. How many there are in a chunk follows from their speed (`chunk_ops.cc`).
+
+A dataset that ends or fails within a chunk does so after the iterations before it, as without chunks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from tensorflow.python.framework import dtypes
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.location import ALL_IPUS, Location
+from tf_ipu_shim.compiler.loops.chunk_functions import Feeds, in_chunks
+from tf_ipu_shim.compiler.loops.trip_count import trips_of
+from tf_ipu_shim.compiler.placement.placement import Placer
+
+_MOST_ITERATIONS = 64
+_MOST_BYTES = 8 << 20  # of elements that are fetched at once
+# XLA runs convolutions within a loop by plain code instead of its library: many times slower.
+_SLOW_IN_LOOPS = frozenset(
+    f"{kind}{direction}"
+    for kind in ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
+    for direction in ("", "BackpropFilter", "BackpropInput", "BackpropFilterV2", "BackpropInputV2")
+)
+_UNFIT = frozenset({dtypes.string, dtypes.resource, dtypes.variant})
+
+
+def split_loops(functions: Functions, placer: Placer) -> None:
+    """Has loops run in chunks where they can.
+
+    Such a loop keeps its functions, of one iteration: that is what the memory plan counts. What it runs as is in
+    `Node.chunks`.
+
+    Args:
+        functions: the program; changed.
+        placer: tells what runs on the host, and what on which IPU.
+    """
+    waiting, seen = [functions.entry], {functions.entry}
+    while waiting:
+        graph = functions[waiting.pop()]
+        for node in graph.nodes:
+            if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
+                continue
+            feeds = _feeds(graph, node, functions, placer) if node.op in vocabulary.LOOPS else None
+            if feeds is not None:
+                node.chunks = in_chunks(node, functions, feeds)
+            else:
+                called = [name for name in op_types.called_functions(node.proto) if name not in seen]
+                seen.update(called)
+                waiting.extend(called)
+
+
+def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Placer) -> Feeds | None:
+    """The feeds of a loop that can run in chunks; None for any other."""
+    body = functions[loop.proto.attr["body"].func.name]
+    if body.ops.isdisjoint(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
+        return None
+    infeeds = [node for node in body.nodes if node.op in vocabulary.INFEEDS]
+    outfeeds = [node for node in body.nodes if node.op == vocabulary.OUTFEED_ENQUEUE]
+    iterators = [node for node in body.nodes if node.op == vocabulary.ITERATOR]
+    trips = trips_of(graph, loop, functions)
+    size = _iteration_bytes([*infeeds, *outfeeds])
+    if trips is None or size is None or not _can_be_fetched_first(body, infeeds):
+        return None
+    marked = _marked_for(body, {*infeeds, *outfeeds, *iterators}, placer) | {graph.marks.get(loop.name)}
+    if not _on_one_ipu(marked) or not _is_fast_in_a_loop(body, functions):
+        return None
+    known = _MOST_ITERATIONS if trips.most < 0 else trips.most
+    most = min(known, _MOST_ITERATIONS, _MOST_BYTES // size)
+    return Feeds(infeeds, outfeeds, iterators, trips, most) if most > 1 else None
+
+
+def _marked_for(body: FunctionGraph, feeds: set[Node], placer: Placer) -> frozenset[Location]:
+    """What the ops of a loop's body are marked for, but for its feeds."""
+    return frozenset[Location]().union(*(placer.marks_at(body, node) for node in body.nodes if node not in feeds))
+
+
+def _on_one_ipu(marked: Iterable[Location | None]) -> bool:
+    """Whether ops that are marked for all this may be in one XLA program."""
+    wanted = [location for location in marked if location is not None and location is not ALL_IPUS]
+    return len(wanted) <= 1 and all(location.is_in_program for location in wanted)
+
+
+def _is_fast_in_a_loop(body: FunctionGraph, functions: Functions) -> bool:
+    """Whether XLA runs a loop's body as fast within a program as alone, and can keep there what it carries."""
+    if op_types.VARIANT in body.arguments.values():
+        return False
+    waiting, seen = [body], {body.name}
+    while waiting:
+        graph = waiting.pop()
+        if not graph.ops.isdisjoint(_SLOW_IN_LOOPS):
+            return False
+        called = [name for name in graph.called if name not in seen]
+        seen.update(called)
+        waiting.extend(functions[name] for name in called)
+    return True
+
+
+def _can_be_fetched_first(body: FunctionGraph, infeeds: Sequence[Node]) -> bool:
+    """Whether there is one element an iteration, which waits for nothing in it, and from the same iterator in each."""
+    if len(infeeds) > 1:
+        return False
+    for node in infeeds:
+        source = node.producers[0]
+        if node.controls or (source is not None and (source.op != vocabulary.ITERATOR or source.controls)):
+            return False
+        if source is None and body.returns[list(body.arguments).index(node.inputs[0])] != node.inputs[0]:
+            return False
+    return True
+
+
+def _iteration_bytes(feeds: Sequence[Node]) -> int | None:
+    """Bytes of what feeds hand over in an iteration, 1 at least; None without feeds, and where that is not known."""
+    sizes = [_element_bytes(node) for node in feeds]
+    if not sizes or None in sizes:
+        return None
+    return max(1, sum(size for size in sizes if size is not None))
+
+
+def _element_bytes(node: Node) -> int | None:
+    """Bytes of what a feed hands over in an iteration; None where that is not known, or no plain memory."""
+    attributes = node.proto.attr
+    shapes, types = attributes["output_shapes"].list.shape, attributes["output_types"].list.type
+    size = 0
+    for shape, kind in zip(shapes, types):
+        sizes = [dimension.size for dimension in shape.dim]
+        if shape.unknown_rank or any(dimension < 0 for dimension in sizes) or dtypes.as_dtype(kind) in _UNFIT:
+            return None
+        size += math.prod(sizes) * dtypes.as_dtype(kind).size
+    return size if len(shapes) == len(types) else None

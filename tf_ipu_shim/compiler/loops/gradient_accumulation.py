@@ -1,0 +1,177 @@
+"""Gradients that a loop sums over its iterations: the sums become loop variables, zero when the loop begins.
+
+An op sums what it is given; it gives the sum in each iteration whose number is a multiple of its mini-batches, zeros in
+the others. One with momentum keeps its sum in a variable, which outlives the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2, types_pb2
+from tensorflow.python.framework import dtypes, errors_impl, tensor_util
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.loops import loop_variables
+from tf_ipu_shim.compiler.loops.loop_variables import LoopVariable
+from tf_ipu_shim.compiler.loops.trip_count import trip_count
+
+_INT = types_pb2.DT_INT32
+_UPDATES = ("ResourceApply", "ResourceSparseApply", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
+
+
+def keep_in_loops(functions: Functions) -> None:
+    """Gives loops the sums of the ops in their bodies.
+
+    Args:
+        functions: the program; changed where there are any such ops.
+
+    Raises:
+        FailedPreconditionError: an op is in no loop, in one with a number of iterations that is no multiple of its
+            mini-batches, or its result updates no variable although its use is to be verified.
+    """
+    reached = functions.reached()
+    if all(functions[name].ops.isdisjoint(vocabulary.GRADIENT_ACCUMULATIONS) for name in reached):
+        return
+    for name in reached:
+        graph = functions[name]
+        for loop in [node for node in graph.nodes if node.op in vocabulary.LOOPS]:
+            sums = _sums(functions[loop.proto.attr["body"].func.name])
+            if sums:
+                _check(sums, trip_count(graph, loop, functions))
+                loop_variables.carry(functions, graph, loop, _replaced(functions, loop, sums))
+    for name in reached:
+        for node in _sums(functions[name]):
+            raise _refused(node, "is in the body of no loop. Use it directly in that of ipu.loops.repeat.")
+
+
+def _sums(graph: FunctionGraph) -> list[Node]:
+    return [node for node in graph.nodes if node.op in vocabulary.GRADIENT_ACCUMULATIONS]
+
+
+def _check(sums: Sequence[Node], iterations: int | None) -> None:
+    for node in sums:
+        count = node.proto.attr["num_mini_batches"].i
+        if iterations is not None and iterations % count:
+            raise errors_impl.FailedPreconditionError(
+                None,
+                None,
+                f"Detected a gradient accumulation operation with {count} number of mini batches inside a loop with "
+                f"{iterations} iterations. The number of iterations must be a multiple of the number of mini batches, "
+                "or the last gradients would never be applied.",
+            )
+        if node.proto.attr["verify_usage"].b and not _updates_a_variable(node):
+            raise _refused(
+                node, "updates no variable, and its sums are for optimizers. Apply them, or give verify_usage=False."
+            )
+
+
+def _updates_a_variable(node: Node) -> bool:
+    waiting, seen = [node], {node}
+    while waiting:
+        for user in waiting.pop().users:
+            if user.op.startswith(_UPDATES):
+                return True
+            if user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return False
+
+
+def _refused(node: Node, problem: str) -> errors_impl.FailedPreconditionError:
+    return errors_impl.FailedPreconditionError(None, None, f"The {node.name} {node.op} op {problem}")
+
+
+def _replaced(functions: Functions, loop: Node, sums: Sequence[Node]) -> list[LoopVariable]:
+    """Has the body of a loop compute its sums; returns what the loop has to carry for them."""
+    body = functions[loop.proto.attr["body"].func.name]
+    states: list[LoopVariable] = []
+    made: dict[Node, list[node_def_pb2.NodeDef]] = {}
+    for node in sums:
+        writer = _SumWriter(node, len(body.arguments) + len(states))
+        made[node] = writer.nodes
+        states.extend(writer.states)
+    loop_variables.declare(functions, loop, states)
+    body.rewrite(made.get)
+    return states
+
+
+class _SumWriter:
+    """Writes the ops that take the place of one op.
+
+    Args:
+        node: the op.
+        index: of the first loop variable that is free.
+
+    Attributes:
+        nodes: the ops; the last one has the name of the one that they replace.
+        states: what the loop carries for them.
+    """
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.nodes: list[node_def_pb2.NodeDef] = []
+        self.states: list[LoopVariable] = []
+        self._name = node.name
+        self._first_index = index
+        self._marks = {
+            name: value for name, value in node.proto.attr.items() if name.startswith("_") and name != "_output_shapes"
+        }
+        attributes = node.proto.attr
+        self._kind = attributes["T"].type
+        controls = [text for text in node.proto.input if text.startswith("^")]
+        count = self._argument(0)
+        none, one = self._constant("none", 0, _INT), self._constant("one", 1, _INT)
+        number = self._add("number", "AddV2", [count, one], "z", T=_INT)
+        due = self._add(
+            "due", "Equal", [number, self._constant("last", attributes["num_mini_batches"].i, _INT)], "z", T=_INT
+        )
+        scalar = tensor_shape_pb2.TensorShapeProto()
+        self._keep(count, _INT, scalar, self._add("next_number", "SelectV2", [due, none, number], "output", T=_INT))
+        if node.op == vocabulary.MOMENTUM_ACCUMULATION:
+            first = self._add("first", "Equal", [count, none], "z", T=_INT)
+            summed = self._in_variable(node.inputs[0], node.inputs[1], first, attributes["momentum"].f, controls)
+            controls = [*controls, f"^{self.nodes[-1].name}"]
+            nothing = self._add("nothing", "ZerosLike", [summed], "y", T=self._kind)
+        else:
+            total = self._argument(1)
+            summed = self._add("summed", "AddV2", [total, node.inputs[0]], "z", T=self._kind)
+            nothing = self._add("nothing", "ZerosLike", [summed], "y", T=self._kind)
+            left = self._add("next_total", "SelectV2", [due, nothing, summed], "output", T=self._kind)
+            self._keep(total, self._kind, attributes["shape"].shape, left)
+        self._add("", "SelectV2", [due, summed, nothing, *controls], "output", T=self._kind)
+
+    def _in_variable(self, variable: str, gradient: str, first: str, momentum: float, controls: list[str]) -> str:
+        """Adds a gradient to a variable, whose value counts less with the first one of a sum."""
+        value = self._add("value", "ReadVariableOp", [variable, *controls], "value", dtype=self._kind)
+        decayed = self._add(
+            "decayed", "Mul", [value, self._constant("momentum", momentum, self._kind)], "z", T=self._kind
+        )
+        before = self._add("before", "SelectV2", [first, decayed, value], "output", T=self._kind)
+        summed = self._add("summed", "AddV2", [before, gradient], "z", T=self._kind)
+        self._add("written", "AssignVariableOp", [variable, summed], "", dtype=self._kind)
+        return summed
+
+    def _argument(self, offset: int) -> str:
+        return f"ipu_accumulated_{self._first_index + offset}"
+
+    def _keep(self, argument: str, kind: int, shape: tensor_shape_pb2.TensorShapeProto, tensor: str) -> None:
+        self.states.append(LoopVariable(argument, kind, shape, tensor))
+
+    def _constant(self, name: str, value: float, kind: int) -> str:
+        tensor = self._add(name, "Const", [], "output", dtype=kind)
+        array = np.array(value, dtypes.as_dtype(kind).as_numpy_dtype)
+        self.nodes[-1].attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(array))
+        return tensor
+
+    def _add(self, name: str, op: str, inputs: Sequence[str], output: str, **types: int) -> str:
+        """Adds an op, of the replaced one's own name where none is given; returns its result."""
+        node = node_def_pb2.NodeDef(name=f"{self._name}/{name}" if name else self._name, op=op, input=inputs)
+        for attribute, kind in types.items():
+            node.attr[attribute].type = kind
+        for attribute, value in self._marks.items():
+            node.attr[attribute].CopyFrom(value)
+        self.nodes.append(node)
+        return f"{node.name}:{output}:0"

@@ -1,0 +1,85 @@
+"""Loops that may take long within one XLA program: Ctrl-C ends them.
+
+What an IPU does between two exchanges is one launch, which looks at no signal; a loop without feeds may take hours in
+it. So the condition of such a loop goes through a call of the plugin (`program_calls.cc`): where there is a Ctrl-C to
+answer, the launch fails there, between two iterations. What is planned and counted stays as it was.
+
+Loops are marked before some are written as chunks, which take 20 ms. The call hides from XLA how often the loop runs,
+which XLA would write out for a very short one.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, program_call, with_changed
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.compiler.loops.trip_count import trip_count
+
+_SHORT = 8  # iterations
+_TARGET = "TfIpuShimGoesOn"
+
+
+def mark_long(functions: Functions) -> None:
+    """Marks the loops that may take long: all but those that are known to have few iterations.
+
+    Args:
+        functions: the program; changed where there are any.
+    """
+    for name in functions.reached():
+        graph = functions[name]
+        if graph.ops.isdisjoint(vocabulary.LOOPS):
+            continue
+        for node in graph.nodes:
+            if node.op not in vocabulary.LOOPS:
+                continue
+            trips = trip_count(graph, node, functions)
+            if trips is None or trips > _SHORT:
+                marked = node_def_pb2.NodeDef()
+                marked.CopyFrom(node.proto)
+                marked.attr[vocabulary.LONG_ATTRIBUTE].b = True
+                node.proto = marked
+
+
+def interruptible(program: LoweredProgram) -> LoweredProgram:
+    """The program with marked loops that Ctrl-C ends.
+
+    Args:
+        program: as XLA launches; stays as it is.
+
+    Returns:
+        What runs: the program itself where it has no such loop.
+    """
+    conditions = {
+        node.attr["cond"].func.name
+        for function in program.functions
+        for node in function.node_def
+        if vocabulary.LONG_ATTRIBUTE in node.attr
+    }
+    if not conditions:
+        return program
+    functions = {function.signature.name: function for function in program.functions}
+
+    def ask(function: function_pb2.FunctionDef, _: str) -> None:
+        if function.signature.name in conditions:
+            _ask(function)
+
+    return with_changed(program, callers_of(conditions, functions), ask, may_fail=True)
+
+
+def _ask(condition: function_pb2.FunctionDef) -> None:
+    """Has what a condition returns go through the call."""
+    (result,) = condition.ret
+    taken = {node.name for node in condition.node_def}.union(
+        argument.name for argument in condition.signature.input_arg
+    )
+    name = next(one for number in itertools.count() if (one := f"goes_on_{number}") not in taken)
+    call = program_call(name, _TARGET, condition.ret[result], "")
+    call.attr["result_dtypes"].list.type.append(types_pb2.DT_BOOL)
+    call.attr["result_shapes"].list.shape.add()
+    condition.node_def.append(call)
+    condition.ret[result] = f"{call.name}:results:0"

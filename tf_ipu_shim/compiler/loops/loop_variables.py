@@ -1,0 +1,71 @@
+"""Loop variables that a pass gives a loop beside those of the script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2
+from tensorflow.python.framework import dtypes, tensor_util
+
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node, Result
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+
+class LoopVariable(NamedTuple):
+    """What a loop carries; it begins with zeros.
+
+    Args:
+        name: of the loop variable, in condition and body.
+        kind: its `DataType`.
+        shape: its shape.
+        tensor: of the body, what it becomes.
+    """
+
+    name: str
+    kind: int
+    shape: tensor_shape_pb2.TensorShapeProto
+    tensor: str
+
+
+def declare(functions: Functions, loop: Node, variables: Iterable[LoopVariable]) -> None:
+    """Has a loop's condition and body take loop variables; ops of the body may use them then.
+
+    Args:
+        functions: the program; changed.
+        loop: the loop.
+        variables: all that `carry` is called with.
+    """
+    for name in ("cond", "body"):
+        functions[loop.proto.attr[name].func.name].arguments.update((one.name, one.kind) for one in variables)
+
+
+def carry(functions: Functions, graph: FunctionGraph, loop: Node, variables: Iterable[LoopVariable]) -> None:
+    """Has a loop begin with loop variables, and its body give them back.
+
+    Args:
+        functions: the program; changed.
+        graph: the function that the loop is in; changed.
+        loop: the loop; changed.
+        variables: declared already; the body has the tensors that they become.
+    """
+    made = node_def_pb2.NodeDef()
+    made.CopyFrom(loop.proto)
+    zeros = []
+    for variable in variables:
+        zero = node_def_pb2.NodeDef(name=f"{loop.name}/{variable.name}", op="Const")
+        zero.attr["dtype"].type = variable.kind
+        value = tensor_util.make_tensor_proto(np.zeros([], dtypes.as_dtype(variable.kind).as_numpy_dtype))
+        value.tensor_shape.CopyFrom(variable.shape)  # its one element stands for all
+        zero.attr["value"].tensor.CopyFrom(value)
+        zeros.append(zero)
+        made.attr["T"].list.type.append(variable.kind)
+        if loop.proto.attr["output_shapes"].list.shape:
+            made.attr["output_shapes"].list.shape.append(variable.shape)
+    made.input[:] = [*loop.inputs, *(f"{zero.name}:output:0" for zero in zeros)]
+    made.input.extend(text for text in loop.proto.input if text.startswith("^"))
+    made.attr.pop("_output_shapes", None)
+    body = functions[loop.proto.attr["body"].func.name]
+    body.results.extend(Result(one.name, one.kind, one.tensor) for one in variables)
+    graph.rewrite(lambda node: [*zeros, made] if node is loop else None)

@@ -1,0 +1,48 @@
+"""How often a program sends to each outfeed, told without running it: for programs that are compiled ahead of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.loops.trip_count import trip_count
+
+_UNTOLD = 1  # iterations of a loop whose number depends on values
+_FALSE = -1  # the function of a branch that zero chooses: the last of an `If`'s two, the first of a `Case`'s
+
+
+def of(functions: Functions) -> dict[str, int]:
+    """What one run of a program sends.
+
+    Args:
+        functions: the program. Values are zero where it is not run, and so choose the branches that zero chooses.
+
+    Returns:
+        The number of elements by feed id.
+    """
+    if not any(vocabulary.OUTFEED_ENQUEUE in functions[name].ops for name in functions.reached()):
+        return {}
+    return dict(_of_function(functions, functions.entry, {}))
+
+
+def _of_function(functions: Functions, name: str, known: dict[str, Counter[str]]) -> Counter[str]:
+    if name in known:
+        return known[name]
+    sent = known[name] = Counter()
+    graph = functions[name]
+    for node in graph.nodes:
+        if node.op == vocabulary.OUTFEED_ENQUEUE:
+            sent[node.proto.attr["feed_id"].s.decode()] += 1
+        elif node.op in vocabulary.LOOPS:
+            count = trip_count(graph, node, functions)
+            inside = _of_function(functions, node.proto.attr["body"].func.name, known)
+            for feed, number in inside.items():
+                sent[feed] += number * (_UNTOLD if count is None else count)
+        elif node.op in vocabulary.FUNCTION_ATTRIBUTES:
+            called = op_types.called_functions(node.proto)
+            if node.op in vocabulary.BRANCHES:
+                called = called[:1] if "Case" in node.op else called[_FALSE:]
+            for one in called:
+                sent.update(_of_function(functions, one, known))
+    return sent

@@ -1,0 +1,137 @@
+"""Mini-batches of a pipeline that are in work at the same time: stage s of one beside stage s + 1 of the one before it.
+
+TensorFlow's executor has several iterations of a loop in flight, where none waits for another one. A loop waits in each
+iteration for all that has a side effect. In a pipeline these are its feeds: each waits for itself in the iteration
+before, and for nothing else, by a loop variable that it hands on when it has done. What the mini-batches compute hangs
+on data alone, so that results are the same, bit for bit, whatever is in work together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2, types_pb2
+
+from tf_ipu_shim.compiler.checks import host_ops
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node, Result
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.written_variables import READS
+from tf_ipu_shim.compiler.loops import loop_variables
+from tf_ipu_shim.compiler.loops.loop_variables import LoopVariable
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
+
+_INT = types_pb2.DT_INT32
+_FEEDS = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}
+_HARMLESS = _FEEDS | READS | {vocabulary.ITERATOR, vocabulary.RANDOM_SEED}
+_TURN = "ipu_turn_{}"
+
+
+def let_overlap(functions: Functions) -> None:
+    """Has the loops of pipelines run several mini-batches at a time, as far as their schedules do.
+
+    Left as they are: `Sequential` ones; those with side effects beside their feeds, such as moving averages, which the
+    next mini-batch reads.
+
+    Args:
+        functions: the program; changed.
+    """
+    for name in functions.reached():
+        graph = functions[name]
+        if not graph.ops.isdisjoint(vocabulary.LOOPS):
+            for loop in [node for node in graph.nodes if node.op in vocabulary.LOOPS]:
+                _let_overlap(functions, graph, loop)
+
+
+def _let_overlap(functions: Functions, graph: FunctionGraph, loop: Node) -> None:
+    pipeline = PipelineDescription.of(loop.proto)
+    if pipeline is None or pipeline.stages < 2 or pipeline.schedule == "Sequential":
+        return
+    body = functions[loop.proto.attr["body"].func.name]
+    step = _step_of(body)
+    if step is None or not all(_is_harmless(functions, called) for called in functions.reached(body.name)):
+        return
+    mini_batch = functions[step.proto.attr["f"].func.name]
+    turns = [_TURN.format(len(body.arguments) + index) for index in range(len(_feeds_of(mini_batch)))]
+    if not turns or any(not _FEEDS.isdisjoint(functions[called].ops) for called in _below(functions, mini_batch)):
+        return
+    first = len(step.proto.attr["Tout"].list.type)
+    carried = [
+        LoopVariable(turn, _INT, tensor_shape_pb2.TensorShapeProto(), f"{step.name}:output:{first + index}")
+        for index, turn in enumerate(turns)
+    ]
+    _take_turns(mini_batch, turns)
+    loop_variables.declare(functions, loop, carried)
+    _hand_on(body, step, turns)
+    loop_variables.carry(functions, graph, loop, carried)
+    loop.proto.attr["parallel_iterations"].i = pipeline.stages
+
+
+def _step_of(body: FunctionGraph) -> Node | None:
+    """The call that is a mini-batch."""
+    calls = [node for node in body.nodes if node.op in vocabulary.CALLS]
+    return calls[0] if len(calls) == 1 else None
+
+
+def _below(functions: Functions, graph: FunctionGraph) -> list[str]:
+    return [name for name in functions.reached(graph.name) if name != graph.name]
+
+
+def _is_harmless(functions: Functions, name: str) -> bool:
+    return all(
+        op in _HARMLESS or op in vocabulary.FUNCTION_ATTRIBUTES or not op_types.is_stateful(op)
+        for op in functions[name].ops
+    )
+
+
+def _feeds_of(graph: FunctionGraph) -> list[Node]:
+    return [node for node in graph.nodes if node.op in _FEEDS]
+
+
+def _take_turns(graph: FunctionGraph, turns: Sequence[str]) -> None:
+    """Has each feed of a mini-batch wait for its turn, and hand it on."""
+    waits, after, made = [], [], {}
+    found = _feeds_of(graph)
+    own = {node.name for node in found}
+    returned = {graph.producer(tensor) for tensor in graph.returns}
+    graph.arguments.update(dict.fromkeys(turns, _INT))
+    for node, turn in zip(found, turns):
+        waits.append(_identity(f"{turn}/begin", turn))
+        after.append(_identity(f"{turn}/end", f"{turn}/begin:output:0", node.name))
+        proto = node_def_pb2.NodeDef()
+        proto.CopyFrom(node.proto)
+        proto.input.append(f"^{turn}/begin")
+        made[node] = proto
+    made.update({node: _without_waits(node, own) for node in returned if node is not None and node not in made})
+    graph.rewrite(lambda node: [made[node]] if node in made else None, before=waits, after=after)
+    graph.results.extend(Result(turn, _INT, f"{turn}/end:output:0") for turn in turns)
+    graph.control_returns = []
+
+
+def _hand_on(body: FunctionGraph, step: Node, turns: Sequence[str]) -> None:
+    """Has a loop's body give the turns to its mini-batch, and take them from it."""
+    call = node_def_pb2.NodeDef()
+    call.CopyFrom(step.proto)
+    data = [text for text in call.input if text[0] != "^"]
+    call.input[:] = [*data, *turns, *(text for text in call.input if text[0] == "^")]
+    for types in ("Tin", "Tout"):
+        call.attr[types].list.type.extend([_INT] * len(turns))
+    call.attr.pop("_output_shapes", None)
+    call.attr["_lower_as_multi_device_function"].b = True  # an iteration is no call, which would begin and end as one
+    body.rewrite(lambda node: [call] if node is step else [_without_waits(node, {step.name})])
+    body.control_returns = [node for node in body.control_returns if node is not step]
+
+
+def _identity(name: str, tensor: str, *after: str) -> node_def_pb2.NodeDef:
+    node = node_def_pb2.NodeDef(name=name, op="Identity", input=[tensor, *(f"^{other}" for other in after)])
+    node.attr["T"].type = _INT
+    node.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s = host_ops.ON_DEVICE_MARK
+    return node
+
+
+def _without_waits(node: Node, others: set[str]) -> node_def_pb2.NodeDef:
+    """An op that waits for none of some others."""
+    made = node_def_pb2.NodeDef()
+    made.CopyFrom(node.proto)
+    made.input[:] = [text for text in node.proto.input if not (text[0] == "^" and text[1:] in others)]
+    return made

@@ -1,0 +1,150 @@
+"""What the loop of a pipeline, or of gradient accumulation, has to fulfil when it is compiled, and what it stands for.
+
+A pipeline's loop computes a mini-batch in an iteration, and does not show what a schedule keeps: that is written on it
+as a `PipelineDescription`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.machine.pipelines import pipeline_schedule
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.compiler.ir.functions import Functions
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PipelineDescription:
+    """A pipeline as the script asked for it.
+
+    Args:
+        name: of the pipeline.
+        schedule: `"Grouped"`, `"Interleaved"` or `"Sequential"`.
+        training: whether there are backward stages and an update.
+        count: `gradient_accumulation_count`, the executions of a stage to an update; None where only the running
+            program knows.
+        repeat_count: executions.
+        batch_serialization_iterations: mini-batches that a stage works through before the next stage begins; an
+            execution has `count` times as many.
+        devices: for each stage its IPUs within the replica; several for a concurrent stage, -1 alone for all.
+        recomputation_mode: name of a `RecomputationMode`; `"Auto"` when the script did not say.
+        input_bytes: for each stage, what comes into it from stages before it and from feeds and is read again where
+            its values are computed anew, for one mini-batch; all 0 in inference.
+        kept_bytes: for each stage, inputs and values of it that its backward stage needs, weights and constants left
+            out, for one mini-batch; all 0 in inference.
+        checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.
+        offload_activations: whether activations are in remote memory; None where the script left it open.
+        offload_gradient_accumulation_buffers: the same for accumulated gradients.
+        offload_weight_update_variables: the same for variables that only the update uses.
+        offload_weights: the same for weights.
+        replicated_optimizer_state_sharding: whether replicas share the variables that only the update uses.
+        replicated_weight_sharding: whether replicas share offloaded weights; None where the script left it open.
+
+    Example:
+        >>> description = PipelineDescription(
+        ...     name="p", schedule="Grouped", training=True, count=8, repeat_count=1, batch_serialization_iterations=1,
+        ...     devices=((0,), (1,)), recomputation_mode="Auto", input_bytes=(0, 1024), kept_bytes=(1024, 1024),
+        ...     checkpoint_bytes=(0, 0), offload_activations=None, offload_gradient_accumulation_buffers=None,
+        ...     offload_weight_update_variables=None, offload_weights=None, replicated_optimizer_state_sharding=False,
+        ...     replicated_weight_sharding=None)
+        >>> [description.fifo_slots(stage) * description.kept_bytes[stage] for stage in range(description.stages)]
+        [2048, 0]
+    """
+
+    name: str
+    schedule: str
+    training: bool
+    count: int | None
+    repeat_count: int | None
+    batch_serialization_iterations: int
+    devices: tuple[tuple[int, ...], ...]
+    recomputation_mode: str
+    input_bytes: tuple[int, ...]
+    kept_bytes: tuple[int, ...]
+    checkpoint_bytes: tuple[int, ...]
+    offload_activations: bool | None
+    offload_gradient_accumulation_buffers: bool | None
+    offload_weight_update_variables: bool | None
+    offload_weights: bool | None
+    replicated_optimizer_state_sharding: bool
+    replicated_weight_sharding: bool | None
+
+    @property
+    def stages(self) -> int:
+        """Number of forward stages."""
+        return len(self.devices)
+
+    def fifo_slots(self, stage: int) -> int:
+        """Mini-batches of which a forward stage's values wait for its backward stage, besides the one in work."""
+        return pipeline_schedule.fifo_slots(self.schedule, self.stages, stage, self.training)
+
+    def to_json(self) -> str:
+        """What `from_json` reads."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> PipelineDescription:
+        """Reads what `to_json` wrote."""
+        values = json.loads(text)
+        for name in ("input_bytes", "kept_bytes", "checkpoint_bytes"):
+            values[name] = tuple(values[name])
+        values["devices"] = tuple(tuple(ipus) for ipus in values["devices"])
+        return cls(**values)
+
+    @classmethod
+    def of(cls, node: Any) -> PipelineDescription | None:
+        """The pipeline whose loop over mini-batches a `NodeDef` is; None for any other op."""
+        if vocabulary.PIPELINE_ATTRIBUTE not in node.attr:
+            return None
+        return cls.from_json(node.attr[vocabulary.PIPELINE_ATTRIBUTE].s)
+
+
+def check_counts(functions: Functions) -> None:
+    """Checks the numbers of mini-batches of pipelines and of loops that accumulate gradients.
+
+    Args:
+        functions: the program.
+
+    Raises:
+        FailedPreconditionError: the schedule cannot run so many; Graphcore's wording.
+    """
+    for graph in map(functions.__getitem__, functions.reached()):
+        if graph.ops.isdisjoint(vocabulary.LOOPS):
+            continue
+        for node in graph.nodes:
+            if node.op in vocabulary.LOOPS:
+                _check_pipeline(node.proto.attr)
+                _check_accumulation(node.proto.attr)
+
+
+def _check_pipeline(attributes: Any) -> None:
+    if vocabulary.PIPELINE_COUNT_ATTRIBUTE in attributes:
+        count, multiple = attributes[vocabulary.PIPELINE_COUNT_ATTRIBUTE].list.i
+        if count % multiple or not count:
+            raise errors_impl.FailedPreconditionError(
+                None,
+                None,
+                f"The number of iterations of the pipeline must be a multiple of {multiple}, but it is {count}. This "
+                "number might be called `gradient_accumulation_count` or `pipeline_depth` in your script. Change it, "
+                "or use PipelineSchedule.Sequential, which takes any.",
+            )
+
+
+def _check_accumulation(attributes: Any) -> None:
+    if vocabulary.ACCUMULATION_ATTRIBUTE in attributes:
+        numbers = attributes[vocabulary.ACCUMULATION_ATTRIBUTE].list.i
+        for iterations, count in zip(numbers[::2], numbers[1::2]):
+            if iterations % count:
+                raise errors_impl.FailedPreconditionError(
+                    None,
+                    None,
+                    f"Detected a gradient accumulation operation with {count} number of mini batches inside a loop "
+                    f"with {iterations} iterations. The number of iterations must be a multiple of the number of mini "
+                    "batches, or the last gradients would never be applied.",
+                )

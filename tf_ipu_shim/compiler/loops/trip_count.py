@@ -1,0 +1,237 @@
+"""How often a loop runs: where that can be told beforehand, and where it can be told when the loop begins."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+
+from tensorflow.core.framework import types_pb2
+from tensorflow.python.framework import tensor_util
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.trips import Limit, Trips
+
+_PASSES_ON = vocabulary.IDENTITIES | {"Cast"}
+_WHOLE_NUMBERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})
+_LARGEST = 2**31 - 1  # of an int32: what is beyond it may have wrapped around on the way
+_DEEPEST = 8  # ops after each other: more than a `tf.range` has, and few enough to look at each way
+# What AutoGraph computes the length of a `tf.range` with.
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "AddV2": operator.add,
+    "FloorDiv": operator.floordiv,
+    "FloorMod": operator.mod,
+    "Maximum": max,
+    "NotEqual": operator.ne,
+    "Sub": operator.sub,
+}
+
+
+def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> int | None:
+    """The number of iterations of a loop that counts up to a constant; None for any other.
+
+    Args:
+        graph: the function that the loop is in.
+        loop: a `While` node.
+        graphs: all functions by name.
+    """
+    around = _Loop.of(graph, loop, graphs)
+    counts = [_count(around.cond, test, around) for test in _tests(around.cond, around.cond.returns[0])]
+    return min((count for count in counts if count is not None), default=None) if None not in counts else None
+
+
+def trips_of(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> Trips | None:
+    """What the number of iterations of a loop follows from; None for one whose number nobody can tell when it begins.
+
+    Args:
+        graph: the function that the loop is in.
+        loop: a `While` node.
+        graphs: all functions by name.
+    """
+    around = _Loop.of(graph, loop, graphs)
+    known: list[int] = []
+    limits: list[Limit] = []
+    for test in _tests(around.cond, around.cond.returns[0]):
+        count = _count(around.cond, test, around)
+        limit = _limit_at_begin(around.cond, test, around) if count is None else None
+        if count is not None:
+            known.append(count)
+        elif limit is not None:
+            limits.append(limit)
+        else:
+            return None
+    return Trips(min(known, default=-1), tuple(limits))
+
+
+class _Loop:
+    """What is constant around a loop and in it."""
+
+    def __init__(
+        self,
+        graph: FunctionGraph,
+        loop: Node,
+        cond: FunctionGraph,
+        body: FunctionGraph,
+        graphs: Mapping[str, FunctionGraph],
+    ) -> None:
+        self.cond = cond
+        self._graph = graph
+        self._graphs = graphs
+        self._loop = loop
+        self._cond = list(cond.arguments)
+        self._body = body
+
+    @classmethod
+    def of(cls, graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> _Loop:
+        """A loop of a function."""
+        cond, body = (graphs[loop.proto.attr[name].func.name] for name in ("cond", "body"))
+        return cls(graph, loop, cond, body, graphs)
+
+    def initial(self, argument: int) -> int | None:
+        """The value with which a loop variable begins."""
+        text, producer = _source(self._graph, self._loop.inputs[argument])
+        if producer is not None and producer.op in vocabulary.LOOPS and producer is not self._loop:
+            return self._left_by(text, producer)
+        return _computed(self._graph, text)
+
+    def _left_by(self, text: str, before: Node) -> int | None:
+        """What the counter of another loop ends with: a backward loop runs as often as its forward loop did."""
+        count = trip_count(self._graph, before, self._graphs)
+        if count is None:
+            return None
+        loop = _Loop.of(self._graph, before, self._graphs)
+        argument = int(text.rsplit(":", 1)[1])
+        first, step = loop.initial(argument), loop.step(argument)
+        return None if first is None or step is None else first + count * step
+
+    def argument(self, text: str) -> int | None:
+        """The number of a loop variable, by its name in the condition."""
+        return self._cond.index(text) if text in self._cond else None
+
+    def step(self, argument: int) -> int | None:
+        """What is added to a loop variable in each iteration; 0 for one that stays as it is."""
+        own = list(self._body.arguments)[argument]
+        text, producer = _source(self._body, self._body.returns[argument])
+        if text == own:
+            return 0
+        if producer is None or producer.op not in ("AddV2", "Add"):
+            return None
+        sides = [_source(self._body, side) for side in producer.inputs]
+        for (one, _), other in zip(sides, reversed(producer.inputs)):
+            if one == own:
+                return self._added(other)
+        return None
+
+    def counts_by_ones(self, argument: int) -> bool:
+        """Whether one is added to a loop variable in each iteration, as a number of its own type."""
+        producer = self._body.producer(_same(self._body, self._body.returns[argument]))
+        if producer is None or producer.op not in ("AddV2", "Add"):
+            return False
+        own, sides = list(self._body.arguments)[argument], producer.inputs
+        return any(_same(self._body, one) == own and self._added(other) == 1 for one, other in zip(sides, sides[::-1]))
+
+    def stays(self, argument: int) -> bool:
+        """Whether a loop variable stays as it is."""
+        return _same(self._body, self._body.returns[argument]) == list(self._body.arguments)[argument]
+
+    def _added(self, text: str) -> int | None:
+        """A number in the body: a constant there, or what a loop variable that stays as it is begins with."""
+        text, _ = _source(self._body, text)
+        arguments = list(self._body.arguments)
+        if text not in arguments:
+            return _constant(self._body, text)
+        argument = arguments.index(text)
+        is_kept = _source(self._body, self._body.returns[argument])[0] == text
+        return self.initial(argument) if is_kept else None
+
+
+def _tests(cond: FunctionGraph, text: str) -> list[str]:
+    """The conditions that are joined by "and"."""
+    text, producer = _source(cond, text)
+    if producer is None or producer.op != "LogicalAnd":
+        return [text]
+    return [test for side in producer.inputs for test in _tests(cond, side)]
+
+
+def _count(cond: FunctionGraph, test: str, loop: _Loop) -> int | None:
+    """The number of iterations that one condition allows; None where that is not known beforehand."""
+    producer = cond.producer(test)
+    if producer is None or producer.op != "Less":
+        return None
+    counter = loop.argument(_source(cond, producer.inputs[0])[0])
+    if counter is None:
+        return None
+    first, step, limit = loop.initial(counter), loop.step(counter), _limit(cond, producer.inputs[1], loop)
+    if first is None or limit is None or not step or step < 0:
+        return None
+    count = max(0, -(-(limit - first) // step))
+    return count if first + count * step <= _LARGEST else None
+
+
+def _limit_at_begin(cond: FunctionGraph, test: str, loop: _Loop) -> Limit | None:
+    """A condition that is about numbers which are known when the loop begins; None for any other.
+
+    A counter that goes up by ones meets every limit of its own type before it could wrap around.
+    """
+    producer = cond.producer(test)
+    if producer is None or producer.op != "Less" or producer.proto.attr["T"].type not in _WHOLE_NUMBERS:
+        return None
+    texts = [_same(cond, text) for text in producer.inputs]
+    counter, limit = (loop.argument(text) for text in texts)
+    if counter is None or not loop.counts_by_ones(counter):
+        return None
+    constant = cond.producer(texts[1])
+    kind = producer.proto.attr["T"].type
+    if limit is not None:
+        return Limit(counter, limit, 0, kind) if loop.stays(limit) else None
+    if constant is None or constant.op != "Const":
+        return None
+    value = tensor_util.MakeNdarray(constant.proto.attr["value"].tensor)
+    return Limit(counter, -1, int(value), kind) if value.shape == () else None
+
+
+def _limit(cond: FunctionGraph, text: str, loop: _Loop) -> int | None:
+    found = _constant(cond, text)
+    if found is not None:
+        return found
+    argument = loop.argument(_source(cond, text)[0])
+    return None if argument is None or loop.step(argument) != 0 else loop.initial(argument)
+
+
+def _same(graph: FunctionGraph, text: str) -> str:
+    """A tensor, behind ops that give what they are given."""
+    producer = graph.producer(text)
+    while producer is not None and producer.op in vocabulary.IDENTITIES:
+        text = producer.inputs[0]
+        producer = graph.producer(text)
+    return text
+
+
+def _source(graph: FunctionGraph, text: str) -> tuple[str, Node | None]:
+    """A tensor and its producer, behind ops that only pass it on."""
+    producer = graph.producer(text)
+    while producer is not None and producer.op in _PASSES_ON:
+        text = producer.inputs[0]
+        producer = graph.producer(text)
+    return text, producer
+
+
+def _constant(graph: FunctionGraph, text: str) -> int | None:
+    _, producer = _source(graph, text)
+    if producer is None or producer.op != "Const":
+        return None
+    value = tensor_util.MakeNdarray(producer.proto.attr["value"].tensor)
+    is_number = value.shape == () and value.dtype.kind in "iu" and abs(int(value)) <= _LARGEST
+    return int(value) if is_number else None
+
+
+def _computed(graph: FunctionGraph, text: str, depth: int = _DEEPEST) -> int | None:
+    """A number that is computed from constants as a `tf.range`'s length is, by so many ops after each other at most."""
+    _, producer = _source(graph, text)
+    if producer is None or producer.op not in _ARITHMETIC:
+        return _constant(graph, text)
+    left, right = (_computed(graph, side, depth - 1) if depth else None for side in producer.inputs)
+    if left is None or right is None or (right == 0 and producer.op in ("FloorDiv", "FloorMod")):
+        return None
+    value = int(_ARITHMETIC[producer.op](left, right))
+    return value if abs(value) <= _LARGEST else None

@@ -1,0 +1,92 @@
+"""Conditions of loops that write variables: a loop carries whether it goes on, which its body computes at the end.
+
+XLA has no conditions with side effects. The first condition is computed before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorflow.core.framework import node_def_pb2, types_pb2
+
+from tf_ipu_shim.compiler.ir import calls, op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.written_variables import READS
+from tf_ipu_shim.compiler.loops.function_writer import FunctionWriter
+
+_BOOL = types_pb2.DT_BOOL
+
+
+def carry(functions: Functions) -> None:
+    """Has such loops of a program carry what their conditions return.
+
+    Args:
+        functions: the program; changed where there are any.
+    """
+    for name in functions.reached():
+        graph = functions[name]
+        loops = {node.name: _with_carried(functions, graph, node) for node in graph.nodes if _writes(functions, node)}
+        if loops:
+            graph.rewrite(lambda node, loops=loops: loops.get(node.name))  # type: ignore[misc]
+
+
+def _writes(functions: Functions, loop: Node) -> bool:
+    if loop.op not in vocabulary.LOOPS:
+        return False
+    condition = functions[loop.proto.attr["cond"].func.name]
+    if condition.return_types != [_BOOL]:
+        return False
+    return any(_writes_variable(node) for name in functions.reached(condition.name) for node in functions[name].nodes)
+
+
+def _writes_variable(node: Node) -> bool:
+    if node.op in READS | vocabulary.IDENTITIES or node.op in vocabulary.FUNCTION_ATTRIBUTES:
+        return False
+    return op_types.RESOURCE in op_types.input_types(node.proto)
+
+
+def _with_carried(functions: Functions, graph: FunctionGraph, loop: Node) -> Sequence[node_def_pb2.NodeDef]:
+    """The first condition, and the loop that carries the next ones."""
+    types = [graph.type_of(text) for text in loop.inputs]
+    condition, body = (loop.proto.attr[part].func.name for part in ("cond", "body"))
+    first = node_def_pb2.NodeDef(name=f"{loop.name}/first_condition", input=loop.proto.input)
+    calls.make_call(first, types, [_BOOL], condition)
+    made = node_def_pb2.NodeDef()
+    made.CopyFrom(loop.proto)
+    made.op = "While"
+    made.input.insert(len(loop.inputs), f"{first.name}:output:0")
+    made.attr["T"].list.type.append(_BOOL)
+    if made.attr["output_shapes"].list.shape:
+        made.attr["output_shapes"].list.shape.add()
+    made.attr["cond"].func.name = _goes_on(functions, condition, types)
+    made.attr["body"].func.name = _step(functions, body, condition, types)
+    return [first, made]
+
+
+def _goes_on(functions: Functions, condition: str, types: Sequence[int]) -> str:
+    """A condition that is what the loop carries."""
+    writer = FunctionWriter(functions.fresh(f"{condition}_carried"), functions[condition].traced)
+    for index, kind in enumerate(types):
+        writer.argument(f"carried_{index}", kind)
+    writer.result(_BOOL, writer.argument("goes_on", _BOOL))
+    functions.add(writer.graph)
+    return writer.graph.name
+
+
+def _step(functions: Functions, body: str, condition: str, types: Sequence[int]) -> str:
+    """A body that computes the next condition."""
+    writer = FunctionWriter(functions.fresh(f"{body}_with_condition"), functions[body].traced)
+    carried = [writer.argument(f"carried_{index}", kind) for index, kind in enumerate(types)]
+    writer.argument("goes_on", _BOOL)
+    results = [f"body:output:{index}" for index in range(len(types))]
+    for name, inputs, kinds, called in (("body", carried, types, body), ("condition", results, [_BOOL], condition)):
+        node = node_def_pb2.NodeDef(name=name, input=inputs)
+        calls.make_call(node, types, kinds, called)
+        writer.add(node)
+        writer.must_run(name)
+    for kind, text in zip(types, results):
+        writer.result(kind, text)
+    writer.result(_BOOL, "condition:output:0")
+    functions.add(writer.graph)
+    return writer.graph.name

@@ -1,0 +1,260 @@
+"""The lowering of a program: its passes in order."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.checks import host_ops, nested_calls, outlined_arguments, outside_scopes
+from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, refuse_marked, refuse_uncompilable
+from tf_ipu_shim.compiler.emit import step_sends
+from tf_ipu_shim.compiler.emit.emit import Emitter
+from tf_ipu_shim.compiler.ir import calls, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
+from tf_ipu_shim.compiler.ir.functions import AS_WRITTEN, Functions
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.compiler.loops import (
+    gradient_accumulation,
+    interruptible_loops,
+    outfeed_counts,
+    overlap_iterations,
+    pipeline_description,
+    writing_conditions,
+)
+from tf_ipu_shim.compiler.loops.chunks import split_loops
+from tf_ipu_shim.compiler.passes import (
+    branch_lists,
+    candidate_samplers,
+    constant_propagation,
+    feed_order,
+    forward_resource_handles,
+    host_control_dependencies,
+    prune_loop_bodies,
+    random_seeds,
+    returned_handles,
+    row_updates,
+    shuffles,
+    synthetic_data,
+)
+from tf_ipu_shim.compiler.placement.placement import Placement, Placer
+from tf_ipu_shim.compiler.replicas import distributed_batch_norm, replicas
+from tf_ipu_shim.compiler.replicas.replicas import WHOLE, Replica, Share
+from tf_ipu_shim.compiler.xla_semantics import (
+    integer_cast_wraparound,
+    resize_gradients,
+    string_comparisons,
+    xla_workarounds,
+)
+from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.plugin.library import Call, Library
+
+_serial = itertools.count()
+
+
+def lower(
+    plugin: Library,
+    call: Call,
+    request: ProgramRequest,
+    num_ipus: int,
+    plans: bool = True,
+    order: str = "AUTO",
+    chunks: bool = True,
+    statistics_group: int = 1,
+    runs: bool = True,
+    share: Share = WHOLE,
+) -> LoweredProgram:
+    """Turns a traced function into XLA programs, exchanges and host ops.
+
+    Args:
+        plugin: the loaded plugin.
+        call: lets the lowering question the TensorFlow runtime.
+        request: the traced function and its arguments.
+        num_ipus: IPUs that the program may use.
+        plans: whether the memory of the program will be planned.
+        order: in which order shards take the IPUs, one of `machine.selection.ORDERS`.
+        chunks: whether loops may run several iterations in one XLA program.
+        statistics_group: replicas that share the statistics of batch normalisation.
+        runs: whether it may run. What is only looked at has the first of its replicas alone: they are all alike.
+        share: which part of the program's replicas this process has.
+
+    Raises:
+        InvalidArgumentError: XLA cannot compile an op, or calls stand in each other too deep.
+        InternalError: a mark names an IPU that there is not, or an op has options that Poplar would refuse.
+        KeyboardInterrupt: Ctrl-C.
+        UnimplementedError: a script's scope on the host is in a loop or branch.
+        FailedPreconditionError: a pipeline, or gradient accumulation, cannot run so many mini-batches.
+    """
+    functions = Functions(request.library, request.function)
+    nested_calls.refuse_too_deep(Diagnostics(call), functions)
+    pipeline_description.check_counts(functions)
+    host_ops.check_outfeeds(Diagnostics(call), functions, request.ordinal)
+    feed_order.put_in_order(functions)
+    prune_loop_bodies.drop_unneeded(functions)
+    writing_conditions.carry(functions)
+    host_control_dependencies.wait_themselves(functions)
+    refuse_marked(Diagnostics(call), functions)
+    outside_scopes.refuse_in_control_flow(Diagnostics(call), functions)
+    outlined_arguments.refuse_constants(call, Diagnostics(call), functions)
+    gradient_accumulation.keep_in_loops(functions)
+    branch_lists.replace(functions)
+    forward_resource_handles.take_from_their_source(functions)
+    returned_handles.drop(functions)
+    constant_propagation.make_constants(functions)
+    string_comparisons.fold(functions)
+    integer_cast_wraparound.wrap_around(functions)
+    xla_workarounds.write_as_kernels_have_it(functions)
+    resize_gradients.replace(functions)
+    candidate_samplers.replace(functions)
+    shuffles.replace(functions)
+    random_seeds.add_seeds(functions, request.ordinal)
+    synthetic_data.make_up_data(functions, flags.current())
+    overlap_iterations.let_overlap(functions)
+    group = f"{request.function}_{next(_serial)}"
+    all_replicas = replicas.replicas_of(functions, num_ipus, group, order, share)
+    total = all_replicas[0].total
+    replicas.settle_count(functions, all_replicas[0])
+    row_updates.update_rows(functions)
+    distributed_batch_norm.share(functions, total, statistics_group)
+    sent = outfeed_counts.of(functions)
+    line_of = Diagnostics(call).user_line
+    placer = Placer(functions, all_replicas[0].shards, line_of=line_of)
+    interruptible_loops.mark_long(functions)
+    if chunks and (len(all_replicas) == 1 and not functions.with_ops(vocabulary.COLLECTIVES)):
+        split_loops(functions, placer)
+    programs: dict[bytes, function_pb2.FunctionDef] = {}
+    emissions = []
+    for replica in all_replicas if runs else all_replicas[:1]:
+        own = replicas.functions_of(functions, replica)
+        placement = (placer if own is functions else Placer(own, replica.shards, line_of=line_of)).place(own.entry)
+        emissions.append(_emit(call, request, own, placement, replica, programs, plans))
+    compiled = [program for emission in emissions for program in emission.emitter.compiled]
+    refuse_uncompilable(plugin, Diagnostics(call), functions, compiled)
+    program = _joined(request, emissions, len(all_replicas))
+    program.sent = sent
+    if functions.with_ops(frozenset({vocabulary.SEND_TO_HOST})):
+        step_sends.join_step(program)
+    meeting = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE} | vocabulary.COLLECTIVES
+    if len(all_replicas) > 1 or functions.with_ops(meeting):
+        program.run_group = group  # two runs at once would take each other's elements
+    return program
+
+
+@dataclasses.dataclass
+class _Emission:
+    """What one replica is lowered to: the name of its function, the functions that are new, what they are made of."""
+
+    name: str
+    functions: list[function_pb2.FunctionDef]
+    traced: dict[str, str]
+    emitter: Emitter
+    graph: FunctionGraph
+    variable_ipus: list[int]
+
+
+def _emit(
+    call: Call,
+    request: ProgramRequest,
+    functions: Functions,
+    placement: Placement,
+    replica: Replica,
+    programs: dict[bytes, function_pb2.FunctionDef],
+    plans: bool,
+) -> _Emission:
+    def constant_arguments(definition: function_pb2.FunctionDef, arguments: int) -> list[bool]:
+        library = function_pb2.FunctionDefLibrary(function=[*functions.written_definitions, definition])
+        return call.constant_arguments(library.SerializeToString(), definition.signature.name, arguments)
+
+    emitter = Emitter(functions, _device_of(request), constant_arguments, replica, programs, plans)
+    name, _ = emitter.emit(functions.entry, placement, {})
+    graph = functions[functions.entry]
+    made = [*functions.written_definitions, *emitter.functions]
+    traced = {name: written.traced for name, written in functions.written.items()}
+    return _Emission(name, made, traced, emitter, graph, _variable_ipus(graph, placement, replica))
+
+
+def _joined(request: ProgramRequest, emissions: list[_Emission], count: int) -> LoweredProgram:
+    """The program of so many replicas, and the op that runs those that are emitted."""
+    first = emissions[0]
+    program = LoweredProgram(
+        node_def_pb2.NodeDef(name=request.name, device=_device_of(request)),
+        list({id(function): function for emission in emissions for function in emission.functions}.values()),
+        first.variable_ipus,
+        list(range(len(request.arg_types))),
+        [cluster for emission in emissions for cluster in emission.emitter.clusters],
+        [exchange for emission in emissions for exchange in emission.emitter.exchanges],
+    )
+    program.shard_ipus = first.emitter.replica.ipus
+    for emission in emissions:
+        program.traced.update(emission.traced)
+    planned = first.emitter.planned
+    program.chunked_loops = first.emitter.chunked_loops
+    if planned is not None:
+        program.planned_functions, program.planned_clusters = planned.functions, planned.clusters
+    program.replicas = count
+    if count > 1:
+        _run_replicas(program, request, emissions)
+    elif not _run_single_launch(program, first):
+        _run_function(program, first.name, request.arg_types, first.graph)
+    return program
+
+
+def _run_function(program: LoweredProgram, name: str, types: Sequence[int], graph: FunctionGraph) -> None:
+    """Has the program's op call a function of these arguments, with the results of a graph."""
+    calls.make_call(program.node, types, graph.return_types, name, AS_WRITTEN)
+
+
+def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: list[_Emission]) -> None:
+    """Has the program's op run the function of each replica, with its own copies of variables, at the same time."""
+    first, replica = emissions[0], emissions[0].emitter.replica
+    program.shards, program.first_replica = replica.shards, first.name
+    variables = [index for index, ipu in enumerate(first.variable_ipus) if ipu >= 0]
+    names = [list(first.graph.arguments)[index] for index in variables]
+    called, each = f"{first.name}_replicas", [emission.name for emission in emissions]
+    definition = request.library[request.function]
+    program.functions.append(replicas.joined(called, definition, each, program.node.device, names, replica.group))
+    program.replica_variables.extend(
+        (variable, index * replica.shards + first.variable_ipus[variable])
+        for index in range(1, len(emissions))
+        for variable in variables
+    )
+    copies = [request.arg_types[variable] for variable, _ in program.replica_variables]
+    _run_function(program, called, [*request.arg_types, *copies], first.graph)
+
+
+def _device_of(request: ProgramRequest) -> str:
+    return f"/device:IPU:{request.ordinal}"
+
+
+def _run_single_launch(program: LoweredProgram, emission: _Emission) -> bool:
+    """Makes the program's op the launch itself where it is all there is, and gives what the call does.
+
+    That saves a function call. The launch's inputs are the call's in another order (XLA wants compile-time constants
+    first, and resources last), and without those that nothing uses.
+
+    Returns:
+        Whether it is; where there is more to do the program stays as it was.
+    """
+    emitted = next(function for function in emission.emitter.functions if function.signature.name == emission.name)
+    if len(emitted.node_def) != 1 or emitted.node_def[0].op != vocabulary.LAUNCH:
+        return False
+    launch, results = emitted.node_def[0], len(emission.graph.returns)
+    returned = [emitted.ret[result.name] for result in emitted.signature.output_arg]
+    if returned != [f"{launch.name}:results:{index}" for index in range(results)]:
+        return False
+    if len(launch.attr["Tresults"].list.type) != results:
+        return False
+    positions = {argument: index for index, argument in enumerate(emission.graph.arguments)}
+    program.inputs = [positions[text] for text in launch.input]
+    name, device = program.node.name, program.node.device
+    program.node.CopyFrom(launch)
+    program.node.name, program.node.device = name, device
+    del program.node.input[:]
+    return True
+
+
+def _variable_ipus(graph: FunctionGraph, placement: Placement, replica: Replica) -> list[int]:
+    homes = [placement.variable_homes.get(name) for name in graph.arguments]
+    return [-1 if home is None or home.ipu is None else replica.chip(home.ipu) for home in homes]

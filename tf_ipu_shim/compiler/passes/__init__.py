@@ -1,0 +1,1 @@
+"""Passes over whole functions that hold for XLA and for kernels."""

@@ -1,0 +1,118 @@
+"""Lists of tensors that only one branch makes: the others return an empty list of the same elements.
+
+The gradient of a loop in one branch of `tf.cond` takes the lists in which the loop keeps its values. TensorFlow has the
+other branches return a FakeParam in the place of each, and XLA has none of lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tensorflow.core.framework import node_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, tensor_lists, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+_FAKE = "FakeParam"
+_CHANGING = frozenset({"TensorListPushBack", "TensorListSetItem"})  # return the list that is their first input
+
+
+def replace(functions: Functions) -> None:
+    """Replaces such FakeParams of a program; those whose list is not known beforehand stay, and are refused.
+
+    Args:
+        functions: the program; changed where there are any.
+    """
+    found: dict[str, dict[str, Sequence[node_def_pb2.NodeDef]]] = {"": {}}
+    while found and functions.with_ops(frozenset({_FAKE})):  # of inner branches first: outer ones return theirs
+        finder = _Finder(functions)
+        found = {name: made for name in functions.reached() if (made := finder.instead(functions[name]))}
+        for name, instead in found.items():
+            functions[name].rewrite(lambda node, instead=instead: instead.get(node.name))  # type: ignore[misc]
+
+
+class _Finder:
+    """Finds what another branch returns.
+
+    Args:
+        functions: the program, as it is meanwhile.
+    """
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._calls: dict[str, list[tuple[FunctionGraph, Node]]] = {}
+        for graph in map(functions.__getitem__, functions.reached()):
+            for node in graph.nodes:
+                for called in op_types.called_functions(node.proto):
+                    self._calls.setdefault(called, []).append((graph, node))
+
+    def instead(self, graph: FunctionGraph) -> dict[str, Sequence[node_def_pb2.NodeDef]]:
+        """For each FakeParam that a branch returns for a list, by name, the ops that make one."""
+        found: dict[str, Sequence[node_def_pb2.NodeDef]] = {}
+        for index, text in enumerate(graph.returns):
+            fake = graph.producer(text)
+            if fake is None or fake.op != _FAKE or graph.type_of(text) != op_types.VARIANT:
+                continue
+            made = next((made for one in self._others(graph) if (made := self._made_by(one, one.returns[index]))), None)
+            if made is not None:
+                found[fake.name] = _copied(made, fake.name)
+        return found
+
+    def _others(self, graph: FunctionGraph) -> Iterator[FunctionGraph]:
+        """The branches that are chosen from together with one."""
+        for _, node in self._calls.get(graph.name, ()):
+            if node.op in vocabulary.BRANCHES:
+                names = op_types.called_functions(node.proto)
+                yield from (self._functions[name] for name in names if name in self._functions and name != graph.name)
+
+    def _made_by(self, graph: FunctionGraph, text: str) -> list[node_def_pb2.NodeDef] | None:
+        """The constants that a list is made of, and the op that makes it."""
+        while (node := graph.producer(text)) is not None:
+            if node.op in tensor_lists.MAKE:
+                constants = [self._constant(graph, given) for given in node.inputs]
+                return None if None in constants else [*constants, node.proto]  # type: ignore[list-item]
+            if node.op in vocabulary.IDENTITIES or node.op in _CHANGING:
+                text = node.inputs[0]
+            elif node.op in vocabulary.LOOPS:  # which returns what it was given, with other elements
+                text = node.inputs[int(text.rsplit(":", 1)[1])]
+            else:
+                return self._returned_by(node, int(text.rsplit(":", 1)[1]))
+        return None
+
+    def _returned_by(self, node: Node, index: int) -> list[node_def_pb2.NodeDef] | None:
+        """As `_made_by`, of what a call or branch returns."""
+        for name in op_types.called_functions(node.proto):
+            if name in self._functions:
+                inner = self._functions[name]
+                made = self._made_by(inner, inner.returns[index])
+                if made is not None:
+                    return made
+        return None
+
+    def _constant(self, graph: FunctionGraph, text: str) -> node_def_pb2.NodeDef | None:
+        """The constant that a tensor is, also one that a function is given where it is called."""
+        while (node := graph.producer(text)) is not None and node.op in vocabulary.IDENTITIES:
+            text = node.inputs[0]
+        if node is not None:
+            return node.proto if node.op == "Const" else None
+        calls = self._calls.get(graph.name, [])
+        if len(calls) != 1 or calls[0][1].op in vocabulary.LOOPS:
+            return None
+        caller, call = calls[0]
+        return self._constant(caller, call.handed_on[list(graph.arguments).index(text)])
+
+
+def _copied(made: Sequence[node_def_pb2.NodeDef], name: str) -> list[node_def_pb2.NodeDef]:
+    """The same ops under names that begin with another op's, and one of that name that returns the list."""
+    copies = []
+    for index, proto in enumerate(made):
+        copy = node_def_pb2.NodeDef()
+        copy.CopyFrom(proto)
+        copy.name = f"{name}/{index}"
+        del copy.input[:]
+        copies.append(copy)
+    copies[-1].input.extend(f"{constant.name}:output:0" for constant in copies[:-1])
+    returned = node_def_pb2.NodeDef(name=name, op="Identity", input=[f"{copies[-1].name}:handle:0"])
+    returned.attr["T"].type = op_types.VARIANT
+    return [*copies, returned]

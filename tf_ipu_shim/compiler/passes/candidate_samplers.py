@@ -1,0 +1,110 @@
+"""Candidate samplers on an IPU: XLA has no kernel for TensorFlow's, so that they become functions of ops that it has.
+
+A sampler draws classes, for losses over a part of them. With replacement that is one random op. Without it TensorFlow
+tries until it has enough classes, and tells of the tries in the expected counts. Here each class has a time at which it
+first comes up, exponentially distributed with its probability: the classes of the smallest times, in order, are those
+that trying would have given. In place of the number of tries stands what it is to be expected to be after these times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.python.framework import dtypes, errors_impl
+from tensorflow.python.ops import array_ops, math_ops, nn_ops, random_ops
+
+from tf_ipu_shim.compiler.ir import op_functions, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+OPS = frozenset({"LogUniformCandidateSampler", "UniformCandidateSampler"})
+_TINY = 1e-30  # no draw is zero, whose logarithm is infinite
+
+
+def replace(functions: Functions) -> None:
+    """Replaces the candidate samplers of a program.
+
+    Args:
+        functions: the program; changed where there are any.
+
+    Raises:
+        InvalidArgumentError: more different classes are to be drawn than there are.
+    """
+    op_functions.replace(functions, OPS, _sampler)
+
+
+def _sampler(node: Node) -> op_functions.Replacement:
+    """What stands for a sampler."""
+    attributes = node.proto.attr
+    sampled, classes = attributes["num_sampled"].i, attributes["range_max"].i
+    if attributes["unique"].b and sampled > classes:
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            f"{node.op} {node.name} is to draw {sampled} different classes, and there are {classes}: the sampler's "
+            "range is too small. Draw fewer, or with replacement (unique=False).",
+        )
+    seeds = attributes["seed"].i, attributes["seed2"].i
+    drawing = _without_replacement if attributes["unique"].b else _with_replacement
+    probabilities = _log_uniform if node.op == "LogUniformCandidateSampler" else _uniform
+
+    def seed(inner: node_def_pb2.NodeDef) -> None:
+        if "seed2" in inner.attr:
+            inner.attr["seed"].i, inner.attr["seed2"].i = seeds
+            inner.attr[vocabulary.RESTARTING_ATTRIBUTE].b = any(seeds)
+
+    return op_functions.Replacement(
+        {"true_classes": types_pb2.DT_INT64},
+        {
+            "sampled_candidates": types_pb2.DT_INT64,
+            "true_expected_count": types_pb2.DT_FLOAT,
+            "sampled_expected_count": types_pb2.DT_FLOAT,
+        },
+        lambda true_classes: drawing(true_classes, sampled, classes, probabilities),
+        seed,
+    )
+
+
+_Probabilities = Callable[[Any, int], Any]
+
+
+def _uniform(numbers: Any, classes: int) -> Any:
+    return array_ops.ones_like(numbers) / classes
+
+
+def _log_uniform(numbers: Any, classes: int) -> Any:
+    """P(class) = (log(class + 2) - log(class + 1)) / log(classes + 1)."""
+    return math_ops.log1p(1.0 / (numbers + 1.0)) / math.log1p(classes)
+
+
+def _with_replacement(true_classes: Any, sampled: int, classes: int, probabilities: _Probabilities) -> list[Any]:
+    if probabilities is _uniform:
+        drawn = random_ops.random_uniform([sampled], 0, classes, dtypes.int64)
+    else:
+        # A value below n has the probability log(n + 1) / log(classes + 1).
+        values = math_ops.expm1(random_ops.random_uniform([sampled]) * math.log1p(classes))
+        drawn = math_ops.minimum(math_ops.cast(values, dtypes.int64), classes - 1)
+
+    def counts(numbers: Any) -> Any:
+        return probabilities(math_ops.cast(numbers, dtypes.float32), classes) * sampled
+
+    return [drawn, counts(true_classes), counts(drawn)]
+
+
+def _without_replacement(true_classes: Any, sampled: int, classes: int, probabilities: _Probabilities) -> list[Any]:
+    every = probabilities(math_ops.cast(math_ops.range(classes), dtypes.float32), classes)
+    times = -math_ops.log(random_ops.random_uniform([classes], _TINY)) / every
+    negative, drawn = nn_ops.top_k(-times, sampled)
+    times, drawn = -negative, math_ops.cast(drawn, dtypes.int64)
+    # Each class that has come up was tried again with its probability until the last one came.
+    again = math_ops.reduce_sum(array_ops.gather(every, drawn) * (times[-1] - times))
+    tries = sampled + math_ops.round(again)
+
+    def counts(numbers: Any) -> Any:
+        one = probabilities(math_ops.cast(numbers, dtypes.float32), classes)
+        return -math_ops.expm1(tries * math_ops.log1p(-math_ops.minimum(one, 1.0 - 1e-7)))
+
+    return [drawn, counts(true_classes), counts(drawn)]

@@ -1,0 +1,66 @@
+"""Results of functions that are known beforehand become constants where the functions are called.
+
+XLA must know axes, shapes and permutations when it compiles. A gradient takes those of its forward function from that
+function's results, and where the call stands in a branch, XLA does not see that they are constants: it compiles with
+the largest value that they could have (a shape whose size it calls dynamic), which gives a wrong gradient or an error
+about shapes. Example: the gradient of `tf.gather(x, indices, axis=1)` in a `tf.function` called in a `tf.cond`. Where
+the call stands in a loop, the gradient's loop takes them from TensorLists, one an iteration. An IPU has no dynamic
+shapes, so that such numbers are constants there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorflow.core.framework import node_def_pb2
+
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.passes.constant_values import GIVING, KnownValues
+
+
+def make_constants(functions: Functions) -> None:
+    """Replaces what calls and branches give, and what is taken from lists, where it is known beforehand.
+
+    Args:
+        functions: the program; changed where there are any.
+    """
+    known = KnownValues(functions)
+    found = {name: _constants_in(functions[name], known) for name in functions.reached()}
+    for name, constants in found.items():
+        if constants:
+            _replace(functions[name], constants)
+
+
+def _constants_in(graph: FunctionGraph, known: KnownValues) -> dict[str, node_def_pb2.NodeDef]:
+    """For the tensors of a function that are known the constants to take instead, those that something takes."""
+    if graph.ops.isdisjoint(GIVING):
+        return {}
+    constants: dict[str, node_def_pb2.NodeDef] = {}
+    for node in graph.nodes:
+        for text, value in known.constants_of(graph, node):
+            made = node_def_pb2.NodeDef()
+            made.CopyFrom(value)
+            made.name = f"{node.name}/result_{text.rsplit(':', 1)[1]}"
+            del made.input[:]
+            constants[text] = made
+    used = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
+    return {text: constant for text, constant in constants.items() if text in used}
+
+
+def _replace(graph: FunctionGraph, constants: dict[str, node_def_pb2.NodeDef]) -> None:
+    """Has what takes a known tensor take the constant."""
+
+    def renamed(text: str) -> str:
+        return f"{constants[text].name}:output:0" if text in constants else text
+
+    def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+        if constants.keys().isdisjoint(node.inputs):
+            return None
+        made = node_def_pb2.NodeDef()
+        made.CopyFrom(node.proto)
+        made.input[:] = [renamed(text) for text in node.proto.input]
+        return [made]
+
+    graph.rewrite(rule, before=list(constants.values()))
+    graph.results = [result._replace(tensor=renamed(result.tensor)) for result in graph.results]

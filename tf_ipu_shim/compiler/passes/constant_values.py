@@ -1,0 +1,186 @@
+"""Which tensors have a value that is known before a program runs, through calls, branches, loops and TensorLists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Union
+
+from tensorflow.core.framework import node_def_pb2, types_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+_EMPTY_LIST, _PUSH, _POP = "EmptyTensorList", "TensorListPushBack", "TensorListPopBack"
+_CALLS = vocabulary.CALLS | vocabulary.BRANCHES
+GIVING = _CALLS | {_POP}
+"""The ops whose results can be known although they are no constants."""
+_TYPES = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64, types_pb2.DT_BOOL, op_types.VARIANT})
+_MOST_ELEMENTS = 256  # shapes and axes have few
+_ANY = node_def_pb2.NodeDef(op="FakeParam")  # what a branch gives that the other one makes; nobody looks at it
+
+
+class _List(NamedTuple):
+    """A TensorList that holds the same value in each place, however many it has."""
+
+    element: _Value
+
+
+# A constant op; a list of such; None where a tensor is not known.
+_Value = Union[node_def_pb2.NodeDef, _List, None]
+_EMPTY = _List(_ANY)
+
+
+class KnownValues:
+    """Finds the tensors of a program that are constants.
+
+    Args:
+        functions: the program, as it is while tensors are asked for.
+    """
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._results: dict[str, list[_Value]] = {}
+        self._arguments: dict[tuple[str, str], _Value] = {}
+        self._calls: dict[str, list[tuple[FunctionGraph, Node]]] | None = None
+
+    def constants_of(self, graph: FunctionGraph, node: Node) -> Iterator[tuple[str, node_def_pb2.NodeDef]]:
+        """The results of a call or branch, or the element that an op takes from a list, where they are constants.
+
+        Yields:
+            The tensor's name, and a constant op with its value.
+        """
+        values: Sequence[_Value] = ()
+        if node.op == _POP:
+            values = [self._of_tensor(graph, f"{node.name}:tensor:0")]
+        elif node.op in _CALLS:
+            values = self._of_call(node)
+        name = "tensor" if node.op == _POP else "output"
+        for index, value in enumerate(values):
+            if isinstance(value, node_def_pb2.NodeDef) and value is not _ANY:
+                yield f"{node.name}:{name}:{index}", value
+
+    def _of_tensor(self, graph: FunctionGraph, text: str) -> _Value:
+        node = graph.producer(text)
+        while node is not None and node.op == "Identity":
+            text = node.inputs[0]
+            node = graph.producer(text)
+        if graph.type_of(text) not in _TYPES:
+            return None
+        if node is None:
+            return self._of_argument(graph, text)
+        if node.op == "FakeParam":
+            return _ANY
+        if node.op == "Const":
+            return node.proto if _elements(node.proto) <= _MOST_ELEMENTS else None
+        if node.op in (_EMPTY_LIST, _PUSH, _POP):
+            return self._of_list_op(graph, node, text)
+        return self._of_result(graph, node, int(text.rsplit(":", 1)[1]))
+
+    def _of_list_op(self, graph: FunctionGraph, node: Node, text: str) -> _Value:
+        if node.op == _EMPTY_LIST:
+            return _EMPTY
+        held = self._of_tensor(graph, node.inputs[0])
+        if not isinstance(held, _List):
+            return None
+        if node.op == _PUSH:
+            return _common([held, _listed(self._of_tensor(graph, node.inputs[1]))])
+        return held.element if text == f"{node.name}:tensor:0" else held
+
+    def _of_result(self, graph: FunctionGraph, node: Node, index: int) -> _Value:
+        """What a call, branch or loop gives."""
+        if node.op in vocabulary.LOOPS:
+            return self._of_loop(graph, node, index)
+        values = self._of_call(node) if node.op in vocabulary.FUNCTION_ATTRIBUTES else ()
+        return values[index] if index < len(values) else None
+
+    def _of_call(self, node: Node) -> list[_Value]:
+        called = [self._of_function(name) for name in op_types.called_functions(node.proto) if name in self._functions]
+        return [_common(values) for values in zip(*called)]
+
+    def _of_function(self, name: str) -> list[_Value]:
+        if name not in self._results:
+            graph = self._functions[name]
+            self._results[name] = [None] * len(graph.results)  # for recursive functions
+            self._results[name] = [self._of_tensor(graph, text) for text in graph.returns]
+        return self._results[name]
+
+    def _of_loop(self, graph: FunctionGraph, loop: Node, index: int) -> _Value:
+        """A list that a loop pushes one value to in each iteration, or does nothing but take elements from."""
+        body = self._functions[loop.proto.attr["body"].func.name]
+        argument, last = list(body.arguments)[index], body.producer(body.returns[index])
+        if body.arguments[argument] != op_types.VARIANT:
+            return None
+        start = self._of_tensor(graph, loop.inputs[index])
+        if last is not None and last.op == _PUSH and last.inputs[0] == argument:
+            return _common([start, _listed(self._of_tensor(body, last.inputs[1]))])
+        return start if _is_only_popped(body, index) else None
+
+    def _of_argument(self, graph: FunctionGraph, argument: str) -> _Value:
+        """A list that a function is given where it is called, if that is one place. XLA looks for constants itself."""
+        key = (graph.name, argument)
+        if key not in self._arguments:
+            self._arguments[key] = None  # for recursive functions
+            calls = self._calls_of(graph.name)
+            if graph.arguments[argument] == op_types.VARIANT and len(calls) == 1:
+                ((caller, node),) = calls
+                index = list(graph.arguments).index(argument)
+                if node.op not in vocabulary.LOOPS or _is_only_popped(self._body_of(node), index):
+                    self._arguments[key] = self._of_tensor(caller, node.handed_on[index])
+        return self._arguments[key]
+
+    def _body_of(self, loop: Node) -> FunctionGraph:
+        return self._functions[loop.proto.attr["body"].func.name]
+
+    def _calls_of(self, name: str) -> list[tuple[FunctionGraph, Node]]:
+        """Where a function is called, with the graph that the call is in."""
+        if self._calls is None:
+            self._calls = {}
+            for graph in [self._functions[reached] for reached in self._functions.reached()]:
+                for node in graph.nodes:
+                    for called in op_types.called_functions(node.proto):
+                        self._calls.setdefault(called, []).append((graph, node))
+        return self._calls.get(name, [])
+
+
+def _is_only_popped(body: FunctionGraph, index: int) -> bool:
+    """Whether a loop's body hands on a list as it is, or what is left when it has taken elements."""
+    text = body.returns[index]
+    node = body.producer(text)
+    while node is not None and node.op in (_POP, "Identity"):
+        text = node.inputs[0]
+        node = body.producer(text)
+    return text == list(body.arguments)[index]
+
+
+def _listed(element: _Value) -> _Value:
+    return None if element is None else _List(element)
+
+
+def _elements(constant: node_def_pb2.NodeDef) -> int:
+    elements = 1
+    for dimension in constant.attr["value"].tensor.tensor_shape.dim:
+        elements *= dimension.size
+    return elements
+
+
+def _common(values: Sequence[_Value]) -> _Value:
+    """The value that all have, those left out that nobody looks at; None where they differ."""
+    given = [value for value in values if value is not _ANY]
+    if not given:
+        return _ANY
+    lists = [value for value in given if isinstance(value, _List)]
+    if lists:
+        element = _common([value.element for value in lists]) if len(lists) == len(given) else None
+        return _listed(element)
+    return _same_constant(given)
+
+
+def _same_constant(values: Sequence[_Value]) -> _Value:
+    """The one constant that all of these are."""
+    constants = [value for value in values if isinstance(value, node_def_pb2.NodeDef)]
+    if len(constants) < len(values):
+        return None
+    first = constants[0]
+    same = all(value.attr[name] == first.attr[name] for value in constants for name in ("value", "dtype"))
+    return first if same else None

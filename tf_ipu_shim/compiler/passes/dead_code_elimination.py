@@ -1,0 +1,95 @@
+"""Ops that others only wait for, and whose results nobody takes.
+
+`tf.gradients` has every gradient of an op wait for all gradients of that op: those of a model's first layer wait for
+the one that belongs to the pictures, which costs as much as they do and is thrown away. XLA leaves such ops out,
+TensorFlow's kernels would run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Result
+
+# It costs nothing and has many wait for many by few edges.
+_MEETING = "NoOp"
+
+
+def without_idle_ops(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    """The same function without ops that have no side effect and no result that somebody takes.
+
+    Who waited for such an op waits for what that would have waited for: the order of what is left stays.
+
+    Args:
+        function: stays as it is.
+    """
+    graph = graph_with_effects(function, [])
+    kept = _kept(graph)
+    if len(kept) == len(function.node_def):
+        return function
+    instead: dict[str, dict[str, None]] = {}
+    for node in graph.nodes:  # what they wait for comes first
+        if node.name in kept:
+            instead[node.name] = {node.name: None}
+        else:
+            before = node.predecessors()
+            instead[node.name] = {name: None for predecessor in before for name in instead[predecessor.name]}
+    made = function_pb2.FunctionDef()
+    made.CopyFrom(function)
+    del made.node_def[:]
+    for proto in function.node_def:
+        if proto.name in kept:
+            _wait(made.node_def.add(), proto, instead)
+    left = [name for name in function.signature.control_output if function.control_ret[name] in kept]
+    made.signature.control_output[:] = left
+    made.control_ret.clear()
+    made.control_ret.update({name: function.control_ret[name] for name in left})
+    return made
+
+
+def has_effect(op: str) -> bool:
+    """Whether it can be told from what an op does, and not from its results, that it has run."""
+    return op != vocabulary.READ_VARIABLE and op_types.is_stateful(op)
+
+
+def graph_with_effects(function: function_pb2.FunctionDef, others: Iterable[str] | None = None) -> FunctionGraph:
+    """A function's ops that have an effect or whose results are needed, with what they need.
+
+    Args:
+        function: stays as it is.
+        others: further ops that must run; those that the function says when left out.
+    """
+    signature = function.signature
+    effects = [node.name for node in function.node_def if has_effect(node.op)]
+    effects += [function.control_ret[name] for name in signature.control_output] if others is None else others
+    results = [Result(result.name, result.type, function.ret[result.name]) for result in signature.output_arg]
+    types = {argument.name: argument.type for argument in signature.input_arg}
+    return FunctionGraph(signature.name, types, function.node_def, results, effects)
+
+
+def _kept(graph: FunctionGraph) -> set[str]:
+    """The names of the nodes that have an effect, whose results are needed, or where others meet."""
+    waiting = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
+    waiting += graph.control_returns
+    kept: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if node.name not in kept:
+            kept.add(node.name)
+            waiting.extend(producer for producer in node.producers if producer is not None)
+            waiting.extend(control for control in node.controls if control.op == _MEETING)
+    return kept
+
+
+def _wait(made: node_def_pb2.NodeDef, proto: node_def_pb2.NodeDef, instead: dict[str, dict[str, None]]) -> None:
+    """Makes an op that waits for what there is."""
+    made.CopyFrom(proto)
+    controls = _ordered(name for text in proto.input if text[0] == "^" for name in instead[text[1:]])
+    made.input[:] = [*(text for text in proto.input if text[0] != "^"), *(f"^{name}" for name in controls)]
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,179 @@
+"""What takes from a feed, or sends to one, does so in the script's order; and nothing happens for want of an element.
+
+TensorFlow orders what touches one resource. A feed is found by its name, so that nothing orders two loops on it: their
+iterations would deal the elements out between them. And what does not depend on an element could run before the
+dataset ends: an iteration's side effects wait for its elements, and iterations with feeds follow each other. Programs
+of IPUs wait as a whole, when they are emitted: an op that waited by itself would be put into another program than those
+that it belongs to.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+
+from tensorflow.core.framework import node_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+_FEEDS = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE, vocabulary.SEND_TO_HOST}
+_INFEED, _OUTFEED, _ARGUMENT = "infeed", "outfeed", "argument"
+_ANY_INFEED = (_INFEED, "")  # one whose name is not known
+_HANDLES = frozenset({vocabulary.ITERATOR, "VarHandleOp"})  # stateful, and all they do is to name a resource
+
+# What a feed is known by: its kind and its name, or the number of the argument that it is.
+Feed = tuple[str, "str | int"]
+
+
+def put_in_order(functions: Functions) -> None:
+    """Orders the ops that use feeds, and the side effects of an iteration behind its elements.
+
+    Args:
+        functions: the program; changed.
+    """
+    feeds = _Feeds(functions)
+    fed = functions.with_ops(_FEEDS)
+    bodies = {node.proto.attr["body"].func.name for name in fed for node in functions[name].nodes if _is_loop(node)}
+    for name in functions.reached():
+        if name in fed:
+            functions.add(_ordered(functions[name], feeds, name in bodies))
+
+
+def _is_loop(node: Node) -> bool:
+    return node.op in vocabulary.LOOPS
+
+
+class _Feeds:
+    """Which feeds ops and functions use."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._of_function: dict[str, frozenset[Feed]] = {}
+
+    def of_node(self, graph: FunctionGraph, node: Node) -> frozenset[Feed]:
+        """The feeds that an op uses, itself or in the functions that it runs."""
+        if node.op in vocabulary.INFEEDS:
+            return frozenset({_infeed(graph, node.inputs[0])})
+        if node.op == vocabulary.OUTFEED_ENQUEUE:
+            return frozenset({(_OUTFEED, node.proto.attr["feed_id"].s.decode())})
+        if node.op == vocabulary.SEND_TO_HOST:
+            return frozenset({(_OUTFEED, f"to host: {node.proto.attr['tensor_name'].s.decode()}")})
+        used: set[Feed] = set()
+        for called in op_types.called_functions(node.proto):
+            for feed in self._of(called) if called in self._functions else ():
+                kind, which = feed
+                used.add(_infeed(graph, node.handed_on[int(which)]) if kind == _ARGUMENT else feed)
+        return frozenset(used)
+
+    def _of(self, name: str) -> frozenset[Feed]:
+        if name not in self._of_function:
+            self._of_function[name] = frozenset()  # for recursive functions
+            graph = self._functions[name]
+            self._of_function[name] = frozenset[Feed]().union(*(self.of_node(graph, node) for node in graph.nodes))
+        return self._of_function[name]
+
+
+def _infeed(graph: FunctionGraph, handle: str) -> Feed:
+    """The infeed that a handle of an iterator is of."""
+    producer = graph.producer(handle)
+    while producer is not None and producer.op in vocabulary.IDENTITIES:
+        handle = producer.inputs[0]
+        producer = graph.producer(handle)
+    if producer is None:
+        return _ARGUMENT, list(graph.arguments).index(handle)
+    attributes = producer.proto.attr
+    if producer.op != vocabulary.ITERATOR or not attributes["shared_name"].s:
+        return _ANY_INFEED
+    return _INFEED, f"{attributes['container'].s.decode()}/{attributes['shared_name'].s.decode()}"
+
+
+def _ordered(graph: FunctionGraph, feeds: _Feeds, is_body: bool) -> FunctionGraph:
+    """The function with its uses of feeds in order."""
+    used = {node: found for node in graph.nodes if (found := feeds.of_node(graph, node))}
+    order = _script_order(graph)
+    added = _chained([node for node in order if node in used], used)
+    elements = [node for node, found in used.items() if _gives_elements(node, found, is_body)]
+    before = _needed_by(elements, added)
+    for node in order:
+        if node not in before and op_types.is_stateful(node.op) and not _waits_elsewhere(node):
+            added.setdefault(node, {}).update(dict.fromkeys(elements))
+    protos = [_changed(node, added.get(node, ()), node in used) for node in order]
+    controls = [node.name for node in graph.control_returns]
+    made = FunctionGraph(graph.name, graph.arguments, protos, graph.results, controls, graph.traced)
+    made.marks, made.argument_attributes = graph.marks, graph.argument_attributes
+    return made
+
+
+def _waits_elsewhere(node: Node) -> bool:
+    """Whether an op names or takes a variable or an iterator: programs of IPUs wait as a whole (`emit`)."""
+    return node.op in _HANDLES or op_types.RESOURCE in op_types.input_types(node.proto)
+
+
+def _gives_elements(node: Node, feeds: frozenset[Feed], is_body: bool) -> bool:
+    """Whether an op that uses feeds takes the elements of a run, or of an iteration where this is a loop's body."""
+    if all(kind == _OUTFEED for kind, _ in feeds):
+        return False
+    return is_body or node.op in vocabulary.INFEEDS | vocabulary.CALLS
+
+
+def _script_order(graph: FunctionGraph) -> list[Node]:
+    """The ops as the script made them, as far as what they wait for allows."""
+    if graph.source is None:
+        return graph.nodes
+    places = {proto.name: place for place, proto in enumerate(graph.source.node_def)}
+    missing = {node: len(set(node.predecessors())) for node in graph.nodes}
+    ready = [(places[node.name], node.index) for node, count in missing.items() if not count]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        node = graph.nodes[heapq.heappop(ready)[1]]
+        order.append(node)
+        for user in node.users:
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, (places[user.name], user.index))
+    return order
+
+
+def _chained(order: Sequence[Node], used: Mapping[Node, frozenset[Feed]]) -> dict[Node, dict[Node, None]]:
+    """For each op the one before it on the same feed."""
+    one_for_all = any(_ANY_INFEED in feeds for feeds in used.values())
+    last: dict[Feed, Node] = {}
+    added: dict[Node, dict[Node, None]] = {}
+    for node in order:
+        for kind, which in sorted(used[node], key=str):
+            feed = _ANY_INFEED if one_for_all and kind != _OUTFEED else (kind, which)
+            if feed in last and last[feed] is not node:
+                added.setdefault(node, {})[last[feed]] = None
+            last[feed] = node
+    return added
+
+
+def _needed_by(nodes: Iterable[Node], added: Mapping[Node, Mapping[Node, None]]) -> set[Node]:
+    """Some ops and all that they wait for."""
+    waiting = list(nodes)
+    found = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        for predecessor in (*node.predecessors(), *added.get(node, ())):
+            if predecessor not in found:
+                found.add(predecessor)
+                waiting.append(predecessor)
+    return found
+
+
+def _changed(node: Node, controls: Iterable[Node], uses_feeds: bool) -> node_def_pb2.NodeDef:
+    """An op that waits for others too; its own `NodeDef` where nothing changes."""
+    present = set(node.controls) | set(node.producers)
+    texts = [f"^{control.name}" for control in controls if control not in present]
+    one_by_one = uses_feeds and _is_loop(node)
+    if not texts and not one_by_one:
+        return node.proto
+    made = node_def_pb2.NodeDef()
+    made.CopyFrom(node.proto)
+    made.input.extend(texts)
+    if one_by_one:
+        made.attr["parallel_iterations"].i = 1
+    return made

@@ -1,0 +1,100 @@
+"""A variable's handle that a call, branch or loop hands back unchanged is the one it was given.
+
+A loop gives out all that it carries, so TensorFlow's gradients may take a variable from the loop's results rather than
+from where the loop had it from. Whoever looks at such an op has to know the variable: it decides the IPU, and the
+memory that is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorflow.core.framework import node_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+
+def take_from_their_source(functions: Functions) -> None:
+    """Has what takes a handle that an op handed back take it from where that op had it.
+
+    Args:
+        functions: the program; changed where there are any.
+    """
+    handed = _Handed(functions)
+    for name in functions.reached():
+        handed.replace_in(functions[name])
+
+
+_HANDING = vocabulary.IDENTITIES | vocabulary.LOOPS | vocabulary.CALLS | vocabulary.BRANCHES
+
+
+class _Handed:
+    """Which results of functions are arguments of theirs."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._arguments: dict[str, list[int | None]] = {}
+
+    def replace_in(self, graph: FunctionGraph) -> None:
+        """Has the ops of a function, and its results, take handles from their source."""
+        renamed = {
+            text: source
+            for text in {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
+            if (source := self._source(graph, text)) != text
+        }
+        if not renamed:
+            return
+
+        def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+            if renamed.keys().isdisjoint(node.inputs):
+                return None
+            made = node_def_pb2.NodeDef()
+            made.CopyFrom(node.proto)
+            made.input[:] = [renamed.get(text, text) for text in node.proto.input]
+            # It still comes after what handed the variable back, which may have written to it.
+            before = dict.fromkeys(text.split(":", 1)[0] for text in node.inputs if text in renamed)
+            made.input.extend(f"^{name}" for name in before if f"^{name}" not in made.input)
+            return [made]
+
+        graph.rewrite(rule)
+        graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
+
+    def _source(self, graph: FunctionGraph, text: str) -> str:
+        """The tensor that a handle is, as far back as it can be told; other tensors are themselves."""
+        while (node := graph.producer(text)) is not None and node.op in _HANDING:
+            if graph.type_of(text) != op_types.RESOURCE:
+                return text
+            if node.op in vocabulary.IDENTITIES:
+                text = node.inputs[0]
+                continue
+            argument = self._of_node(node, int(text.rsplit(":", 1)[1]))
+            if argument is None:
+                return text
+            text = node.inputs[argument]
+        return text
+
+    def _of_node(self, node: Node, index: int) -> int | None:
+        """The input that is one result of an op that runs functions."""
+        if node.op in vocabulary.LOOPS:
+            # An argument that is handed on from another place is only that of the first iteration.
+            given = self._of_function(node.proto.attr["body"].func.name)
+            return index if index < len(given) and given[index] == index else None
+        if node.op not in vocabulary.CALLS | vocabulary.BRANCHES:
+            return None
+        called = [self._of_function(name) for name in op_types.called_functions(node.proto)]
+        first = called[0][index] if called and all(index < len(given) for given in called) else None
+        if first is None or any(given[index] != first for given in called):
+            return None
+        return first + 1 if node.op in vocabulary.BRANCHES else first
+
+    def _of_function(self, name: str) -> list[int | None]:
+        if name not in self._functions:
+            return []
+        if name not in self._arguments:
+            graph = self._functions[name]
+            self._arguments[name] = [None] * len(graph.results)  # for recursive functions
+            places = {argument: place for place, argument in enumerate(graph.arguments)}
+            self._arguments[name] = [places.get(self._source(graph, text)) for text in graph.returns]
+        return self._arguments[name]

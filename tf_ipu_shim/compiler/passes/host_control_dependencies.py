@@ -1,0 +1,59 @@
+"""Ops on the host wait themselves for what their operands wait for.
+
+`tf.control_dependencies` has an op wait by its operands where these were made in the scope too: a lookup by constant
+indices after an update has its constant wait for the update. Such an operand may become part of an IPU's program, of
+which only what has an effect waits.
+"""
+
+from __future__ import annotations
+
+from tensorflow.core.framework import node_def_pb2
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+def wait_themselves(functions: Functions) -> None:
+    """Has ops with an effect on the host wait for those that their operands wait for.
+
+    Args:
+        functions: the program; changed.
+    """
+    for name in functions.reached():
+        graph = functions[name]
+        if sum(map(_acts_on_the_host, graph.nodes)) > 1:
+            _rewrite(graph)
+
+
+def _rewrite(graph: FunctionGraph) -> None:
+    carried: dict[Node, frozenset[str]] = {}
+    added: dict[Node, list[str]] = {}
+    for node in graph.nodes:
+        by_operands = _NOTHING.union(*(carried[one] for one in node.producers if one is not None))
+        if has_effect(node.op):
+            carried[node] = _NOTHING  # who takes its result waits for it
+            present = {one.name for one in node.predecessors()}
+            if _acts_on_the_host(node) and not by_operands <= present:
+                added[node] = sorted(by_operands - present)
+            continue
+        waits = [{one.name} if _acts_on_the_host(one) else carried[one] for one in node.controls]
+        carried[node] = by_operands.union(*waits)
+
+    def waiting(node: Node) -> list[node_def_pb2.NodeDef] | None:
+        if node not in added:
+            return None
+        proto = node_def_pb2.NodeDef()
+        proto.CopyFrom(node.proto)
+        proto.input.extend(f"^{name}" for name in added[node])
+        return [proto]
+
+    if added:
+        graph.rewrite(waiting)
+
+
+def _acts_on_the_host(node: Node) -> bool:
+    return vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in node.proto.attr and has_effect(node.op)

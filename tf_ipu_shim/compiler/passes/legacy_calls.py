@@ -1,0 +1,90 @@
+"""Calls as TensorFlow 1 wrote them: an op whose type is the name of a function, as `tf.nn.ctc_loss` still makes them.
+
+They become calls like all others, so that every pass, and XLA, knows them for what they are. Such a function runs its
+ops with a side effect, whether or not a result needs them, and the call ends when they and the reads of variables have
+run. Both are named as ops that must run. Else a write after the call could come before a read in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.ir import calls, op_types
+from tf_ipu_shim.compiler.ir.reachable import reachable
+from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
+
+
+def as_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, function_pb2.FunctionDef]:
+    """Functions by name, with calls as ops of their own.
+
+    Args:
+        library: functions by name; they stay as they are.
+
+    Returns:
+        The same functions, but for those that had such calls or are called so.
+    """
+    made = {name: _with_calls(function, library) for name, function in library.items()}
+    for name in {node.op for function in library.values() for node in function.node_def if node.op in library}:
+        made[name] = _naming_effects(made[name])
+    return made
+
+
+def _naming_effects(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    """The same function, with all ops with a side effect, and reads that results need, as ops that must run."""
+    made = function_pb2.FunctionDef()
+    made.CopyFrom(function)
+    nodes = {node.name: node for node in made.node_def}
+    named = set(made.control_ret.values())
+    needed = reachable(map(_op_of, made.ret.values()), lambda name: _taken(nodes[name]) if name in nodes else ())
+    for name in dict.fromkeys([*needed, *(name for name, node in nodes.items() if has_effect(node.op))]):
+        if name in nodes and name not in named and op_types.is_stateful(nodes[name].op):
+            made.signature.control_output.append(name)
+            made.control_ret[name] = name
+    return made
+
+
+def _taken(node: node_def_pb2.NodeDef) -> Iterator[str]:
+    """The ops and arguments that an op needs."""
+    return map(_op_of, node.input)
+
+
+def _op_of(text: str) -> str:
+    return text.lstrip("^").partition(":")[0]
+
+
+def _with_calls(
+    function: function_pb2.FunctionDef, library: Mapping[str, function_pb2.FunctionDef]
+) -> function_pb2.FunctionDef:
+    called = {node.name: library[node.op] for node in function.node_def if node.op in library}
+    if not called:
+        return function
+    made = function_pb2.FunctionDef()
+    made.CopyFrom(function)
+    for node in made.node_def:
+        for index, text in enumerate(node.input):
+            node.input[index] = _renamed(text, called)
+        if node.name in called:
+            _make_call(node, called[node.name])
+    for result, tensor in list(made.ret.items()):
+        made.ret[result] = _renamed(tensor, called)
+    return made
+
+
+def _renamed(text: str, called: Mapping[str, function_pb2.FunctionDef]) -> str:
+    """A tensor under the name that it has as a call's result: by number instead of by the function's own name."""
+    name, *rest = text.split(":")
+    if name not in called or len(rest) != 2:
+        return text
+    results = [result.name for result in called[name].signature.output_arg]
+    return f"{name}:output:{results.index(rest[0]) + int(rest[1])}"
+
+
+def _make_call(node: node_def_pb2.NodeDef, function: function_pb2.FunctionDef) -> None:
+    for attribute in [key for key in node.attr if not key.startswith("_")]:
+        del node.attr[attribute]  # values of type arguments, which a function that is in the library has none of
+    signature = function.signature
+    calls.make_call(
+        node, (one.type for one in signature.input_arg), (one.type for one in signature.output_arg), node.op
+    )

@@ -1,0 +1,142 @@
+"""In loops and branches of TensorFlow 1 an op runs if something that they return depends on it.
+
+TensorFlow's functional loops and branches run everything with a side effect, including the updates of a model that is
+only evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorflow.core.framework import node_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
+
+
+def drop_unneeded(functions: Functions) -> None:
+    """Drops from marked loops and branches the ops that their results do not depend on."""
+    for name in functions.reached():
+        for node in functions[name].nodes:
+            for called in _called(node):
+                _replace(functions, functions[called], _needed_by_results(functions[called]))
+    effects = _Effects(functions)
+    for name in functions.reached():
+        graph = functions[name]
+        _replace(
+            functions, graph, _with_control_returns(graph, list(filter(effects.has_effect, graph.control_returns)))
+        )
+
+
+def _replace(functions: Functions, graph: FunctionGraph, made: FunctionGraph) -> None:
+    if made is not graph:
+        functions.add(made)
+
+
+def _called(node: Node) -> Sequence[str]:
+    """Functions of a marked loop or branch."""
+    is_marked = vocabulary.NEEDED_ATTRIBUTE in node.proto.attr and node.op in vocabulary.LOOPS | vocabulary.BRANCHES
+    return op_types.called_functions(node.proto) if is_marked else ()
+
+
+def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
+    """The same function with the ops that its results need; itself if they need all.
+
+    TensorFlow makes the results wait for all side effects, and each side effect for those before it. Such a wait needs
+    nothing, but it keeps the order of what is needed. Only the waits of the function itself are kept: a gradient
+    returns values from amid the function, before some of the side effects, and these would wait for each other.
+    """
+    kept = _needed(graph)
+    returned = [node.name for node in graph.control_returns if node.name in kept]
+    if len(returned) == len(graph.control_returns) and len(kept) == len(graph.nodes):
+        return graph
+    order = _order_among(graph, kept)
+    return _made(
+        graph, [_with_controls(node.proto, order[node.name]) for node in graph.nodes if node.name in kept], returned
+    )
+
+
+def _needed(graph: FunctionGraph) -> set[str]:
+    """The names of the ops that results, or the operations that a branch returns, depend on."""
+    waiting = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
+    waiting += [node for node in graph.nodes if vocabulary.ASKED_ATTRIBUTE in node.proto.attr]
+    kept: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if node.name not in kept:
+            kept.add(node.name)
+            waiting.extend(producer for producer in node.producers if producer is not None)
+            waiting.extend(control for control in node.controls if _is_asked(node, control))
+    return kept
+
+
+def _is_asked(node: Node, control: Node) -> bool:
+    attributes = node.proto.attr  # asking for one that is not there would add it
+    if vocabulary.WAITS_ATTRIBUTE not in attributes:
+        return False
+    return control.name.encode() in attributes[vocabulary.WAITS_ATTRIBUTE].list.s
+
+
+def _order_among(graph: FunctionGraph, kept: set[str]) -> dict[str, list[str]]:
+    """Which of the kept ops each one waits for, also through ops that are left out."""
+    before: dict[str, dict[str, None]] = {}
+    for node in graph.nodes:  # what they wait for comes first
+        before[node.name] = {}
+        for control in node.controls:
+            before[node.name].update({control.name: None} if control.name in kept else before[control.name])
+    return {name: list(names) for name, names in before.items()}
+
+
+class _Effects:
+    """Which ops change something other than their results; loops, branches and calls if an op in them does."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._known: dict[str, bool] = {}
+
+    def has_effect(self, node: Node) -> bool:
+        """Whether leaving out an op can be told."""
+        if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
+            return True  # whoever named it as one that must run knows why
+        return any(map(self._of_function, op_types.called_functions(node.proto)))
+
+    def _of_function(self, name: str) -> bool:
+        if name not in self._functions:
+            return True
+        if name not in self._known:
+            self._known[name] = False  # for recursive functions
+            self._known[name] = any(map(self._is_effect, self._functions[name].nodes))
+        return self._known[name]
+
+    def _is_effect(self, node: Node) -> bool:
+        return self.has_effect(node) if node.op in vocabulary.FUNCTION_ATTRIBUTES else has_effect(node.op)
+
+
+def _with_control_returns(graph: FunctionGraph, nodes: Sequence[Node]) -> FunctionGraph:
+    """The same function with these as the ops that must run; itself if they are all that must."""
+    if len(nodes) == len(graph.control_returns):
+        return graph
+    return _made(graph, [node.proto for node in graph.nodes], [node.name for node in nodes])
+
+
+def _made(graph: FunctionGraph, protos: list[node_def_pb2.NodeDef], control_results: list[str]) -> FunctionGraph:
+    """The same function of some of its ops, in its place."""
+    made = FunctionGraph(graph.name, graph.arguments, protos, graph.results, control_results, graph.traced)
+    made.argument_attributes = graph.argument_attributes
+    kept = {proto.name for proto in protos}
+    made.marks = {name: mark for name, mark in graph.marks.items() if name in kept}
+    return made
+
+
+def _with_controls(proto: node_def_pb2.NodeDef, controls: list[str]) -> node_def_pb2.NodeDef:
+    """An op that waits for these and no others."""
+    texts = [text for text in proto.input if text[0] != "^"]
+    texts += [f"^{name}" for name in controls if name != proto.name]
+    if texts == list(proto.input):
+        return proto
+    made = node_def_pb2.NodeDef()
+    made.CopyFrom(proto)
+    made.input[:] = texts
+    return made

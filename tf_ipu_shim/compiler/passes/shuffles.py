@@ -1,0 +1,47 @@
+"""`tf.random.shuffle` on an IPU: random keys are sorted, so that it follows the device's seed as all random ops do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.core.framework import node_def_pb2
+from tensorflow.python.framework import dtypes
+from tensorflow.python.ops import array_ops, math_ops, nn_ops, random_ops
+
+from tf_ipu_shim.compiler.ir import op_functions
+from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+OPS = frozenset({"RandomShuffle"})
+
+
+def replace(functions: Functions) -> None:
+    """Replaces the shuffles of a program.
+
+    Args:
+        functions: the program; changed where there are any.
+    """
+    op_functions.replace(functions, OPS, _shuffle)
+
+
+def _shuffle(node: Node) -> op_functions.Replacement:
+    """What stands for a shuffle."""
+    attributes = node.proto.attr
+    seeds = attributes["seed"].i, attributes["seed2"].i
+
+    def seed(inner: node_def_pb2.NodeDef) -> None:
+        if "seed2" in inner.attr:
+            inner.attr["seed"].i, inner.attr["seed2"].i = seeds
+
+    kind = {"output": attributes["T"].type}
+    return op_functions.Replacement({"value": attributes["T"].type}, kind, lambda value: [_shuffled(value)], seed)
+
+
+def _shuffled(value: Any) -> Any:
+    """The rows of a tensor in any order, each as likely; a scalar is its only row."""
+    shape = array_ops.shape(value)
+    count = math_ops.reduce_prod(shape[:1])
+    keys = random_ops.random_uniform([count], dtypes.int32.min, dtypes.int32.max, dtypes.int32)
+    order = nn_ops.top_k(keys, count).indices
+    rows = array_ops.reshape(value, array_ops.concat([[count], shape[1:]], 0))
+    return array_ops.reshape(array_ops.gather(rows, order), shape)

@@ -1,0 +1,171 @@
+"""Made-up data: what programs compute with where `TF_POPLAR_FLAGS` says that nothing is moved from or to the host.
+
+Infeeds and seeds become values made on the IPU, outfeeds send nothing, as on IPUs. Content that Graphcore leaves
+undefined is zeros here. Parameters, the program's arguments and variables, keep the script's values:
+what the device would hold instead is undefined as well, until an initializer is given.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.core.framework import node_def_pb2
+from tensorflow.python.framework import constant_op, dtypes, graph_to_function_def, ops, tensor_shape
+from tensorflow.python.ops import array_ops, gen_stateless_random_ops, math_ops
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.passes import unused_handles
+from tf_ipu_shim.machine.environment.flags import PoplarFlags
+
+# As figures: NumPy's `finfo` warns in a thread of TensorFlow's, where subnormal numbers are zero.
+_LARGEST = {
+    dtypes.float16: 65504.0,
+    dtypes.bfloat16: (2 - 2**-7) * 2.0**127,
+    dtypes.float32: (2 - 2**-23) * 2.0**127,
+    dtypes.float64: (2 - 2**-52) * 2.0**1023,
+}
+_FULL_RANGE = (dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64)
+
+
+def made_up(initializer: str, kind: dtypes.DType, shape: Any, name: str) -> Any:
+    """A tensor of made-up data, the same in each run.
+
+    Args:
+        initializer: the flag `--synthetic_data_initializer`: empty, `random`, `uniform`, `normal` or a whole number.
+        kind: its dtype.
+        shape: its shape, fully defined or a tensor.
+        name: of what it stands for; data under other names are others.
+
+    Returns:
+        Zeros without an initializer. `uniform` and `random`: over all values of the dtype. `normal`: mean 0 and
+        standard deviation 1; ones for integers. Else the number.
+
+    Raises:
+        UnsupportedError: nothing can be made up of that dtype.
+    """
+    kind = dtypes.as_dtype(kind)
+    if not (kind in _LARGEST or kind.is_integer or kind.is_bool):
+        raise errors.UnsupportedError(
+            f"No data of dtype {kind.name} can be made up for {name}. Leave its category out of "
+            "--synthetic_data_categories, or feed numbers."
+        )
+    if initializer in ("uniform", "random", "normal"):
+        return _random(initializer, kind, shape, [zlib.crc32(name.encode()) & 0x7FFF_FFFF, 0])
+    value = constant_op.constant(int(initializer or 0), dtypes.int64)
+    return math_ops.cast(array_ops.fill(shape, value), kind)
+
+
+def _random(initializer: str, kind: dtypes.DType, shape: Any, seed: Sequence[int]) -> Any:
+    if initializer == "normal":
+        if not kind.is_floating:
+            return math_ops.cast(array_ops.fill(shape, constant_op.constant(1)), kind)
+        return math_ops.cast(gen_stateless_random_ops.stateless_random_normal(shape, seed), kind)
+    if kind.is_floating:
+        # The range itself has no number of its dtype: half of it on each side of 0.
+        drawn = gen_stateless_random_ops.stateless_random_uniform(shape, seed) * 2 - 1
+        return math_ops.cast(drawn, kind) * constant_op.constant(_LARGEST[kind], kind)
+    full = gen_stateless_random_ops.stateless_random_uniform_full_int(
+        shape, seed, dtype=kind if kind in _FULL_RANGE else dtypes.int32
+    )
+    return math_ops.cast(full % 2 if kind.is_bool else full, kind)
+
+
+def make_up_data(functions: Functions, flags: PoplarFlags) -> None:
+    """Puts made-up data in the place of feeds and seeds, where the flags ask for them.
+
+    Args:
+        functions: the program, with explicit seeds; changed.
+        flags: those in force.
+
+    Raises:
+        UnsupportedError: a feed's shape or dtype is none that data can be made up for.
+
+    Source: docs/facts.md, section "TF_POPLAR_FLAGS".
+    """
+    meant = frozenset(op for op, category in _CATEGORIES.items() if flags.is_synthetic(category))
+    for name in functions.reached() if meant else ():
+        if not functions[name].ops.isdisjoint(meant):
+            _change(functions, functions[name], meant, flags.synthetic_data_initializer)
+    if not meant.isdisjoint(vocabulary.INFEEDS):
+        unused_handles.give_numbers(functions)
+
+
+_CATEGORIES = {
+    **dict.fromkeys(vocabulary.INFEEDS, "infeed"),
+    vocabulary.OUTFEED_ENQUEUE: "outfeed",
+    vocabulary.RANDOM_SEED: "seed",
+}
+
+
+def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], initializer: str) -> None:
+    renamed: dict[str, str] = {}
+
+    def made(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+        if node.op == vocabulary.OUTFEED_ENQUEUE and node.op in meant:
+            return [_nothing(node)]
+        if node.op in meant:
+            outputs = op_types.output_types(node.proto).items()
+            texts = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
+            renamed.update((text, f"{node.name}:output:{index}") for index, text in enumerate(texts))
+            return [_call(functions, node.name, initializer, *_contents(node))]
+        if renamed.keys().isdisjoint(node.inputs):
+            return None
+        copy = node_def_pb2.NodeDef()
+        copy.CopyFrom(node.proto)
+        copy.input[:] = [renamed.get(text, text) for text in node.proto.input]
+        return [copy]
+
+    graph.rewrite(made)
+    graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
+    graph.drop_unused(vocabulary.ITERATOR)
+
+
+def _nothing(node: Node) -> node_def_pb2.NodeDef:
+    """What stands for an outfeed that is sent nothing."""
+    return node_def_pb2.NodeDef(
+        name=node.name, op="NoOp", input=[text for text in node.proto.input if text.startswith("^")]
+    )
+
+
+def _call(
+    functions: Functions,
+    name: str,
+    initializer: str,
+    kinds: Sequence[dtypes.DType],
+    shapes: Sequence[tensor_shape.TensorShape],
+) -> node_def_pb2.NodeDef:
+    """A call of a new function that makes data up."""
+    with ops.Graph().as_default() as graph:
+        tensors = [
+            made_up(initializer, kind, shape.as_list(), f"{name}/{index}")
+            for index, (kind, shape) in enumerate(zip(kinds, shapes))
+        ]
+        definition = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), [], tensors)
+    definition.signature.name = functions.fresh("made_up")
+    making = FunctionGraph.parse(definition)
+    functions.add(making)
+    call = node_def_pb2.NodeDef(name=name, op="PartitionedCall")
+    call.attr["f"].func.name = making.name
+    call.attr["Tin"].list.SetInParent()
+    call.attr["Tout"].list.type.extend(kind.as_datatype_enum for kind in kinds)
+    return call
+
+
+def _contents(node: Node) -> tuple[list[dtypes.DType], list[tensor_shape.TensorShape]]:
+    """Types and shapes of what an op hands over."""
+    if node.op == vocabulary.RANDOM_SEED:
+        return [dtypes.int32], [tensor_shape.TensorShape([2])]
+    kinds = [dtypes.as_dtype(kind) for kind in node.proto.attr["output_types"].list.type]
+    shapes = [tensor_shape.TensorShape(shape) for shape in node.proto.attr["output_shapes"].list.shape]
+    if len(shapes) != len(kinds) or not all(shape.is_fully_defined() for shape in shapes):
+        raise errors.UnsupportedError(
+            f"No data can be made up for {node.name}: the shapes {[str(shape) for shape in shapes]} are not fully "
+            f"defined. Leave {_CATEGORIES[node.op]} out of --synthetic_data_categories, or give the program static "
+            "shapes."
+        )
+    return kinds, shapes

@@ -1,0 +1,119 @@
+"""Handles that loops, branches and calls are given and that no op in them takes any more.
+
+XLA takes a handle that a loop carries for a variable, and ends the process where it is none: an iterator whose elements
+are made up. A number is given in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.python.framework import tensor_util
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+_RUNNING = vocabulary.LOOPS | vocabulary.BRANCHES | vocabulary.CALLS
+
+
+def give_numbers(functions: Functions) -> None:
+    """Has functions take a number in the place of each handle that they have no use for.
+
+    Args:
+        functions: the program, whose handles are taken from their source (`handed_handles`); changed.
+    """
+    graphs = [functions[name] for name in functions.reached()]
+    idle = {graph.name: _candidates(graph, _loops_of(graphs)) for graph in graphs}
+    idle[functions.entry] = set()  # what the program is given stays what it is
+    while any([_narrowed(graph, idle) for graph in graphs]):
+        pass
+    for graph in graphs:
+        _declare(graph, idle[graph.name])
+    for graph in graphs:
+        _replace(graph, idle)
+
+
+def _loops_of(graphs: Iterable[FunctionGraph]) -> dict[str, set[int]]:
+    """For each body of a loop, which of the loop's results are used."""
+    loops: dict[str, set[int]] = {}
+    for graph in graphs:
+        taken = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
+        for node in graph.nodes:
+            if node.op in vocabulary.LOOPS:
+                used = {place for place in range(len(node.inputs)) if f"{node.name}:output:{place}" in taken}
+                loops.setdefault(node.proto.attr["body"].func.name, set()).update(used)
+    return loops
+
+
+def _candidates(graph: FunctionGraph, loops: Mapping[str, set[int]]) -> set[int]:
+    """Places of handles that a function hands back, if at all, to the next iteration alone."""
+    places = set()
+    for place, (name, kind) in enumerate(graph.arguments.items()):
+        returned = [index for index, text in enumerate(graph.returns) if text == name]
+        expected = [] if graph.name not in loops else [place]
+        if kind == op_types.RESOURCE and returned == expected and place not in loops.get(graph.name, ()):
+            places.add(place)
+    return places
+
+
+def _given(node: Node) -> Iterator[tuple[int, int]]:
+    """Which inputs of an op are arguments of its functions, with the argument's place."""
+    first = 1 if node.op in vocabulary.BRANCHES else 0
+    return ((place, place - first) for place in range(first, len(node.inputs)))
+
+
+def _narrowed(graph: FunctionGraph, idle: dict[str, set[int]]) -> bool:
+    """Takes out what an op of this function has a use for, in all functions; whether there was anything."""
+    before = sum(map(len, idle.values()))
+    used: set[str] = set()
+    for node in graph.nodes:
+        used.update(_uses(node, idle) if node.op in _RUNNING else node.inputs)
+    idle[graph.name] -= {place for place, name in enumerate(graph.arguments) if name in used}
+    return sum(map(len, idle.values())) < before
+
+
+def _uses(node: Node, idle: dict[str, set[int]]) -> list[str]:
+    """What one of the functions that an op runs has a use for: then all of them are given it."""
+    called = [idle.setdefault(name, set()) for name in op_types.called_functions(node.proto)]
+    common = set.intersection(*called) if called else set()
+    for places in called:
+        places &= common
+    return [node.inputs[place] for place, given in _given(node) if given not in common]
+
+
+def _declare(graph: FunctionGraph, idle: set[int]) -> None:
+    """Has a function take and hand back numbers for idle arguments."""
+    names = list(graph.arguments)
+    graph.arguments.update((names[place], types_pb2.DT_INT32) for place in idle)
+    graph.argument_attributes = {
+        place: attributes for place, attributes in graph.argument_attributes.items() if place not in idle
+    }
+    changed = {names[place] for place in idle}
+    graph.results = [
+        result._replace(type=types_pb2.DT_INT32) if result.tensor in changed else result for result in graph.results
+    ]
+
+
+def _replace(graph: FunctionGraph, idle: dict[str, set[int]]) -> None:
+    """Has the ops of a function give numbers to the functions that they run."""
+
+    def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+        if node.op not in _RUNNING:
+            return None
+        called = op_types.called_functions(node.proto)
+        places = [(place, given) for place, given in _given(node) if called and given in idle.get(called[0], ())]
+        if not places:
+            return None
+        zero = node_def_pb2.NodeDef(name=f"{node.name}/no_handle", op="Const")
+        zero.attr["dtype"].type = types_pb2.DT_INT32
+        zero.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(0, types_pb2.DT_INT32, shape=[]))
+        made = node_def_pb2.NodeDef()
+        made.CopyFrom(node.proto)
+        for place, given in places:
+            made.input[place] = f"{zero.name}:output:0"
+            made.attr["T" if node.op in vocabulary.LOOPS else "Tin"].list.type[given] = types_pb2.DT_INT32
+        return [zero, made]
+
+    graph.rewrite(rule)

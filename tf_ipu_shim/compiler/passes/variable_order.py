@@ -1,0 +1,60 @@
+"""Reads and writes of a variable in the order of the script: control inputs between them.
+
+XLA takes an op that calls a function as soon as it has its inputs, whatever the function reads. In graphs of TensorFlow
+1 it then reads what a loop before it was to write first.
+"""
+
+from __future__ import annotations
+
+from tensorflow.core.framework import function_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+
+_CALLING = vocabulary.CALLS | vocabulary.LOOPS | vocabulary.BRANCHES
+
+
+def orders(graph: FunctionGraph) -> dict[str, list[str]]:
+    """Control inputs by node that put what is done to one variable in order: reads between writes."""
+    written: dict[str, str] = {}  # the last op that may have written to a variable
+    read: dict[str, list[str]] = {}  # the ops that read it since
+    found: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        variables = [text for text in dict.fromkeys(node.inputs) if graph.arguments.get(text) == op_types.RESOURCE]
+        for variable in variables:
+            before = [written[variable]] if variable in written else []
+            if node.op == vocabulary.READ_VARIABLE:
+                read.setdefault(variable, []).append(node.name)
+            else:
+                before.extend(read.pop(variable, ()))
+                written[variable] = node.name
+            found.setdefault(node.name, []).extend(f"^{name}" for name in before)
+    return found
+
+
+def in_order(program: LoweredProgram) -> LoweredProgram:
+    """The program whose XLA programs do to variables what the script does, in its order.
+
+    Args:
+        program: as XLA launches; stays as it is.
+
+    Returns:
+        What runs: the program itself where all that is done to variables is done by ops of their own.
+    """
+    functions = {function.signature.name: function for function in program.functions}
+    found = {name: made for name, function in functions.items() if (made := _calling_orders(function))}
+
+    def change(function: function_pb2.FunctionDef, _: str) -> None:
+        controls = found.get(function.signature.name, {})
+        for node in function.node_def:
+            node.input.extend(text for text in controls.get(node.name, ()) if text not in node.input)
+
+    return with_changed(program, callers_of(found, functions), change) if found else program
+
+
+def _calling_orders(function: function_pb2.FunctionDef) -> dict[str, list[str]]:
+    if not any(node.op in _CALLING for node in function.node_def):
+        return {}
+    return {name: controls for name, controls in orders(FunctionGraph.parse(function)).items() if controls}

@@ -1,0 +1,1 @@
+"""Where ops run: locations, phases, and what is cloned or taken out of XLA programs."""

@@ -1,0 +1,85 @@
+"""Small constant expressions. As on the real system they are cloned to every IPU that needs them, not exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+
+# Shape arithmetic. Cloning one costs nothing: XLA folds it when it compiles.
+_FOLDABLE = frozenset(
+    {
+        "Add",
+        "AddV2",
+        "BroadcastArgs",
+        "BroadcastGradientArgs",
+        "Cast",
+        "ConcatOffset",
+        "ConcatV2",
+        "ExpandDims",
+        "Fill",
+        "FloorDiv",
+        "FloorMod",
+        "GatherV2",
+        "Identity",
+        "InvertPermutation",
+        "Maximum",
+        "Minimum",
+        "Mul",
+        "Pack",
+        "Prod",
+        "Range",
+        "RealDiv",
+        "Reshape",
+        "Select",
+        "SelectV2",
+        "Slice",
+        "Squeeze",
+        "StridedSlice",
+        "Sub",
+        "Transpose",
+        "Unpack",
+        "ZerosLike",
+        "OnesLike",
+    }
+)
+
+
+def constant_nodes(graph: FunctionGraph) -> set[Node]:
+    """The nodes whose value is known before anything runs, and that may stand in several programs.
+
+    Only what hangs on no control edge qualifies: a clone may then run at any time.
+    """
+    constant: set[Node] = set()
+    for node in graph.nodes:
+        if node.controls:
+            continue
+        if is_constant(node.op, [producer in constant for producer in node.producers]):
+            if not op_types.is_stateful(node.op):
+                constant.add(node)
+    return constant
+
+
+def is_constant(op: str, inputs: Sequence[bool]) -> bool:
+    """Whether the value of an op is known before anything runs.
+
+    Args:
+        op: its type.
+        inputs: of each of its inputs, whether that is a constant.
+
+    Example:
+        >>> is_constant("Fill", [True, True]), is_constant("Fill", [True, False])
+        (True, False)
+    """
+    return op == "Const" or (is_foldable(op) and bool(inputs) and all(inputs))
+
+
+def is_foldable(op: str) -> bool:
+    """Whether an op is of shape arithmetic: of constants, XLA computes it when it compiles.
+
+    Example:
+        >>> is_foldable("Pack"), is_foldable("MatMul")
+        (True, False)
+    """
+    return op in _FOLDABLE

@@ -1,0 +1,132 @@
+"""Which ops of one IPU make one XLA program.
+
+An IPU's ops fall into phases: between two of them something has to arrive from elsewhere. The phase of an op is the
+largest number of crossings on a way to it. Programs of one IPU run in order of phase; programs of different IPUs run
+at the same time wherever no exchange orders them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Mapping
+
+from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.location import Location
+from tf_ipu_shim.compiler.ir.vocabulary import READ_VARIABLE
+from tf_ipu_shim.compiler.placement.placement import Placement
+
+
+def phases_of(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
+    """The phase of every placed node; for nodes on the host or on several IPUs a place in the same order.
+
+    Invariant: an edge from one unit (an IPU's phase, or a single other node) to another never goes to a lower phase,
+    and from or to an IPU it goes to a higher one, so units never wait for each other in a circle.
+    """
+    locations = placement.locations
+    phases: dict[Node, int] = {}
+    for node, location in locations.items():
+        phase = 0
+        for before in node.predecessors():
+            if before in placement.constants:
+                continue
+            there = locations[before]
+            crossing = there is not location and (there.is_in_program or location.is_in_program)
+            phase = max(phase, phases[before] + crossing)
+        phases[node] = phase
+    _delay_lists(locations, phases)
+    return phases
+
+
+def _delay_lists(locations: Mapping[Node, Location], phases: dict[Node, int]) -> None:
+    """Has TensorLists made in the phase that first needs them, and with them what is computed for nothing else.
+
+    A list cannot go from one XLA program to another. One that a loop fills is often made of numbers that are there
+    from the beginning, while the loop waits for an element of an infeed.
+    """
+    last = max(phases.values(), default=0)
+    delayed: set[Node] = set()
+    for node in reversed(phases):
+        location = locations[node]
+        if phases[node] == last or not location.is_in_program or not node.users or op_types.is_stateful(node.op):
+            continue
+        if delayed.issuperset(node.users) or _gives_list(node):
+            needed = min(phases[user] - (locations[user] is not location) for user in node.users)
+            if needed > phases[node]:
+                phases[node] = needed
+                delayed.add(node)
+
+
+def _gives_list(node: Node) -> bool:
+    return any(op_types.VARIANT in types for types in op_types.output_types(node.proto).values())
+
+
+def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, int]) -> dict[Node, frozenset[int]]:
+    """For each plain read of a variable: the phases of its IPU in which the program reads the variable itself.
+
+    Reading again costs nothing, handing the value from phase to phase would copy it. A read is repeated only up to
+    the phase of the variable's first write.
+    """
+    first_write = _first_writes(graph, phases)
+    reads: dict[Node, frozenset[int]] = {}
+    for node, phase in phases.items():
+        location = placement.locations[node]
+        if location.is_in_program and _is_plain_read(node):
+            last = first_write.get(node.inputs[0])
+            wanted = {phases[user] for user in node.users if placement.locations.get(user) is location}
+            reads[node] = frozenset(at for at in wanted if at > phase and (last is None or at <= last))
+    return reads
+
+
+def read_elsewhere(
+    graph: FunctionGraph, placement: Placement, phases: Mapping[Node, int], reads: Mapping[Node, frozenset[int]]
+) -> set[Node]:
+    """The reads that nobody needs in their own phase: all that take them are in programs that repeat them.
+
+    That a function must run a read says nothing: a read has no effect.
+
+    Args:
+        graph: the function.
+        placement: where its ops run.
+        phases: of its nodes.
+        reads: the phases that repeat a read, as `clone_reads` gives them.
+    """
+    locations = placement.locations
+    needed = set(map(graph.producer, graph.returns))
+    return {
+        read
+        for read, repeated in reads.items()
+        if repeated
+        and read not in needed
+        and all(
+            locations.get(user) is locations[read] and (phases[user] in repeated or read not in user.producers)
+            for user in read.users  # who waits for it waits for the programs that repeat it
+        )
+    }
+
+
+def _first_writes(graph: FunctionGraph, phases: dict[Node, int]) -> dict[str, int]:
+    """For each variable that an op may write to, the phase of the first one."""
+    first: dict[str, int] = {}
+    for node, phase in phases.items():
+        if node.op != READ_VARIABLE and op_types.is_stateful(node.op):
+            for text in node.inputs:
+                if ":" not in text and graph.arguments.get(text) == op_types.RESOURCE:
+                    first[text] = min(phase, first.get(text, phase))
+    return first
+
+
+def _is_plain_read(node: Node) -> bool:
+    """Whether an op reads a variable of the function's arguments and waits for nothing."""
+    return node.op == READ_VARIABLE and not node.controls and node.producers[0] is None
+
+
+def clusters_of(
+    placement: Placement, phases: dict[Node, int], left_out: Container[Node] = ()
+) -> dict[tuple[int, int], list[Node]]:
+    """The nodes of each XLA program by (IPU, phase), in the order in which the programs can run; some are in none."""
+    clusters: dict[tuple[int, int], list[Node]] = defaultdict(list)
+    for node, location in placement.locations.items():
+        if location.ipu is not None and location.is_in_program and node not in left_out:
+            clusters[location.ipu, phases[node]].append(node)
+    return {key: clusters[key] for key in sorted(clusters, key=lambda key: (key[1], key[0]))}

@@ -1,0 +1,263 @@
+"""A location for every op: an IPU, the host, or several IPUs for control flow whose body is sharded.
+
+Marked ops stay where the script put them. The others follow Graphcore's sharding pass (docs/facts.md, section
+"Sharding"): the first user that has a shard, else the first operand that has one, else shard 0. Two things differ in
+form: a gradient op follows its forward op first (Graphcore's gradient tapes mark them when they are made), and all ops
+on one variable go to one IPU, where the variable lives.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.location import ALL_IPUS, ALONE, HOST, SEVERAL, Location, alone_on, on_ipu
+from tf_ipu_shim.compiler.placement.cloned_constants import constant_nodes
+from tf_ipu_shim.compiler.placement.variable_placement import Home, VariableHomes
+from tf_ipu_shim.runtime import devices
+
+_GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
+_FIRST = on_ipu(0)
+_NOWHERE = frozenset[Location]()
+_ON_HOST = frozenset({HOST})
+
+
+def forward_name(name: str) -> str | None:
+    """The name of the op whose gradient an op of this name computes; None where the name does not say."""
+    match = _GRADIENT_NAME.match(name)
+    return None if match is None else match.group(1) or match.group(2)
+
+
+@dataclasses.dataclass
+class Placement:
+    """Where a function's ops run.
+
+    Args:
+        locations: of each node; constants are not in it.
+        constants: nodes that are cloned to wherever they are needed.
+        variable_homes: resource argument to the location where it lives; None for one that no IPU uses.
+        functions: for nodes that run functions on several IPUs: function name to its placement.
+    """
+
+    locations: dict[Node, Location]
+    constants: set[Node]
+    variable_homes: dict[str, Home]
+    functions: dict[str, Placement]
+
+
+class Placer:
+    """Places functions, and the functions they run.
+
+    Args:
+        graphs: all functions of the program by name.
+        num_ipus: how many IPUs a replica has.
+        host_ops: types of the ops that always run on the host.
+        apart_ops: types of the ops that run on their IPU, but in no XLA program.
+        line_of: where the script made an op of a function, see `Diagnostics.user_line`.
+    """
+
+    def __init__(
+        self,
+        graphs: Mapping[str, FunctionGraph],
+        num_ipus: int,
+        host_ops: frozenset[str] = vocabulary.HOST_OPS,
+        apart_ops: frozenset[str] = vocabulary.COLLECTIVES,
+        line_of: Callable[[str, str], str | None] = lambda function, node: None,
+    ) -> None:
+        self._graphs = graphs
+        self._num_ipus = num_ipus
+        self._host_ops = host_ops
+        self._apart_ops = apart_ops
+        self._line_of = line_of
+        self._marked: dict[str, frozenset[Location]] = {}
+        self._placed: dict[Any, Placement] = {}
+        self._homes = VariableHomes(graphs, lambda name: self.place(name).variable_homes)
+
+    def place(self, name: str, homes: Mapping[str, Home] | None = None) -> Placement:
+        """Places one function.
+
+        Args:
+            name: the function.
+            homes: for resource arguments that live on an IPU already.
+
+        Raises:
+            InternalError: a mark names an IPU that the device has not.
+        """
+        key = (name, frozenset((homes or {}).items()))
+        if key not in self._placed:
+            self._placed[key] = self._place(name, homes or {})
+        return self._placed[key]
+
+    def _place(self, name: str, homes: Mapping[str, Home]) -> Placement:
+        graph = self._graphs[name]
+        constants = constant_nodes(graph)
+        fixed = self._fixed(graph, constants)
+        locations = self._propagate(graph, constants, fixed)
+        variable_homes = self._homes.settle(graph, locations, fixed, homes)
+        functions: dict[str, Placement] = {}
+        for node, location in locations.items():
+            if location is SEVERAL:
+                for called in op_types.called_functions(node.proto):
+                    homes_inside = self._homes.inside(node, called, variable_homes)
+                    functions[called] = self.place(called, homes_inside)
+                # The arguments of a loop's chunks have the names of those of its body.
+                for called in node.chunks.functions if node.chunks is not None else ():
+                    functions[called] = self.place(called, homes_inside)
+            elif location.ipu is not None and node.op in self._apart_ops:
+                locations[node] = alone_on(location.ipu)
+        return Placement(locations, constants, variable_homes, functions)
+
+    def marks_of(self, name: str) -> frozenset[Location]:
+        """What the ops of a function, and of those it runs, are marked for.
+
+        `HOST` stands for ops on the host, `ALONE` for those that are in no XLA program.
+        """
+        if name not in self._marked:
+            self._marked[name] = _NOWHERE  # for recursive functions
+            graph = self._graphs[name]
+            self._marked[name] = _NOWHERE.union(*{self.marks_at(graph, node) for node in graph.nodes})
+        return self._marked[name]
+
+    def marks_at(self, graph: FunctionGraph, node: Node) -> frozenset[Location]:
+        """The same for one op of a function."""
+        if self._is_on_host(node):
+            return _ON_HOST
+        inside = self._marks_inside(node)
+        mark = graph.marks.get(node.name)
+        if mark is not None and not inside:
+            inside = frozenset({mark})
+        return inside | {ALONE} if node.op in self._apart_ops else inside
+
+    def _marks_inside(self, node: Node) -> frozenset[Location]:
+        if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
+            return _NOWHERE
+        return _NOWHERE.union(*map(self.marks_of, op_types.called_functions(node.proto)))
+
+    def _is_on_host(self, node: Node) -> bool:
+        return node.op in self._host_ops or sharding_annotations.is_on_host(node.proto)
+
+    def _fixed(self, graph: FunctionGraph, constants: set[Node]) -> dict[Node, Location]:
+        """Locations that marks decide."""
+        fixed: dict[Node, Location] = {}
+        # Also of ops that no result needs, such as a loss of which only gradients are.
+        by_name = {name: mark for name, mark in graph.marks.items() if self._is_there(mark)}
+        for node in graph.nodes:
+            location = self._marked_location(graph, node)
+            if location is not None and (location.ipu is None or node not in constants):
+                fixed[node] = location
+                if location.ipu is not None:
+                    by_name[node.name] = location
+        for node in graph.nodes:
+            if node not in fixed and node not in constants:
+                forward = forward_name(node.name)
+                if forward in by_name:
+                    fixed[node] = by_name[forward]
+        return fixed
+
+    def _marked_location(self, graph: FunctionGraph, node: Node) -> Location | None:
+        """Where an op's mark, and those of the functions it runs, want it; None where there are none."""
+        if self._is_on_host(node):
+            return HOST
+        mark, inside = graph.marks.get(node.name), self._marks_inside(node)
+        if mark is not None and mark is not ALL_IPUS:
+            self._check(graph, node, mark)
+        wanted = inside.union(() if mark is None else {mark})
+        elsewhere = wanted - {ALL_IPUS}
+        if not elsewhere:
+            return _FIRST if wanted else None
+        if len(elsewhere) > 1 or not elsewhere.isdisjoint((HOST, ALONE)):
+            return SEVERAL
+        (location,) = elsewhere
+        self._check(graph, node, location)
+        return location
+
+    def _is_there(self, location: Location) -> bool:
+        return location.ipu is not None and 0 <= location.ipu < self._num_ipus
+
+    def _check(self, graph: FunctionGraph, node: Node, location: Location) -> None:
+        if not self._is_there(location):
+            function, node = self._marked_for(graph, node, location)
+            ipus = f"{self._num_ipus} IPU{'s' if self._num_ipus > 1 else ''}"
+            stage, cure = "", "use a smaller index in ipu_shard or in the device_mapping of the pipeline."
+            if vocabulary.STAGE_ATTRIBUTE in node.proto.attr:
+                stage = f" of pipeline stage {node.proto.attr[vocabulary.STAGE_ATTRIBUTE].i}"
+                cure = "put several stages on one IPU with the pipeline's device_mapping."
+            cure = f"Select more IPUs with IPUConfig.auto_select_ipus, or {cure}"
+            if devices.configured() is None:
+                cure = (
+                    "No IPU system is configured, so that there is one IPU: call configure_ipu_system() of the "
+                    "IPUConfig before the program runs."
+                )
+            line = self._line_of(function, node.name)
+            raise errors_impl.InternalError(
+                None,
+                None,
+                f"Trying to compile a graph for {ipus} that needs more: op {node.name} ({node.op}){stage} is placed on "
+                f"shard {location.ipu}{f' at {line}' if line else ''}, but the device has {ipus} (shards 0 to "
+                f"{self._num_ipus - 1}). {cure}",
+            )
+
+    def _marked_for(
+        self, graph: FunctionGraph, node: Node, location: Location, above: frozenset[str] = frozenset()
+    ) -> tuple[str, Node]:
+        """The first op with a mark, and its function, where an op runs functions, which may be recursive."""
+        marked = (
+            (self._graphs[called], inner)
+            for called in op_types.called_functions(node.proto)
+            if called not in above
+            for inner in self._graphs[called].nodes
+            if location in self.marks_at(self._graphs[called], inner)
+        )
+        for function, inner in marked:
+            return self._marked_for(function, inner, location, above | {function.name})
+        return graph.name, node
+
+    def _propagate(
+        self, graph: FunctionGraph, constants: set[Node], fixed: Mapping[Node, Location]
+    ) -> dict[Node, Location]:
+        """Gives the unmarked ops an IPU. Sweeps in both directions reach every op in time linear in the graph."""
+        found = dict(fixed)
+        waiting = [node for node in graph.nodes if node not in found and node not in constants]
+        while waiting:
+            before = len(waiting)
+            for ordered in (waiting, list(reversed(waiting))):
+                for node in ordered:
+                    if node not in found:
+                        location = self._from_neighbours(node, found)
+                        if location is not None:
+                            found[node] = location
+            waiting = [node for node in waiting if node not in found]
+            if len(waiting) == before:  # what is left hangs together with no sharded op
+                found.update(dict.fromkeys(waiting, _FIRST))
+                break
+        return {node: found[node] for node in graph.nodes if node in found}
+
+    def _from_neighbours(self, node: Node, found: Mapping[Node, Location]) -> Location | None:
+        if node.op not in vocabulary.SHAPE_QUERIES:
+            for user in node.users:
+                location = found.get(user)
+                if location is not None and location.ipu is not None and node in user.producers:
+                    return location
+        for text, producer in zip(node.inputs, node.producers):
+            location = None if producer is None else found.get(producer)
+            if producer is not None and location is SEVERAL:
+                location = self._result_location(producer, text)
+            if location is not None and location.ipu is not None:
+                return location
+        return None
+
+    def _result_location(self, node: Node, tensor: str) -> Location | None:
+        """Where a result of a loop, branch or call over several IPUs is left: on the IPU that its function makes it."""
+        called = op_types.called_functions(node.proto)[-1]  # a loop's body, not its condition
+        graph, index = self._graphs[called], int(tensor.rsplit(":", 1)[1])
+        producer = graph.producer(graph.returns[index])
+        location = None if producer is None else self.place(called).locations.get(producer)
+        if producer is not None and location is SEVERAL:
+            return self._result_location(producer, graph.returns[index])
+        return None if location is None or location.ipu is None else on_ipu(location.ipu)

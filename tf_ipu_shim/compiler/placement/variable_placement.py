@@ -1,0 +1,144 @@
+"""The IPU where each variable lives: that of all ops on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.location import SEVERAL, Location
+
+Home = Location | None  # None for a variable that no IPU uses
+
+
+class VariableHomes:
+    """Settles where variables live.
+
+    Args:
+        graphs: all functions of the program by name.
+        homes_of: gives for a function, placed by itself, where its resource arguments live.
+    """
+
+    def __init__(self, graphs: Mapping[str, FunctionGraph], homes_of: Callable[[str], Mapping[str, Home]]) -> None:
+        self._graphs = graphs
+        self._homes_of = homes_of
+        self._received: dict[tuple[Node, str], dict[str, str]] = {}
+
+    def settle(
+        self,
+        graph: FunctionGraph,
+        locations: dict[Node, Location],
+        fixed: Mapping[Node, Location],
+        homes: Mapping[str, Home],
+    ) -> dict[str, Home]:
+        """Moves all ops on a variable to one IPU: variables that one op updates together share theirs.
+
+        Args:
+            graph: the function.
+            locations: of its nodes; changed.
+            fixed: those of them that marks decide.
+            homes: for resource arguments that live on an IPU already.
+
+        Returns:
+            Resource argument to the location where it lives; None for one that no IPU uses.
+        """
+        self._received = {}  # passes may have changed what loops are handed
+        users, groups = _variable_users(graph, locations)
+        settled: dict[str, Home] = {}
+        for members in groups:
+            uses = [(name, node) for name in members for node in users[name]]
+            home = next(self._wanted(members, uses, locations, fixed, homes), None)
+            settled.update(dict.fromkeys(members, home))
+            if home is not None:
+                locations.update((node, home) for _, node in uses if _on_one_ipu(node, locations))
+        return settled
+
+    def _wanted(
+        self,
+        members: Sequence[str],
+        uses: Sequence[tuple[str, Node]],
+        locations: Mapping[Node, Location],
+        fixed: Mapping[Node, Location],
+        homes: Mapping[str, Home],
+    ) -> Iterator[Location]:
+        """Where variables that share an IPU should live, the weightiest reason first.
+
+        They are somewhere already; one of their ops is marked; a function they are handed to keeps them somewhere; an
+        op on them happens to be somewhere.
+        """
+        for name in members:
+            inherited = homes.get(name)
+            if inherited is not None:
+                yield inherited
+        on_ipus = [node for _, node in uses if _on_one_ipu(node, locations)]
+        yield from (fixed[node] for node in on_ipus if _on_one_ipu(node, fixed))
+        for name, node in uses:
+            if locations.get(node) is SEVERAL:
+                yield from self._wanted_inside(node, name)
+        yield from (locations[node] for node in on_ipus)
+
+    def _wanted_inside(self, node: Node, resource: str) -> Iterator[Location]:
+        """Where the functions of a loop, branch or call would keep a variable that is handed to them."""
+        for called in op_types.called_functions(node.proto):
+            inner = self._argument_of(node, called, resource)
+            home = None if inner is None else self._homes_of(called).get(inner)
+            if home is not None:
+                yield home
+
+    def _argument_of(self, node: Node, called: str, resource: str) -> str | None:
+        """What a function calls a variable that it is handed; the first such argument."""
+        key = (node, called)
+        if key not in self._received:  # one look for all variables of a loop: there may be hundreds
+            pairs = list(zip(node.handed_on, self._graphs[called].arguments))
+            self._received[key] = dict(reversed(pairs))
+        return self._received[key].get(resource)
+
+    def inside(self, node: Node, called: str, homes: Mapping[str, Home]) -> dict[str, Home]:
+        """Where variables live for a function that a loop, branch or call hands them to, by its arguments."""
+        arguments = self._graphs[called].arguments
+        return {inner: homes[outer] for outer, inner in zip(node.handed_on, arguments) if outer in homes}
+
+
+def _on_one_ipu(node: Node, locations: Mapping[Node, Location]) -> bool:
+    location = locations.get(node)
+    return location is not None and location.ipu is not None
+
+
+def _variable_users(
+    graph: FunctionGraph, locations: Mapping[Node, Location]
+) -> tuple[dict[str, list[Node]], Iterable[list[str]]]:
+    """The ops that take each variable, and the groups of variables that an op on an IPU takes together."""
+    resources = [name for name, kind in graph.arguments.items() if kind == op_types.RESOURCE]
+    users: dict[str, list[Node]] = {name: [] for name in resources}
+    groups = _Groups(resources)
+    if resources:
+        for node in graph.nodes:
+            taken = [text for text in node.inputs if text in users]
+            for text in taken:
+                users[text].append(node)
+            if len(taken) > 1 and _on_one_ipu(node, locations):
+                groups.join(taken)
+    return users, groups.all()
+
+
+class _Groups:
+    """Union-find over names, in the order in which they were given."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._parent = {name: name for name in names}
+
+    def _root(self, name: str) -> str:
+        while self._parent[name] != name:
+            self._parent[name] = self._parent[self._parent[name]]
+            name = self._parent[name]
+        return name
+
+    def join(self, names: Sequence[str]) -> None:
+        for name in names[1:]:
+            self._parent[self._root(name)] = self._root(names[0])
+
+    def all(self) -> list[list[str]]:
+        groups: dict[str, list[str]] = {}
+        for name in self._parent:
+            groups.setdefault(self._root(name), []).append(name)
+        return list(groups.values())

@@ -1,0 +1,1 @@
+"""Replicas of a program: their number, their own functions, statistics that they share."""

@@ -1,0 +1,142 @@
+"""Batch normalisation whose statistics several replicas share, in training.
+
+Neighbouring replicas in groups of `OPTION` compute mean and variance of all their samples together, and so do the
+gradients: a group normalises as one replica with a batch of all of theirs would. TensorFlow's ops know one replica:
+functions take their place in which the sums go over the group.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.core.framework import types_pb2
+from tensorflow.python.framework import dtypes, errors_impl
+from tensorflow.python.ops import array_ops, math_ops
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.compiler.ir import op_functions
+from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+OPTION = "norms.experimental.distributed_batch_norm_replica_group_size"
+_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+_GRADIENTS = frozenset({"FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"})
+_FLOAT = types_pb2.DT_FLOAT
+
+
+def share(functions: Functions, replicas: int, group_size: int) -> None:
+    """Has replicas share the statistics of the batch normalisations that they train.
+
+    Args:
+        functions: the program; changed where there are any.
+        replicas: of the program.
+        group_size: replicas that share statistics; 0 and 1 share none.
+
+    Raises:
+        InvalidArgumentError: the replicas cannot be put into such groups.
+    """
+    if replicas < 2 or group_size < 2:
+        return
+    op_functions.replace(functions, _NORMS | _GRADIENTS, functools.partial(_in_groups, replicas, group_size))
+
+
+def _in_groups(replicas: int, size: int, node: Node) -> op_functions.Replacement | None:
+    attributes = node.proto.attr
+    if not attributes["is_training"].b:
+        return None
+    if replicas % size:
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            f"{node.name} ({node.op}): the {replicas} replicas cannot be put into groups of {size}. {OPTION} has to "
+            "divide their number.",
+        )
+    layout = attributes["data_format"].s.decode() or "NHWC"
+    kind, epsilon = attributes["T"].type, attributes["epsilon"].f
+    build: Callable[..., list[Any]]
+    if node.op in _GRADIENTS:
+        build = functools.partial(_gradients, _Group(size, layout), epsilon)
+        inputs = {
+            "y_backprop": kind, "x": kind, "scale": _FLOAT, "reserve_space_1": _FLOAT, "reserve_space_2": _FLOAT,
+        }  # fmt: skip
+        outputs = {"x_backprop": kind, "scale_backprop": _FLOAT, "offset_backprop": _FLOAT}
+    else:
+        factor = attributes["exponential_avg_factor"].f if "exponential_avg_factor" in attributes else 1.0
+        build = functools.partial(_normalised, _Group(size, layout), epsilon, factor)
+        inputs = {"x": kind, "scale": _FLOAT, "offset": _FLOAT, "mean": _FLOAT, "variance": _FLOAT}
+        outputs = {
+            "y": kind, "batch_mean": _FLOAT, "batch_variance": _FLOAT, "reserve_space_1": _FLOAT,
+            "reserve_space_2": _FLOAT, "reserve_space_3": _FLOAT,
+        }  # fmt: skip
+        if node.op != "FusedBatchNormV3":
+            del outputs["reserve_space_3"]
+    return op_functions.Replacement(inputs, outputs, build)
+
+
+class _Group:
+    """Sums over the samples of a group of replicas.
+
+    Args:
+        size: replicas of a group.
+        layout: `"NHWC"`, `"NCHW"`, `"NDHWC"` or `"NCDHW"`.
+    """
+
+    def __init__(self, size: int, layout: str) -> None:
+        self._size = size
+        self._axes = [axis for axis, what in enumerate(layout) if what != "C"]
+        self._broadcast = [-1 if what == "C" else 1 for what in layout]
+
+    def sum(self, values: Any) -> Any:
+        """The sum for each channel, [channels], over this replica."""
+        return math_ops.reduce_sum(values, self._axes)
+
+    def mean(self, values: Any) -> Any:
+        """The mean for each channel, [channels], over the group."""
+        return self.over_group(self.sum(values)) / self.count(values)
+
+    def over_group(self, values: Any) -> Any:
+        """The sum of what each replica of the group has."""
+        return plugin.load().ops.ipu_cross_replica_sum(values, replica_group_size=self._size)
+
+    def count(self, values: Any) -> Any:
+        """How many numbers the group has for a channel."""
+        sizes = array_ops.gather(array_ops.shape(values), self._axes)
+        return math_ops.cast(math_ops.reduce_prod(sizes) * self._size, dtypes.float32)
+
+    def as_channels(self, values: Any) -> Any:
+        """Values of channels beside those of samples."""
+        return array_ops.reshape(values, self._broadcast)
+
+
+def _normalised(
+    group: _Group, epsilon: float, factor: float, x: Any, scale: Any, offset: Any, mean: Any, variance: Any
+) -> list[Any]:
+    values = math_ops.cast(x, dtypes.float32)
+    centre = group.mean(values)
+    centred = values - group.as_channels(centre)
+    spread = group.mean(math_ops.square(centred))
+    y = centred * group.as_channels(math_ops.rsqrt(spread + epsilon) * scale) + group.as_channels(offset)
+    count = group.count(values)
+    unbiased = spread * (count / math_ops.maximum(count - 1.0, 1.0))
+    if factor == 1.0:
+        kept = [array_ops.identity(centre), unbiased]
+    else:
+        kept = [mean + factor * (centre - mean), variance + factor * (unbiased - variance)]
+    reserved = [array_ops.identity(centre), array_ops.identity(spread), array_ops.zeros_like(centre)]
+    return [math_ops.cast(y, x.dtype), *kept, *reserved]
+
+
+def _gradients(group: _Group, epsilon: float, dy: Any, x: Any, scale: Any, mean: Any, variance: Any) -> list[Any]:
+    """Those of scale and offset are this replica's: an optimizer sums them."""
+    slopes, values = (math_ops.cast(each, dtypes.float32) for each in (dy, x))
+    inverse = math_ops.rsqrt(variance + epsilon)
+    normal = (values - group.as_channels(mean)) * group.as_channels(inverse)
+    of_offset, of_scale = group.sum(slopes), group.sum(slopes * normal)
+    count = group.count(values)
+    shared = group.as_channels(group.over_group(of_offset) / count) + normal * group.as_channels(
+        group.over_group(of_scale) / count
+    )
+    of_x = (slopes - shared) * group.as_channels(inverse * scale)
+    return [math_ops.cast(of_x, x.dtype), of_scale, of_offset]

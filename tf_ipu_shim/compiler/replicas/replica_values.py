@@ -1,0 +1,110 @@
+"""What replicas of a program have in common, and what each has of its own, by data flow in the traced functions.
+
+Values of their own come from feeds, random numbers and the number of the replica. Sums over all replicas are common
+again. A variable is common where only common values are written to it; what another program wrote is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+
+_SOURCES = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE, vocabulary.REPLICATION_INDEX, vocabulary.RANDOM_SEED}
+_NO_SOURCES = frozenset({"Assert", "Print", "PrintV2", vocabulary.OUTFEED_ENQUEUE})
+
+
+class ReplicaValues:
+    """The values of a program that may differ between replicas.
+
+    Args:
+        library: all functions by name.
+        entry: the function that each replica runs; its arguments are the same for all.
+    """
+
+    def __init__(self, library: Mapping[str, function_pb2.FunctionDef], entry: str) -> None:
+        self._library = library
+        self._own: set[tuple[str, str]] = set()  # by function: arguments, nodes, and results of calls
+        reached = list(_reached(library, entry))
+        before = -1
+        while before != len(self._own):  # what is in a loop is known when its body is
+            before = len(self._own)
+            for name in reached:
+                for node in library[name].node_def:
+                    self._follow(name, node)
+
+    def differs(self, function: str, node: node_def_pb2.NodeDef) -> bool:
+        """Whether a result of an op, or what it writes to a variable, may differ."""
+        return (function, node.name) in self._own
+
+    def _is_own(self, function: str, text: str) -> bool:
+        return (function, text) in self._own or (function, text.partition(":")[0]) in self._own
+
+    def _follow(self, function: str, node: node_def_pb2.NodeDef) -> None:
+        inputs = [text for text in node.input if text[0] != "^"]
+        if any(True for _ in op_types.function_values(node)):
+            self._follow_call(function, node, inputs)
+        elif _is_sum_of_all(node):
+            return
+        elif _is_source(node) or any(self._is_own(function, text) for text in inputs):
+            self._own.add((function, node.name))
+            if node.op != vocabulary.READ_VARIABLE:
+                kinds = op_types.input_types(node)
+                self._own.update((function, text) for text, kind in zip(inputs, kinds) if kind == op_types.RESOURCE)
+
+    def _follow_call(self, function: str, node: node_def_pb2.NodeDef, inputs: list[str]) -> None:
+        """Values go into the functions and come back as results and in variables."""
+        given = inputs[1:] if node.op in vocabulary.BRANCHES else inputs
+        apart = given != inputs and self._is_own(function, inputs[0])  # whether replicas may run other functions
+        for attribute, called in op_types.function_values(node):
+            self._follow_arguments(function, given, called.name, apart)
+            callee = self._library[called.name]
+            results = [self._is_own(called.name, callee.ret[result.name]) for result in callee.signature.output_arg]
+            if node.op in vocabulary.LOOPS and attribute == "cond":
+                apart = apart or any(results)
+            else:
+                own = (index for index, is_own in enumerate(results) if is_own)
+                self._own.update((function, f"{node.name}:output:{index}") for index in own)
+        if apart:
+            self._own.add((function, node.name))
+        if node.op in vocabulary.LOOPS:
+            self._follow_iterations(function, node)
+
+    def _follow_arguments(self, function: str, given: Sequence[str], callee: str, apart: bool) -> None:
+        for text, argument in zip(given, self._library[callee].signature.input_arg):
+            if apart or self._is_own(function, text):
+                self._own.add((callee, argument.name))
+            elif argument.type == op_types.RESOURCE and self._is_own(callee, argument.name):
+                self._own.add((function, text))
+
+    def _follow_iterations(self, function: str, node: node_def_pb2.NodeDef) -> None:
+        """What an iteration of a loop gives is what the next one, and its condition, take."""
+        for _, called in op_types.function_values(node):
+            for index, argument in enumerate(self._library[called.name].signature.input_arg):
+                if self._is_own(function, f"{node.name}:output:{index}"):
+                    self._own.add((called.name, argument.name))
+
+
+def _reached(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> Iterator[str]:
+    """The function and all that it runs, each once."""
+    waiting, seen = [entry], {entry}
+    while waiting:
+        name = waiting.pop()
+        yield name
+        called = {one for node in library[name].node_def for one in op_types.called_functions(node)}
+        waiting.extend(sorted(called - seen))
+        seen |= called
+
+
+def _is_sum_of_all(node: node_def_pb2.NodeDef) -> bool:
+    return node.op in vocabulary.COLLECTIVES and not node.attr["replica_group_size"].i
+
+
+def _is_source(node: node_def_pb2.NodeDef) -> bool:
+    """Random numbers are stateful ops without a variable. What cannot be told counts as one."""
+    if node.op in _SOURCES:
+        return True
+    takes_handle = any(kind in op_types.HANDLES for kind in op_types.input_types(node))
+    return op_types.is_stateful(node.op) and not takes_handle and node.op not in _NO_SOURCES

@@ -1,0 +1,359 @@
+"""Replicas: a program of S shards on an N-IPU device runs N / S times, each time on IPUs of its own.
+
+Every replica is lowered by itself, with its own variables and its own share of the feeds. They meet at collectives only
+(`collective_op.cc`). Where a configuration says that several instances of a job run one program, the replicas are those
+of all instances, and each lowers and runs its own. XLA programs that are the same for several replicas are compiled
+once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import errors_impl, tensor_util
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
+from tf_ipu_shim.machine import selection
+
+_INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
+# Where none of these is, all replicas would compute the same: one is enough.
+_TELLING = vocabulary.COLLECTIVES | vocabulary.INFEEDS | {_INDEX, _COUNT, vocabulary.OUTFEED_ENQUEUE}
+_ASKING = vocabulary.COLLECTIVES | {_INDEX, _COUNT}
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """The part of a program's replicas that this process has, as an instance of a job.
+
+    Args:
+        index: which instance.
+        instances: how many there are; all have as many replicas.
+        problem: why they cannot meet; empty where they can.
+    """
+
+    index: int = 0
+    instances: int = 1
+    problem: str = ""
+
+
+WHOLE = Share()
+"""All replicas of a program, in one process."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Replica:
+    """One replica of a program.
+
+    Args:
+        index: which one.
+        count: how many there are.
+        shards: IPUs of each.
+        group: tells the collectives of this program from those of others.
+        ipus: the IPU of the device on which each shard of this replica is; in their own order when left out.
+        share: which part of the replicas of a job this instance has.
+    """
+
+    index: int = 0
+    count: int = 1
+    shards: int = 1
+    group: str = ""
+    ipus: tuple[int, ...] = ()
+    share: Share = WHOLE
+
+    @property
+    def total(self) -> int:
+        """The replicas of all instances."""
+        return self.count * self.share.instances
+
+    @property
+    def number(self) -> int:
+        """Which of all instances' replicas it is."""
+        return self.share.index * self.count + self.index
+
+    def chip(self, shard: int) -> int:
+        """The IPU of the device on which a shard of this replica is."""
+        return self.ipus[shard] if self.ipus else self.index * self.shards + shard
+
+    def specialise(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
+        """Makes an emitted op the one of this replica.
+
+        Args:
+            proto: the op; changed in place.
+            serial: the number of the op among those emitted for this replica.
+
+        Raises:
+            InvalidArgumentError: it asks for another number of replicas than there are.
+            UnimplementedError: it sends the host a tensor of each of several replicas.
+        """
+        attributes = proto.attr
+        if proto.op in vocabulary.COLLECTIVES:
+            self._make_collective(proto, serial)
+        elif proto.op == vocabulary.RANDOM_SEED:
+            attributes["replica"].i = self.number
+        elif proto.op == vocabulary.SEND_TO_HOST and self.count > 1:
+            raise errors_impl.UnimplementedError(
+                None,
+                None,
+                f"{proto.name}: ipu_send_to_host in a program of {self.count} replicas, each of which would send its "
+                f"own {attributes['tensor_name'].s.decode()!r}, and the host receives one. Send it through an "
+                "IPUOutfeedQueue, which keeps them apart, or use one replica.",
+            )
+        elif self.count > 1 and proto.op in (vocabulary.OUTFEED_ENQUEUE, vocabulary.INFEED_DEQUEUE):
+            self._say_which(proto)
+
+    def _say_which(self, proto: node_def_pb2.NodeDef) -> None:
+        proto.attr["replica"].i, proto.attr["replicas"].i = self.index, self.count
+        proto.attr["run_group"].s = self.group.encode()
+
+    def _make_collective(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
+        attributes = proto.attr
+        total = self.count if is_within_instance(proto) else self.total
+        sums, size = proto.op == vocabulary.CROSS_REPLICA_SUM, total
+        if sums:
+            size = attributes["replica_group_size"].i or total
+            del attributes["replica_group_size"]
+        else:
+            _check_factor(proto.name, attributes["replication_factor"].i, total)
+            del attributes["replication_factor"]
+        _check_groups(proto.name, size, total)
+        if self.count % size:  # replicas of several instances go together
+            attributes["instances"].i, attributes["instance"].i = self.share.instances, self.share.index
+            attributes["among_instances"].s = f"collective {serial} {proto.name}".encode()
+        proto.op = vocabulary.COLLECTIVE
+        attributes["kind"].s = b"sum" if sums else b"gather"
+        attributes["meeting"].i = serial
+        self._say_which(proto)
+        attributes["group_size"].i, attributes["shards"].i = size, self.shards
+
+
+def is_within_instance(proto: node_def_pb2.NodeDef) -> bool:
+    """Whether an op knows the replicas of its own instance alone, whatever the configuration says."""
+    name = vocabulary.WITHIN_INSTANCE_ATTRIBUTE
+    return name in proto.attr and proto.attr[name].b
+
+
+def replicas_of(
+    functions: Functions, num_ipus: int, group: str, order: str = "AUTO", share: Share = WHOLE
+) -> list[Replica]:
+    """The replicas that a program runs as, and on which IPUs their shards are.
+
+    Args:
+        functions: the program.
+        num_ipus: IPUs of the device.
+        group: a name of its own for this lowering.
+        order: `IPUConfig.selection_order`, one of `machine.selection.ORDERS`.
+        share: which part of all instances' replicas they are.
+
+    Raises:
+        InvalidArgumentError: there are IPUs for several replicas, but not for whole ones.
+    """
+    graphs = [functions[name] for name in functions.reached()]
+    shards = 1 + max((ipu for graph in graphs for ipu in _ipus(graph)), default=0)
+    pipelined = any(_is_in_order(pipeline) for graph in graphs for pipeline in _pipelines(graph))
+    each = selection.ipus_of_replica(shards, num_ipus)
+    count = num_ipus // each
+    if count < 2 or all(graph.ops.isdisjoint(_TELLING) for graph in graphs):
+        # The IPUs of replicas that do not run, or that no shard is on, keep their places.
+        taken = num_ipus if num_ipus % shards else shards
+        (ipus,) = selection.shard_ipus(tuple(range(taken)), order, pipelined=pipelined)
+        return [Replica(shards=num_ipus, group=group, ipus=(*ipus, *range(taken, num_ipus)), share=share)]
+    if num_ipus % each:
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            f"A program of {shards} shards cannot be replicated over {num_ipus} IPUs: their number has to be a "
+            f"multiple of {each}. Select {each * count} IPUs for {count} replicas, or {each} for one.",
+        )
+    of_replicas = selection.shard_ipus(tuple(range(num_ipus)), order, pipelined=pipelined, replicas=count)
+    return [Replica(index, count, each, group, ipus, share) for index, ipus in enumerate(of_replicas)]
+
+
+def _ipus(graph: FunctionGraph) -> Iterator[int]:
+    """The IPUs of a replica that a function shows to be there: of its ops, and of a pipeline's stages, used or not."""
+    yield from (mark.ipu or 0 for mark in graph.marks.values())
+    yield from (ipu for pipeline in _pipelines(graph) for ipus in pipeline.devices for ipu in ipus)
+
+
+def _pipelines(graph: FunctionGraph) -> Iterator[PipelineDescription]:
+    if not graph.ops.isdisjoint(vocabulary.LOOPS):
+        for node in graph.nodes:
+            pipeline = PipelineDescription.of(node.proto) if node.op in vocabulary.LOOPS else None
+            if pipeline is not None:
+                yield pipeline
+
+
+def _is_in_order(pipeline: PipelineDescription) -> bool:
+    """Whether stages are one after another on an IPU each."""
+    return pipeline.devices == tuple((stage,) for stage in range(pipeline.stages))
+
+
+def settle_count(functions: Functions, replica: Replica) -> None:
+    """Replaces the ops that follow from the number of replicas: all collectives where there is one replica alone.
+
+    Args:
+        functions: the program; changed.
+        replica: any of them.
+
+    Raises:
+        FailedPreconditionError: replicas of several instances are to meet, and cannot.
+        InvalidArgumentError: an op is made for another number of replicas.
+    """
+    if replica.share.problem and _asks_for_all(functions):
+        raise errors_impl.FailedPreconditionError(None, None, replica.share.problem)
+    settled = frozenset({_COUNT}) if replica.total > 1 else vocabulary.COLLECTIVES | {_COUNT, _INDEX}
+    spans = replica.share.instances > 1
+
+    def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+        if spans and node.op in vocabulary.LOOPS and node.proto.attr["body"].func.name in meeting:
+            return [_one_by_one(node.proto)]
+        if node.op not in settled:
+            return None
+        if node.op in vocabulary.COLLECTIVES:
+            return list(_single(node.proto))
+        count = replica.count if is_within_instance(node.proto) else replica.total
+        return [_constant(node.name, count if node.op == _COUNT else 0, node.proto)]
+
+    meeting = functions.with_ops(vocabulary.COLLECTIVES) if spans else set()
+    for name in functions.with_ops(settled) | meeting:
+        if name in meeting or not functions[name].ops.isdisjoint(settled):
+            functions[name].rewrite(replaced)
+
+
+def _asks_for_all(functions: Functions) -> bool:
+    """Whether an op of the program depends on the replicas of other instances."""
+    return any(
+        node.op in _ASKING and not is_within_instance(node.proto)
+        for name in functions.with_ops(_ASKING)
+        for node in functions[name].nodes
+    )
+
+
+def _one_by_one(loop: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    """A loop whose iterations follow each other: all instances then come to its collectives in one order."""
+    made = node_def_pb2.NodeDef()
+    made.CopyFrom(loop)
+    made.attr["parallel_iterations"].i = 1
+    return made
+
+
+def functions_of(functions: Functions, replica: Replica) -> Functions:
+    """The functions of one replica of several: the program's own, but for those that ask which replica it is."""
+    asking = functions.with_ops(frozenset({_INDEX}))
+    if replica.total == 1 or not asking:
+        return functions
+
+    def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+        return [_constant(node.name, replica.number, node.proto)] if node.op == _INDEX else None
+
+    own = functions.varied(asking)
+    for name in asking:
+        if _INDEX in own[name].ops:
+            own[name].rewrite(replaced)
+    return own
+
+
+def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
+    """What a collective of one replica is: the value itself; a gather of it has an axis more."""
+    gathers = node.op == vocabulary.REPLICA_GATHER
+    if gathers:
+        _check_factor(node.name, node.attr["replication_factor"].i, 1)
+    else:
+        _check_groups(node.name, node.attr["replica_group_size"].i or 1, 1)
+    made = node_def_pb2.NodeDef(name=node.name, op="ExpandDims" if gathers else "Identity", input=node.input[:1])
+    _copy_marks(node, made)
+    made.attr["T"].type = node.attr["dtype"].type
+    if gathers:
+        made.attr["Tdim"].type = types_pb2.DT_INT32
+        yield _constant(f"{node.name}/axis", 0, node)
+        made.input.append(f"{node.name}/axis:output:0")
+    made.input.extend(node.input[1:])
+    yield made
+
+
+def _constant(name: str, value: int, like: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    made = node_def_pb2.NodeDef(name=name, op="Const", input=[text for text in like.input if text.startswith("^")])
+    _copy_marks(like, made)
+    made.attr["dtype"].type = types_pb2.DT_INT32
+    made.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(np.int32(value)))
+    return made
+
+
+def _copy_marks(source: Any, target: Any) -> None:
+    for name in vocabulary.PRIVATE_ATTRIBUTES:
+        if name in source.attr:
+            target.attr[name].CopyFrom(source.attr[name])
+
+
+def _check_groups(name: str, size: int, count: int) -> None:
+    if count % size:
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            f"{name}: The replica group size (got {size}) does not evenly divide the total number of replicas (got "
+            f"{count}). Change replica_group_size.",
+        )
+
+
+def _check_factor(name: str, given: int, count: int) -> None:
+    if given != count:
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            f"{name} is made for a replication_factor of {given}, but the program runs as {count} replica"
+            f"{'s' if count > 1 else ''}. Hand in the number of IPUs divided by the number of shards.",
+        )
+
+
+def joined(
+    name: str,
+    definition: function_pb2.FunctionDef,
+    called: Iterable[str],
+    device: str,
+    variables: Iterable[str],
+    group: str,
+) -> function_pb2.FunctionDef:
+    """The function that runs all replicas at once and gives what the first one gives.
+
+    Args:
+        name: for it.
+        definition: the traced function.
+        called: for each replica its emitted function.
+        device: of the IPUs.
+        variables: the arguments of which each further replica has a copy: they follow the function's own arguments,
+            replica by replica.
+        group: tells the collectives of this program from those of others.
+    """
+    function = function_pb2.FunctionDef()
+    function.signature.name = name
+    function.signature.is_stateful = True
+    arguments = definition.signature.input_arg
+    function.signature.input_arg.extend(arguments)
+    for index, attributes in definition.arg_attr.items():
+        function.arg_attr[index].CopyFrom(attributes)
+    variables = set(variables)
+    for index, emitted in enumerate(called):
+        call = function.node_def.add(name=f"replica{index}", op=vocabulary.REPLICA_CALL, device=device)
+        for argument in arguments:
+            text = argument.name
+            if index and text in variables:
+                text = f"{argument.name}_replica{index}"
+                function.signature.input_arg.add(name=text, type=argument.type)
+            call.input.append(text)
+        call.attr["Tin"].list.type.extend(argument.type for argument in arguments)
+        call.attr["Tout"].list.type.extend(result.type for result in definition.signature.output_arg)
+        call.attr["f"].func.name = emitted
+        call.attr["config"].s = call.attr["config_proto"].s = call.attr["executor_type"].s = b""
+        call.attr["run_group"].s, call.attr["replica"].i = group.encode(), index
+        function.signature.control_output.append(call.name)
+        function.control_ret[call.name] = call.name
+    for index, result in enumerate(definition.signature.output_arg):
+        function.signature.output_arg.add(name=result.name, type=result.type)
+        function.ret[result.name] = f"replica0:output:{index}"
+    return function

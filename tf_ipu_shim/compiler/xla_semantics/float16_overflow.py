@@ -1,0 +1,166 @@
+"""float16 results that overflow: an IPU gives the largest number, 65504, where IEEE 754 has infinity.
+
+With `floating_point_behaviour.nanoo` they are NaN; programs run by kernels then (`float_checks.cc`). By kernels, and in
+ops run by themselves, results are looked at after each op (`half_overflow.cc`). XLA programs have a clip behind each
+op that may overflow; what is planned and counted stays as it was.
+
+A finite number divided by zero is NaN: a division of float16 is one of float32 on an IPU, whose infinity is no float16.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import dtypes, tensor_util
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+
+OVERFLOWING = frozenset(
+    "AccumulateNV2 Add AddN AddV2 Atanh AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2 BesselI0 "
+    "BesselI1 BesselK0 BesselK1 BesselY0 BesselY1 BiasAdd BiasAddGrad BiasAddV1 Cast Conv2D Conv2DBackpropFilter "
+    "Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Cosh Cross Cumprod Cumsum "
+    "CumulativeLogsumexp DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
+    "DepthwiseConv2dNativeBackpropInput Digamma Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput Div "
+    "DivNoNan Einsum EluGrad Erfinv EuclideanNorm Exp Expm1 FloorDiv FusedBatchNorm FusedBatchNormGrad "
+    "FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 InplaceAdd InplaceSub Inv InvGrad "
+    "L2Loss LRN LRNGrad LeakyRelu LeakyReluGrad Lgamma Log Log1p LogSoftmax MatMul MatrixInverse MaxPool3DGrad "
+    "MaxPoolGrad MaxPoolGradV2 MaxPoolGradWithArgmax Mean Mul MulNoNan Pow Prod RealDiv Reciprocal ReciprocalGrad "
+    "ResizeBilinearGrad ResizeNearestNeighborGrad Rsqrt RsqrtGrad ScatterNd SegmentProd SegmentSum Selu SeluGrad "
+    "SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits SoftplusGrad SoftsignGrad SparseSegmentMeanGrad "
+    "SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum "
+    "SparseSegmentSumGrad SparseSegmentSumWithNumSegments SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul "
+    "SqrtGrad Square SquaredDifference Sub Sum Tan TanhGrad TensorScatterAdd TensorScatterSub TruncateDiv "
+    "UnsortedSegmentProd UnsortedSegmentSum Xdivy Xlog1py Xlogy _FusedBatchNormEx _FusedConv2D "
+    "_FusedDepthwiseConv2dNative _FusedMatMul".split()
+)
+"""Ops whose results may be out of range where their operands are not; the same as in `half_overflow.cc`."""
+DIVISORS = {"Div": 1, "FloorDiv": 1, "Inv": 0, "RealDiv": 1, "Reciprocal": 0, "Rsqrt": 0, "Xdivy": 1}
+"""Those that divide, with the operand that they divide by; the same as in `half_overflow.cc`."""
+_UPDATES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter", "AssignAddVariableOp", "AssignSubVariableOp")
+HALF, _FLOAT = types_pb2.DT_HALF, types_pb2.DT_FLOAT
+_LARGEST = np.float32(65504)
+
+
+def is_update(node: node_def_pb2.NodeDef) -> bool:
+    """Whether an op computes a new value of variables of float16."""
+    types = (node.attr[name].type for name in ("T", "dtype") if name in node.attr)
+    return node.op.startswith(_UPDATES) and HALF in types
+
+
+def half_results(node: node_def_pb2.NodeDef) -> list[str]:
+    """The float16 results of an op that may overflow, as other ops take them."""
+    if node.op not in OVERFLOWING:
+        return []
+    types = op_types.output_types(node)
+    return [f"{node.name}:{name}:{index}" for name in types for index, one in enumerate(types[name]) if one == HALF]
+
+
+def saturating(program: LoweredProgram) -> LoweredProgram:
+    """The program with float16 results that are clipped.
+
+    Args:
+        program: as XLA launches; stays as it is.
+
+    Returns:
+        What runs: the program itself where nothing can overflow.
+
+    Source: docs/facts.md, section "float16 that overflows".
+    """
+    functions = {function.signature.name: function for function in program.functions}
+    clipped = [name for name, function in functions.items() if any(map(_overflows, function.node_def))]
+
+    def clip(function: function_pb2.FunctionDef, _: str) -> None:
+        if any(map(_overflows, function.node_def)):
+            _Clipped(function).run()
+
+    return with_changed(program, callers_of(clipped, functions), clip) if clipped else program
+
+
+def _overflows(node: node_def_pb2.NodeDef) -> bool:
+    return is_update(node) or bool(half_results(node))
+
+
+class _Clipped:
+    """A function whose float16 results are clipped; changed in place."""
+
+    def __init__(self, function: function_pb2.FunctionDef) -> None:
+        self._function = function
+        self._names = {node.name for node in function.node_def}
+        self._names.update(argument.name for argument in function.signature.input_arg)
+        self._added: list[node_def_pb2.NodeDef] = []
+        self._constants: dict[str, str] = {}
+
+    def run(self) -> None:
+        """Puts the clips in."""
+        taken: dict[str, str] = {}  # what stands for a tensor, or for an op that others wait for
+        for node in self._function.node_def:
+            for tensor in half_results(node):
+                taken[tensor] = self._clipped(tensor, node)
+            if is_update(node):
+                taken[f"^{node.name}"] = self._clipped_variables(node)
+        for node in self._function.node_def:
+            node.input[:] = [taken.get(text, text) for text in node.input]
+        for result, tensor in list(self._function.ret.items()):
+            self._function.ret[result] = taken.get(tensor, tensor)
+        for result, name in list(self._function.control_ret.items()):
+            self._function.control_ret[result] = taken.get(f"^{name}", f"^{name}")[1:]
+        self._function.node_def.extend(self._added)
+
+    def _clipped(self, tensor: str, node: node_def_pb2.NodeDef) -> str:
+        within = self._clip(tensor, node.name)
+        if node.op not in DIVISORS:
+            return within
+        zero = self._constant(np.float16(0))
+        divisor = [text for text in node.input if text[0] != "^"][DIVISORS[node.op]]
+        is_zero = self._op("Equal", "z", node.name, divisor, zero, T=HALF)
+        self._added[-1].attr["incompatible_shape_error"].b = True
+        divided = self._op("Mul", "z", node.name, tensor, zero, T=HALF)  # NaN of infinity
+        return self._op("SelectV2", "output", node.name, is_zero, divided, within, T=HALF)
+
+    def _clip(self, tensor: str, name: str) -> str:
+        """A tensor without infinities.
+
+        Of float32, as comparing halves takes XLA's programs several times as long, and once on each side: XLA makes one
+        op of a minimum and a maximum, which on 2.15.1 makes a number of NaN.
+        """
+        value = self._op("Cast", "y", name, tensor, SrcT=HALF, DstT=_FLOAT)
+        for _ in range(2):
+            least = self._op("Minimum", "z", name, value, self._constant(_LARGEST), T=_FLOAT)
+            value = self._op("Neg", "y", name, least, T=_FLOAT)
+        return self._op("Cast", "y", name, value, SrcT=_FLOAT, DstT=HALF)
+
+    def _clipped_variables(self, node: node_def_pb2.NodeDef) -> str:
+        """Has variables clipped after an op that updates them; what others wait for then."""
+        last = f"^{node.name}"
+        for variable, kind in zip(list(node.input), op_types.input_types(node)):
+            if kind == op_types.RESOURCE:
+                value = self._op(vocabulary.READ_VARIABLE, "value", node.name, variable, last, dtype=HALF)
+                within = self._clip(value, node.name)
+                self._op("AssignVariableOp", "", node.name, variable, within, dtype=HALF)
+                last = f"^{self._added[-1].name}"
+        return last
+
+    def _op(self, op: str, output: str, name: str, *inputs: str, **types: int) -> str:
+        """Adds an op with attributes that are types; returns the tensor it gives."""
+        node = node_def_pb2.NodeDef(name=self._fresh(f"{name}/in_range"), op=op, input=inputs)
+        for attribute, kind in types.items():
+            node.attr[attribute].type = kind
+        self._added.append(node)
+        return f"{node.name}:{output}:0"
+
+    def _constant(self, value: np.generic) -> str:
+        key = repr(value)
+        if key not in self._constants:
+            tensor = self._op("Const", "output", "half", dtype=dtypes.as_dtype(value.dtype).as_datatype_enum)
+            self._added[-1].attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value))
+            self._constants[key] = tensor
+        return self._constants[key]
+
+    def _fresh(self, wanted: str) -> str:
+        name = next(one for number in itertools.count() if (one := f"{wanted}_{number}") not in self._names)
+        self._names.add(name)
+        return name

@@ -1,0 +1,47 @@
+"""Casts from floating-point numbers to narrow integers go over wider ones, so that they wrap around.
+
+-1.0 becomes 255 of uint8 on an IPU, as in TensorFlow's kernels on few numbers: on many their results out of range
+depend on an element's place. XLA on the CPU takes the nearest number that there is, 0.
+"""
+
+from __future__ import annotations
+
+from tensorflow.core.framework import node_def_pb2, types_pb2
+
+from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+_WIDER = {
+    types_pb2.DT_INT8: types_pb2.DT_INT32,
+    types_pb2.DT_UINT8: types_pb2.DT_INT32,
+    types_pb2.DT_INT16: types_pb2.DT_INT32,
+    types_pb2.DT_UINT16: types_pb2.DT_INT32,
+    types_pb2.DT_UINT32: types_pb2.DT_INT64,
+}
+_FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
+
+
+def wrap_around(functions: Functions) -> None:
+    """Puts a cast to a wider type before each cast of floating-point numbers to narrow integers.
+
+    Args:
+        functions: the program; changed.
+    """
+    for name in functions.reached():
+        if "Cast" in functions[name].ops:
+            functions[name].rewrite(_over_wider)
+
+
+def _over_wider(node: Node) -> list[node_def_pb2.NodeDef] | None:
+    attributes = node.proto.attr
+    if node.op != "Cast" or attributes["SrcT"].type not in _FLOATING or attributes["DstT"].type not in _WIDER:
+        return None
+    first, second = node_def_pb2.NodeDef(), node_def_pb2.NodeDef()
+    first.CopyFrom(node.proto)
+    second.CopyFrom(node.proto)
+    first.name = f"{node.name}/wider"
+    wider = _WIDER[attributes["DstT"].type]
+    first.attr["DstT"].type = wider
+    second.attr["SrcT"].type = wider
+    second.input[0] = f"{first.name}:y:0"
+    return [first, second]

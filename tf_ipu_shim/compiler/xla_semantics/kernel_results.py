@@ -1,0 +1,342 @@
+"""Ops of XLA programs whose results differ from those of TensorFlow's kernels, for NaN, infinity or out of range.
+
+They are rewritten in what runs by XLA; what is planned and counted stays as it was. Maxima and minima of NaN are not
+here: XLA has an option for these (`launch_options.cc`). Checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import dtypes, graph_to_function_def, importer, ops, versions
+from tensorflow.python.ops import array_ops, bitwise_ops, gen_bitwise_ops, gen_math_ops, math_ops
+
+from tf_ipu_shim.compiler.ir import one_dnn, op_types, vocabulary
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+
+_FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
+# NumPy's own warn on threads where denormals are 0.
+_LARGEST = {
+    types_pb2.DT_HALF: 65504.0,
+    types_pb2.DT_BFLOAT16: 3.3895313892515355e38,
+    types_pb2.DT_FLOAT: 3.4028234663852886e38,
+    types_pb2.DT_DOUBLE: 1.7976931348623157e308,
+}
+# float16 softmax runs by oneDNN since.
+_HALF_SOFTMAX = (2, 18)
+
+# Makes the op itself, of inputs that may differ from its own; returns its results.
+Original = Callable[..., list[Any]]
+# Makes what stands for an op: given its node, the op, and its inputs.
+Build = Callable[[node_def_pb2.NodeDef, Original, Sequence[Any]], Sequence[Any]]
+
+
+def with_kernel_results(program: LoweredProgram) -> LoweredProgram:
+    """The program with ops that XLA compiles to what TensorFlow's kernels compute.
+
+    Args:
+        program: as XLA launches; stays as it is.
+
+    Returns:
+        What runs: the program itself where it has no such op.
+    """
+    functions = {function.signature.name: function for function in program.functions}
+    found = [name for name, function in functions.items() if any(map(_differs, function.node_def))]
+
+    def rewrite(function: function_pb2.FunctionDef, _: str) -> None:
+        if any(map(_differs, function.node_def)):
+            _rewrite(function)
+
+    return with_changed(program, callers_of(found, functions), rewrite) if found else program
+
+
+def _differs(node: node_def_pb2.NodeDef) -> bool:
+    rule = _RULES.get(node.op)
+    return rule is not None and rule[0](node)
+
+
+def _rewrite(function: function_pb2.FunctionDef) -> None:
+    taken: dict[str, str] = {}  # what stands for a tensor, or for an op that others wait for
+    kept: list[node_def_pb2.NodeDef] = []
+    for node in function.node_def:
+        if _differs(node):
+            made, results = _replacement(node)
+            kept.extend(made)
+            taken.update(results)
+        else:
+            kept.append(node)
+    copies = [node_def_pb2.NodeDef.FromString(node.SerializeToString()) for node in kept]
+    for copy in copies:
+        copy.input[:] = [taken.get(text, text) for text in copy.input]
+    del function.node_def[:]
+    function.node_def.extend(copies)
+    for result, tensor in list(function.ret.items()):
+        function.ret[result] = taken.get(tensor, tensor)
+
+
+def _replacement(node: node_def_pb2.NodeDef) -> tuple[list[node_def_pb2.NodeDef], dict[str, str]]:
+    """The ops that stand for one, and what stands for its results."""
+    inputs = [text for text in node.input if text[0] != "^"]
+    controls = [text for text in node.input if text[0] == "^"]
+    definition = _function(node)
+    names = dict(zip((argument.name for argument in definition.signature.input_arg), inputs))
+    prefix = f"{node.name}/as_kernel"
+    for made in definition.node_def:
+        made.input[:] = [_inlined(text, names, prefix) for text in made.input]
+        made.name = f"{prefix}/{made.name}"
+        made.device = node.device
+        if not any(text.startswith(prefix) for text in made.input):
+            made.input.extend(controls)
+    tensors = [
+        f"{node.name}:{name}:{index}"
+        for name, types in op_types.output_types(node).items()
+        for index in range(len(types))
+    ]
+    results = {
+        tensor: _inlined(definition.ret[result.name], names, prefix)
+        for tensor, result in zip(tensors, definition.signature.output_arg)
+    }
+    last = next(iter(results.values())).partition(":")[0]
+    return list(definition.node_def), {**results, f"^{node.name}": f"^{last}"}
+
+
+def _inlined(text: str, names: dict[str, str], prefix: str) -> str:
+    if text in names:
+        return names[text]
+    return f"^{prefix}/{text[1:]}" if text[0] == "^" else f"{prefix}/{text}"
+
+
+def _function(node: node_def_pb2.NodeDef) -> function_pb2.FunctionDef:
+    with ops.Graph().as_default() as graph:
+        inputs = [array_ops.placeholder(dtypes.as_dtype(kind)) for kind in op_types.input_types(node)]
+        results = _RULES[node.op][1](node, functools.partial(_original, node), inputs)
+        return graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), inputs, list(results))
+
+
+def _original(node: node_def_pb2.NodeDef, *inputs: Any) -> list[Any]:
+    copy = node_def_pb2.NodeDef()
+    copy.CopyFrom(node)
+    copy.name = "original"
+    copy.device = ""
+    copy.attr.pop(vocabulary.COLOCATION_ATTRIBUTE, None)
+    copy.attr.pop("_output_shapes", None)
+    copy.input[:] = [f"given_{index}:0" for index in range(len(inputs))]
+    taken = {f"given_{index}:0": tensor for index, tensor in enumerate(inputs)}
+    (made,) = importer.import_graph_def(
+        graph_pb2.GraphDef(node=[copy]), input_map=taken, return_elements=["original"], name=""
+    )
+    return list(made.outputs)
+
+
+def _is_floating(node: node_def_pb2.NodeDef) -> bool:
+    return node.attr["T"].type in _FLOATING
+
+
+def _is_float32(node: node_def_pb2.NodeDef) -> bool:
+    return node.attr["T"].type == types_pb2.DT_FLOAT
+
+
+def _always(_: node_def_pb2.NodeDef) -> bool:
+    return True
+
+
+# Casts: what the processor makes of numbers that are out of range, and of NaN, is the least integer.
+_INTEGERS = {types_pb2.DT_INT32: 31, types_pb2.DT_INT64: 63, types_pb2.DT_UINT64: 63}
+
+
+def _is_cast_to_integer(node: node_def_pb2.NodeDef) -> bool:
+    return node.attr["SrcT"].type in _FLOATING and node.attr["DstT"].type in _INTEGERS
+
+
+def _cast(node: node_def_pb2.NodeDef, _: Original, inputs: Sequence[Any]) -> list[Any]:
+    (value,) = inputs
+    if node.attr["DstT"].type != types_pb2.DT_UINT64:
+        return [_signed(value, node.attr["DstT"].type)]
+    signed = _signed(value, types_pb2.DT_INT64)
+    beyond = _signed(value - math_ops.cast(2.0**63, value.dtype), types_pb2.DT_INT64)
+    is_negative = gen_bitwise_ops.right_shift(signed, array_ops.constant(63, dtypes.int64))
+    both = bitwise_ops.bitwise_or(signed, bitwise_ops.bitwise_and(beyond, is_negative))
+    return [array_ops.bitcast(both, dtypes.uint64)]
+
+
+def _signed(value: Any, kind: int) -> Any:
+    bits = _INTEGERS[kind]
+    least = array_ops.constant(-(2**bits), dtypes.as_dtype(kind))
+    return array_ops.where_v2(value < _float(2.0**bits, value.dtype), gen_math_ops.cast(value, kind), least)
+
+
+def _float(value: float, kind: dtypes.DType) -> Any:
+    with np.errstate(over="ignore"):
+        return array_ops.constant(np.array(value).astype(kind.as_numpy_dtype), kind)
+
+
+def _arg_max(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """NaN is never the largest."""
+    value, axis = inputs
+    least = _float(-_LARGEST[value.dtype.as_datatype_enum], value.dtype)
+    return original(array_ops.where_v2(value > least, value, least), axis)
+
+
+def _arg_min(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    value, axis = inputs
+    largest = _float(_LARGEST[value.dtype.as_datatype_enum], value.dtype)
+    return original(array_ops.where_v2(value < largest, value, largest), axis)
+
+
+def _max_pool(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """A window has NaN left out, and begins with the least number."""
+    value, *others = inputs
+    least = _float(-_LARGEST[value.dtype.as_datatype_enum], value.dtype)
+    return original(array_ops.where_v2(value > least, value, least), *others)
+
+
+def _has_one_dnn_softmax(node: node_def_pb2.NodeDef) -> bool:
+    kinds = {types_pb2.DT_FLOAT}  # not bfloat16, which programs that run by kernels have TensorFlow's own for
+    if tuple(map(int, versions.VERSION.split(".")[:2])) >= _HALF_SOFTMAX:
+        kinds.add(types_pb2.DT_HALF)
+    return node.attr["T"].type in kinds and one_dnn.enabled()
+
+
+def _softmax(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """oneDNN has 0 for the finite numbers of a row with NaN or infinity in it."""
+    (value,) = inputs
+    infinity, zero = _float(np.inf, value.dtype), _float(0.0, value.dtype)
+    largest = math_ops.reduce_max(value, axis=-1, keepdims=True)
+    is_finite_beside = math_ops.logical_and(math_ops.logical_not(largest < infinity), value < infinity)
+    return [array_ops.where_v2(is_finite_beside, zero, original(value)[0])]
+
+
+def _in_float32(build: Build) -> Build:
+    """Computes float16 results in float32: what is computed on the way may be out of range."""
+
+    @functools.wraps(build)
+    def wide(node: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> Sequence[Any]:
+        if node.attr["T"].type != types_pb2.DT_HALF:
+            return build(node, original, inputs)
+        results = build(node, original, [math_ops.cast(one, dtypes.float32) for one in inputs])
+        return [math_ops.cast(one, dtypes.float16) for one in results]
+
+    return wide
+
+
+def _relu_grad(node: node_def_pb2.NodeDef, _: Original, inputs: Sequence[Any]) -> list[Any]:
+    """A product with 0 or 1: NaN and infinity become NaN."""
+    gradient, value = inputs
+    passes = value > _float(0.0, value.dtype)
+    if node.op == "Relu6Grad":
+        passes = math_ops.logical_and(passes, value < _float(6.0, value.dtype))
+    return [array_ops.where_v2(passes, gradient, gradient * _float(0.0, value.dtype))]
+
+
+@_in_float32
+def _elu_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
+    gradient, value = inputs
+    below = (value + _float(1.0, value.dtype)) * gradient
+    return [array_ops.where_v2(value < _float(0.0, value.dtype), below, gradient)]
+
+
+_SELU_SCALE, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
+
+
+@_in_float32
+def _selu_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
+    gradient, value = inputs
+    below = gradient * (value + _float(_SELU_SCALE * _SELU_ALPHA, value.dtype))
+    above = gradient * _float(_SELU_SCALE, value.dtype)
+    return [array_ops.where_v2(value < _float(0.0, value.dtype), below, above)]
+
+
+@_in_float32
+def _sigmoid_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
+    """The derivative first, which may overflow."""
+    result, gradient = inputs
+    return [result * (_float(1.0, result.dtype) - result) * gradient]
+
+
+@_in_float32
+def _square_root_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
+    """A quotient: the reciprocal of a large result is 0. No gradient of a result gives none of the operand."""
+    result, gradient = inputs
+    zero = _float(0.0, gradient.dtype)
+    return [array_ops.where_v2(math_ops.equal(gradient, zero), zero, gradient / (result + result))]
+
+
+def _root_grad(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """No gradient of a result gives none of the operand, also where that is 0."""
+    result, gradient = inputs
+    zero = _float(0.0, gradient.dtype)
+    return [array_ops.where_v2(math_ops.equal(gradient, zero), zero, original(result, gradient)[0])]
+
+
+def _shift(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """By no more than the number has bits, and by none where the other operand is negative."""
+    value, by = inputs
+    last = array_ops.constant(value.dtype.size * 8 - 1, value.dtype)
+    by = array_ops.where_v2(math_ops.less(by, last), by, last)
+    if not value.dtype.is_unsigned:
+        none = array_ops.constant(0, value.dtype)
+        by = array_ops.where_v2(math_ops.less(by, none), none, by)
+    return original(value, by)
+
+
+def _bucketize(node: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """NaN is in the last bucket."""
+    (value,) = inputs
+    last = array_ops.constant(len(node.attr["boundaries"].list.f), dtypes.int32)
+    return [array_ops.where_v2(math_ops.is_nan(value), last, original(value)[0])]
+
+
+def _in_top_k(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """Nothing is where a row has NaN or infinity, nor a class that there is not."""
+    predictions, targets, _ = inputs
+    is_there = targets < array_ops.shape(predictions, out_type=targets.dtype)[1]
+    is_finite = math_ops.reduce_all(math_ops.is_finite(predictions), axis=1)
+    return [math_ops.logical_and(math_ops.logical_and(is_there, is_finite), original(*inputs)[0])]
+
+
+_ERF_IS_ONE = 4.0  # from there on the nearest float32 is 1
+
+
+def _erf(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """XLA's approximation stays below 1, which gelu multiplies by large numbers."""
+    (value,) = inputs
+    is_one = math_ops.abs(value) >= _float(_ERF_IS_ONE, value.dtype)
+    return [array_ops.where_v2(is_one, math_ops.sign(value), original(value)[0])]
+
+
+def _drawn(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """XLA's compiler has TensorFlow's kernel, whose numbers are others, draw them once if all inputs are constants."""
+    shape, key, *others = inputs
+    (key,) = gen_xla_ops.xla_optimization_barrier([key])
+    return original(shape, key, *others)
+
+
+_RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
+    "Cast": (_is_cast_to_integer, _cast),
+    "ArgMax": (_is_floating, _arg_max),
+    "ArgMin": (_is_floating, _arg_min),
+    "MaxPool": (_is_floating, _max_pool),
+    "MaxPoolGrad": (_is_floating, _max_pool),
+    "Softmax": (_has_one_dnn_softmax, _softmax),
+    "ReluGrad": (_is_floating, _relu_grad),
+    "Relu6Grad": (_is_floating, _relu_grad),
+    "EluGrad": (_always, _elu_grad),
+    "SeluGrad": (_always, _selu_grad),
+    "SigmoidGrad": (_is_floating, _sigmoid_grad),
+    "SqrtGrad": (_is_floating, _square_root_grad),
+    "RsqrtGrad": (_is_floating, _root_grad),
+    "LeftShift": (_always, _shift),
+    "RightShift": (_always, _shift),
+    "Bucketize": (_is_floating, _bucketize),
+    "InTopKV2": (_always, _in_top_k),
+    "Erf": (_is_float32, _erf),
+    "StatelessRandomNormalV2": (_always, _drawn),
+    "StatelessRandomUniformV2": (_always, _drawn),
+    "StatelessTruncatedNormalV2": (_always, _drawn),
+}

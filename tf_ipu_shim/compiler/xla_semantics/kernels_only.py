@@ -1,0 +1,95 @@
+"""Ops whose results XLA cannot give as TensorFlow's kernels do: programs with one of them run by kernels.
+
+Sorting puts NaN, and zeros of both signs, elsewhere. A list of tensors that grows stays as long as it is in XLA's
+programs, which write to its last element instead. Others are fake quantisation, special functions, images, complex
+functions, Fourier transforms, factors of matrices and segments of NaN, infinity and extreme numbers.
+"""
+
+from __future__ import annotations
+
+from tensorflow.core.framework import node_def_pb2, types_pb2
+
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
+from tf_ipu_shim.compiler.passes.assertions import Describe
+
+_FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
+_NARROW = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16})
+_INTEGERS = frozenset(getattr(types_pb2, f"DT_{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64))
+_COMPLEX = frozenset({types_pb2.DT_COMPLEX64, types_pb2.DT_COMPLEX128})
+_SORTING = ("TopK", "TopKV2")
+_FAKE_QUANTISATION = frozenset(
+    f"FakeQuantWithMinMax{kind}{end}" for kind in ("Args", "Vars", "VarsPerChannel") for end in ("", "Gradient")
+)
+_SPECIAL_FUNCTIONS = (
+    "Betainc",
+    "CumulativeLogsumexp",
+    "Igamma",
+    "IgammaGradA",
+    "Igammac",
+    "Ndtri",
+    "Polygamma",
+    "Zeta",
+)
+_COLOURS = ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "RGBToHSV")
+# A convolution in XLA's programs: what is multiplied by 0 may be NaN.
+_IMAGES = ("ExtractImagePatches", "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad")
+_EXTREMES = tuple(f"{kind}{end}" for kind in ("Segment", "UnsortedSegment", "TensorScatter") for end in ("Max", "Min"))
+_COMPARISONS = (*_EXTREMES, "ClipByValue")
+# oneDNN's, which the two-dimensional ones are by kernels, can be written for XLA.
+_POOLING = ("MaxPool3D", "MaxPool3DGrad", "MaxPoolGradV2", "MaxPoolV2")
+# Keep a weight where the kernels' is 0 or NaN: after a gradient of NaN, or one whose square is out of range.
+_OPTIMIZERS = ("ResourceApplyCenteredRMSProp", "ResourceApplyFtrl", "ResourceApplyFtrlV2", "ResourceApplyRMSProp")
+# Numbers with an infinite or NaN part, and the sides of branch cuts.
+_COMPLEX_FUNCTIONS = (
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "ComplexAbs", "Cos", "Cosh", "Div", "DivNoNan", "Exp", "Expm1",
+    "Inv", "Log", "Log1p", "Pow", "Prod", "RealDiv", "Reciprocal", "Rsqrt", "RsqrtGrad", "Sigmoid", "SigmoidGrad",
+    "Sign", "Sin", "Sinh", "Sqrt", "SqrtGrad", "Square", "Tan", "Tanh", "TanhGrad", "Xdivy", "Xlog1py", "Xlogy",
+)  # fmt: skip
+_FOURIER = frozenset(f"{kind}{axes}" for kind in ("FFT", "IFFT", "RFFT", "IRFFT") for axes in ("", "2D", "3D"))
+_FACTORS = frozenset(
+    {
+        "Cholesky", "LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "MatrixSolve",
+        "MatrixTriangularSolve", "Qr", "SelfAdjointEigV2", "Svd", "TridiagonalMatMul", "TridiagonalSolve",
+    }
+)  # fmt: skip
+_OTHERS = frozenset({"Angle", "ApproxTopK", "DataFormatDimMap", "LowerBound", "UpperBound"})
+# Fake quantisation has no attribute for its type.
+_OF_ANY_TYPE = _FAKE_QUANTISATION | _FOURIER | _FACTORS | _OTHERS
+_TYPES: dict[str, frozenset[int]] = {
+    **dict.fromkeys((*_SORTING, *_SPECIAL_FUNCTIONS, *_COLOURS, *_IMAGES, *_COMPARISONS, *_OPTIMIZERS), _FLOATING),
+    **dict.fromkeys(
+        ("ResourceScatterMax", "ResourceScatterMin", "ReciprocalGrad", "Cross", "LRNGrad", "LinSpace"), _FLOATING
+    ),
+    **dict.fromkeys(_POOLING, _FLOATING),
+    **dict.fromkeys(("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"), _FLOATING),
+    "LRN": _NARROW,
+    "Mean": _INTEGERS,
+    "ResizeNearestNeighbor": _INTEGERS,
+    **dict.fromkeys(_COMPLEX_FUNCTIONS, _COMPLEX),
+}
+_GROWS = "resize_if_index_out_of_bounds"
+
+
+def described(request: ProgramRequest, describe: Describe) -> list[str]:
+    """Descriptions of such ops of a program.
+
+    Args:
+        request: the traced function and its arguments.
+        describe: gives the text by which messages name an op.
+    """
+    functions = Functions(request.library, request.function)
+    return [
+        describe(name, node.proto)
+        for name in functions.reached()
+        for node in functions[name].nodes
+        if _only_by_kernels(node.proto)
+    ]
+
+
+def _only_by_kernels(node: node_def_pb2.NodeDef) -> bool:
+    if node.op == "TensorListSetItem":
+        return node.attr[_GROWS].b
+    if types := _TYPES.get(node.op):
+        return node.attr["dtype" if "dtype" in node.attr else "T"].type in types
+    return node.op in _OF_ANY_TYPE

@@ -1,0 +1,107 @@
+"""Keeps XLA from rewriting float arithmetic into other arithmetic: `(x + c) - c` rounds, and `x / y / y` overflows.
+
+XLA's algebraic simplifier takes float arithmetic for that of real numbers. An optimization barrier between two ops that
+it would rewrite together stops it; ops are fused all the same. Only what runs has them. Checked on TensorFlow 2.15.1
+and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+
+_BARRIER = "XlaOptimizationBarrier"
+_FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT})
+_SUMS = frozenset({"Add", "AddV2", "Sub", "Neg", "AddN", "BiasAdd"})
+_PRODUCTS = frozenset({"Mul", "RealDiv", "Div", "Square", "Inv", "Reciprocal"})
+# For an op those among whose results it is not to be rewritten with.
+_TOGETHER = {
+    **dict.fromkeys(("Add", "AddV2", "Sub", "AddN", "BiasAdd"), _SUMS),
+    **dict.fromkeys(("Mul", "RealDiv", "Div"), _PRODUCTS | {"Exp", "Pow"}),
+    "Log": frozenset({"Pow", "Exp", "Mul", "RealDiv", "Div", "Sqrt", "Rsqrt"}),
+    "Exp": frozenset({"Log"}),
+    "Pow": frozenset({"Pow", "Exp", "Sqrt", "Rsqrt"}),
+    "Sqrt": frozenset({"Pow", "Mul", "Square", "Exp"}),
+    "Rsqrt": frozenset({"Pow", "Mul", "Square", "Exp"}),
+}
+# What only gives another form to the elements that it takes.
+_SAME_ELEMENTS = vocabulary.IDENTITIES | {"Reshape", "ExpandDims", "Squeeze", "BroadcastTo", "Tile"}
+# What crosses the border of a function may come from any op there.
+_ANY = frozenset({"_Arg", *vocabulary.CALLS})
+
+
+def with_barriers(program: LoweredProgram) -> LoweredProgram:
+    """The program whose float arithmetic XLA computes as it is written.
+
+    Args:
+        program: as XLA launches; stays as it is.
+
+    Returns:
+        What runs: the program itself where nothing could be rewritten.
+    """
+    functions = {function.signature.name: function for function in program.functions}
+    called = {
+        called.name
+        for function in functions.values()
+        for node in function.node_def
+        if node.op in vocabulary.CALLS
+        for _, called in op_types.function_values(node)
+    }
+    found = {name: edges for name, one in functions.items() if (edges := _edges(one, name in called))}
+
+    def change(function: function_pb2.FunctionDef, _: str) -> None:
+        edges = found.get(function.signature.name)
+        if edges:
+            _put_between(function, edges)
+
+    return with_changed(program, callers_of(found, functions), change) if found else program
+
+
+def _edges(function: function_pb2.FunctionDef, is_called: bool) -> dict[str, set[str]]:
+    """For ops the inputs that are results of what XLA would rewrite them with."""
+    nodes = {node.name: node for node in function.node_def}
+    edges: dict[str, set[str]] = {}
+    for node in function.node_def:
+        together = _TOGETHER.get(node.op)
+        if together is None or node.attr["T"].type not in _FLOATING:
+            continue
+        for text in node.input:
+            producer = _producer(text, nodes)
+            if producer in together or (producer in _ANY and (producer != "_Arg" or is_called)):
+                edges.setdefault(node.name, set()).add(text)
+    return edges
+
+
+def _producer(text: str, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
+    """The type of the op that computes a tensor's elements; `_Arg` for an argument."""
+    while text[0] != "^":
+        node = nodes.get(text.partition(":")[0])
+        if node is None:
+            return "_Arg"
+        if node.op not in _SAME_ELEMENTS:
+            return node.op
+        text = node.input[0]
+    return ""
+
+
+def _put_between(function: function_pb2.FunctionDef, edges: Mapping[str, set[str]]) -> None:
+    names = {node.name for node in function.node_def}
+    barriers: dict[str, node_def_pb2.NodeDef] = {}
+    for node in function.node_def:
+        for index, text in enumerate(node.input):
+            if text not in edges.get(node.name, ()):
+                continue
+            if text not in barriers:
+                wanted = f"{text.replace(':', '_')}/as_written"
+                name = next(one for number in itertools.count() if (one := f"{wanted}_{number}") not in names)
+                names.add(name)
+                barriers[text] = node_def_pb2.NodeDef(name=name, op=_BARRIER, input=[text], device=node.device)
+                barriers[text].attr["T"].list.type.append(node.attr["T"].type)
+            node.input[index] = f"{barriers[text].name}:output:0"
+    function.node_def.extend(barriers.values())

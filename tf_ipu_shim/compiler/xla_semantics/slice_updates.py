@@ -1,0 +1,121 @@
+"""Updates of part of a tensor with what is computed of it, for which XLA on TensorFlow 2.15 reads what it has written.
+
+It makes one loop of `v[1:].assign((v * 0.5)[:-1])` that writes to the memory that it reads. Programs that may have such
+an update are compiled without such loops: each op is one of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+from tensorflow.python.framework import versions
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.compiler.ir.reachable import reachable
+
+# Ops that write a part of their first operand, and which of their inputs is what they write.
+_UPDATES = {
+    "ResourceStridedSliceAssign": 4,
+    "TensorStridedSliceUpdate": 4,
+    "TensorListSetItem": 2,
+    "XlaDynamicUpdateSlice": 1,
+}
+# What takes elements of a tensor from other places.
+_MOVES = frozenset(
+    "StridedSlice Slice GatherV2 GatherNd Gather Transpose ReverseV2 Reverse Pad PadV2 ConcatV2 Split SplitV Roll "
+    "MirrorPad Reshape XlaDynamicSlice Unpack MatrixDiagPartV3 MatrixDiagPart Tile BroadcastTo ResourceGather "
+    "ResourceGatherNd SpaceToBatchND BatchToSpaceND TensorListGetItem TensorListGather Diag DiagPart".split()
+)
+# A tensor in memory of its own.
+_READS = frozenset({vocabulary.READ_VARIABLE, "TensorListStack"})
+_FIXED = (2, 18)
+
+
+def without_overlap(program: LoweredProgram) -> LoweredProgram:
+    """The program with its launches marked that are to be compiled without fusion.
+
+    Args:
+        program: as XLA launches; stays as it is.
+
+    Returns:
+        What runs: the program itself where no launch has such an update.
+    """
+    if tuple(map(int, versions.VERSION.split(".")[:2])) >= _FIXED:
+        return program
+    functions = {function.signature.name: function for function in program.functions}
+    marked = {name for name in program.programs if name in functions and _may_overlap(name, functions)}
+    if not marked:
+        return program
+    node = node_def_pb2.NodeDef()
+    node.CopyFrom(program.node)
+    _mark(node, marked)
+    return dataclasses.replace(program, node=node, functions=[_marked(one, marked) for one in program.functions])
+
+
+def _may_overlap(name: str, functions: dict[str, function_pb2.FunctionDef]) -> bool:
+    names = reachable([name], lambda one: (called for called in _callees(functions[one]) if called in functions))
+    called = {
+        callee.name
+        for one in names
+        for node in functions[one].node_def
+        if node.op in vocabulary.CALLS
+        for _, callee in op_types.function_values(node)
+    }
+    return any(
+        node.op in _UPDATES and _takes_moved(node, functions[one], one in called)
+        for one in names
+        for node in functions[one].node_def
+    )
+
+
+def _callees(function: function_pb2.FunctionDef) -> list[str]:
+    return [called.name for node in function.node_def for _, called in op_types.function_values(node)]
+
+
+def _takes_moved(update: node_def_pb2.NodeDef, function: function_pb2.FunctionDef, is_called: bool) -> bool:
+    """Whether an update writes elements from other places of what was computed of the tensor that it writes to.
+
+    XLA itself keeps apart what moves the tensor's own elements first.
+    """
+    nodes = {node.name: node for node in function.node_def}
+    base = update.input[0]
+    # A tensor; whether its elements are moved on the way to the update; whether that is done by what takes it.
+    waiting = [(update.input[_UPDATES[update.op]], False, False)]
+    seen = set(waiting)
+    while waiting:
+        text, moved, at_once = waiting.pop()
+        node = nodes.get(text.partition(":")[0])
+        if _is_value_of(base, text, node):
+            if moved and not at_once:
+                return True
+        elif node is None or node.op in vocabulary.CALLS:
+            if node is not None or is_called:
+                return True  # what a function takes or returns may come from anywhere
+        else:
+            moves = node.op in _MOVES
+            step = (moved or moves, at_once if node.op in vocabulary.IDENTITIES else moves)
+            further = {(taken, *step) for taken in node.input if taken[0] != "^"} - seen
+            seen |= further
+            waiting.extend(further)
+    return False
+
+
+def _is_value_of(base: str, text: str, node: node_def_pb2.NodeDef | None) -> bool:
+    return text == base or (node is not None and node.op in _READS and node.input[0] == base)
+
+
+def _marked(function: function_pb2.FunctionDef, marked: set[str]) -> function_pb2.FunctionDef:
+    if all(node.op != vocabulary.LAUNCH for node in function.node_def):
+        return function
+    copy = function_pb2.FunctionDef()
+    copy.CopyFrom(function)
+    for node in copy.node_def:
+        _mark(node, marked)
+    return copy
+
+
+def _mark(node: node_def_pb2.NodeDef, marked: set[str]) -> None:
+    if node.op == vocabulary.LAUNCH and node.attr["function"].func.name in marked:
+        node.attr[vocabulary.UNFUSED_ATTRIBUTE].b = True

@@ -1,0 +1,56 @@
+"""Comparisons of constant strings become constants, as TensorFlow's constant folding has them: XLA has no strings.
+
+`tf.debugging.assert_equal(op.type, "MatMul")` in a function is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.python.framework import dtypes, tensor_util
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+_COMPARISONS: dict[str, Callable[..., Any]] = {"Equal": np.equal, "NotEqual": np.not_equal}
+
+
+def fold(functions: Functions) -> None:
+    """Replaces `Equal` and `NotEqual` of constant strings.
+
+    Args:
+        functions: the program; changed where it has such ops.
+    """
+    for name in functions.reached():
+        if not functions[name].ops.isdisjoint(_COMPARISONS):
+            functions[name].rewrite(_folded)
+
+
+def _folded(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+    if node.op not in _COMPARISONS or node.proto.attr["T"].type != types_pb2.DT_STRING:
+        return None
+    values = [_constant(producer) for producer in node.producers]
+    if any(value is None for value in values):
+        return None
+    try:
+        result = np.asarray(_COMPARISONS[node.op](*values))
+    except ValueError:  # shapes that do not broadcast, which the op itself reports
+        return None
+    constant = node_def_pb2.NodeDef(name=f"{node.name}/folded", op="Const", device=node.proto.device)
+    constant.attr["dtype"].type = types_pb2.DT_BOOL
+    constant.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(result, dtypes.bool, result.shape))
+    # Its result is called `z`, as the comparison's, by what takes it.
+    same = node_def_pb2.NodeDef(name=node.name, op="LogicalAnd", device=node.proto.device)
+    same.input.extend([f"{constant.name}:output:0"] * 2)
+    same.input.extend(text for text in node.proto.input if text.startswith("^"))
+    return [constant, same]
+
+
+def _constant(node: Node | None) -> np.ndarray | None:
+    while node is not None and node.op in vocabulary.IDENTITIES and len(node.producers) == 1:
+        node = node.producers[0]
+    return tensor_util.MakeNdarray(node.proto.attr["value"].tensor) if node is not None and node.op == "Const" else None

@@ -1,0 +1,194 @@
+"""Ops of which XLA makes something else than TensorFlow's kernels do, written as ops that it does right.
+
+It does so silently, or ends the process. Found by running all ops on IPUs and on the CPU (`make soak`). On 2.15.1 and
+2.21.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.python.framework import ops, tensor_util
+from tensorflow.python.ops import (
+    array_ops,
+    array_ops_stack,
+    clip_ops,
+    gen_array_ops,
+    gen_image_ops,
+    gen_logging_ops,
+    math_ops,
+)
+
+from tf_ipu_shim.compiler.ir import op_functions
+from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+
+# Made after TensorFlow 2.6. XLA checks no scales, and clips in another order.
+_QUANTIZED = frozenset(
+    {"UniformDequantize", "UniformQuantize", "UniformQuantizedAdd", "UniformQuantizedClipByValue", "UniformRequantize"}
+)
+_COMPLEX = frozenset({types_pb2.DT_COMPLEX64, types_pb2.DT_COMPLEX128})
+
+
+def write_as_kernels_have_it(functions: Functions) -> None:
+    """Replaces such ops.
+
+    Args:
+        functions: the program; changed.
+    """
+    for name in functions.reached():
+        if not functions[name].ops.isdisjoint(_RULES):
+            functions[name].rewrite(lambda node: _RULES[node.op](node) if node.op in _RULES else None)
+    op_functions.replace(functions, frozenset(_DIAGONALS), _diagonals)
+    op_functions.replace(functions, frozenset({"ResizeBilinearGrad"}), _resize_gradient)
+    op_functions.replace(functions, frozenset(_SUPPRESSIONS), _enough_boxes)
+
+
+def wrong(nodes: Iterable[node_def_pb2.NodeDef]) -> list[str]:
+    """The names of ops for which XLA computes something wrong, and for which there is no other way to write them.
+
+    Args:
+        nodes: ops of a program.
+    """
+    return [node.name for node in nodes if _is_wrong(node)]
+
+
+def _is_wrong(node: node_def_pb2.NodeDef) -> bool:
+    if node.op == "SelfAdjointEigV2":
+        return node.attr["T"].type in _COMPLEX
+    if node.op == "ResizeBilinearGrad":
+        return node.attr["T"].type == types_pb2.DT_DOUBLE
+    return node.op in _QUANTIZED
+
+
+def _transpose(node: Node) -> list[node_def_pb2.NodeDef] | None:
+    """XLA makes complex numbers of real ones, and gives out their bytes."""
+    if node.proto.attr["T"].type in _COMPLEX:
+        return None
+    plain = node_def_pb2.NodeDef()
+    plain.CopyFrom(node.proto)
+    plain.op = "Transpose"
+    return [plain]
+
+
+def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
+    """XLA counts each row of a matrix on its own, as `DenseBincount` does; `Bincount` counts everything."""
+    counted = node_def_pb2.NodeDef()
+    counted.CopyFrom(node.proto)
+    # Attributes with an underscore say where an op belongs.
+    marks = {name: value for name, value in node.proto.attr.items() if name.startswith("_")}
+    row = node_def_pb2.NodeDef(name=f"{node.name}/row", op="Const", device=node.proto.device)
+    row.attr["dtype"].type = types_pb2.DT_INT32
+    row.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(np.array([-1], np.int32)))
+    added = [row]
+    for number, kind in ((0, types_pb2.DT_INT32), (2, node.proto.attr["T"].type)):
+        flat = node_def_pb2.NodeDef(name=f"{node.name}/flat_{number}", op="Reshape", device=node.proto.device)
+        flat.input.extend([node.proto.input[number], f"{row.name}:output:0"])
+        flat.attr["T"].type = kind
+        flat.attr["Tshape"].type = types_pb2.DT_INT32
+        counted.input[number] = f"{flat.name}:output:0"
+        added.append(flat)
+    for one in added:
+        for name, value in marks.items():
+            one.attr[name].CopyFrom(value)
+    return [*added, counted]
+
+
+def _resize_gradient(node: Node) -> op_functions.Replacement | None:
+    """XLA gives out the bytes of float32 where the picture, and so its gradient, has 16 bits."""
+    attributes, kind = node.proto.attr, node.proto.attr["T"].type
+    if kind not in (types_pb2.DT_HALF, types_pb2.DT_BFLOAT16):
+        return None
+    options = {name: attributes[name].b for name in ("align_corners", "half_pixel_centers")}
+
+    def build(gradient: Any, picture: Any) -> list[Any]:
+        wide = math_ops.cast(picture, types_pb2.DT_FLOAT)
+        return [math_ops.cast(gen_image_ops.resize_bilinear_grad(gradient, wide, **options), kind)]
+
+    inputs = {"grads": types_pb2.DT_FLOAT, "original_image": kind}
+    return op_functions.Replacement(inputs, {"output": kind}, build)
+
+
+def _diagonals(node: Node) -> op_functions.Replacement | None:
+    """XLA ends the process where diagonals that only a run knows are none of the matrix."""
+    attributes, kind = node.proto.attr, node.proto.attr["T"].type
+    position = _DIAGONALS[node.op]
+    producer = node.producers[position]
+    if producer is not None and producer.op == "Const":
+        return None  # TensorFlow has looked at it when it made the op
+
+    def build(*inputs: Any) -> list[Any]:
+        low, high = _diagonals_there(f"{node.op} {node.name}", array_ops.shape(inputs[0]), inputs[position])
+        taken = [*inputs[:position], array_ops_stack.stack([low, high]), *inputs[position + 1 :]]
+        align = {"align": attributes["align"].s} if "align" in attributes else {}
+        return [getattr(gen_array_ops, _WRAPPERS[node.op])(*taken, **align)]
+
+    inputs = {"input": kind, "k": types_pb2.DT_INT32, "padding_value": kind}
+    if position == 2:
+        inputs = {"input": kind, "diagonal": kind, "k": types_pb2.DT_INT32}
+    return op_functions.Replacement(inputs, {"diagonal" if position == 1 else "output": kind}, build)
+
+
+def _enough_boxes(node: Node) -> op_functions.Replacement:
+    """XLA refuses fewer boxes than may be chosen, and ends the process where there are none: more follow, never chosen.
+
+    It does not compile 16-bit floats beside 32 bits, which its own numbers have.
+    """
+    attributes, kind = node.proto.attr, node.proto.attr["T"].type
+    outputs = {"selected_indices": types_pb2.DT_INT32}
+    options = {}
+    if node.op == "NonMaxSuppressionV4":
+        options["pad_to_max_output_size"] = attributes["pad_to_max_output_size"].b
+        outputs["valid_outputs"] = types_pb2.DT_INT32
+
+    def build(boxes: Any, scores: Any, wanted: Any, overlap: Any, least: Any) -> list[Any]:
+        missing = math_ops.maximum(math_ops.maximum(wanted, 1) - array_ops.shape(boxes)[0], 0)
+        boxes, scores, overlap, least = (
+            math_ops.cast(one, types_pb2.DT_FLOAT) for one in (boxes, scores, overlap, least)
+        )
+        boxes = array_ops.pad(boxes, [[0, missing], [0, 0]])
+        scores = array_ops.pad(scores, [[0, missing]], constant_values=-np.inf)
+        made = getattr(gen_image_ops, _SUPPRESSIONS[node.op])(boxes, scores, wanted, overlap, least, **options)
+        if not options:
+            return [made]
+        # Places without a box have whatever index where XLA chooses, and 0 where the kernel does.
+        chosen = math_ops.range(array_ops.shape(made[0])[0]) < made[1]
+        return [made[0] * math_ops.cast(chosen, types_pb2.DT_INT32), made[1]]
+
+    inputs = {
+        "boxes": kind,
+        "scores": kind,
+        "max_output_size": types_pb2.DT_INT32,
+        "iou_threshold": attributes["T_threshold"].type,
+        "score_threshold": attributes["T_threshold"].type,
+    }
+    return op_functions.Replacement(inputs, outputs, build)
+
+
+def _diagonals_there(op: str, shape: Any, k: Any) -> tuple[Any, Any]:
+    """The lowest and the highest diagonal, brought into the matrix; the run stops if they were not there."""
+    rows, columns, wanted = shape[-2], shape[-1], array_ops.reshape(k, [-1])
+    low = clip_ops.clip_by_value(wanted[0], 1 - rows, columns - 1)
+    high = clip_ops.clip_by_value(wanted[-1], low, columns - 1)
+    are_there = math_ops.logical_and(math_ops.equal(wanted[0], low), math_ops.equal(wanted[-1], high))
+    told = f"{op}: diagonals that are out of bound for a matrix of (rows, columns)"
+    with ops.control_dependencies([gen_logging_ops._assert(are_there, [told, rows, columns, "k", wanted])]):
+        return array_ops.identity(low), array_ops.identity(high)
+
+
+# Which input says which diagonals.
+_DIAGONALS = {"MatrixDiagPartV2": 1, "MatrixDiagPartV3": 1, "MatrixSetDiagV2": 2, "MatrixSetDiagV3": 2}
+_WRAPPERS = {
+    "MatrixDiagPartV2": "matrix_diag_part_v2",
+    "MatrixDiagPartV3": "matrix_diag_part_v3",
+    "MatrixSetDiagV2": "matrix_set_diag_v2",
+    "MatrixSetDiagV3": "matrix_set_diag_v3",
+}
+_SUPPRESSIONS = {
+    "NonMaxSuppressionV3": "non_max_suppression_v3",
+    "NonMaxSuppressionV4": "non_max_suppression_v4",
+}
+_RULES = {"ConjugateTranspose": _transpose, "Bincount": _bincount}

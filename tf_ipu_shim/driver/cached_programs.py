@@ -1,0 +1,319 @@
+"""Lowered programs in the executable cache: by what makes them what they are, whatever they are called.
+
+A request is described without the names that a process makes up: of functions, and of feeds. What is kept has the
+names of the process that lowered it; a process that finds it puts its own in their place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import json
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from google.protobuf import message as protobuf
+from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
+from tensorflow.python.framework import versions as tensorflow_versions
+
+import tf_ipu_shim
+from tf_ipu_shim import sdk
+from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
+from tf_ipu_shim.driver.compilation import EventDetails
+from tf_ipu_shim.driver.profiles import RunLog
+from tf_ipu_shim.machine.environment import execution_mode, flags
+from tf_ipu_shim.machine.memory import MemoryPlan, plan_text
+from tf_ipu_shim.memory_model import memory_plan
+from tf_ipu_shim.memory_model.variables.storage import storage_of
+from tf_ipu_shim.messages import cached_program_pb2
+from tf_ipu_shim.plugin.library import Library
+from tf_ipu_shim.runtime.device import IpuDevice
+
+_serial = itertools.count()
+_ROOMS = ("compiler", "cycle_model", "driver", "machine", "memory_model", "messages")
+# By which feeds are found. Nothing else that a function holds is named by the process.
+_FEED_ATTRIBUTES = ("shared_name", "feed_id")
+_RUN_GROUP = "run_group"
+# Of a function: names of others that TensorFlow's gradients use, which no program runs.
+_UNUSED_ATTRIBUTES = ("forward_function_name", "backward_function_name")
+# Of an op: the function that TensorFlow's Python differentiates it by, as registered by this process.
+_GRADIENT = "_gradient_op_type"
+# Of an argument: what a traced function called it, which nothing reads. In it too are numbers that a process counts.
+_NAME_OF_ARGUMENT = "_user_specified_name"
+# How the name begins of a resource that has none: its address follows.
+_UNNAMED = "Resource-"
+# Of a configuration: which IPUs it gets and when, and what is reported. What they mean for a program is in the key.
+_NOT_OF_THE_PROGRAM = (
+    "creator_id device_config ipu_model_config profiling device_connection_type ipu_version serialization_folder "
+    "enable_remote_buffers_without_device"
+).split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """What a program is looked up by.
+
+    Args:
+        text: equal for programs that are the same.
+        functions: names of its functions in this process, the entry first.
+        feeds: ids of its feeds in this process.
+    """
+
+    text: bytes
+    functions: list[str]
+    feeds: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A lowered program, as it is kept.
+
+    Args:
+        answer: a `ProgramAnswer` without its compilation.
+        launches: functions of its XLA programs.
+        needs_engine: whether Graphcore's compiler would make an engine of it.
+        plan: its memory; None where it was not planned.
+        run_log: where its runs are written down; nothing that is kept.
+        details: what events tell of it; not kept either.
+        result_shapes: of its results, None for one that is not known; nor kept.
+    """
+
+    answer: Any
+    launches: list[str]
+    needs_engine: bool
+    plan: MemoryPlan | None
+    run_log: RunLog = RunLog()  # noqa: RUF009
+    details: EventDetails = EventDetails()  # noqa: RUF009
+    result_shapes: Sequence[Sequence[int] | None] = ()
+
+
+def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
+    """Describes a program, without the names that this process has made up.
+
+    Args:
+        library: the loaded plugin.
+        request: the traced function and its arguments.
+        device: where it runs.
+    """
+    names = _Names(request)
+    description = hashlib.sha256()
+    for function in names.functions:
+        description.update(names.described(request.library[function]))
+    facts = {
+        "program": description.hexdigest(),
+        "arguments": [
+            [int(kind), list(shape), name, int(variable), list(variable_shape)]
+            for kind, shape, name, variable, variable_shape in zip(
+                request.arg_types,
+                request.arg_shapes,
+                _numbered(request.variable_names),
+                request.variable_types,
+                request.variable_shapes,
+            )
+        ],
+        "device": [
+            request.ordinal,
+            device.num_ipus,
+            device.selection_order,
+            int(device.float_checks),
+            str(device.chip),
+            _has_state_in_remote_buffers(request, device),
+        ],
+        "configuration": _configuration(device.options).hex(),
+        "engine_options": sorted(device.engine_options.items()),
+        "flags": flags.current().compilation_key,
+        "settings": [
+            execution_mode.asked_for(),
+            execution_mode.dumps_are_asked_for(),
+            memory_plan.enabled(),
+            memory_plan.with_library_calls(),
+        ],
+        "sdk": str(sdk.current()),
+        "tensorflow": [tensorflow_versions.VERSION, tensorflow_versions.GIT_VERSION],
+        "tf_ipu_shim": [tf_ipu_shim.__version__, library.path.name, _sources()],
+    }
+    return Key(json.dumps(facts, sort_keys=True).encode(), list(names.functions), list(names.feeds))
+
+
+def written(key: Key, program: Program) -> bytes:
+    """What is kept of a program."""
+    entry = cached_program_pb2.CachedProgram(
+        key=key.text,
+        functions=key.functions,
+        feeds=key.feeds,
+        answer=program.answer,
+        needs_engine=program.needs_engine,
+        launches=program.launches,
+        plan="" if program.plan is None else plan_text.to_text(program.plan),
+    )
+    return bytes(entry.SerializeToString(deterministic=True))
+
+
+def read(key: Key, content: bytes) -> Program | None:
+    """A program that was kept, with the names of this process; None where it is another one.
+
+    Args:
+        key: of the request.
+        content: what `written` gave.
+    """
+    try:
+        entry = cached_program_pb2.CachedProgram.FromString(content)
+        plan = plan_text.from_text(entry.plan) if entry.plan else None
+    except (protobuf.DecodeError, ValueError):
+        return None
+    alike = len(entry.functions) == len(key.functions) and len(entry.feeds) == len(key.feeds)
+    if entry.key != key.text or not alike:
+        return None
+    return named(
+        Program(entry.answer, list(entry.launches), entry.needs_engine, plan), entry.functions, entry.feeds, key
+    )
+
+
+def named(program: Program, functions: Sequence[str], feeds: Sequence[str], key: Key) -> Program:
+    """The same program under names of this process, which no function has yet.
+
+    Args:
+        program: a lowered program.
+        functions: the names of the request's functions in it.
+        feeds: the ids of its feeds in it.
+        key: which has them as they are here.
+    """
+    base = f"{key.functions[0]}_lowered_{next(_serial)}"
+    known = dict(zip(functions, key.functions))
+    made = {function.signature.name: f"{base}_{index}" for index, function in enumerate(program.answer.functions)}
+    renaming = _Renaming({**known, **made}, dict(zip(feeds, key.feeds)), base)
+    answer = type(program.answer)()
+    answer.CopyFrom(program.answer)
+    renaming.change(answer.node)
+    for function in answer.functions:
+        function.signature.name = made[function.signature.name]
+        for node in function.node_def:
+            renaming.change(node)
+    if answer.run_group:
+        answer.run_group = base
+    return dataclasses.replace(program, answer=answer, launches=[made.get(name, name) for name in program.launches])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Renaming:
+    functions: Mapping[str, str]
+    feeds: Mapping[str, str]
+    run_group: str
+
+    def change(self, node: node_def_pb2.NodeDef) -> None:
+        for function in _functions_of(node):
+            function.name = self.functions.get(function.name, function.name)
+        for name in _FEED_ATTRIBUTES:
+            if name in node.attr:
+                text = node.attr[name].s.decode()
+                node.attr[name].s = self.feeds.get(text, text).encode()
+        if _RUN_GROUP in node.attr and node.attr[_RUN_GROUP].s:
+            node.attr[_RUN_GROUP].s = self.run_group.encode()
+
+
+class _Names:
+    """The functions that a program reaches and the ids of its feeds, in an order that its ops decide."""
+
+    def __init__(self, request: ProgramRequest) -> None:
+        self.functions: dict[str, int] = {request.function: 0}
+        self.feeds: dict[str, int] = {}
+        for name in _growing(self.functions):
+            for node in request.library[name].node_def:
+                for called in _functions_of(node):
+                    if called.name in request.library:
+                        self.functions.setdefault(called.name, len(self.functions))
+                for attribute in _FEED_ATTRIBUTES:
+                    if attribute in node.attr and node.attr[attribute].s:
+                        self.feeds.setdefault(node.attr[attribute].s.decode(), len(self.feeds))
+
+    def described(self, function: function_pb2.FunctionDef) -> bytes:
+        """A function's bytes, without names that the process made up."""
+        copy = function_pb2.FunctionDef()
+        copy.CopyFrom(function)
+        copy.signature.name = f"function_{self.functions[function.signature.name]}"
+        for attribute in _UNUSED_ATTRIBUTES:
+            if attribute in copy.attr:
+                del copy.attr[attribute]
+        for attributes in copy.arg_attr.values():
+            attributes.attr.pop(_NAME_OF_ARGUMENT, None)
+        _number_arguments(copy)
+        _number_results(copy)
+        functions = {name: f"function_{index}" for name, index in self.functions.items()}
+        renaming = _Renaming(functions, {name: f"feed_{index}" for name, index in self.feeds.items()}, "")
+        for node in copy.node_def:
+            renaming.change(node)
+            node.attr.pop(_GRADIENT, None)
+        return bytes(copy.SerializeToString(deterministic=True))
+
+
+def _functions_of(node: node_def_pb2.NodeDef) -> Iterator[attr_value_pb2.NameAttrList]:
+    """The functions that an op names, whatever op it is."""
+    for attribute in sorted(node.attr):
+        yield from op_types.functions_in(node.attr[attribute])
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Names of variables, and numbers for those that have none: the same one for the same resource."""
+    unnamed: dict[str, int] = {}
+    return [
+        f"{_UNNAMED}{unnamed.setdefault(name, len(unnamed))}" if name.startswith(_UNNAMED) else name for name in names
+    ]
+
+
+def _number_arguments(function: function_pb2.FunctionDef) -> None:
+    """Names a function's arguments by their place: loops' have names of functions in theirs."""
+    numbered = {argument.name: f"argument_{i}" for i, argument in enumerate(function.signature.input_arg)}
+    for argument in function.signature.input_arg:
+        argument.name = numbered[argument.name]
+    for node in function.node_def:
+        for i, text in enumerate(node.input):
+            if text in numbered:
+                node.input[i] = numbered[text]
+    for result, text in list(function.ret.items()):
+        if text in numbered:
+            function.ret[result] = numbered[text]
+
+
+def _number_results(function: function_pb2.FunctionDef) -> None:
+    """Names a function's results by their place: what a loop hands back has the names of tensors around it."""
+    returned = dict(function.ret)
+    function.ret.clear()
+    for i, result in enumerate(function.signature.output_arg):
+        function.ret[f"result_{i}"] = returned[result.name]
+        result.name = f"result_{i}"
+
+
+def _growing(names: Mapping[str, int]) -> Iterator[str]:
+    """The names in order, also those that are added on the way."""
+    done = 0
+    while done < len(names):
+        yield from list(names)[done : (done := len(names))]
+
+
+def _has_state_in_remote_buffers(request: ProgramRequest, device: IpuDevice) -> bool:
+    """Whether the script leaves it to the device where optimizer state is, and this one has remote buffers for it."""
+    with_them, without = (storage_of(request.library, device.options, 1, has).offloaded for has in (True, False))
+    return device.has_remote_buffers and with_them != without
+
+
+def _configuration(options: Any) -> bytes:
+    own = type(options)()
+    own.CopyFrom(options)
+    for field in _NOT_OF_THE_PROGRAM:
+        own.ClearField(field)
+    return bytes(own.SerializeToString(deterministic=True))
+
+
+@functools.cache
+def _sources() -> str:
+    """Digest of what lowers and plans: between two releases it changes without the version."""
+    digest = hashlib.sha256()
+    package = pathlib.Path(tf_ipu_shim.__file__).parent
+    for room in _ROOMS:
+        for path in sorted((package / room).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,55 @@
+"""Hands a lowered program to the study that `tf-ipu fit` makes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tf_ipu_shim.compiler.checks.diagnostics import program_name
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.driver.engine_needed import needs_engine
+from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.memory_model.computations.work import ProgramWork
+from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.walk.analysis_context import samples_of
+from tf_ipu_shim.runtime import captured_programs
+from tf_ipu_shim.runtime.captured_programs import Studied
+from tf_ipu_shim.runtime.device import IpuDevice
+
+
+def add(
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    plan: MemoryPlan,
+    details: Details,
+    work: ProgramWork,
+) -> None:
+    """Adds a program to the study, where Graphcore would compile an engine for it.
+
+    Args:
+        request: the traced function.
+        program: what it runs as.
+        device: where it would run.
+        plan: its memory.
+        details: what that was made of.
+        work: what it takes from infeeds.
+    """
+    if not needs_engine(request, program):
+        return
+    name = program_name(request.function, request.name)
+    # Feeds go side by side, as samples and their labels do.
+    steps, items = max(work.feeds.values(), default=(1.0, float(samples_of(request))))
+    replicas = max(1, program.replicas)
+    captured_programs.add(
+        Studied(
+            name,
+            dataclasses.replace(plan, program=name, device=device.name),
+            details.blocks,
+            device.num_ipus,
+            replicas,
+            steps,
+            items * replicas,
+            request.is_keras,
+            device.options.speed_size_config.allow_recompute,
+        )
+    )

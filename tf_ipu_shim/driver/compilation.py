@@ -1,0 +1,118 @@
+"""What the plugin needs to report the compilation of a program: its name, its events, its progress bar."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework import function_pb2
+from tensorflow.python.framework import dtypes
+
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
+from tf_ipu_shim.compiler.ir.written_variables import written_arguments
+from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.messages import program_pb2
+from tf_ipu_shim.runtime import trace
+
+# Ops that take Poplar long to compile. Graphcore's bar shows by itself from five of them on.
+_EXPENSIVE = frozenset(
+    "BatchMatMul BatchMatMulV2 BatchMatMulV3 Cholesky Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D "
+    "Conv3DBackpropFilterV2 Conv3DBackpropInputV2 DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
+    "DepthwiseConv2dNativeBackpropInput Einsum MatMul MatrixTriangularSolve".split()
+)
+_ENOUGH_FOR_A_BAR = 5
+_STDERR = 2
+
+
+class EventDetails(NamedTuple):
+    """What the event of a compilation tells of a program.
+
+    Args:
+        tensor_map: JSON, on which tiles its arguments are.
+        info: JSON, to what each of its products belongs.
+        graph_report: JSON, what it consists of, or the path of a file of it; empty where nobody asks for it.
+        execution_report: how long it runs, likewise.
+    """
+
+    tensor_map: str = ""
+    info: str = ""
+    graph_report: str = ""
+    execution_report: str = ""
+
+
+def describe(
+    request: ProgramRequest,
+    launches: Sequence[str],
+    variable_ipus: Sequence[int],
+    profiling: Any,
+    cache: str = "",
+    details: EventDetails = EventDetails(),  # noqa: B008
+) -> Any:
+    """What the plugin needs to report a compilation: a `program_pb2.Compilation`.
+
+    Args:
+        request: the traced function and its arguments.
+        launches: functions of its XLA programs.
+        variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
+        profiling: the `IpuOptions.Profiling` in force.
+        cache: `"hit"` or `"miss"` where there is an executable cache.
+        details: what its event tells.
+    """
+    module = module_name(request.function)
+    described = program_pb2.Compilation(module=module, launches=launches, progress_bar=shows_bar(request.library))
+    if profiling.enable_ipu_trace_events:
+        tensors = _tensors(request, variable_ipus)
+        described.events.CopyFrom(
+            trace.events_of(request.ordinal, module, profiling, tensors, cache=cache, **details._asdict())
+        )
+    return described
+
+
+def module_name(function: str) -> str:
+    """The name XLA gives to the module that it makes of a function.
+
+    Example:
+        >>> module_name("__inference_step_12")
+        'a_inference_step_12'
+    """
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", function)
+    if name.startswith("__"):
+        return f"a{name[1:]}"
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+
+
+def shows_bar(library: Mapping[str, function_pb2.FunctionDef]) -> bool:
+    """Whether the compilation of these functions shows a progress bar, by the flag `--show_progress_bar`."""
+    choice = flags.current().show_progress_bar
+    if choice != "auto":
+        return choice == "true"
+    return os.isatty(_STDERR) and _expensive_ops(library) >= _ENOUGH_FOR_A_BAR
+
+
+def _expensive_ops(library: Mapping[str, function_pb2.FunctionDef]) -> int:
+    return sum(node.op in _EXPENSIVE for function in library.values() for node in function.node_def)
+
+
+def _tensors(request: ProgramRequest, variable_ipus: Sequence[int]) -> list[trace.DeviceTensor]:
+    written = written_arguments(request.function, request.library)
+    results = len(request.library[request.function].signature.output_arg)
+    tensors = []
+    for index, ipu in enumerate(variable_ipus):
+        if ipu < 0:
+            continue
+        output = None
+        if index in written:
+            # XLA returns the new values of variables after the function's own results.
+            output, results = results, results + 1
+        size = _bytes(request.variable_types[index], request.variable_shapes[index])
+        tensors.append(trace.DeviceTensor(index, size, output))
+    return tensors
+
+
+def _bytes(kind: int, shape: tuple[int, ...]) -> int:
+    size = dtypes.as_dtype(kind).size if kind else 0
+    for dimension in shape:
+        size *= dimension
+    return size

@@ -1,0 +1,62 @@
+"""What flags of `TF_POPLAR_FLAGS` have written of a program: `--dump_schedule_as_dot`, `--tensor_map_file_path`."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.driver.compilation import module_name
+from tf_ipu_shim.driver.engine_needed import needs_engine
+from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.machine.memory.dot import dot_of
+from tf_ipu_shim.memory_model import bug_report
+from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
+from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_of
+from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime.device import IpuDevice
+
+
+def wanted() -> bool:
+    """Whether one of the flags is set."""
+    asked = flags.current()
+    return asked.dump_schedule_as_dot or bool(asked.tensor_map_file_path)
+
+
+def written(request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: Details) -> None:
+    """Writes what the flags ask for, of a program that Graphcore would compile an engine for.
+
+    The schedule goes to stderr. The tensor map is the file `MODULE.tensor_map.json` of the directory, which is made;
+    one that cannot be written is a line in the log.
+
+    Args:
+        request: the traced function.
+        program: what it was lowered to.
+        device: where it runs.
+        details: what its memory plan was made of.
+
+    Source: docs/facts.md, section "TF_POPLAR_FLAGS".
+    """
+    if not wanted() or request.single_op or not needs_engine(request, program):
+        return
+    module = module_name(request.function)
+    try:
+        _write(module, request, program, device, details)
+    except OSError as error:
+        log.warning(f"The tensor map of {module} cannot be written: {error}")
+    except Exception as error:
+        bug_report.warn(request, error, "without the dumps that TF_POPLAR_FLAGS asks for")
+
+
+def _write(module: str, request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: Details) -> None:
+    asked = flags.current()
+    if asked.dump_schedule_as_dot and sys.stderr is not None:
+        sys.stderr.write(dot_of(module, details.blocks, details.line_of))
+        sys.stderr.flush()
+    if asked.tensor_map_file_path:
+        folder = pathlib.Path(asked.tensor_map_file_path)
+        folder.mkdir(parents=True, exist_ok=True)
+        io_tiles = io_tiles_of(device.options)
+        text = tensor_map_of(module, request, program, device.chip, details.tensors, io_tiles)
+        (folder / f"{module}.tensor_map.json").write_text(text, encoding="utf-8")

@@ -1,0 +1,113 @@
+"""Whether a program has anything to compile.
+
+Graphcore's compiler makes no engine for a program that only gives constants, only hands on what it is given, or only
+computes on scalars, element by element: the driver answers those itself. So they count as no compilation and appear in
+no trace. Assigning a variable is a result like the others; what is sent to the host or to other replicas is one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+
+_HANDS_ON = frozenset(
+    "Identity IdentityN StopGradient PreventGradient EnsureShape Snapshot ReadVariableOp _Arg _Retval".split()
+)
+_HALF_AND_SINGLE = {types_pb2.DT_HALF, types_pb2.DT_FLOAT}
+# What a program does with a table on the host, for which the IPU sends indices and rows.
+_ON_HOST_TABLES = frozenset({"ResourceGather", "ResourceScatterAdd"})
+# What a program does that no result tells of.
+_SENDS = (
+    frozenset({vocabulary.OUTFEED_ENQUEUE, vocabulary.CHUNK_ENQUEUE, vocabulary.COLLECTIVE}) | vocabulary.COLLECTIVES
+)
+# XLA knows which variables have values when it compiles.
+_CONSTANT = vocabulary.SHAPE_QUERIES | {"ZerosLike", "OnesLike", "VariableShape", "VarIsInitializedOp"}
+_ELEMENTWISE = frozenset(
+    "Abs Acos Acosh Add AddN AddV2 Asin Asinh AssignAddVariableOp AssignSubVariableOp AssignVariableOp Atan Atan2 "
+    "Atanh Cast Ceil Cos Cosh Div DivNoNan Equal Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Inv Less "
+    "LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Mul MulNoNan Neg NotEqual Pow RealDiv "
+    "Reciprocal Relu Rint Round Rsqrt Select SelectV2 Sigmoid Sign Sin Sinh Sqrt Square SquaredDifference Sub Tan Tanh "
+    "TruncateDiv TruncateMod Xdivy Xlogy".split()
+)
+
+
+def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
+    """Whether Graphcore's compiler would make an engine of a program.
+
+    Args:
+        request: the traced function and its arguments.
+        program: what it was lowered to.
+    """
+    functions = {function.signature.name: function for function in program.functions}
+    programs = [functions[name] for name in program.programs]
+    seen = _ON_HOST_TABLES | _SENDS
+    if any(node.op in seen for function in program.functions for node in function.node_def):
+        return True
+    if not any(map(_computes, programs)):
+        return False
+    return not _is_scalar(request, program, programs)
+
+
+def may_compute(op: str) -> bool:
+    """Whether ops of a type give something else than what they take, or a constant."""
+    return op not in _HANDS_ON | _CONSTANT | {vocabulary.ASSIGN_VARIABLE, "Const", "NoOp"}
+
+
+def is_scalar_elementwise(request: ProgramRequest, program: LoweredProgram) -> bool:
+    """Whether a program only computes on scalars, element by element.
+
+    Args:
+        request: the traced function and its arguments.
+        program: what it was lowered to.
+    """
+    functions = {function.signature.name: function for function in program.functions}
+    programs = [functions[name] for name in program.programs]
+    return any(map(_computes, programs)) and _is_scalar(request, program, programs)
+
+
+def _is_scalar(request: ProgramRequest, program: LoweredProgram, programs: Sequence[function_pb2.FunctionDef]) -> bool:
+    if program.node.op != vocabulary.LAUNCH:  # it has feeds, or other ops that no argument tells of
+        return False
+    return len(programs) == 1 and _all_scalar(request) and all(map(_is_scalar_step, programs[0].node_def))
+
+
+def _computes(program: function_pb2.FunctionDef) -> bool:
+    """Whether a result of an XLA program is computed; its ops stand in an order in which they can run."""
+    computed: set[str] = set()
+    constant: set[str] = set()
+    casts: dict[str, tuple[str, int]] = {}  # of halves and floats, by name: what is cast, and its type
+    for node in program.node_def:
+        name, op = node.name, node.op
+        taken = [text.split(":", 1)[0] for text in node.input if text[0] != "^"]
+        if op == "Cast" and {node.attr["SrcT"].type, node.attr["DstT"].type} == _HALF_AND_SINGLE:
+            source, kind = casts.get(taken[0], ("", types_pb2.DT_INVALID))
+            casts[name] = taken[0], node.attr["SrcT"].type
+            if kind == node.attr["DstT"].type:  # back to what it was: Graphcore's compiler leaves both out
+                op, taken = "Identity", [source]
+        if op in _CONSTANT:
+            constant.add(name)
+        elif not computed.isdisjoint(taken):
+            computed.add(name)
+        elif constant.issuperset(taken) and not op_types.is_stateful(op):
+            constant.add(name)
+        elif op not in _HANDS_ON and op not in (vocabulary.ASSIGN_VARIABLE, "NoOp"):
+            computed.add(name)
+    results = {text.split(":", 1)[0] for text in program.ret.values()}
+    return not computed.isdisjoint(results.union(program.control_ret.values()))
+
+
+def _all_scalar(request: ProgramRequest) -> bool:
+    variables = zip(request.variable_types, request.variable_shapes)
+    return all(shape == () for shape in request.arg_shapes) and all(
+        kind == 0 or shape == () for kind, shape in variables
+    )
+
+
+def _is_scalar_step(node: node_def_pb2.NodeDef) -> bool:
+    if node.op == "Const":
+        return not node.attr["value"].tensor.tensor_shape.dim
+    return node.op in _ELEMENTWISE or node.op in _HANDS_ON or node.op == "NoOp"

@@ -1,0 +1,213 @@
+"""Which way a program runs in where nobody says: the one that is estimated to take less time in all.
+
+The estimate is a sum over what the program computes (`memory_model.computations.work`), so that the same script
+always gets the same answer. How often a program will be called is not known when it is lowered: it is taken to run
+for `HORIZON_SECONDS` by the faster way, once at least and `MOST_RUNS` times at most. So what XLA takes to compile
+counts for more, the less there is to gain.
+
+The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to what the programs of
+`benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0, from 23 to 26 November 2026. What
+both ways take alike matters little; their differences decide.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from tensorflow.python.framework import versions
+
+from tf_ipu_shim.compiler.kernels.execution_mode import Execution
+from tf_ipu_shim.machine.environment.execution_mode import KERNELS, XLA
+from tf_ipu_shim.memory_model.computations.work import ProgramWork, Work
+
+HORIZON_SECONDS = 30.0
+"""How long a program is taken to run in a process: an epoch or a few of a small model."""
+MOST_RUNS = 5000.0
+"""How often it is taken to run at most."""
+SHORT_SECONDS = 200e-6
+"""What takes less by kernels gains nothing from a second thread: to wake one, and be woken by it, takes 20 to 60 us."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What a way takes, in nanoseconds.
+
+    Args:
+        call: for a launch, or the call that stands for one.
+        iteration: for an iteration of a loop with feeds, in chunks where the way has them.
+        op: for an op.
+        inner_iteration: for an iteration of a loop within a program.
+        number: for a number that an op gives, or looks at besides.
+        wide_number: the same of ops that give many.
+        chunked_number: the same in chunks, of other ops.
+        window: for a number that the gradient of a pooling looks at.
+        product: for a multiplication or addition of matrix products.
+        small_product: the same of small ones.
+        even_product: the same of small ones that are not thin.
+        square_product: the same of these that XLA runs on all cores.
+        convolution: the same of convolutions.
+        grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.
+        looped_convolution: the same of convolutions within a loop of a program.
+        result: for a number that XLA's program gives back, or that kernels write to a variable.
+        chunked_result: the same in chunks.
+        random: for a random op.
+        start: once for each instruction of XLA's form.
+        start_alone: once for each that XLA compiles by itself, besides.
+        start_squared: once for the square of their number in one XLA program.
+    """
+
+    call: float
+    iteration: float
+    op: float
+    inner_iteration: float
+    number: float
+    wide_number: float
+    chunked_number: float
+    window: float
+    product: float
+    small_product: float
+    even_product: float
+    square_product: float
+    convolution: float
+    grouped_convolution: float
+    looped_convolution: float
+    result: float
+    chunked_result: float
+    random: float
+    start: float
+    start_alone: float
+    start_squared: float
+
+    def run(self, work: ProgramWork) -> float:
+        """Seconds of a run."""
+        return 1e-9 * (
+            self.call * work.launches
+            + self.iteration * work.iterations
+            + self.random * work.random
+            + self._computing(work.work, self.number, self.result)
+            + self._computing(work.chunked_work, self.chunked_number, self.chunked_result)
+        )
+
+    def begin(self, work: ProgramWork) -> float:
+        """Seconds before the first run: compiling, or making ops."""
+        return 1e-9 * sum(
+            self.start * count + self.start_alone * alone + self.start_squared * count * count
+            for count, alone in work.compiled.values()
+        )
+
+    def _computing(self, work: Work, number: float, result: float) -> float:
+        return (
+            self.op * work.ops
+            + self.inner_iteration * work.iterations
+            + number * (work.passes + work.inner)
+            + self.wide_number * work.wide_passes
+            + result * work.results
+            + self.window * work.windows
+            + self.product * work.products
+            + self.small_product * work.small_products
+            + self.even_product * work.even_products
+            + self.square_product * work.square_products
+            + self.convolution * work.convolutions
+            + self.grouped_convolution * work.grouped_convolutions
+            + self.looped_convolution * work.looped_convolutions
+        )
+
+
+_KERNELS = Costs(
+    call=6_000,
+    iteration=45_000,
+    op=600,
+    inner_iteration=20_000,
+    number=0.8,
+    wide_number=0.25,
+    chunked_number=0.35,
+    window=0.25,
+    product=0.0026,
+    small_product=0.0064,
+    even_product=0.0064,
+    square_product=0.0064,
+    convolution=0.014,
+    grouped_convolution=0.06,
+    looped_convolution=0.014,
+    result=0.35,
+    chunked_result=0.35,
+    random=120_000,
+    start=120_000,
+    start_alone=0,
+    start_squared=0,
+)
+_XLA = Costs(
+    call=32_000,
+    iteration=4_700,
+    op=125,
+    inner_iteration=500,
+    number=1.4,
+    wide_number=0.17,
+    chunked_number=0.4,
+    window=3.0,
+    product=0.0027,
+    small_product=0.01,
+    even_product=0.01,
+    square_product=0.0036,
+    convolution=0.029,
+    grouped_convolution=1.2,
+    looped_convolution=0.35,
+    result=0.9,
+    chunked_result=0.6,
+    random=2_000,
+    start=500_000,
+    start_alone=8_000_000,
+    start_squared=500,
+)
+_COSTS = {XLA: _XLA, KERNELS: _KERNELS}
+# XLA's programs have other libraries since, update variables in place, and take several times as much to compile.
+_LATER_COSTS = {
+    XLA: dataclasses.replace(
+        _XLA,
+        call=18_500,
+        number=0.95,
+        chunked_number=0.3,
+        window=1.7,
+        product=0.0026,
+        small_product=0.0045,
+        even_product=0.006,
+        convolution=0.017,
+        result=0.1,
+        chunked_result=0.1,
+        start=1_000_000,
+        start_alone=15_000_000,
+    ),
+    KERNELS: dataclasses.replace(_KERNELS, wide_number=0.15),
+}
+_LATER = (2, 18)
+
+
+def costs(version: str = versions.VERSION) -> Mapping[str, Costs]:
+    """What the ways take on a TensorFlow, the installed one if none is named."""
+    major, minor = version.split(".")[:2]
+    return _LATER_COSTS if (int(major), int(minor)) >= _LATER else _COSTS
+
+
+def is_short(work: ProgramWork) -> bool:
+    """Whether a program's kernels are run one after the other on the thread that calls it.
+
+    Args:
+        work: what it computes in a run.
+    """
+    return costs()[KERNELS].run(work) < SHORT_SECONDS
+
+
+def choose(work: ProgramWork) -> Execution:
+    """The way for a program.
+
+    Args:
+        work: what it computes in a run.
+    """
+    each = costs()
+    runs = {way: each[way].run(work) for way in each}
+    begins = {way: each[way].begin(work) for way in each}
+    count = min(MOST_RUNS, max(1.0, HORIZON_SECONDS / max(min(runs.values()), 1e-6)))
+    way = min(each, key=lambda way: begins[way] + count * runs[way])
+    texts = [f"{runs[way] * 1e3:.3g} ms a run after {begins[way]:.2g} s" for way in (XLA, KERNELS)]
+    return Execution(way, f"estimated {texts[0]} by XLA, {texts[1]} by kernels")

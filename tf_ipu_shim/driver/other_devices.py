@@ -1,0 +1,31 @@
+"""Scopes of another IPU device within a program: as with `jit_compile=True`, all of it runs on the program's own."""
+
+from __future__ import annotations
+
+import re
+
+from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, shown_name
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
+from tf_ipu_shim.runtime import log
+
+_DEVICE = re.compile(r"/device:IPU:(\d+)", re.IGNORECASE)
+
+
+def tell(diagnostics: Diagnostics, request: ProgramRequest) -> None:
+    """Warns of ops that a script put on another IPU device than the one that runs the program.
+
+    Args:
+        diagnostics: finds the ops' source lines.
+        request: the program.
+    """
+    for name, function in request.library.items():
+        for node in function.node_def:
+            named = _DEVICE.search(node.device)
+            if named is not None and int(named[1]) != request.ordinal:
+                log.warning(
+                    f"{named[0]} has no effect in {shown_name(request.function)}, all of which is compiled for "
+                    f"/device:IPU:{request.ordinal}: {diagnostics.describe(name, node)}. Compile what belongs on "
+                    "another device as a function of its own, or spread the program over the IPUs of one device with "
+                    "ipu.scopes.ipu_shard."
+                )
+                return

@@ -1,0 +1,215 @@
+"""Says of what XLA cannot compile where the script has it and what to do, in each execution mode.
+
+Most of it is refused before it runs. Where a launch's form depends on values, or on variables that decide shapes, or
+nobody asked for it, XLA refuses when it compiles the launch, and `explained` has the words.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from tensorflow.core.framework import node_def_pb2
+from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, shown_name
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.program import Cluster, LoweredProgram
+from tf_ipu_shim.plugin.library import Call
+from tf_ipu_shim.runtime import driver
+from tf_ipu_shim.runtime.errors import error_texts
+
+_NAMES = re.compile(r"node `([^`]+)`|\{\{node ([^}]+)\}\}|\[\[([^\]{]+)\]\]")
+_CONVERTED = re.compile(r"conversion failed while converting ([^\s\[]+)\[")  # the launch's function is the last one
+# A variable that has no value before the program runs.
+_MAY_COMPILE_LATER = re.compile(r"uninitiali[sz]ed|variable .* (not|no) ", re.IGNORECASE)
+_CONSTANT = "must be a compile-time constant"
+_LIST = re.compile(r"dynamic slice dimension|tensor list|TensorList|list element|num_elements", re.IGNORECASE)
+_CONSTANT_ADVICE = (
+    "Arguments that represent shapes or dimensions must be evaluated to concrete values at compile time: compute "
+    "sizes, axes and the places of slices from Python numbers and static shapes, not from values of the program. To "
+    "write to a place that the program computes use tf.tensor_scatter_nd_update, or a mask and tf.where."
+)
+_LIST_ADVICE = (
+    "Give the tf.TensorArray the number of its elements, size=n, instead of letting it grow, and a loop that is "
+    "differentiated the most iterations that it may need, tf.while_loop(..., maximum_iterations=n) or a `for` over "
+    "tf.range(n)."
+)
+_ADVICE = "Leave the op out of the compiled function, or run it on the host: ipu.scopes.outside_compilation_scope()."
+_GRADIENT = "gradient_tape/"
+_MOST_LAUNCHES = 4096  # of which a process remembers where they come from
+_MOST_NAMED = 50  # ops by which a launch's line is looked for
+
+
+class _Launched(NamedTuple):
+    """Where a launch's ops come from: its traced function, those of what it calls, and names of its first ops."""
+
+    scope: str
+    scopes: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+_launched: collections.OrderedDict[str, _Launched] = collections.OrderedDict()
+_lock = threading.Lock()
+
+
+def refuse(diagnostics: Diagnostics, program: LoweredProgram, without_form: Mapping[str, str]) -> None:
+    """Refuses a program of which a part cannot be compiled, whatever values it runs with.
+
+    Args:
+        diagnostics: finds the ops' source lines.
+        program: as XLA launches.
+        without_form: what XLA says of the parts that it could not convert, by function.
+
+    Raises:
+        InvalidArgumentError: there is such a part, or a shape follows from random numbers.
+    """
+    _refuse_random_shapes(diagnostics, program)
+    for cluster in [*program.clusters, *program.planned_clusters] if without_form else ():
+        text = without_form.get(cluster.function)
+        if text is None or cluster.constants or _MAY_COMPILE_LATER.search(text) or _has_shapes(program, cluster):
+            continue
+        raise errors_impl.InvalidArgumentError(
+            None, None, _refusal(diagnostics, _origin(program, cluster.function, cluster.scope), text)
+        )
+
+
+def remember(program: LoweredProgram) -> None:
+    """Remembers where a program's launches come from.
+
+    Args:
+        program: that runs.
+    """
+    scopes = {cluster.function: cluster.scope for cluster in [*program.clusters, *program.planned_clusters]}
+    launches = [name for node in _launches(program) if (name := node.attr["function"].func.name) in scopes]
+    with _lock:
+        for name in launches:
+            _launched[name] = _origin(program, name, scopes[name])
+        while len(_launched) > _MOST_LAUNCHES:
+            _launched.popitem(last=False)
+
+
+def explained(call: int, text: str) -> str:
+    """What a script is told of a launch that XLA could not compile when it came to run.
+
+    Args:
+        call: by which the plugin may be asked meanwhile.
+        text: what XLA says.
+
+    Returns:
+        The op, its line, and what to do; without a line where nobody kept it.
+    """
+    with _lock:
+        known = (_launched.get(function) for function in reversed(_CONVERTED.findall(text)))
+        origin = next(filter(None, known), _Launched("a program", (), ()))
+    return _refusal(Diagnostics(Call(plugin.load()._c, call)), origin, text)
+
+
+driver.explain_compile_error = explained
+
+
+def _launches(program: LoweredProgram) -> Iterator[node_def_pb2.NodeDef]:
+    functions = [*program.functions, *program.planned_functions]
+    nodes = [program.node, *(node for function in functions for node in function.node_def)]
+    return (node for node in nodes if node.op == vocabulary.LAUNCH)
+
+
+def _has_shapes(program: LoweredProgram, cluster: Cluster) -> bool:
+    """Whether variables decide shapes of a part."""
+    return any(
+        vocabulary.SHAPES_ATTRIBUTE in node.attr and node.attr["function"].func.name == cluster.function
+        for node in _launches(program)
+    )
+
+
+def _origin(program: LoweredProgram, function: str, scope: str) -> _Launched:
+    """Where a launch's ops come from."""
+    clusters = [*program.clusters, *program.planned_clusters]
+    scopes = {**program.traced, **{one.function: one.scope for one in clusters}}
+    functions = [*program.functions, *program.planned_functions]
+    named = dict.fromkeys(scopes.get(one.signature.name, one.signature.name) for one in functions)
+    nodes = next((one.node_def for one in functions if one.signature.name == function), ())
+    return _Launched(scope, (scope, *named), tuple(node.name for node in nodes[:_MOST_NAMED]))
+
+
+def _refusal(diagnostics: Diagnostics, origin: _Launched, text: str) -> str:
+    said = error_texts.clean(text.strip().split("\n")[0]).rstrip(".")
+    advice = _CONSTANT_ADVICE if _CONSTANT in said else _LIST_ADVICE if _LIST.search(text) else _ADVICE
+    return f"Cannot compile {shown_name(origin.scope)}: {said}.{_place(diagnostics, origin, text)} {advice}"
+
+
+def _place(diagnostics: Diagnostics, origin: _Launched, text: str) -> str:
+    """The op that a message is about, and its line."""
+    for name in (next(filter(None, found.groups())) for found in _NAMES.finditer(text)):
+        made = _made(diagnostics, origin, _ends(name))
+        if made is None:
+            continue
+        op, line = _forward(diagnostics, origin, name, made[1]) or made
+        return f" Op {op}, made at {line}."
+    first = _first_line(diagnostics, origin.scope, origin.names)
+    return f" It is in what {first} makes." if first else ""
+
+
+def _made(
+    diagnostics: Diagnostics, origin: _Launched, names: Iterable[str], elsewhere: str = ""
+) -> tuple[str, str] | None:
+    """The first op of these names that has a line, other than the given one."""
+    for op in names:
+        for scope in origin.scopes:
+            line = diagnostics.user_line(scope, op) if diagnostics.knows(scope, op) else None
+            if line and line != elsewhere:
+                return op, line
+    return None
+
+
+def _forward(diagnostics: Diagnostics, origin: _Launched, name: str, asked_for: str) -> tuple[str, str] | None:
+    """The op or the loop that a gradient is of, where it is not in the line that asks for the gradient."""
+    if not name.startswith(_GRADIENT):
+        return None
+    ends = _ends(name.removeprefix(_GRADIENT))
+    return _made(diagnostics, origin, (op for end in ends for op in _beginnings(end)), elsewhere=asked_for)
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    while name:
+        yield name
+        name = name.rpartition("/")[0]
+
+
+def _ends(name: str) -> Iterator[str]:
+    """A name, and what is left of it without the names of calls and loops that it is in."""
+    while name:
+        yield name
+        name = name.partition("/")[2]
+
+
+def _first_line(diagnostics: Diagnostics, scope: str, names: Iterable[str]) -> str | None:
+    return next(filter(None, (diagnostics.user_line(scope, name) for name in names)), None)
+
+
+def _refuse_random_shapes(diagnostics: Diagnostics, program: LoweredProgram) -> None:
+    """Refuses a part that XLA would have to know the random numbers of when it compiles it."""
+    seeds = {
+        node.name for function in program.functions for node in function.node_def if node.op == vocabulary.RANDOM_SEED
+    }
+    functions = {function.signature.name: function for function in program.functions}
+    for cluster in program.clusters:
+        constants = cluster.inputs[: cluster.constants]
+        if seeds.isdisjoint(tensor.partition(":")[0] for tensor in constants):
+            continue
+        random = next(filter(_is_random, functions[cluster.function].node_def), None)
+        op = f":\n  {diagnostics.describe(cluster.scope, random)}\n" if random is not None else ". "
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            "The dimensions of all tensors must be fully defined at compile time, and some depend on random numbers"
+            f"{op}{_CONSTANT_ADVICE}",
+        )
+
+
+def _is_random(node: node_def_pb2.NodeDef) -> bool:
+    return node.op.startswith(("StatelessRandom", "StatelessTruncated", "StatelessMultinomial"))

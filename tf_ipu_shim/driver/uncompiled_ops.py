@@ -1,0 +1,256 @@
+"""Profiles and events of plain ops: what a step of a session runs on a device, outside compiled programs, as a program.
+
+On a real system these ops are compiled together; here TensorFlow's kernels have run them when this is asked, one by
+one. So all shapes are known. What XLA has no kernel for, what hands tensors to other devices and what is a program of
+its own is around the program: what it takes are results, what it gives are arguments.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import errors
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.program import ProgramRequest
+from tf_ipu_shim.compiler.passes import legacy_calls
+from tf_ipu_shim.driver import compilation, planned_program, profiles
+from tf_ipu_shim.driver.engine_needed import may_compute, needs_engine
+from tf_ipu_shim.memory_model import bug_report
+from tf_ipu_shim.messages import program_pb2
+from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.runtime import log, trace
+from tf_ipu_shim.runtime.device import IpuDevice
+
+NAME = "cluster"
+"""What such a program is called, as Graphcore's TensorFlow names what it compiles of a session's graph."""
+
+_AROUND = frozenset({"_Arg", "_Retval", "VarHandleOp"})
+_EDGE = re.compile(r"^edge_\d+_")
+_FED = re.compile(r"^_arg_(.*)_\d+_\d+$")
+_serial = itertools.count()
+
+Tensor = tuple[str, int]
+"""A node's name and the number of its output."""
+
+
+def profiled(library: Library, call: Call, message: Any, device: IpuDevice) -> bytes:
+    """Has a profile written of the ops of a step, where one is asked for.
+
+    Args:
+        library: the loaded plugin.
+        call: lets the lowering question the TensorFlow runtime.
+        message: a `ProgramRequest` with `plain_ops`.
+        device: where they have run.
+
+    Returns:
+        A serialised `ProgramAnswer` that says where runs are written down, and has the events.
+    """
+    answer = program_pb2.ProgramAnswer()
+    ops = message.plain_ops
+    nodes = [node for node in ops.graph.node if node.op not in _AROUND and vocabulary.CHIP_ATTRIBUTE not in node.attr]
+    around = set(library.uncompilable(graph_pb2.GraphDef(node=nodes).SerializeToString()))
+    inside = _without_crossing_lists([node for node in nodes if node.name not in around], ops.graph)
+    seen = {node.node: node.inputs for node in ops.nodes}
+    request = _Program(ops.graph, inside, seen).request(message.ordinal)
+    made = None if request is None else _profiled(library, call, request, device)
+    if request is not None and made is not None:
+        _describe(answer, request, made, device)
+    elif device.options.profiling.enable_ipu_trace_events and _have_computed(inside, seen):
+        events = trace.events_of(message.ordinal, NAME, device.options.profiling, [])
+        answer.compilation.CopyFrom(program_pb2.Compilation(module=NAME, events=events))
+    return cast(bytes, answer.SerializeToString())
+
+
+def _describe(answer: Any, request: ProgramRequest, made: planned_program.Profiled, device: IpuDevice) -> None:
+    if not needs_engine(request, made.program):
+        return
+    variables = [0 if kind else -1 for kind in request.variable_types]
+    described = compilation.describe(request, (), variables, device.options.profiling, details=made.details)
+    described.variables.extend(request.variable_names)
+    answer.compilation.CopyFrom(described)
+    profiles.add_to(answer.compilation, made.run_log)
+
+
+def _have_computed(inside: Iterable[node_def_pb2.NodeDef], seen: Container[str]) -> bool:
+    return any(node.name in seen and may_compute(node.op) for node in inside)
+
+
+def _without_crossing_lists(
+    inside: Iterable[node_def_pb2.NodeDef], graph: graph_pb2.GraphDef
+) -> list[node_def_pb2.NodeDef]:
+    """The nodes of a program that neither take lists of tensors from around it nor give any, which XLA has no form for.
+
+    So it is where TensorFlow takes a session's loop apart: the lists go round it.
+    """
+    kept = {node.name: node for node in inside}
+    sources = {node.name: node for node in graph.node}
+    lists = [
+        (tensor[0], node.name)
+        for node in graph.node
+        for tensor in _taken(node)
+        if tensor[0] in kept or node.name in kept
+        if _is_list(sources[tensor[0]], tensor[1])
+    ]
+    left = lists
+    while left:
+        left = [pair for pair in lists if len({*pair} & kept.keys()) == 1]
+        for pair in left:
+            for name in pair:
+                kept.pop(name, None)
+    return list(kept.values())
+
+
+def _is_list(node: node_def_pb2.NodeDef, number: int) -> bool:
+    kinds = [kind for kinds in op_types.output_types(node).values() for kind in kinds]
+    return number < len(kinds) and kinds[number] == types_pb2.DT_VARIANT
+
+
+def _profiled(
+    library: Library, call: Call, request: ProgramRequest, device: IpuDevice
+) -> planned_program.Profiled | None:
+    """The program; None where the ops are none: they have run, and no error comes of it."""
+    try:
+        return planned_program.profiled(library, call, request, device)
+    except (errors.OpError, NotImplementedError, ValueError) as error:
+        log.info(f"The ops of a session on {device.name} have no profile: {error}")
+    except Exception as error:
+        bug_report.warn(request, error, "not at all")
+    return None
+
+
+@dataclasses.dataclass
+class _Argument:
+    """What comes from around the program: the argument's name, and what is known of its first value."""
+
+    name: str
+    value: Any
+
+
+class _Program:
+    """Nodes of a graph as a function."""
+
+    def __init__(
+        self, graph: graph_pb2.GraphDef, inside: Iterable[node_def_pb2.NodeDef], seen: Mapping[str, Any]
+    ) -> None:
+        self._graph, self._seen = graph, seen
+        self._inside = {node.name: node for node in inside}
+        self._functions = {function.signature.name: function for function in graph.library.function}
+        self._arguments: dict[Tensor, _Argument] = {}
+        self._names: set[str] = set()
+
+    def request(self, ordinal: int) -> ProgramRequest | None:
+        """The program as a call of its function; None where there is none, or an argument never came."""
+        if not self._inside:
+            return None
+        self._find_arguments()
+        if any(argument.value is None for argument in self._arguments.values()):
+            return None
+        # What is fed comes before variables, as in programs that a script compiles.
+        in_order = sorted(self._arguments.items(), key=lambda item: item[1].value.type == types_pb2.DT_RESOURCE)
+        self._arguments = dict(in_order)
+        arguments = list(self._arguments.values())
+        function = self._function()
+        library = legacy_calls.as_calls({**self._functions, function.signature.name: function})
+        values = [argument.value for argument in arguments]
+        return ProgramRequest(
+            name=NAME,
+            function=function.signature.name,
+            ordinal=ordinal,
+            library=library,
+            arg_types=[value.type for value in values],
+            arg_shapes=[_sizes(value.shape) for value in values],
+            variable_names=[value.variable.name for value in values],
+            variable_types=[value.variable.type for value in values],
+            variable_shapes=[_sizes(value.variable.shape) for value in values],
+        )
+
+    def _find_arguments(self) -> None:
+        sources = {node.name: node for node in self._graph.node}
+        for node in self._inside.values():
+            for number, tensor in enumerate(_taken(node)):
+                if tensor[0] in self._inside:
+                    continue
+                known = self._arguments.get(tensor)
+                if known is None:
+                    known = _Argument(self._unused(_name_of(sources[tensor[0]])), None)
+                    self._arguments[tensor] = known
+                inputs = self._seen.get(node.name, ())
+                if known.value is None and number < len(inputs) and inputs[number].type != types_pb2.DT_INVALID:
+                    known.value = inputs[number]
+
+    def _unused(self, wanted: str) -> str:
+        """A name that an argument can have and no other has."""
+        plain = re.sub(r"[^a-z0-9_]", "_", wanted.lower()).lstrip("_0123456789") or "argument"
+        name = plain
+        for number in itertools.count(1):
+            if name not in self._names:
+                break
+            name = f"{plain}_{number}"
+        self._names.add(name)
+        return name
+
+    def _function(self) -> function_pb2.FunctionDef:
+        function = function_pb2.FunctionDef()
+        function.signature.name = f"{NAME}_{next(_serial)}"
+        for argument in self._arguments.values():
+            function.signature.input_arg.add(name=argument.name, type=argument.value.type)
+        for node in self._inside.values():
+            made = function.node_def.add()
+            made.CopyFrom(node)
+            del made.input[:]
+            made.input.extend(self._name(tensor) for tensor in _taken(node))
+            made.input.extend(f"^{name}" for name in _waits_for(node) if name in self._inside)
+            if op_types.is_stateful(node.op) and node.op != "ReadVariableOp":
+                function.signature.control_output.append(node.name)
+                function.control_ret[node.name] = node.name
+        for number, tensor in enumerate(self._given()):
+            name = f"result_{number}"
+            function.signature.output_arg.add(name=name, type=self._types(tensor[0])[tensor[1]])
+            function.ret[name] = self._name(tensor)
+        return function
+
+    def _given(self) -> list[Tensor]:
+        """Results: what somebody around the program takes."""
+        taken = (tensor for node in self._graph.node if node.name not in self._inside for tensor in _taken(node))
+        return sorted({tensor for tensor in taken if tensor[0] in self._inside})
+
+    def _types(self, name: str) -> list[int]:
+        return [kind for kinds in op_types.output_types(self._inside[name]).values() for kind in kinds]
+
+    def _name(self, tensor: Tensor) -> str:
+        if tensor in self._arguments:
+            return self._arguments[tensor].name
+        name, number = tensor
+        for output, kinds in op_types.output_types(self._inside[name]).items():
+            if number < len(kinds):
+                return f"{name}:{output}:{number}"
+            number -= len(kinds)
+        raise LookupError(f"{name} has no output {tensor[1]}.")
+
+
+def _taken(node: node_def_pb2.NodeDef) -> Iterator[Tensor]:
+    for text in node.input:
+        if text[0] != "^":
+            name, _, number = text.partition(":")
+            yield name, int(number or 0)
+
+
+def _waits_for(node: node_def_pb2.NodeDef) -> Iterator[str]:
+    return (text[1:] for text in node.input if text[0] == "^")
+
+
+def _name_of(node: node_def_pb2.NodeDef) -> str:
+    """What a person calls a tensor from around the program."""
+    name = _EDGE.sub("", node.attr["tensor_name"].s.decode()) if "tensor_name" in node.attr else node.name
+    fed = _FED.match(name)
+    return fed.group(1) if fed else name
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    return tuple(axis.size for axis in shape.dim)
