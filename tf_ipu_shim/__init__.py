@@ -19,7 +19,7 @@ _names.install()
 
 _ELSEWHERE = {
     "memory_report": "tf_ipu_shim.memory_reports",
-    "TensorFile": "tf_ipu_shim.building.utilities.tensor_files",
+    "TensorFile": "tf_ipu_shim.frontend.utilities.tensor_files",
 }
 
 

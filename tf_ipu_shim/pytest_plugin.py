@@ -38,7 +38,7 @@ _MARKERS = (
     "ipu_chip(name): the test's machine has these chips: gc2, gc200, bow or c600",
     "ipu_sdk(*versions): the test is for these SDKs, and skipped where TF_IPU_SHIM_SDK asks for another",
 )
-_ENGINE = "tf_ipu_shim.building"  # loaded once a script or test uses `ipu`
+_ENGINE = "tf_ipu_shim.frontend"  # loaded once a script or test uses `ipu`
 _made: list[str] = []
 _WRITE = "--ipu-write-baselines"
 _BASELINES = "ipu_baselines"

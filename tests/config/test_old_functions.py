@@ -5,7 +5,7 @@ import types
 import pytest
 
 from tf_ipu_shim.configuration import enums, verification
-from tf_ipu_shim.configuration.functions import behaviour, create, deprecation, libraries, selection
+from tf_ipu_shim.legacy.config_functions import behaviour, create, deprecation, libraries, selection
 from tf_ipu_shim.messages import config_pb2
 
 # The same functions as in `ipu.utils`, which imports TensorFlow.

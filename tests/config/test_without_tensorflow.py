@@ -8,7 +8,7 @@ import tf_ipu_shim
 sys.modules["tensorflow"] = None
 
 from tf_ipu_shim.configuration import tree
-from tf_ipu_shim.configuration.functions import create, selection
+from tf_ipu_shim.legacy.config_functions import create, selection
 from tf_ipu_shim.messages import config_pb2, trace_pb2
 options = tree.IPUConfig()
 options.auto_select_ipus = 2

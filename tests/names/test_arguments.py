@@ -13,7 +13,7 @@ from tf_ipu_shim.configuration.arguments import CALLS
 from tf_ipu_shim.machine.environment.effects import RECORDED
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "tf_ipu_shim"
-ROOMS = ("api", "building", "configuration")
+ROOMS = ("api", "configuration", "frontend", "legacy")  # `legacy.names` has signatures of others
 NOTE = "note_arguments"
 CHECKS = ("check", "refuse")
 
@@ -27,7 +27,11 @@ _SLOTS = "for optimizers of the script's own that are derived from this one"
 _HELPER = "other forms of this method need it"
 _DECODER = "a decoder hands it to every helper"
 NOT_READ = {
-    ("building.ops.f8_ops", "QuarterTensor.__tf_unflatten__", "metadata"): "TensorFlow's, which hands over what it got",
+    (
+        "frontend.ops.float8.f8_ops",
+        "QuarterTensor.__tf_unflatten__",
+        "metadata",
+    ): "TensorFlow's, which hands over what it got",
     ("api.addons.saved_model_tool", "ConverterPipeline.__init__", "signatrue_key"): "errors name it",
     ("api.addons.saved_model_tool", "PipelineConfLoader.configuration_file", "graph_def"): _HELPER,
     ("api.addons.saved_model_tool", "PipelineConfLoader.configuration_file", "signature_def"): _HELPER,
@@ -86,7 +90,7 @@ NOT_READ = {
     ): "a mask follows from its seed alone",
     ("api.op_modules", "wrappers", "module"): "for the text of an error",
     **{
-        ("building.conversion.graph_transforms", transform, name): _HELPER
+        ("frontend.conversion.graph_transforms", transform, name): _HELPER
         for transform, names in (
             ("_strip_unused", ["options"]),
             ("_fold", ["options"]),
@@ -94,13 +98,13 @@ NOT_READ = {
         )
         for name in names
     },
-    ("building.contrib_seq2seq", "LuongAttention.__init__", "name"): "TensorFlow 1.15 does nothing with it either",
+    ("legacy.contrib.seq2seq", "LuongAttention.__init__", "name"): "TensorFlow 1.15 does nothing with it either",
     **{
-        ("building.contrib_seq2seq", f"{attention}Attention.__call__", "state"): _HELPER
+        ("legacy.contrib.seq2seq", f"{attention}Attention.__call__", "state"): _HELPER
         for attention in ("Luong", "Bahdanau")
     },
     **{
-        ("building.contrib_seq2seq", method, argument): _DECODER
+        ("legacy.contrib.seq2seq", method, argument): _DECODER
         for method, arguments in (
             ("BasicDecoder.initialize", "name"),
             ("TrainingHelper.sample", "time state"),
@@ -118,88 +122,89 @@ NOT_READ = {
         )
         for argument in arguments.split()
     },
-    ("building.ops.embedding_ids", "lookup_trainable", "optimizer"): _REFUSED,
-    ("building.ops.embedding_ids", "_add", "slots"): _HELPER,
-    ("building.estimators", "IPUEstimatorBase._call_model_fn", "config"): "the estimator has it itself",
-    ("building.estimators", "Feeds.after_create_session", "coord"): _HOOK,
-    ("building.estimators", "StopAtStep.after_create_session", "coord"): _HOOK,
-    ("building.estimators", "StopAtStep.before_run", "run_context"): _HOOK,
-    ("building.estimators", "StepRestorer.after_create_session", "coord"): _HOOK,
+    ("frontend.ops.embeddings.embedding_ids", "lookup_trainable", "optimizer"): _REFUSED,
+    ("frontend.ops.embeddings.embedding_ids", "_add", "slots"): _HELPER,
+    ("legacy.estimators", "IPUEstimatorBase._call_model_fn", "config"): "the estimator has it itself",
+    ("legacy.estimators", "Feeds.after_create_session", "coord"): _HOOK,
+    ("legacy.estimators", "StopAtStep.after_create_session", "coord"): _HOOK,
+    ("legacy.estimators", "StopAtStep.before_run", "run_context"): _HOOK,
+    ("legacy.estimators", "StepRestorer.after_create_session", "coord"): _HOOK,
     **{
-        ("building.estimators", "IPUPipelineEstimator.__init__.accepted", name): "TensorFlow asks for its name"
+        ("legacy.estimators", "IPUPipelineEstimator.__init__.accepted", name): "TensorFlow asks for its name"
         for name in ("features", "labels", "params", "config")
     },
     **{
-        ("building.gradients", "GradientCaptureContext.__exit__", name): "exceptions go on as they are"
+        ("frontend.gradients", "GradientCaptureContext.__exit__", name): "exceptions go on as they are"
         for name in ("typ", "value", "traceback")
     },
-    ("building.keras", "KerasExtensionBase._deserialize_from_config_supported", "config"): "all are read back",
-    ("building.keras", "KerasExtensionBase.evaluate", "kwargs"): _REFUSED,
-    ("building.keras.delegation", "delete", "base"): "it only has to be the extension's, or that is refused",
-    ("building.keras.delegation", "register", "base"): "it only has to be the extension's, or that is refused",
+    ("frontend.keras", "KerasExtensionBase._deserialize_from_config_supported", "config"): "all are read back",
+    ("frontend.keras", "KerasExtensionBase.evaluate", "kwargs"): _REFUSED,
+    ("frontend.strategies.delegation", "delete", "base"): "it only has to be the extension's, or that is refused",
+    ("frontend.strategies.delegation", "register", "base"): "it only has to be the extension's, or that is refused",
     **{
-        ("building.keras.methods_of_the_time", method, "inputs"): "Keras 2.6 took it and did nothing with it"
+        ("legacy.keras_2_6.methods", method, "inputs"): "Keras 2.6 took it and did nothing with it"
         for method in ("_with_inputs.add_update", "_get_updates_for", "_get_losses_for")
     },
-    ("building.keras.mixed_precision_of_the_time", "_policy.init", "loss_scale"): _REFUSED,
-    ("building.keras", "KerasExtensionBase._accumulates_outfeed", "mode"): _HELPER,
-    ("building.keras", "KerasExtensionBase._unpacked", "mode"): _HELPER,
-    ("building.keras", "NetworkExtension._staged", "infeed"): _HELPER,
-    ("building.keras", "SequentialExtension._staged", "infeed"): _HELPER,
-    ("building.keras", "PollingThreadPredict.postprocess", "num_samples_processed"): _HELPER,
+    ("legacy.keras_2_6.mixed_precision", "_policy.init", "loss_scale"): _REFUSED,
+    ("frontend.keras", "KerasExtensionBase._accumulates_outfeed", "mode"): _HELPER,
+    ("frontend.keras", "KerasExtensionBase._stages_are_open", "mode"): _HELPER,
+    ("frontend.keras", "KerasExtensionBase._unpacked", "mode"): _HELPER,
+    ("frontend.keras", "NetworkExtension._staged", "infeed"): _HELPER,
+    ("frontend.keras", "SequentialExtension._staged", "infeed"): _HELPER,
+    ("frontend.keras", "PollingThreadPredict.postprocess", "num_samples_processed"): _HELPER,
     **{
-        ("building.keras", "pipelined_program.finish_predicting", name): "a prediction has no targets"
+        ("frontend.keras", "pipelined_program.finish_predicting", name): "a prediction has no targets"
         for name in ("x", "y", "weights")
     },
-    ("building.layers", "Dense._converted", "dtype"): "Keras asks initializers so; the bits have one type",
-    ("building.layers", "Dense._converted", "kwargs"): "Keras asks initializers so; the bits have one type",
-    ("building.layers", "PopnnRNN.call", "mask"): _REFUSED,
-    ("building.old_keras", "chosen_count", "name"): "for the text of an error",
-    **{("building.old_keras", f"OldModel.{call}", "kwargs"): _REFUSED for call in ("fit", "evaluate", "predict")},
-    ("building.old_keras", "OldModel.compute_loss", "x"): "Keras hands it over; the loss is one of outputs",
-    ("building.old_keras", "with_targets", "owner"): "for the text of an error",
-    ("building.old_keras", "inputs_only", "owner"): "for the text of an error",
-    ("building.old_keras", "inputs_only", "inputs"): _HELPER,
+    ("frontend.layers", "Dense._converted", "dtype"): "Keras asks initializers so; the bits have one type",
+    ("frontend.layers", "Dense._converted", "kwargs"): "Keras asks initializers so; the bits have one type",
+    ("frontend.layers", "PopnnRNN.call", "mask"): _REFUSED,
+    ("legacy.old_keras", "chosen_count", "name"): "for the text of an error",
+    **{("legacy.old_keras", f"OldModel.{call}", "kwargs"): _REFUSED for call in ("fit", "evaluate", "predict")},
+    ("legacy.old_keras", "OldModel.compute_loss", "x"): "Keras hands it over; the loss is one of outputs",
+    ("legacy.old_keras", "with_targets", "owner"): "for the text of an error",
+    ("legacy.old_keras", "inputs_only", "owner"): "for the text of an error",
+    ("legacy.old_keras", "inputs_only", "inputs"): _HELPER,
     (
-        "building.old_keras",
+        "legacy.old_keras",
         "TensorFlow1Optimizer.apply_gradients",
         "args",
     ): "Keras' own, of which TensorFlow 1 has none",
-    ("building.old_keras", "TensorFlow1Optimizer.apply_gradients", "kwargs"): "as above",
-    ("building.ops", "_gather_gradient", "op"): "TensorFlow hands it to every gradient",
-    ("building.ops", "quantise", "sr_density"): _REFUSED,
-    ("building.ops", "HostEmbeddingOptimizerSpec.create_slot_variables", "embedding_tensor"): _SLOTS,
-    ("building.ops", "HostEmbeddingOptimizerSpec.create_slot_variables", "name"): _SLOTS,
-    ("building.ops", "HostEmbeddingOptimizerSpec.create_register_instruction", "slot_vars"): _SLOTS,
-    ("building.ops", "HostEmbeddingOptimizerSpec.create_register_instruction", "name"): _SLOTS,
-    ("building.ops", "HostEmbeddingOptimizerSpec.create_deregister_instruction", "embedding_tensor"): _SLOTS,
-    ("building.ops", "HostEmbeddingOptimizerSpec.create_deregister_instruction", "slot_vars"): _SLOTS,
-    ("building.ops", "HostEmbeddingOptimizerSpec.create_deregister_instruction", "name"): _SLOTS,
+    ("legacy.old_keras", "TensorFlow1Optimizer.apply_gradients", "kwargs"): "as above",
+    ("frontend.ops", "_gather_gradient", "op"): "TensorFlow hands it to every gradient",
+    ("frontend.ops", "quantise", "sr_density"): _REFUSED,
+    ("frontend.ops", "HostEmbeddingOptimizerSpec.create_slot_variables", "embedding_tensor"): _SLOTS,
+    ("frontend.ops", "HostEmbeddingOptimizerSpec.create_slot_variables", "name"): _SLOTS,
+    ("frontend.ops", "HostEmbeddingOptimizerSpec.create_register_instruction", "slot_vars"): _SLOTS,
+    ("frontend.ops", "HostEmbeddingOptimizerSpec.create_register_instruction", "name"): _SLOTS,
+    ("frontend.ops", "HostEmbeddingOptimizerSpec.create_deregister_instruction", "embedding_tensor"): _SLOTS,
+    ("frontend.ops", "HostEmbeddingOptimizerSpec.create_deregister_instruction", "slot_vars"): _SLOTS,
+    ("frontend.ops", "HostEmbeddingOptimizerSpec.create_deregister_instruction", "name"): _SLOTS,
     (
-        "building.ops",
+        "frontend.ops",
         "HostEmbeddingOptimizerSpec.create_lookup_instruction",
         "partition_strategy",
     ): "the table notes it",
-    ("building.ops", "HostEmbeddingOptimizerSpec._update", "slots"): _SLOTS,
-    ("building.ops", "HostEmbedding.register", "session"): "a session that is missing is an error",
-    ("building.ops", "popnn_group_norm_inference", "epsilon"): "it is in `inv_std_dev`",
-    ("building.ops", "popnn_group_norm_grad", "epsilon"): "it is in `inv_std_dev`",
+    ("frontend.ops", "HostEmbeddingOptimizerSpec._update", "slots"): _SLOTS,
+    ("frontend.ops", "HostEmbedding.register", "session"): "a session that is missing is an error",
+    ("frontend.ops", "popnn_group_norm_inference", "epsilon"): "it is in `inv_std_dev`",
+    ("frontend.ops", "popnn_group_norm_grad", "epsilon"): "it is in `inv_std_dev`",
     **{
-        ("building.ops", f"popnn_{kind}_layer{backward}", "num_channels"): "what does not fit the biases is refused"
+        ("frontend.ops", f"popnn_{kind}_layer{backward}", "num_channels"): "what does not fit the biases is refused"
         for kind in ("lstm", "dynamic_lstm", "gru", "dynamic_gru", "augru")
         for backward in ("", "_backprop")
     },
     **{
-        ("building.ops", f"popnn_{kind}_layer_backprop", operand): _COMPUTED
+        ("frontend.ops", f"popnn_{kind}_layer_backprop", operand): _COMPUTED
         for kind in ("lstm", "dynamic_lstm", "gru", "dynamic_gru", "augru")
         for operand in ("output", "intermediates")
     },
-    ("building.ops", "popnn_lstm_layer_backprop", "output_c_state"): _COMPUTED,
-    ("building.ops", "popnn_dynamic_lstm_layer_backprop", "output_c_state"): _COMPUTED,
-    ("building.pipelines", "pipeline", "continuous_weight_updates"): _REFUSED,
-    ("building.serving", "handed_over", "source"): "for the text of an error",
+    ("frontend.ops", "popnn_lstm_layer_backprop", "output_c_state"): _COMPUTED,
+    ("frontend.ops", "popnn_dynamic_lstm_layer_backprop", "output_c_state"): _COMPUTED,
+    ("frontend.pipelines", "pipeline", "continuous_weight_updates"): _REFUSED,
+    ("frontend.serving", "handed_over", "source"): "for the text of an error",
     **{
-        ("building.strategies", f"DeviceExtended.{method}", name): _STRATEGY
+        ("frontend.strategies", f"DeviceExtended.{method}", name): _STRATEGY
         for method, names in {
             "_update_non_slot": ("colocate_with",),
             "_reduce_to": ("destinations", "options"),
@@ -209,16 +214,16 @@ NOT_READ = {
         }.items()
         for name in names
     },
-    ("building.strategies", "ClusterExtended._initialize_local_devices", "cluster_resolver"): _STRATEGY,
-    ("building.strategies", "ClusterExtended._input_workers_with_options", "options"): _STRATEGY,
-    ("building.strategies", "OneIpu.non_slot_devices", "var_list"): _STRATEGY,
-    ("building.strategies", "ClusterExtended._broadcast_to", "destinations"): _STRATEGY,
-    ("building.strategies", "ProcessExtended._reduce_to", "destinations"): _STRATEGY,
-    ("building.strategies", "ProcessExtended._reduce_to", "options"): _STRATEGY,
-    ("building.strategies", "ProcessExtended._batch_reduce_to", "options"): _STRATEGY,
+    ("frontend.strategies", "ClusterExtended._initialize_local_devices", "cluster_resolver"): _STRATEGY,
+    ("frontend.strategies", "ClusterExtended._input_workers_with_options", "options"): _STRATEGY,
+    ("frontend.strategies", "OneIpu.non_slot_devices", "var_list"): _STRATEGY,
+    ("frontend.strategies", "ClusterExtended._broadcast_to", "destinations"): _STRATEGY,
+    ("frontend.strategies", "ProcessExtended._reduce_to", "destinations"): _STRATEGY,
+    ("frontend.strategies", "ProcessExtended._reduce_to", "options"): _STRATEGY,
+    ("frontend.strategies", "ProcessExtended._batch_reduce_to", "options"): _STRATEGY,
     ("configuration.base", "_ConfigBase.__new__", "args"): "the constructor has them",
     ("configuration.base", "_ConfigBase.__new__", "kwargs"): "the constructor has them",
-    ("configuration.functions", "create_ipu_config", "retain_control_dependencies"): _REFUSED,
+    ("legacy.config_functions", "create_ipu_config", "retain_control_dependencies"): _REFUSED,
     ("configuration.system", "get_ipu_config", "session"): "one that is given while ops run at once is an error",
     ("configuration.translate", "set_number", "path"): "for the text of an error",
     ("configuration.translate", "set_flags", "path"): "for the text of an error",
@@ -228,6 +233,8 @@ NOT_READ = {
 def modules():
     for room in ROOMS:
         for path in sorted((PACKAGE / room).rglob("*.py")):
+            if path.is_relative_to(PACKAGE / "legacy" / "names"):
+                continue
             yield ".".join(path.relative_to(PACKAGE).with_suffix("").parts), ast.parse(path.read_text())
 
 

@@ -30,7 +30,7 @@ print(type(model).__module__, os.environ.get("TF_USE_LEGACY_KERAS"))
 def test_keras_2_is_used_by_itself(python):
     script = python.script("import tf_ipu_shim\n" + SCRIPT)  # as the `.pth` line does
     in_scope, elsewhere, variable = python.succeeds(script, environment=ENVIRONMENT).split()
-    assert in_scope.startswith("tf_ipu_shim.building.keras.")
+    assert in_scope.startswith("tf_ipu_shim.frontend.keras.")
     assert elsewhere == f"{keras2.root()}.engine.sequential"
     assert variable == ("1" if APART else "None")
 

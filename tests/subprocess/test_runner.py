@@ -291,7 +291,7 @@ def test_sessions_that_were_made_before_a_device_was_named(python):
 
 def test_a_script_that_names_no_device_runs_without_the_plugin(python):
     text = "import sys\nimport tensorflow as tf\nwith tf.device('/job:ipu/device:CPU:0'):\n    pass\n"
-    python.succeeds(*MODULE, python.script(text + "assert 'tf_ipu_shim.building' not in sys.modules\n"))
+    python.succeeds(*MODULE, python.script(text + "assert 'tf_ipu_shim.frontend' not in sys.modules\n"))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("tensorflow_estimator") is not None, reason="TensorFlow has Estimator")

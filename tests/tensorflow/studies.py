@@ -3,8 +3,8 @@
 import tensorflow as tf
 from harness import configure_for_plans
 
-from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.cycle_model import Computation
+from tf_ipu_shim.frontend.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value
 from tf_ipu_shim.runtime import captured_programs, devices
 

@@ -7,8 +7,9 @@ import tensorflow as tf
 from tf_ipu_shim import ipu, sdk
 from tf_ipu_shim.api.ipu.ops import normalization_ops, pipelining_ops
 from tf_ipu_shim.api.poplar.ops import gen_popops_ops
-from tf_ipu_shim.building.ops import cross_replica_ops, rnn_ops
-from tf_ipu_shim.building.optimizers import gradient_accumulation_optimizer as accumulation
+from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops
+from tf_ipu_shim.frontend.ops.recurrent import rnn_ops
+from tf_ipu_shim.frontend.optimizers import gradient_accumulation_optimizer as accumulation
 
 
 @pytest.fixture(autouse=True)

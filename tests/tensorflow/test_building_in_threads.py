@@ -10,7 +10,7 @@ from keras_models import keras, strategy
 from tf_ipu_shim.ipu import loops, optimizers
 from tf_ipu_shim.ipu.ops import internal_ops
 
-from tf_ipu_shim.building.keras.pipeline_stage_assignment import stage_of
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import stage_of
 
 v1 = tf.compat.v1
 PipelineStage = keras.ipu.PipelineStage

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_ipu_shim.building.contrib_seq2seq import attention as attentions
-from tf_ipu_shim.building.contrib_seq2seq import decoders, helpers, losses
-from tf_ipu_shim.building.contrib_seq2seq.attention_wrapper import AttentionWrapper
+from tf_ipu_shim.legacy.contrib.seq2seq import attention as attentions
+from tf_ipu_shim.legacy.contrib.seq2seq import decoders, helpers, losses
+from tf_ipu_shim.legacy.contrib.seq2seq.attention_wrapper import AttentionWrapper
 
 pytestmark = pytest.mark.filterwarnings("ignore:`tf")  # cells and layers of TensorFlow 1 say that they are old
 v1 = tf.compat.v1

@@ -11,7 +11,7 @@ from keras_models import X, Y, compiled, keras, strategy
 from wrong_models import STAGE, Own, dense, functional, model_of, sequential
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.building.keras import data_adapter
+from tf_ipu_shim.frontend.keras.training import data_adapter
 
 
 class HalfInAStage(Own):

@@ -12,7 +12,7 @@ from tf_ipu_shim.ipu.config import IPUConfig
 from tf_ipu_shim.poplar.ops import gen_application_runtime
 
 from tf_ipu_shim import ipu, memory_report
-from tf_ipu_shim.building.applications import engines
+from tf_ipu_shim.frontend.applications import engines
 from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1

@@ -15,8 +15,8 @@ import tensorflow as tf
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu
-from tf_ipu_shim.building.applications import engines
-from tf_ipu_shim.building.ops import emulation_registry
+from tf_ipu_shim.frontend.applications import engines
+from tf_ipu_shim.frontend.ops import emulation_registry
 
 SCRIPT = """
 import tensorflow as tf
@@ -44,7 +44,7 @@ def own_process(monkeypatch, tmp_path):
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_examples(example, ipus):
     assert ">>>" in example.text, "an example is something that can be run"
-    if example.module.startswith("tf_ipu_shim.building.estimators"):
+    if example.module.startswith("tf_ipu_shim.legacy.estimators"):
         pytest.importorskip("tensorflow_estimator", reason="TensorFlow has it up to 2.15")
     module = importlib.import_module(example.module)
     names = {"tf": tf, "np": np, "ipu": ipu, "tf_ipu_shim": tf_ipu_shim, **vars(module)}

@@ -11,9 +11,9 @@ from tf_ipu_shim.ipu import config, cross_replica_ops, ipu_infeed_queue, loops, 
 
 import tf_ipu_shim
 from tf_ipu_shim import capacity
-from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.cli import fit
 from tf_ipu_shim.driver import planned_program as lowering
+from tf_ipu_shim.frontend.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.runtime import devices
 

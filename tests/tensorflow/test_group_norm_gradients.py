@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_ipu_shim.building.ops.group_normalisation import group_normalise
+from tf_ipu_shim.frontend.ops.norms.group_normalisation import group_normalise
 
 EPSILON = 0.1
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_models import keras, strategy
 
 from tf_ipu_shim import ipu, keras2
-from tf_ipu_shim.building.keras import delegation
+from tf_ipu_shim.frontend.strategies import delegation
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 extensions = importlib.import_module("tf_ipu_shim.api.keras.extensions")

@@ -6,7 +6,7 @@ import tensorflow as tf
 from keras_models import X, Y, compiled, functional, keras, sequential, strategy, subclassed
 
 from tf_ipu_shim import ipu, keras2
-from tf_ipu_shim.building.keras import polling_thread
+from tf_ipu_shim.frontend.keras.training import polling_thread
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 

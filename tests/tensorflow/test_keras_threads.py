@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_models import keras, strategy
 from slow_cases import slowly
 
-from tf_ipu_shim.building.keras import turns
+from tf_ipu_shim.frontend.keras.training import turns
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 BATCH = 4

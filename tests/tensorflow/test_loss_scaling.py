@@ -6,7 +6,7 @@ import tensorflow as tf
 from optimizer_runs import CONTROL, assert_same, by_hand, train
 from tf_ipu_shim.ipu import optimizers
 
-from tf_ipu_shim.building.gradients import loss_scaling
+from tf_ipu_shim.frontend.gradients import loss_scaling
 
 v1 = tf.compat.v1
 pytestmark = pytest.mark.usefixtures("mostly_in_a_graph")

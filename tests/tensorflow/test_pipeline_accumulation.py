@@ -20,8 +20,8 @@ from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.building.gradients.accumulators import accumulate
-from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.gradients.accumulators import accumulate
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 
 v1 = tf.compat.v1
 

@@ -11,7 +11,7 @@ from ipu_tensorflow_addons.saved_model_tool import IpuConversionParams, create_i
 from ipu_tensorflow_addons.saved_model_tool.converter import ManualPipeline, auto_pipeline, manual_pipeline
 from saved_models import X, v1
 
-from tf_ipu_shim.building.applications import engines
+from tf_ipu_shim.frontend.applications import engines
 from tf_ipu_shim.runtime import devices
 
 STAGES = [["^first/"], ["^second/"]]

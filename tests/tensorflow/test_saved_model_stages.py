@@ -20,7 +20,7 @@ from ipu_tensorflow_addons.saved_model_tool.saved_model_test_utils import ModelF
 from saved_models import X, v1
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, pipelining_ops, scopes
 
-from tf_ipu_shim.building.conversion import frozen_graph
+from tf_ipu_shim.frontend.conversion import frozen_graph
 
 LEFT = np.random.RandomState(3).uniform(-1, 1, (2, 3)).astype(np.float32)
 

@@ -9,7 +9,7 @@ from tf_ipu_shim.ipu import ipu_strategy, scopes, serving
 from tf_ipu_shim.ipu.ops import pipelining_ops, replication_ops
 
 from tf_ipu_shim import errors, plugin
-from tf_ipu_shim.building.serving import argument_order
+from tf_ipu_shim.frontend.serving import argument_order
 
 v1 = tf.compat.v1
 SPEC = tf.TensorSpec([3], tf.float32, name="x")

@@ -10,7 +10,7 @@ import test_savings_done as done
 from test_savings_done import few_tiles, fitted, keras, layers, planned, staged  # noqa: F401 - a fixture
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.building.pipelines import step
+from tf_ipu_shim.frontend.pipelines import step
 from tf_ipu_shim.memory_model.advice import partitioning, recommendations
 
 DENSE = {"activation": "tanh"}

@@ -10,7 +10,7 @@ from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 from tf_ipu_shim.ipu.scopes import ipu_scope
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building.strategies import ipu_strategy as building
+from tf_ipu_shim.frontend.strategies import ipu_strategy as building
 from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1

@@ -16,7 +16,7 @@ from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue, IPUIterator, IPUOwn
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.building import tracing
+from tf_ipu_shim.frontend.tracing import tracing
 
 v1 = tf.compat.v1
 

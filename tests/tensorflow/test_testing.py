@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tf_ipu_shim import testing
-from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.cli import report
+from tf_ipu_shim.frontend.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.runtime import plans
 
 # An argument, two of its size computed of it: fp32.

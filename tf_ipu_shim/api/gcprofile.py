@@ -7,7 +7,7 @@ import pathlib
 from typing import Any
 
 import tf_ipu_shim
-from tf_ipu_shim.building.utilities import events
+from tf_ipu_shim.frontend.utilities import events
 
 
 def save_tf_report(report: Any, log_dir: str = ".") -> None:

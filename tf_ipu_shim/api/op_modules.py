@@ -30,8 +30,8 @@ def wrappers(module: str, ops: str) -> tuple[Callable[[str], Any], Callable[[], 
     def __getattr__(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        from tf_ipu_shim import building  # connects the plugin to this process's runtime
+        from tf_ipu_shim import frontend  # connects the plugin to this process's runtime
 
-        return getattr(building.library.ops, name)
+        return getattr(frontend.library.ops, name)
 
     return __getattr__, lambda: sorted(names)

@@ -83,7 +83,7 @@ def _model_methods() -> frozenset[str]:
     # TensorFlow comes when the runner has said what it may log.
     import tensorflow as tf
 
-    from tf_ipu_shim.building.keras.pipelined_extension import PipelinedExtension
+    from tf_ipu_shim.frontend.keras.models.pipelined_extension import PipelinedExtension
 
     return frozenset(name for name in {*dir(PipelinedExtension)} - {*dir(tf.keras.Model)} if not name.startswith("_"))
 

@@ -30,7 +30,7 @@ _METHODS = {
     "tensorflow.python.framework.ops": ("Graph", ("device",)),
 }
 # Imported with `tensorflow.python.ipu`; it loads the plugin.
-_LOADED = "tf_ipu_shim.building"
+_LOADED = "tf_ipu_shim.frontend"
 
 
 def install_with_tensorflow() -> None:

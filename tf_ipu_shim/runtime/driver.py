@@ -134,7 +134,7 @@ class Handler:
 
 def _start_application(request: Any) -> Any:
     if start_application is None:
-        raise errors.PluginError("No embedded application can start: tf_ipu_shim.building is not loaded.")
+        raise errors.PluginError("No embedded application can start: tf_ipu_shim.frontend is not loaded.")
     return start_application(request)
 
 
@@ -156,7 +156,7 @@ explain_compile_error: Callable[[int, str], str] | None = None
 """Says why XLA cannot compile a program, given the plugin's call and XLA's text (`driver.uncompilable`)."""
 
 start_application: Callable[[Any], Any] | None = None
-"""Starts the engine of an `ApplicationStart`, and gives an `ApplicationStarted`: `building.applications` says how."""
+"""Starts the engine of an `ApplicationStart`, and gives an `ApplicationStarted`: `frontend.applications` says how."""
 
 HANDLERS: dict[str, Handler] = {
     "attach": Handler(driver_pb2.UseQuestion, driver_pb2.DeviceUse, _attach),

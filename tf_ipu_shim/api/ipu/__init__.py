@@ -5,7 +5,7 @@ Its modules are loaded when first asked for: a script that shards a model does n
 
 from __future__ import annotations
 
-import tf_ipu_shim.building  # noqa: F401  loads the plugin
+import tf_ipu_shim.frontend  # noqa: F401  loads the plugin
 from tf_ipu_shim.api.ipu import ops
 from tf_ipu_shim.api.lazy_modules import lazy
 

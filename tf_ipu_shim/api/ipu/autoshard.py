@@ -11,8 +11,8 @@ from tensorflow.python.framework import ops
 
 from tf_ipu_shim.api.ipu import sharding_utils
 from tf_ipu_shim.api.ipu.utils import get_num_of_ipus_in_device
-from tf_ipu_shim.building import sharding
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.sharding import sharding
 
 
 def automatic_sharding(

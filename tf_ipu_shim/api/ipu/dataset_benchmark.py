@@ -20,9 +20,9 @@ from tensorflow.python.ops import (
 )
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building.counts import check_integer
-from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
+from tf_ipu_shim.frontend.validation.counts import check_integer
 
 
 def dataset_benchmark(

@@ -14,9 +14,9 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import constant_op, dtypes, ops
 from tensorflow.python.ops import control_flow_ops, script_ops
 
-from tf_ipu_shim.building.utilities.exports import write_dataset, write_once
-from tf_ipu_shim.building.utilities.tensor_files import TensorFile, TensorInfo, check_filename, check_names
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.utilities.exports import write_dataset, write_once
+from tf_ipu_shim.frontend.utilities.tensor_files import TensorFile, TensorInfo, check_filename, check_names
 
 __all__ = ["dataset_extractor", "export_variables", "get_variable_handles", "import_variables"]
 

@@ -9,8 +9,8 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.building.strategies import cluster_strategy, strategy_processes
-from tf_ipu_shim.building.strategies.cluster_variables import IPUMirroredVariable, IPUSyncOnReadVariable
+from tf_ipu_shim.frontend.strategies import cluster_strategy, strategy_processes
+from tf_ipu_shim.frontend.strategies.cluster_variables import IPUMirroredVariable, IPUSyncOnReadVariable
 from tf_ipu_shim.runtime.jobs import job
 
 __all__ = [

@@ -10,9 +10,9 @@ from tensorflow.python.framework import tensor_util
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.training import basic_session_run_hooks, session_run_hook
 
-from tf_ipu_shim.building.counts import check_integer
-from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 from tf_ipu_shim.configuration.argument_order import argument_order
+from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
+from tf_ipu_shim.frontend.validation.counts import check_integer
 
 __all__ = ["IPULoggingTensorHook"]
 

@@ -1,9 +1,6 @@
 """`tensorflow.python.ipu.loops`: loops that run on the IPU without returning to Python between iterations."""
 
-from tf_ipu_shim.building.loops import (
-    repeat,
-    while_loop,
-)
+from tf_ipu_shim.frontend.control_flow.loops import repeat, while_loop
 
 __all__ = [
     "repeat",

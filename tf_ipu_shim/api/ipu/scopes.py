@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.scopes`: where ops run, and what the compiler is told about them."""
 
-from tf_ipu_shim.building.scopes import (
+from tf_ipu_shim.frontend.sharding.scopes import (
     FRONTEND_ATTRIBUTES_NAME,
     OUTSIDE_COMPILATION_NAME,
     frontend_attribute,

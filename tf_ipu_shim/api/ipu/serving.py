@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tf_ipu_shim.building.serving import exporting
-from tf_ipu_shim.building.serving.argument_order import either_order
+from tf_ipu_shim.frontend.serving import exporting
+from tf_ipu_shim.frontend.serving.argument_order import either_order
 
 
 @either_order(before=5)

@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.sharding`: reads and spreads the marks of `ipu_shard`."""
 
-from tf_ipu_shim.building.sharding import (
+from tf_ipu_shim.frontend.sharding.sharding import (
     dependencies,
     enable_sharded_gradient_tape,
     get_shard_from_colocation,

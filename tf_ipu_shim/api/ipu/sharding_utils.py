@@ -12,8 +12,8 @@ from typing import Any
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import attr_value_pb2
 
-from tf_ipu_shim.building.pipelines.sources import bytes_of
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.pipelines.sources import bytes_of
 
 # Ops that are no work of an IPU's.
 prohibited_ops = frozenset({"NoOp", "Placeholder", "Const"})

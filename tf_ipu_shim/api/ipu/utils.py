@@ -19,13 +19,13 @@ from tf_ipu_shim.api.ipu.config import (
     reset_ipu_configuration,
     running_on_ipu_model,
 )
-from tf_ipu_shim.building.utilities.devices import (
+from tf_ipu_shim.frontend.utilities.devices import (
     SyntheticDataCategory,
     get_num_of_ipus_in_device,
     reset_ipu_seed,
     use_synthetic_data_for,
 )
-from tf_ipu_shim.building.utilities.events import (
+from tf_ipu_shim.frontend.utilities.events import (
     extract_all_events,
     extract_all_strings_from_event_trace,
     extract_all_types_from_event_trace,
@@ -33,9 +33,9 @@ from tf_ipu_shim.building.utilities.events import (
     extract_execute_reports,
     extract_poplar_serialized_graphs,
 )
-from tf_ipu_shim.building.utilities.exports import export_dataset_to_file, export_inputs_to_file
-from tf_ipu_shim.building.utilities.variables import move_variable_initialization_to_cpu
-from tf_ipu_shim.configuration.functions.behaviour import (
+from tf_ipu_shim.frontend.utilities.exports import export_dataset_to_file, export_inputs_to_file
+from tf_ipu_shim.frontend.utilities.variables import move_variable_initialization_to_cpu
+from tf_ipu_shim.legacy.config_functions.behaviour import (
     set_experimental_multi_replica_distribution_options,
     set_floating_point_behaviour_options,
     set_io_tile_options,
@@ -46,8 +46,8 @@ from tf_ipu_shim.configuration.functions.behaviour import (
     set_transfer_options,
     set_verification_options,
 )
-from tf_ipu_shim.configuration.functions.create import create_ipu_config
-from tf_ipu_shim.configuration.functions.libraries import (
+from tf_ipu_shim.legacy.config_functions.create import create_ipu_config
+from tf_ipu_shim.legacy.config_functions.libraries import (
     set_compilation_options,
     set_convolution_options,
     set_gcl_options,
@@ -55,7 +55,7 @@ from tf_ipu_shim.configuration.functions.libraries import (
     set_pooling_options,
     set_report_options,
 )
-from tf_ipu_shim.configuration.functions.selection import (
+from tf_ipu_shim.legacy.config_functions.selection import (
     auto_select_ipus,
     select_ipus,
     set_ipu_connection_type,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.configuration import checks
-from tf_ipu_shim.configuration.functions import selection
 from tf_ipu_shim.configuration.tree import IPUConfig
+from tf_ipu_shim.legacy.config_functions import selection
 from tf_ipu_shim.runtime.jobs import instances
 
 __all__ = ["set_ipu_config"]

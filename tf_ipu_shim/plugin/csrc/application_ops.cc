@@ -1,5 +1,5 @@
 // The ops of embedded applications: `ApplicationRuntime` starts one, `ApplicationCall` hands a batch to it; the others
-// are in the graph that an engine runs (see `building/applications/engine.py`).
+// are in the graph that an engine runs (see `frontend/applications/engine.py`).
 #include <functional>
 #include <map>
 #include <memory>

@@ -152,7 +152,7 @@ def _is_eager() -> bool:
 def _differentiated(error: BaseException) -> str:
     """The op whose gradient was asked for: its name, which has its layer's, and the script's line.
 
-    What a tape calls for each op (`building/sharded_tape`) has the op's results. Checked on 2.15.1 and 2.21.0.
+    What a tape calls for each op (`frontend/sharding/sharded_tape`) has the op's results. Checked on 2.15.1 and 2.21.0.
     """
     calls = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if "outputs" in frame.f_locals]
     if not calls:

@@ -11,7 +11,7 @@ import sysconfig
 from collections.abc import Iterator
 from typing import Any
 
-_OWN = str(pathlib.Path(__file__).resolve().parents[1])
+_OWN = str(pathlib.Path(__file__).resolve().parents[2])
 _STANDARD = (sysconfig.get_path("stdlib"), "<frozen ")
 # Directories of packages alone: of this environment, of what it builds on, of the user (`pip install --user`).
 _PACKAGES = tuple(
@@ -27,7 +27,7 @@ _PACKAGES = tuple(
 RUNNER = os.path.join(_OWN, "cli") + os.sep
 # Packages that TensorFlow and Keras call, and that call TensorFlow, so that their frames are between the script and it.
 _CALLED = ("numpy", "h5py")
-_RUNNING_MODELS = tuple(os.path.join(_OWN, "building", name) + os.sep for name in ("keras", "old_keras"))
+_RUNNING_MODELS = tuple(os.path.join(_OWN, *path, "") for path in (("frontend", "keras"), ("legacy", "old_keras")))
 _GENERATED = "__autograph_generated_file"
 
 

@@ -1,6 +1,6 @@
-"""`ipu_tensorflow_addons.layers.rnn_ops`: recurrent layers of TensorFlow 1, see `tf_ipu_shim.building.ops.rnn_ops`."""
+"""`ipu_tensorflow_addons.layers.rnn_ops`: see `tf_ipu_shim.frontend.ops.recurrent.rnn_ops`."""
 
-from tf_ipu_shim.building.ops.rnn_ops import (
+from tf_ipu_shim.frontend.ops.recurrent.rnn_ops import (
     POPNN_AUGRU,
     POPNN_AUGRU_NUM_GATES,
     POPNN_DYNAMIC_GRU,

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow.compat.v1 as v1
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter_pipeline import ConverterPipeline
-from tf_ipu_shim.building.conversion import frozen_graph, parameter_checks
+from tf_ipu_shim.frontend.conversion import frozen_graph, parameter_checks
 
 _FILE = "conversion_params.json"
 _SERVE = (v1.saved_model.tag_constants.SERVING,)

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as v1
 
-from tf_ipu_shim.building.conversion import frozen_graph
+from tf_ipu_shim.frontend.conversion import frozen_graph
 
 _KEY = v1.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 _TAGS = [v1.saved_model.tag_constants.SERVING]

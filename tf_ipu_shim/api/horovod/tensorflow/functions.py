@@ -11,7 +11,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.api.ipu import distributed
-from tf_ipu_shim.building.strategies import host_collectives
+from tf_ipu_shim.frontend.strategies import host_collectives
 from tf_ipu_shim.runtime.jobs import collectives, safe_unpickler
 
 # Arguments of Horovod's that change what is sent where, and the values of each with which they change nothing.

@@ -12,7 +12,7 @@ from tensorflow.python import tf2
 from tf_ipu_shim import sdk
 from tf_ipu_shim.api.ipu.distributed.basics import HorovodBasics
 from tf_ipu_shim.api.lazy_modules import lazy
-from tf_ipu_shim.building.strategies import host_collectives
+from tf_ipu_shim.frontend.strategies import host_collectives
 
 __getattr__, __dir__ = lazy(__name__, ["host_collective_ops", "ipu_horovod_strategy", "popdist_strategy"])
 

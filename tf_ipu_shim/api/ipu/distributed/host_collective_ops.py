@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.building.strategies import host_collectives
+from tf_ipu_shim.frontend.strategies import host_collectives
 
 
 def allreduce(value: Any, reduce_op: Any, tensor_name: str | None = None) -> Any:

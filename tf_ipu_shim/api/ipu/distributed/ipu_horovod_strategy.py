@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tf_ipu_shim.api.ipu import ipu_multi_worker_strategy
 from tf_ipu_shim.api.ipu.distributed import Average, Sum, allreduce, broadcast, size
-from tf_ipu_shim.building.strategies import strategy_processes
+from tf_ipu_shim.frontend.strategies import strategy_processes
 
 __all__ = [
     "Average",

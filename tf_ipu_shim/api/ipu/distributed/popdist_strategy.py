@@ -7,13 +7,13 @@ from typing import Any
 from tf_ipu_shim.api.ipu.distributed import Average, Sum, rank, size
 from tf_ipu_shim.api.ipu.distributed import allreduce as hvd_allreduce
 from tf_ipu_shim.api.ipu.distributed import broadcast as hvd_broadcast
-from tf_ipu_shim.building.strategies import keras_extensions, strategy_processes
-from tf_ipu_shim.building.strategies.process_variables import (
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.strategies import keras_extensions, strategy_processes
+from tf_ipu_shim.frontend.strategies.process_variables import (
     IPUDistributedVariable,
     IPUMirroredVariable,
     IPUSyncOnReadVariable,
 )
-from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.runtime.jobs import instances
 
 __all__ = [

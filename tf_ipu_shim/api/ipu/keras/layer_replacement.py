@@ -9,8 +9,8 @@ from typing import Any
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building.keras import networks
-from tf_ipu_shim.building.keras.pipeline_stage_assignment import stage_of
+from tf_ipu_shim.frontend.keras.models import networks
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import stage_of
 
 _LAYERS = (
     "Dropout",

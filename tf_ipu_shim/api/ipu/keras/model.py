@@ -9,12 +9,12 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.api.ipu.keras.layer_replacement import IPULayerReplacer, replace_in_graph
-from tf_ipu_shim.building.keras.functional_extensions import FunctionalExtension
-from tf_ipu_shim.building.keras.model_step import package_of
-from tf_ipu_shim.building.keras.sequential_extensions import SequentialExtension
-from tf_ipu_shim.building.old_keras import keras_packages
-from tf_ipu_shim.building.old_keras.old_arguments import chosen_count, refuse_deleted, remember
-from tf_ipu_shim.building.old_keras.old_model import OldModel
+from tf_ipu_shim.frontend.keras.models.functional_extensions import FunctionalExtension
+from tf_ipu_shim.frontend.keras.models.sequential_extensions import SequentialExtension
+from tf_ipu_shim.frontend.keras.training.model_step import package_of
+from tf_ipu_shim.legacy.old_keras import keras_packages
+from tf_ipu_shim.legacy.old_keras.old_arguments import chosen_count, refuse_deleted, remember
+from tf_ipu_shim.legacy.old_keras.old_model import OldModel
 
 FUNCTIONAL, SEQUENTIAL = "functional.Functional", "sequential.Sequential"
 _NO_MODEL_OF_LAYERS = (1, 3), (2, 2)

@@ -10,15 +10,15 @@ from tensorflow.python.util import nest
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.api.ipu.keras.layer_replacement import IPULayerReplacer
 from tf_ipu_shim.api.ipu.keras.model import FUNCTIONAL, SEQUENTIAL, check_layers, dispatched, init_graph
-from tf_ipu_shim.building.keras import stage_plan
-from tf_ipu_shim.building.keras.functional_extensions import FunctionalExtension
-from tf_ipu_shim.building.keras.model_step import package_of
-from tf_ipu_shim.building.keras.pipeline_stage_assignment import PipelineStage
-from tf_ipu_shim.building.keras.pipelined_programs import StagedModel
-from tf_ipu_shim.building.keras.sequential_extensions import SequentialExtension
-from tf_ipu_shim.building.old_keras import keras_packages
-from tf_ipu_shim.building.old_keras.old_arguments import refuse_deleted, remember
-from tf_ipu_shim.building.old_keras.old_pipelined import OLDER_COUNTS, OPTIONS, Pipelined
+from tf_ipu_shim.frontend.keras.models.functional_extensions import FunctionalExtension
+from tf_ipu_shim.frontend.keras.models.pipelined_programs import StagedModel
+from tf_ipu_shim.frontend.keras.models.sequential_extensions import SequentialExtension
+from tf_ipu_shim.frontend.keras.stages import stage_plan
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import PipelineStage
+from tf_ipu_shim.frontend.keras.training.model_step import package_of
+from tf_ipu_shim.legacy.old_keras import keras_packages
+from tf_ipu_shim.legacy.old_keras.old_arguments import refuse_deleted, remember
+from tf_ipu_shim.legacy.old_keras.old_pipelined import OLDER_COUNTS, OPTIONS, Pipelined
 
 _PIPELINED_MODEL_REFUSED = (1, 3), (1, 5)
 

@@ -1,5 +1,5 @@
 """`tensorflow.python.ipu.ops.all_to_all_op_grad`: the gradients of `all_to_all_op`, which come with the ops."""
 
-from tf_ipu_shim.building.ops import all_to_all_op
+from tf_ipu_shim.frontend.ops.collectives import all_to_all_op
 
 __all__ = ["all_to_all_op"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tf_ipu_shim.building.applications import compile_op
+from tf_ipu_shim.frontend.applications import compile_op
 
 
 def experimental_application_compile_op(

@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.ops.cross_replica_ops`: values of all replicas, combined."""
 
-from tf_ipu_shim.building.ops.cross_replica_ops import (
+from tf_ipu_shim.frontend.ops.collectives.cross_replica_ops import (
     assume_equal_across_replicas,
     cross_replica_mean,
     cross_replica_sum,

@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.ops.embedding_ops`: embedding tables on the IPU and on the host."""
 
-from tf_ipu_shim.building.ops.embedding_ops import (
+from tf_ipu_shim.frontend.ops.embeddings.embedding_ops import (
     HostEmbedding,
     HostEmbeddingOptimizerSpec,
     HostEmbeddingSGDGAOptimizerSpec,

@@ -1,5 +1,5 @@
 """`tensorflow.python.ipu.ops.embedding_ops_grad`: the gradients of `embedding_ops`, which come with the ops."""
 
-from tf_ipu_shim.building.ops import embedding_ops
+from tf_ipu_shim.frontend.ops.embeddings import embedding_ops
 
 __all__ = ["embedding_ops"]

@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.ops.f8_ops`: numbers of eight bits with a scale for the whole tensor."""
 
-from tf_ipu_shim.building.ops.f8_ops import (
+from tf_ipu_shim.frontend.ops.float8.f8_ops import (
     Format,
     QuarterTensor,
     canonicalise_input,

@@ -9,9 +9,9 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 from tensorflow.core.framework import attr_value_pb2
 
-from tf_ipu_shim.building import tracing
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.configuration.argument_order import argument_order
+from tf_ipu_shim.frontend.tracing import tracing
 
 
 @argument_order(1, "name", until=(2, 0))

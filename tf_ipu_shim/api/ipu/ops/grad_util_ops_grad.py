@@ -1,5 +1,5 @@
 """`tensorflow.python.ipu.ops.grad_util_ops_grad`: the gradients of `grad_util_ops`, which come with the ops."""
 
-from tf_ipu_shim.building.gradients import grad_util_ops
+from tf_ipu_shim.frontend.gradients import grad_util_ops
 
 __all__ = ["grad_util_ops"]

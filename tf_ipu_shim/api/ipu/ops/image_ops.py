@@ -1,8 +1,6 @@
 """`tensorflow.python.ipu.ops.image_ops`: preparing images on the IPU."""
 
-from tf_ipu_shim.building.ops.image_ops import (
-    normalise_image,
-)
+from tf_ipu_shim.frontend.ops.image_ops import normalise_image
 
 __all__ = [
     "normalise_image",

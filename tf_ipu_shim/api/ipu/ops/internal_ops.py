@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.ops.internal_ops`: printing, queues inside a program, and hints to the compiler."""
 
-from tf_ipu_shim.building.ops.internal_ops import (
+from tf_ipu_shim.frontend.ops.internal_ops import (
     block_recompute,
     fifo,
     get_current_iteration_counter,

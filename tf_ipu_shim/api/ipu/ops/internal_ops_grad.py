@@ -1,5 +1,5 @@
 """`tensorflow.python.ipu.ops.internal_ops_grad`: the gradients of `internal_ops`, which come with the ops."""
 
-from tf_ipu_shim.building.ops import internal_ops
+from tf_ipu_shim.frontend.ops import internal_ops
 
 __all__ = ["internal_ops"]

@@ -1,9 +1,6 @@
 """`tensorflow.python.ipu.ops.math_ops`: sums of segments, and matrix products computed part by part."""
 
-from tf_ipu_shim.building.ops.math_ops import (
-    segment_sum,
-    serialized_matmul,
-)
+from tf_ipu_shim.frontend.ops.math_ops import segment_sum, serialized_matmul
 
 __all__ = [
     "segment_sum",

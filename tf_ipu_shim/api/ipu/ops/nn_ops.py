@@ -1,6 +1,6 @@
-"""`tensorflow.python.ipu.ops.nn_ops`: see `tf_ipu_shim.building.ops.nn_ops`."""
+"""`tensorflow.python.ipu.ops.nn_ops`: see `tf_ipu_shim.frontend.ops.nn_ops`."""
 
-from tf_ipu_shim.building.ops.nn_ops import (
+from tf_ipu_shim.frontend.ops.nn_ops import (
     _compute_sampled_logits,
     ctc_beam_search_decoder,
     ctc_beam_search_decoder_with_log_probs,

@@ -1,5 +1,5 @@
 """`tensorflow.python.ipu.ops.nn_ops_grad`: the gradients of `nn_ops`, which come with the ops."""
 
-from tf_ipu_shim.building.ops import nn_ops
+from tf_ipu_shim.frontend.ops import nn_ops
 
 __all__ = ["nn_ops"]

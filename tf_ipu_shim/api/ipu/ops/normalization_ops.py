@@ -7,10 +7,10 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.building.ops import group_normalisation
 from tf_ipu_shim.configuration import warnings
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.ops.norms import group_normalisation
 
 v1 = tf.compat.v1
 

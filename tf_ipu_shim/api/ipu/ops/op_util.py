@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.ops.op_util`: what several modules of Graphcore's library share, and some scripts import."""
 
-from tf_ipu_shim.building.ops.op_util import (
+from tf_ipu_shim.frontend.ops.op_util import (
     accumulate_gradients,
     bool_to_three_state,
     get_accumulator_dtype,

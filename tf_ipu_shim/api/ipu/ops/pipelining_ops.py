@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building.pipelines.pipelining_ops import (
+from tf_ipu_shim.frontend.pipelines.pipelining_ops import (
     OptimizerFunctionOutput,
     PipelineSchedule,
     PipelineStageOptions,

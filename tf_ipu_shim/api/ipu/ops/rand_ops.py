@@ -1,8 +1,6 @@
-"""`tensorflow.python.ipu.ops.rand_ops`: see `tf_ipu_shim.building.ops.rand_ops`."""
+"""`tensorflow.python.ipu.ops.rand_ops`: see `tf_ipu_shim.frontend.ops.rand_ops`."""
 
-from tf_ipu_shim.building.ops.rand_ops import (
-    dropout,
-)
+from tf_ipu_shim.frontend.ops.rand_ops import dropout
 
 __all__ = [
     "dropout",

@@ -1,5 +1,5 @@
 """`tensorflow.python.ipu.ops.rand_ops_grad`: the gradients of `rand_ops`, which come with the ops."""
 
-from tf_ipu_shim.building.ops import rand_ops
+from tf_ipu_shim.frontend.ops import rand_ops
 
 __all__ = ["rand_ops"]

@@ -1,8 +1,6 @@
 """`tensorflow.python.ipu.ops.replication_ops`: which replica this is."""
 
-from tf_ipu_shim.building.ops.replication_ops import (
-    replication_index,
-)
+from tf_ipu_shim.frontend.ops.collectives.replication_ops import replication_index
 
 __all__ = [
     "replication_index",

@@ -1,5 +1,5 @@
 """`tensorflow.python.ipu.ops.slicing_ops_grad`: the gradients of `slicing_ops`, which come with the ops."""
 
-from tf_ipu_shim.building.ops import slicing_ops
+from tf_ipu_shim.frontend.ops import slicing_ops
 
 __all__ = ["slicing_ops"]

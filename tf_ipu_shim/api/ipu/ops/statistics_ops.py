@@ -1,11 +1,6 @@
 """`tensorflow.python.ipu.ops.statistics_ops`: histograms over chosen levels."""
 
-from tf_ipu_shim.building.ops.statistics_ops import (
-    fixed_width_bins,
-    histogram,
-    histogram_normalize,
-    histogram_update,
-)
+from tf_ipu_shim.frontend.ops.statistics_ops import fixed_width_bins, histogram, histogram_normalize, histogram_update
 
 __all__ = [
     "fixed_width_bins",

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.building.utilities import compile_summaries
+from tf_ipu_shim.legacy.utilities import compile_summaries
 from tf_ipu_shim.names.refused import refused
 
 _GONE_IN = (2, 4)

@@ -1,10 +1,6 @@
 """`tensorflow.python.ipu.ops.within_replica_ops`: the same for the IPUs of one replica, each holding one shard."""
 
-from tf_ipu_shim.building.ops.within_replica_ops import (
-    all_gather,
-    all_reduce,
-    reduce_scatter,
-)
+from tf_ipu_shim.frontend.ops.collectives.within_replica_ops import all_gather, all_reduce, reduce_scatter
 
 __all__ = [
     "all_gather",

@@ -11,15 +11,15 @@ from tf_ipu_shim.api.ipu.optimizers import (
 from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer
 from tf_ipu_shim.api.ipu.optimizers.map_gradient_optimizer import MapGradientOptimizer
 from tf_ipu_shim.api.ipu.optimizers.sharded_optimizer import ShardedOptimizer
-from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.building.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
-from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import (
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
+from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import (
     CrossReplicaGradientAccumulationOptimizer,
     CrossReplicaGradientAccumulationOptimizerV2,
     GradientAccumulationOptimizer,
     GradientAccumulationOptimizerV2,
 )
-from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
 
 __all__ = [
     "AutomaticLossScalingOptimizer",

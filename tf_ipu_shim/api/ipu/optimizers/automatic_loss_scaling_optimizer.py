@@ -8,8 +8,8 @@ from typing import Any
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import control_flow_ops, math_ops
 
-from tf_ipu_shim.building.gradients import loss_scaling
-from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.frontend.gradients import loss_scaling
+from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
 
 
 def check_factors(

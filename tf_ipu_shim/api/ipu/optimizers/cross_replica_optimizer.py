@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.optimizers.cross_replica_optimizer`: the same update on every replica."""
 
-from tf_ipu_shim.building.optimizers.cross_replica_optimizer import (
+from tf_ipu_shim.frontend.optimizers.cross_replica_optimizer import (
     CrossReplicaOptimizer,
     IpuOptimizer,
     apply_cross_replica_op,

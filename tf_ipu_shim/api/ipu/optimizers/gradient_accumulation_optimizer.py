@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.optimizers.gradient_accumulation_optimizer`: one update for several mini-batches."""
 
-from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import (
+from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import (
     CrossReplicaGradientAccumulationOptimizer,
     CrossReplicaGradientAccumulationOptimizerV2,
     GradientAccumulationOptimizer,

@@ -3,8 +3,8 @@
 `tensorflow.python.ipu.ipu_optimizer`, as it was called before, had the optimizer for replicas too.
 """
 
-from tf_ipu_shim.building.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
-from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.frontend.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
+from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
 
 __all__ = [
     "CrossReplicaOptimizer",

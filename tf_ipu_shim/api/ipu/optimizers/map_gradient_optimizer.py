@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
 
 
 class MapGradientOptimizer(IpuOptimizer):

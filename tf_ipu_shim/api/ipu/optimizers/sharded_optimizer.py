@@ -7,8 +7,8 @@ from typing import Any
 
 from tensorflow.python.framework import ops
 
-from tf_ipu_shim.building import sharding
-from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.frontend.sharding import sharding
 
 
 class ShardedOptimizer(IpuOptimizer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.building.utilities.events import (
+from tf_ipu_shim.frontend.utilities.events import (
     extract_all_events,
     extract_all_strings_from_event_trace,
     extract_all_types_from_event_trace,

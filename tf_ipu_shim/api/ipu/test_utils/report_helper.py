@@ -15,8 +15,8 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import ops
 
 from tf_ipu_shim.api.poplar.ops import gen_ipu_ops
-from tf_ipu_shim.building.utilities import events as trace_events
-from tf_ipu_shim.building.utilities.tensor_map import TensorMap
+from tf_ipu_shim.frontend.utilities import events as trace_events
+from tf_ipu_shim.frontend.utilities.tensor_map import TensorMap
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.messages import trace_pb2
 from tf_ipu_shim.profiling import writer

@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.client import session
 
-from tf_ipu_shim.building.utilities import variables
+from tf_ipu_shim.frontend.utilities import variables
 
 
 @contextmanager

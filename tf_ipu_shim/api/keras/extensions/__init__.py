@@ -1,10 +1,11 @@
 """`keras.ipu.extensions`: what Keras models made in the scope of an `IPUStrategy` gain."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
-from tf_ipu_shim.building.keras.extensions_base import ReplicatedMetricReductionMethod
-from tf_ipu_shim.building.keras.functional_extensions import FunctionalExtension
-from tf_ipu_shim.building.keras.model_extensions import ModelExtension
-from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
+from tf_ipu_shim.frontend.keras.models.extensions_base import ReplicatedMetricReductionMethod
+from tf_ipu_shim.frontend.keras.models.functional_extensions import FunctionalExtension
+from tf_ipu_shim.frontend.keras.models.model_extensions import ModelExtension
+from tf_ipu_shim.frontend.keras.models.sequential_extensions import SequentialExtension
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
     FunctionalLayerPipelineStageAssignment,
     FunctionalNestedModelPipelineStageAssignment,
     ModelLayerPipelineStageAssignment,
@@ -13,7 +14,6 @@ from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
     SequentialLayerPipelineStageAssignment,
     SequentialNestedModelPipelineStageAssignment,
 )
-from tf_ipu_shim.building.keras.sequential_extensions import SequentialExtension
 
 __getattr__, __dir__ = lazy(
     __name__,

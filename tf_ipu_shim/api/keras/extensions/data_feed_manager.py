@@ -1,9 +1,6 @@
 """`keras.ipu.extensions.data_feed_manager`: the queues of a model, one pair for each of fit, evaluate and predict."""
 
-from tf_ipu_shim.building.keras.data_feed_manager import (
-    InfeedManager,
-    OutfeedManager,
-)
+from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedManager, OutfeedManager
 
 __all__ = [
     "InfeedManager",

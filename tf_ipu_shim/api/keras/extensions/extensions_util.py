@@ -1,8 +1,6 @@
 """`keras.ipu.extensions.extensions_util`: shapes of what comes out of an outfeed."""
 
-from tf_ipu_shim.building.keras.extensions_util import (
-    merge_into_batch_dimension,
-)
+from tf_ipu_shim.frontend.keras.training.extensions_util import merge_into_batch_dimension
 
 __all__ = [
     "merge_into_batch_dimension",

@@ -1,6 +1,6 @@
 """`keras.ipu.extensions.functional_extensions`: pipeline stages of `Functional` models, call by call."""
 
-from tf_ipu_shim.building.keras.functional_extensions import (
+from tf_ipu_shim.frontend.keras.models.functional_extensions import (
     FunctionalExtension,
     FunctionalLayerPipelineStageAssignment,
     FunctionalNestedModelPipelineStageAssignment,

@@ -1,6 +1,6 @@
 """`keras.ipu.extensions.pipeline_stage_assignment`: which layer is in which pipeline stage."""
 
-from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
     FunctionalLayerPipelineStageAssignment,
     FunctionalNestedModelPipelineStageAssignment,
     ModelLayerPipelineStageAssignment,

@@ -1,9 +1,6 @@
 """`keras.ipu.extensions.polling_thread`: calls callbacks for mini-batches as they come out of a running program."""
 
-from tf_ipu_shim.building.keras.polling_thread import (
-    PollingThread,
-    PollingThreadPredict,
-)
+from tf_ipu_shim.frontend.keras.training.polling_thread import PollingThread, PollingThreadPredict
 
 __all__ = [
     "PollingThread",

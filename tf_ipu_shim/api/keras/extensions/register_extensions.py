@@ -3,6 +3,6 @@
 Importing `tensorflow.python.ipu` does so already.
 """
 
-from tf_ipu_shim.building.keras import import_hook
+from tf_ipu_shim.frontend.keras import import_hook
 
 import_hook.install()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building.gradients.grad_util_ops import capture_upstream_gradients
+from tf_ipu_shim.frontend.gradients.grad_util_ops import capture_upstream_gradients
 
 _keras: Any = keras2.public()
 _Layer: Any = _keras.layers.Layer

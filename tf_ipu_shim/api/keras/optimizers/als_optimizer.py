@@ -13,12 +13,12 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.api.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
-from tf_ipu_shim.building import switches
-from tf_ipu_shim.building.counts import check_integer
-from tf_ipu_shim.building.gradients import loss_scaling
-from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.building.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.gradients import loss_scaling
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation.counts import check_integer
 
 
 class ALSDefaults:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tf_ipu_shim.building.gradients.accumulators import Accumulation
-from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.building.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
-from tf_ipu_shim.building.ops import op_util
-from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import check_options
 from tf_ipu_shim.configuration.argument_order import argument_order
+from tf_ipu_shim.frontend.gradients.accumulators import Accumulation
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.frontend.ops import op_util
+from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import check_options
 
 
 class GradientAccumulationOptimizer(_OptimizerV2Wrapper):

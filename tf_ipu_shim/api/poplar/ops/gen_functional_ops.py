@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.building.pipelines import pipelining_ops
+from tf_ipu_shim.frontend.pipelines import pipelining_ops
 
 
 def recomputation_checkpoint(inputs: Any, name: Any = None) -> Any:

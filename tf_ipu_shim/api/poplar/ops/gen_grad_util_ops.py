@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.gradients import grad_util_ops
+from tf_ipu_shim.frontend.gradients import grad_util_ops
 
 
 def capture_upstream_gradients_fwd_no_op(inputs: Any, tag: str, name: Any = None) -> Any:

@@ -13,8 +13,8 @@ import tensorflow.compat.v2 as tf
 from tensorflow.python.ops import gen_dataset_ops, resource_variable_ops
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building.ops import embedding_ids
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.ops.embeddings import embedding_ids
 from tf_ipu_shim.machine.environment import flags
 
 _HOST = "/device:CPU:0"

@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorflow.python.framework import ops
 
-from tf_ipu_shim.building.strategies import host_collectives
+from tf_ipu_shim.frontend.strategies import host_collectives
 
 
 def popdist_all_reduce(tensor: Any, reduce_op: str, tensor_name: str, name: str | None = None) -> Any:

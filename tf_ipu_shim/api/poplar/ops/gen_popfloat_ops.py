@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.ops import popfloat_cast_to_gfloat
+from tf_ipu_shim.frontend.ops.float8 import popfloat_cast_to_gfloat
 
 
 def calc_gfloat_params(

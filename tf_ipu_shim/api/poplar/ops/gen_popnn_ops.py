@@ -10,20 +10,20 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.ops import nn_ops
-from tf_ipu_shim.building.ops.popnn_ctc import (
-    popnn_ctc_beam_search_with_log_probs,
-    popnn_ctc_beam_search_with_logits,
-    popnn_ctc_loss_with_log_probs,
-    popnn_ctc_loss_with_logits,
-)
-from tf_ipu_shim.building.ops.popnn_norms import (
+from tf_ipu_shim.frontend.ops import nn_ops
+from tf_ipu_shim.frontend.ops.norms.popnn_norms import (
     popnn_group_norm_grad,
     popnn_group_norm_inference,
     popnn_group_norm_statistics,
     popnn_group_norm_training,
 )
-from tf_ipu_shim.building.ops.popnn_recurrent import (
+from tf_ipu_shim.frontend.ops.popnn_ctc import (
+    popnn_ctc_beam_search_with_log_probs,
+    popnn_ctc_beam_search_with_logits,
+    popnn_ctc_loss_with_log_probs,
+    popnn_ctc_loss_with_logits,
+)
+from tf_ipu_shim.frontend.ops.recurrent.popnn_recurrent import (
     popnn_augru_layer,
     popnn_augru_layer_backprop,
     popnn_dynamic_gru_layer,

@@ -10,17 +10,10 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.ops import (
-    all_to_all_op,
-    cross_replica_ops,
-    f8_ops,
-    image_ops,
-    reduce_scatter_op,
-    slicing_ops,
-    statistics_ops,
-    within_replica_ops,
-)
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.ops import image_ops, slicing_ops, statistics_ops
+from tf_ipu_shim.frontend.ops.collectives import all_to_all_op, cross_replica_ops, reduce_scatter_op, within_replica_ops
+from tf_ipu_shim.frontend.ops.float8 import f8_ops
 
 IpuConvertToF8 = collections.namedtuple("IpuConvertToF8", ["output", "output_metadata"])
 IpuF8Matmul = collections.namedtuple("IpuF8Matmul", ["output", "output_meta"])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.ops import rand_ops
+from tf_ipu_shim.frontend.ops import rand_ops
 
 
 class IpuDropout(NamedTuple):

@@ -10,13 +10,8 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building.ops import (
-    control_flow_ops,
-    cross_replica_ops,
-    internal_ops,
-    plain_collectives,
-    replication_ops,
-)
+from tf_ipu_shim.frontend.ops import control_flow_ops, internal_ops
+from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops, replication_ops, uncompiled_collectives
 
 
 def ipu_barrier(inputs: Any, insert_barrier_for_gradients: bool = False, name: Any = None) -> Any:
@@ -62,7 +57,7 @@ def replication_index(name: Any = None) -> Any:
 
 def ipu_replication_factor(name: Any = None) -> Any:
     """How many replicas run the program: an int32 scalar, 1 where there are none."""
-    return plain_collectives.replicated(lambda: plugin.load().ops.ipu_replication_factor(name=name))
+    return uncompiled_collectives.replicated(lambda: plugin.load().ops.ipu_replication_factor(name=name))
 
 
 def ipu_replication_normalise(input: Any, name: Any = None) -> Any:

@@ -88,6 +88,6 @@ def _ops(what: str) -> Any:
             f"{what} was called eagerly: what is sent is received in the same step of a graph. Build both ends in one "
             "tf.Graph and fetch them in one session.run, or use an IPUOutfeedQueue."
         )
-    from tf_ipu_shim import building  # connects the plugin to this process's runtime
+    from tf_ipu_shim import frontend  # connects the plugin to this process's runtime
 
-    return building.library.ops
+    return frontend.library.ops

@@ -27,12 +27,12 @@ _CHECKPOINTS = "tensorflow.python.training.checkpoint_utils"
 _INITIALIZERS = "tf_ipu_shim.legacy.names.contrib.contrib_layers"
 _SIGNATURES = "tf_ipu_shim.legacy.names.contrib.contrib_learn"
 _SUMMARIES = "tensorflow.python.ops.summary_ops_v2"
-_OPTIMIZERS = "tf_ipu_shim.building.optimizers.contrib_lars"
-_DECAYING = "tf_ipu_shim.building.optimizers.contrib_weight_decay"
+_OPTIMIZERS = "tf_ipu_shim.legacy.contrib.contrib_lars"
+_DECAYING = "tf_ipu_shim.legacy.contrib.contrib_weight_decay"
 _DECAYING_NAMES = "AdamWOptimizer DecoupledWeightDecayExtension MomentumWOptimizer extend_with_decoupled_weight_decay"
-_ADAMS = "tf_ipu_shim.building.optimizers.contrib_adam"
-_CELLS = "tf_ipu_shim.building.contrib_cells"
-_TABLES = "tf_ipu_shim.building.contrib_tables"
+_ADAMS = "tf_ipu_shim.legacy.contrib.contrib_adam"
+_CELLS = "tf_ipu_shim.legacy.contrib.contrib_cells"
+_TABLES = "tf_ipu_shim.legacy.contrib.contrib_tables"
 _LOOKUP = {
     "tensorflow.python.ops.lookup_ops": "FastHashSpec HasherSpec IdTableWithHashBuckets InitializableLookupTableBase "
     "KeyValueTensorInitializer LookupInterface MutableHashTable StrongHashSpec TableInitializerBase "
@@ -47,7 +47,7 @@ _VARIABLES_NAMES = (
     "get_local_variables get_model_variables get_trainable_variables get_variables get_variables_by_name "
     "get_variables_by_suffix"
 )
-_SEQ2SEQ = "tf_ipu_shim.building.contrib_seq2seq"
+_SEQ2SEQ = "tf_ipu_shim.legacy.contrib.seq2seq"
 _ATTENTION = {
     f"{_SEQ2SEQ}.attention": "AttentionMechanism BahdanauAttention LuongAttention hardmax",
     f"{_SEQ2SEQ}.attention_wrapper": "AttentionWrapper AttentionWrapperState",
@@ -61,7 +61,7 @@ _HELPERS = {
 _SEQUENCE_LOSS = {f"{_SEQ2SEQ}.losses": "sequence_loss"}
 _HPARAMS = {"tf_ipu_shim.legacy.names.contrib.contrib_training": "HParams"}
 _METRICS = {
-    "tf_ipu_shim.building.contrib_metrics": "accuracy streaming_accuracy streaming_false_negatives "
+    "tf_ipu_shim.legacy.contrib.contrib_metrics": "accuracy streaming_accuracy streaming_false_negatives "
     "streaming_false_positives streaming_mean streaming_mean_absolute_error streaming_mean_squared_error "
     "streaming_precision streaming_recall streaming_root_mean_squared_error streaming_true_positives",
     f"{_V1}.math": "confusion_matrix",

@@ -16,12 +16,12 @@ EMPTY_PACKAGES = (
     "tensorflow.python.training.tracking",
 )
 
-_MIXED_PRECISION = "tf_ipu_shim.building.keras.mixed_precision_of_the_time"
+_MIXED_PRECISION = "tf_ipu_shim.legacy.keras_2_6.mixed_precision"
 
 # Old module -> where it is now. Names below an entry map to the same names below its target.
 MODULES = {
     "ipu_tensorflow_addons.util._dependency_versions": "tf_ipu_shim.names.dependency_versions",
-    "tensorflow.tools.graph_transforms": "tf_ipu_shim.building.conversion.graph_transforms",
+    "tensorflow.tools.graph_transforms": "tf_ipu_shim.frontend.conversion.graph_transforms",
     "keras.saving.utils_v1": "tensorflow.python.saved_model.model_utils",
     "keras.mixed_precision.get_layer_policy": _MIXED_PRECISION,
     "keras.mixed_precision.experimental": _MIXED_PRECISION,

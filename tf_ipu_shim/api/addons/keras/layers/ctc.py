@@ -7,8 +7,8 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building.ops import nn_ops
 from tf_ipu_shim.configuration.argument_order import argument_order
+from tf_ipu_shim.frontend.ops import nn_ops
 
 _Layer: Any = keras2.public().layers.Layer
 

@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building.ops import math_ops
-from tf_ipu_shim.building.ops.serialization_factor import whole
+from tf_ipu_shim.frontend.ops import math_ops
+from tf_ipu_shim.frontend.ops.serialization_factor import whole
 
 _keras: Any = keras2.public()
 _Layer: Any = _keras.layers.Layer
@@ -27,7 +27,7 @@ _F8 = ("Dense", "Format", "QuarterTensor", "create_metadata", "f8_matmul")
 def __getattr__(name: str) -> Any:
     if name not in _F8:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tf_ipu_shim.building.layers import f8_dense
+    from tf_ipu_shim.frontend.layers import f8_dense
 
     return getattr(f8_dense, name)
 

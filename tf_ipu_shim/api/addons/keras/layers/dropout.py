@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building.ops import rand_ops
+from tf_ipu_shim.frontend.ops import rand_ops
 
 
 class Dropout(keras2.public().layers.Layer):  # type: ignore[misc]

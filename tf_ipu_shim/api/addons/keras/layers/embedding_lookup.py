@@ -7,10 +7,10 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building.layers.ipu_layer import IPULayer
-from tf_ipu_shim.building.ops import embedding_ops
-from tf_ipu_shim.building.ops.serialization_factor import whole
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.layers.ipu_layer import IPULayer
+from tf_ipu_shim.frontend.ops.embeddings import embedding_ops
+from tf_ipu_shim.frontend.ops.serialization_factor import whole
 
 _keras = keras2.public()
 

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building.ops.f8_ops import QuarterTensor, convert_from_f8, convert_to_f8
+from tf_ipu_shim.frontend.ops.float8.f8_ops import QuarterTensor, convert_from_f8, convert_to_f8
 
 __all__ = ["ConvertFromF8", "ConvertToF8", "QuarterTensor", "convert_from_f8", "convert_to_f8"]
 

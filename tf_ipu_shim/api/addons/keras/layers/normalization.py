@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building.layers.ipu_layer import IPULayer, accepts_leading_dtype
-from tf_ipu_shim.building.ops.group_normalisation import check_groups, group_normalise
+from tf_ipu_shim.frontend.layers.ipu_layer import IPULayer, accepts_leading_dtype
+from tf_ipu_shim.frontend.ops.norms.group_normalisation import check_groups, group_normalise
 
 _keras = keras2.public()
 

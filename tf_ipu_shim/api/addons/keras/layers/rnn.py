@@ -6,11 +6,11 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.layers.rnn_base import PopnnRNN, constructor_arguments
-from tf_ipu_shim.building.ops import recurrences
-from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS
-from tf_ipu_shim.building.ops.rnn_ops import POPNN_GRU, POPNN_GRU_NUM_GATES, POPNN_LSTM, POPNN_LSTM_NUM_GATES
 from tf_ipu_shim.configuration.argument_order import argument_order
+from tf_ipu_shim.frontend.layers.rnn_base import PopnnRNN, constructor_arguments
+from tf_ipu_shim.frontend.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS
+from tf_ipu_shim.frontend.ops.recurrent import recurrences
+from tf_ipu_shim.frontend.ops.recurrent.rnn_ops import POPNN_GRU, POPNN_GRU_NUM_GATES, POPNN_LSTM, POPNN_LSTM_NUM_GATES
 
 ACCEPTED_ACTIVATIONS_STR = ", ".join(ACCEPTED_ACTIVATIONS)
 ACCEPTED_RECURRENT_ACTIVATIONS_STR = ", ".join(ACCEPTED_RECURRENT_ACTIVATIONS)

@@ -14,7 +14,7 @@ from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
     unknown_slot,
     update_slot,
 )
-from tf_ipu_shim.building import switches
+from tf_ipu_shim.frontend.validation import switches
 
 _Adam: Any = keras2.public().optimizers.legacy.Adam
 

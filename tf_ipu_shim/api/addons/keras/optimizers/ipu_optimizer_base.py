@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building import switches
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.validation import switches
 
 OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
 

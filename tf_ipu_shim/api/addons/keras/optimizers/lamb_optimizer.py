@@ -15,7 +15,7 @@ from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
     unknown_slot,
     update_slot,
 )
-from tf_ipu_shim.building import switches
+from tf_ipu_shim.frontend.validation import switches
 
 
 class LAMBIpuOptimizer(IpuOptimizerBase):

@@ -6,8 +6,8 @@ from typing import Any
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter import pipelines
 from tf_ipu_shim.api.addons.saved_model_tool.converter.autograph.strategies import find_opt
-from tf_ipu_shim.building.conversion import stage_costs
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.conversion import stage_costs
 
 _FILE = "auto.pipeconfig"
 _PRIORITIES = ("cycle", "memory")

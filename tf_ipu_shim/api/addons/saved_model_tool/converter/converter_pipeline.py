@@ -15,7 +15,7 @@ from tf_ipu_shim.api.addons.saved_model_tool.converter.manual_pipeline import Ma
 from tf_ipu_shim.api.addons.saved_model_tool.converter.manual_shard import ManualSharding
 from tf_ipu_shim.api.addons.saved_model_tool.converter.pipeconf_loader import PipelineConfLoader
 from tf_ipu_shim.api.addons.saved_model_tool.converter.precision_conversion import PrecisionConversion
-from tf_ipu_shim.building.conversion import batch_size
+from tf_ipu_shim.frontend.conversion import batch_size
 
 # What runs as it is named comes first: regular expressions mean the names that the model came with.
 _CONVERTERS = (

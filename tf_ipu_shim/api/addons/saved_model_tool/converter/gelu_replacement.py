@@ -8,8 +8,8 @@ import tensorflow.compat.v1 as v1
 from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
-from tf_ipu_shim.building.conversion import graph_nodes, node_types
-from tf_ipu_shim.building.ops import nn_ops
+from tf_ipu_shim.frontend.conversion import graph_nodes, node_types
+from tf_ipu_shim.frontend.ops import nn_ops
 
 _KEYS = ("nodes", "node_as_gelu_input", "node_use_gelu_output")
 

@@ -9,8 +9,8 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import tensor_util
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
-from tf_ipu_shim.building.conversion import graph_nodes
-from tf_ipu_shim.building.conversion.retyping import Retyping
+from tf_ipu_shim.frontend.conversion import graph_nodes
+from tf_ipu_shim.frontend.conversion.retyping import Retyping
 
 # Ops to which any bound beyond an axis means its end.
 _SLICES = frozenset({"StridedSlice", "Slice"})

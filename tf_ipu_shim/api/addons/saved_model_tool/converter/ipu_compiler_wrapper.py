@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
-from tf_ipu_shim.building.conversion import graph_nodes, ipu_program
+from tf_ipu_shim.frontend.conversion import graph_nodes, ipu_program
 
 
 class IPUCompilerWrapper(Converter):

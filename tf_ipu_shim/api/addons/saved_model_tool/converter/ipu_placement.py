@@ -6,7 +6,7 @@ from typing import Any
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter import utils
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
-from tf_ipu_shim.building.conversion import graph_nodes, host_part
+from tf_ipu_shim.frontend.conversion import graph_nodes, host_part
 
 _IPU = "/device:IPU:0"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter import utils
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
-from tf_ipu_shim.building.conversion import application, batch_size
+from tf_ipu_shim.frontend.conversion import application, batch_size
 
 
 class LoopRepeatWrapper(Converter):

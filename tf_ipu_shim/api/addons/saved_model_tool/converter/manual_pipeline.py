@@ -7,8 +7,8 @@ from typing import Any
 from tf_ipu_shim.api.addons.saved_model_tool.converter import pipelines
 from tf_ipu_shim.api.addons.saved_model_tool.converter.autograph.options import RunConfig
 from tf_ipu_shim.api.addons.saved_model_tool.converter.autograph.strategies import ManualPipelineStrategy
-from tf_ipu_shim.building.conversion import graph_nodes
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.conversion import graph_nodes
 
 _FILE = "manual.pipeconfig"
 

@@ -10,8 +10,8 @@ from tf_ipu_shim.api.addons.saved_model_tool.converter import utils
 from tf_ipu_shim.api.addons.saved_model_tool.converter.autograph import utils as graph_utils
 from tf_ipu_shim.api.addons.saved_model_tool.converter.autograph.tfv1graph import TFv1Graph
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
-from tf_ipu_shim.building.conversion import application, batch_size
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.conversion import application, batch_size
 
 RECORDED = ("ipu_model", "profiling_root_dir", "profiling_enable", "fine_tune_iter")
 

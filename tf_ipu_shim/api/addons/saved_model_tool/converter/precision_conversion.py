@@ -10,8 +10,8 @@ from tensorflow.python.framework import dtypes, tensor_util
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter import utils
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
-from tf_ipu_shim.building.conversion import graph_nodes
-from tf_ipu_shim.building.conversion.retyping import Retyping
+from tf_ipu_shim.frontend.conversion import graph_nodes
+from tf_ipu_shim.frontend.conversion.retyping import Retyping
 
 
 class PrecisionConversion(Converter):

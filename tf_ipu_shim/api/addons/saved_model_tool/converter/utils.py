@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as v1
 from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.building.conversion import application, graph_nodes, host_part, system_options
+from tf_ipu_shim.frontend.conversion import application, graph_nodes, host_part, system_options
 
 ATTR_TYPE_LIST = ["dtype", "T", "Tparams", "DstT", "SrcT"]
 NODES_TYPE_LIST = ["T", "Tparams", "dtype", "SrcT"]

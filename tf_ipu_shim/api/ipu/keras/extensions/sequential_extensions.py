@@ -1,5 +1,8 @@
 """`tensorflow.python.ipu.keras.extensions.sequential_extensions` of SDK 2.2 to 3.0."""
 
-from tf_ipu_shim.building.keras.sequential_extensions import SequentialExtension, SequentialLayerPipelineStageAssignment
+from tf_ipu_shim.frontend.keras.models.sequential_extensions import (
+    SequentialExtension,
+    SequentialLayerPipelineStageAssignment,
+)
 
 __all__ = ["SequentialExtension", "SequentialLayerPipelineStageAssignment"]

@@ -1,5 +1,5 @@
 """`tensorflow.python.ipu.keras.layers.ipu_layer`, see `tf_ipu_shim.api.addons.keras.layers.ipu_layer`."""
 
-from tf_ipu_shim.building.layers.ipu_layer import IPULayer
+from tf_ipu_shim.frontend.layers.ipu_layer import IPULayer
 
 __all__ = ["IPULayer"]

@@ -8,7 +8,7 @@ from tf_ipu_shim.api.ipu.keras.optimizers.map_gradient_optimizer import (
     MapGradientOptimizer,
     MapGradientOptimizerInvertedChaining,
 )
-from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
+from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer
 
 __all__ = [
     "AutomaticLossScalingOptimizer",

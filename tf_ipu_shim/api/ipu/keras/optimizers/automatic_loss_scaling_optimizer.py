@@ -10,9 +10,9 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer as ALS
 from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import check_factors
 from tf_ipu_shim.api.keras.optimizers.als_optimizer import ALSOptimizer
-from tf_ipu_shim.building.gradients import loss_scaling
-from tf_ipu_shim.building.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
-from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
+from tf_ipu_shim.frontend.gradients import loss_scaling
+from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer
 
 __all__ = ["ALS", "AutomaticLossScalingOptimizer", "IpuOptimizer"]
 _OPTIONS = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
-from tf_ipu_shim.building.optimizers.cross_replica_optimizer import apply_cross_replica_op_single
+from tf_ipu_shim.frontend.optimizers.cross_replica_optimizer import apply_cross_replica_op_single
+from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer
 
 
 class CrossReplicaOptimizer(IpuOptimizer):

@@ -6,8 +6,8 @@ from typing import Any
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.api.keras.optimizers import gradient_accumulation_optimizer as keras_optimizers
-from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
-from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizerV2
+from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizerV2
+from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer
 
 _REFUSED = ((2, 3), (3, 0))
 

@@ -1,9 +1,6 @@
 """`tensorflow.python.ipu.keras.optimizers.ipu_wrappers`: the base of the others."""
 
-from tf_ipu_shim.building.old_keras.ipu_wrappers import (
-    IpuOptimizer,
-    _KerasOptimizerWrapper,
-)
+from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer, _KerasOptimizerWrapper
 
 __all__ = [
     "IpuOptimizer",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
+from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer
 
 _REFUSED = ((2, 3), (3, 0))
 

@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat`: floats with as many bits as one likes."""
 
-from tf_ipu_shim.building.ops.popfloat_cast_to_gfloat import (
+from tf_ipu_shim.frontend.ops.float8.popfloat_cast_to_gfloat import (
     GenericFloat,
     calc_gfloat_params,
     cast_gfloat_to_native,

@@ -1,5 +1,5 @@
 """`tensorflow.python.ipu.ops.experimental.popfloat_ops_grad`: gradients of casts, which come with the ops."""
 
-from tf_ipu_shim.building.ops import popfloat_cast_to_gfloat
+from tf_ipu_shim.frontend.ops.float8 import popfloat_cast_to_gfloat
 
 __all__ = ["popfloat_cast_to_gfloat"]

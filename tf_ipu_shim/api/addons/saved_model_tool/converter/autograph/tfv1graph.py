@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter.autograph import utils
-from tf_ipu_shim.building.conversion import graph_nodes, node_graph, stage_functions
+from tf_ipu_shim.frontend.conversion import graph_nodes, node_graph, stage_functions
 
 _STAGES = "pipeline_mapping"
 _DEVICES = "device_mapping"

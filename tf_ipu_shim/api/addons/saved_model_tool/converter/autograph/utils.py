@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow.compat.v1 as v1
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.building.conversion import system_options
 from tf_ipu_shim.configuration.tree import IPUConfig
+from tf_ipu_shim.frontend.conversion import system_options
 
 
 def convert_graph_def_to_graph(graph_def: Any) -> Any:

@@ -1,0 +1,48 @@
+"""What a script's calls put into a graph. Importing it loads the plugin, so that TensorFlow has its IPU device.
+
+sharding      scopes, marks on a script's ops, gradients on the shard of their forward op
+tracing       Python functions become functions of the plugin's programs
+control_flow  loops that stay on the device
+feeds         what they take from the host and send there
+validation    checks of arguments that several calls share
+gradients, optimizers   accumulation, loss scaling, captured gradients; wrappers of optimizers
+pipelines     a model's stages, and the loops around them
+strategies    `tf.distribute`, one process or several
+keras, layers Keras models and layers
+serving, conversion     SavedModels that TensorFlow Serving runs, and graphs rewritten for IPUs
+ops           one implementation of each op
+applications  programs in files, and the engines that run them
+utilities     devices, trace events, variables
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.driver import registration
+from tf_ipu_shim.frontend.applications import engines
+from tf_ipu_shim.frontend.control_flow import functional_loops
+from tf_ipu_shim.frontend.keras import import_hook
+from tf_ipu_shim.frontend.serving import loading
+from tf_ipu_shim.frontend.sharding import sharding
+from tf_ipu_shim.frontend.tracing import autograph, stock_compile
+from tf_ipu_shim.runtime import datasets_at_exit, devices, driver, forks, interrupts, session_devices
+from tf_ipu_shim.runtime.errors import error_display
+
+error_display.install()  # first: that the plugin cannot be built is the first error there is
+library = plugin.load()
+registration.install(library, devices.get)
+driver.install(library)
+engines.install()
+sharding.enable_sharded_gradient_tape()
+autograph.install()
+stock_compile.install()
+functional_loops.install()
+loading.install()
+importlib.import_module("tf_ipu_shim.legacy.activation").install()  # by name: nothing else here knows the past
+import_hook.install()
+interrupts.install(library)
+datasets_at_exit.install()
+session_devices.install()
+forks.install()

@@ -1,0 +1,147 @@
+"""Traces a function whose program is written to a file when the op runs.
+
+Uses `FuncGraph.captures` and `FuncGraph._watched_variables`; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tensorflow.core.framework import function_pb2
+from tensorflow.python.eager import context, def_function
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import ops, tensor_util
+from tensorflow.python.ops import array_ops, control_flow_assert, control_flow_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.compiler.checks.feed_signature import feeds_of
+from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
+
+_NAME = "application_compile"
+
+
+def application_compile(
+    func: Callable[..., Any], inputs: Sequence[Any] | None, output_path: str | None, freeze: bool, name: str | None
+) -> Any:
+    """The tensor of `experimental_application_compile_op`, which takes and says the same."""
+    if not callable(func):
+        raise TypeError(f"The application must be a function, not {func!r}.")
+    inputs = [] if inputs is None else inputs
+    _check_count(func, inputs)
+    if not context.executing_eagerly():
+        return _compile(func, inputs, output_path, freeze, name)
+    # What is a tensor already is an input of the application; numbers and arrays become part of it, as in a graph.
+    flat = nest.flatten(inputs)
+    given = [index for index, value in enumerate(flat) if isinstance(value, ops.Tensor)]
+
+    def compiled(*tensors: Any) -> Any:
+        symbolic = list(flat)
+        for index, tensor in zip(given, tensors):
+            symbolic[index] = tensor
+        return _compile(func, nest.pack_sequence_as(inputs, symbolic), output_path, freeze, name)
+
+    return def_function.function(compiled, autograph=False)(*(flat[index] for index in given))
+
+
+def _compile(func: Callable[..., Any], inputs: Any, output_path: str | None, freeze: bool, name: str | None) -> Any:
+    traced = ipu_compiler.traced(func, inputs)
+    graph = traced.graph
+    function = tracing.as_function(graph, traced.result.tensors, traced.result.operations)
+    library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
+    library.function.append(function.definition)
+    infeeds, _ = feeds_of(graph.name, {listed.signature.name: listed for listed in library.function})
+    iterators = {feed.argument for feed in infeeds}
+    variable_names = dict(_variable_names(graph))
+    names, frozen = [], []
+    for index, tensor in enumerate(graph.external_captures):
+        if tensor.dtype.name == "resource":
+            names.append(variable_names.get(id(tensor)) or _own_name(tensor, index))
+            # An iterator has no value to freeze: it is an infeed of the engine.
+            frozen.append(freeze and index not in iterators)
+            continue
+        names.append(_own_name(tensor, index))
+        frozen.append(_is_known(tensor))
+        if not frozen[-1] and index >= len(traced.inputs):
+            raise ValueError(
+                f"The application uses {tensor.name}, which is computed around it. Hand it over in `inputs`: it is "
+                "then an input of the engine."
+            )
+    with ops.control_dependencies(_placement_checks(name or _NAME)):
+        return plugin.load().ops.ipu_application_compile(
+            args=graph.external_captures,
+            function=graph.name,
+            library=library.SerializeToString(deterministic=True),
+            output_shapes=[tensor.shape for tensor in traced.result.tensors],
+            path=output_path or "",
+            names=names,
+            frozen=frozen,
+            name=name or _NAME,
+        )
+
+
+def _placement_checks(name: str) -> list[Any]:
+    """An op that fails in a session if a script puts the compilation, which runs on the host, on an IPU."""
+    graph = ops.get_default_graph()
+    if graph.building_function:
+        return []
+    probe = control_flow_ops.no_op()
+    if device_lib.DeviceSpec.from_string(probe.device).device_type != "IPU":
+        return []
+    message = (
+        f"Cannot assign a device for operation {name}: its device is {probe.device}; expected the host, where programs "
+        "are compiled. Call experimental_application_compile_op outside ipu.scopes.ipu_scope."
+    )
+    with ops.device("/device:CPU:0"):
+        return [control_flow_assert.Assert(array_ops.identity(False), [message])]
+
+
+def _check_count(func: Any, inputs: Sequence[Any]) -> None:
+    """Refuses a `tf.function` of more arguments in Python's own words, which TensorFlow's have replaced since 2.6."""
+    if not isinstance(func, def_function.Function):
+        return
+    parameters = list(inspect.signature(func.python_function).parameters.values())[len(inputs) :]
+    missing = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+    if missing:
+        plural = "" if len(missing) == 1 else "s"
+        raise TypeError(
+            f"{func.__name__}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}. "
+            "Give the application's arguments in `inputs`."
+        )
+
+
+def _is_known(tensor: Any) -> bool:
+    """Whether a tensor has its value already, so that it is part of the application."""
+    if isinstance(tensor, ops.EagerTensor):
+        return True
+    graph = ops.get_default_graph()
+    for outer, inner in getattr(graph, "captures", ()):
+        if inner is tensor:
+            return _is_known(outer)
+    return tensor_util.constant_value(tensor) is not None
+
+
+def _variable_names(graph: Any) -> Iterator[tuple[int, str]]:
+    """Names of variables by the tensor that a function around the program, or the program, takes them as."""
+    while graph is not None:
+        # `FuncGraph.variables` has those of its own alone; what functions in it read is noted here.
+        watched = getattr(graph, "_watched_variables", ())
+        known = {id(variable.handle): variable.name.split(":")[0] for variable in watched}
+        yield from known.items()
+        for outer, inner in getattr(graph, "captures", ()):
+            if id(outer) in known:
+                yield id(inner), known[id(outer)]
+        graph = getattr(graph, "outer_graph", None)
+
+
+def _own_name(tensor: Any, index: int) -> str:
+    if isinstance(tensor, ops.EagerTensor):
+        return f"arg_{index}"
+    shared = tensor.op.node_def.attr["shared_name"].s.decode() if tensor.op.type == "VarHandleOp" else ""
+    return shared or str(tensor.op.name)

@@ -1,0 +1,1 @@
+"""Loops and branches that run on the IPU without returning to Python."""

@@ -1,0 +1,218 @@
+"""Functional loops and branches, and which side effects in them happen; checked on TensorFlow 2.15.1 and 2.21.0.
+
+A loop of TensorFlow 1 runs in its body the ops that its next values depend on, and a branch those that its results
+depend on. A session leaves out all else, and so does `xla.compile` of stock TensorFlow inside loops
+and branches (not outside of them). Functional ones, which XLA needs, run everything with a side effect, and so do those
+of stock TensorFlow if `tf.while_loop` and `tf.cond` make them. `tf.switch_case` is functional in TensorFlow 1 too, and
+so is all control flow in one of its branches and in a `tf.function`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import dtypes, func_graph, function, ops
+from tensorflow.python.ops import cond as stock_cond
+from tensorflow.python.ops import (
+    cond_v2,
+    control_flow_util,
+    control_flow_util_v2,
+    resource_variable_ops,
+    while_v2,
+)
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.tracing import host_variables, tracing
+
+while_loop = while_v2.while_loop
+"""TensorFlow's own, for loops of this package, which say themselves what happens in them."""
+
+
+def install() -> None:
+    """Has loops and branches in programs of TensorFlow 1 run what their values need, and nothing else."""
+    why = "loops and branches of TensorFlow 1 run what their values need"
+    patches.replace(while_v2, "while_loop", _loops, why)
+    patches.replace(cond_v2, "cond_v2", _two_branches, why)
+    patches.replace(control_flow_util, "EnableControlFlowV2", _in_functions_too, why)
+    handles = "a branch returns, for a variable that only another one returns, the same variable"
+    patches.replace(cond_v2, "_create_fakeparams", _own_handles, handles)
+
+
+def in_session_graph() -> bool:
+    """Whether what is being built is for a session."""
+    graph = ops.get_default_graph()
+    while isinstance(graph, (func_graph.FuncGraph, function._FuncGraph)):
+        graph = graph.outer_graph
+    return not (graph.building_function or ops.executing_eagerly_outside_functions())
+
+
+def needed_only() -> Any:
+    """A context in which loops are marked: their bodies run what the values that they carry on depend on."""
+    return tracing.attributes({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
+
+
+def like_a_session() -> None:
+    """Notes that the graph of the current body or branch is one of TensorFlow 1."""
+    ops.get_default_graph()._ipu_like_a_session = True
+
+
+def note_what_waits(body: Any) -> None:
+    """Notes which ops wait for others so far: TensorFlow is about to have ops with side effects wait for each other.
+
+    Args:
+        body: the graph of a loop's body, when all of it is there.
+    """
+    host_variables.read_outside(body)
+    _note_waits(body)
+
+
+def _note_waits(graph: Any) -> None:
+    for op in graph.get_operations():
+        names = [control.name.encode() for control in op.control_inputs]
+        if names:
+            waits = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))
+            op._set_attr(vocabulary.WAITS_ATTRIBUTE, waits)
+
+
+def _in_functions_too(stock: Callable[..., bool]) -> Callable[..., bool]:
+    """Functions by `Defun` have functional loops and branches too, as XLA needs them; elsewhere those of graphs."""
+
+    @functools.wraps(stock)
+    def is_functional(graph: Any) -> bool:
+        return stock(graph) or (isinstance(graph, function._FuncGraph) and tracing.in_compilation())
+
+    return is_functional
+
+
+def _loops(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def while_loop(cond: Callable[..., Any], body: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if not _is_of_tensorflow1():
+            return stock(cond, body, *args, **kwargs)
+
+        returned: Any = None
+
+        def condition(*values: Any) -> Any:
+            like_a_session()
+            answer = ops.convert_to_tensor(cond(*values))
+            _note_waits(ops.get_default_graph())
+            return answer
+
+        def noted(*values: Any) -> Any:
+            nonlocal returned
+            like_a_session()
+            returned = body(*values)
+            carried = _read(returned)
+            note_what_waits(ops.get_default_graph())
+            return carried
+
+        with needed_only():
+            values = stock(condition, noted, *args, **kwargs)
+        return _in_sequence_of(values, returned)
+
+    return while_loop
+
+
+def _in_sequence_of(values: Any, returned: Any) -> Any:
+    """What a loop gives, in a sequence as its body returned it: a loop of TensorFlow 1 does so, for a tensor a list.
+
+    Functional ones give the sequence that they were called with.
+    """
+    if not isinstance(values, (list, tuple)):
+        return values  # of a loop with a single value
+    if isinstance(returned, tuple):
+        return type(returned)._make(values) if hasattr(returned, "_make") else tuple(values)
+    return list(values)
+
+
+def _two_branches(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def cond_v2(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], name: str = "cond") -> Any:
+        if not _is_of_tensorflow1():
+            return stock(pred, true_fn, false_fn, name)
+        branches = (true_fn, false_fn) if _is_strict() else (_unpacked(true_fn), _unpacked(false_fn))
+        with needed_only():
+            return stock(pred, *map(_noted, branches), name)
+
+    return cond_v2
+
+
+def _own_handles(stock: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Gradients of loops in a branch take its variables. In another loop's body they stay as they are, and are refused:
+    XLA ends the process if a branch there returns one."""
+
+    @functools.wraps(stock)
+    def create(branch: Any, templates: list[Any]) -> list[Any]:
+        kept = {} if _is_in_loop(branch) else {id(outer): inner for outer, inner in branch.captures}
+        return [kept.get(id(_captured(one)), fake) for one, fake in zip(templates, stock(branch, templates))]
+
+    return create
+
+
+def _is_in_loop(graph: Any) -> bool:
+    while graph is not None and not control_flow_util_v2.in_while_loop_defun(graph):
+        graph = getattr(graph, "outer_graph", None)
+    return graph is not None
+
+
+def _captured(tensor: Any) -> Any:
+    """The handle outside of a branch that one in it is; None of other tensors."""
+    graph = tensor.graph
+    if tensor.dtype != dtypes.resource:
+        return None
+    nodes = {op.name: op.node_def for op in graph.get_operations()}
+    index = control_flow_util_v2.resource_input_index(
+        tensor.name, [one.name for one in graph.inputs], nodes, graph._functions
+    )
+    return graph.external_captures[index]
+
+
+def _is_strict() -> bool:
+    """Whether `tf.cond`, which calls the caller of this, was told so: it tells nobody where branches are functional."""
+    frame = sys._getframe(2)
+    is_cond = frame.f_code.co_name == "cond" and frame.f_globals.get("__name__") == stock_cond.__name__
+    return bool(frame.f_locals["strict"]) if is_cond else True
+
+
+def _unpacked(branch: Callable[..., Any]) -> Callable[..., Any]:
+    """A branch that returns the element of a sequence with a single one, as `tf.cond` of TensorFlow 1 has it."""
+
+    def unpacked(*values: Any) -> Any:
+        returned = branch(*values)
+        return returned[0] if isinstance(returned, (list, tuple)) and len(returned) == 1 else returned
+
+    return unpacked
+
+
+def _noted(branch: Callable[..., Any]) -> Callable[..., Any]:
+    """A branch that notes which ops wait for others, and which operations it returns."""
+
+    def noted(*values: Any) -> Any:
+        like_a_session()
+        returned, graph = _read(branch(*values)), ops.get_default_graph()
+        for op in nest.flatten(returned):
+            if isinstance(op, ops.Operation) and op.graph is graph:
+                op._set_attr(vocabulary.ASKED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))
+        _note_waits(graph)
+        return returned
+
+    return noted
+
+
+def _read(returned: Any) -> Any:
+    """What a body or branch returned, with variables read: TensorFlow would do so later, when what waits is noted."""
+    return nest.map_structure(
+        lambda value: ops.convert_to_tensor(value) if resource_variable_ops.is_resource_variable(value) else value,
+        returned,
+    )
+
+
+def _is_of_tensorflow1() -> bool:
+    is_off = not control_flow_util.ENABLE_CONTROL_FLOW_V2
+    return is_off and tracing.in_compilation() and tracing.is_like_a_session(ops.get_default_graph())

@@ -1,0 +1,262 @@
+"""`tensorflow.python.ipu.loops`: loops that run on the IPU without returning to Python between iterations."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.control_flow import functional_loops
+from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
+from tf_ipu_shim.frontend.gradients import accumulators
+from tf_ipu_shim.frontend.tracing import autograph, script_functions
+from tf_ipu_shim.frontend.validation import loop_counts
+from tf_ipu_shim.frontend.validation.results import as_list
+
+
+class _Tracing(threading.local):
+    """The counters of the loops whose bodies this thread is tracing, the innermost last."""
+
+    def __init__(self) -> None:
+        self.counters: list[Any] = []
+
+
+_tracing = _Tracing()
+
+
+def current_counter() -> Any:
+    """The number of the iteration of the innermost loop, from 0; None outside the bodies of loops."""
+    return _tracing.counters[-1] if _tracing.counters else None
+
+
+@contextlib.contextmanager
+def counted_by(counter: Any) -> Iterator[None]:
+    """Has `current_counter` give a tensor to what is traced inside.
+
+    Args:
+        counter: the number of the iteration, an int32 scalar.
+    """
+    _tracing.counters.append(counter)
+    try:
+        yield
+    finally:
+        _tracing.counters.pop()
+
+
+def repeat(
+    n: Any,
+    body: Callable[..., Any],
+    inputs: Sequence[Any] | None = None,
+    infeed_queue: IPUInfeedQueue | None = None,
+    use_while_v1: bool = True,
+) -> Any:
+    """Runs a function a number of times.
+
+    Args:
+        n: how many times; an integer or a scalar tensor of integers.
+        body: takes the loop's values and, where there is an infeed, an element of it: a tuple by position, a dict by
+            keyword. Returns the loop's values for the next iteration, then operations to run.
+        inputs: the loop's values before the first iteration.
+        infeed_queue: taken from once an iteration.
+        use_while_v1: recorded; loops are functional ones here whichever is asked for.
+
+    Returns:
+        The values after the last iteration: a list, one tensor, or an operation where there are none.
+
+    Raises:
+        TypeError: `body` is no function, does not take as many arguments, or changes a value's type, or `n` holds no
+            integers.
+        ValueError: `body` returns operations before tensors or changes a value's shape, or `n` is no scalar, or more
+            than an int32 can count.
+
+    Source: `tensorflow.python.ipu.loops.repeat`.
+
+    Example:
+        >>> infeed_queue = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(1.5).repeat())
+        >>> step = tf.function(lambda: repeat(10, lambda total, x: total + x, [0.0], infeed_queue))
+        >>> float(strategy.run(step))
+        15.0
+    """
+    note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
+    n = loop_counts.checked("repeat(n)", n)
+
+    def condition(counter: Any, *_: Any) -> Any:
+        return (counter if isinstance(n, int) else math_ops.cast(counter, n.dtype)) < n
+
+    bound = n if isinstance(n, int) else None
+    return _loop(condition, body, inputs, infeed_queue, counted=True, bound=bound)
+
+
+def while_loop(
+    condition: Callable[..., Any],
+    body: Callable[..., Any],
+    inputs: Sequence[Any] | None = None,
+    infeed_queue: IPUInfeedQueue | None = None,
+    maximum_iterations: int | None = None,
+    use_while_v1: bool = True,
+) -> Any:
+    """Runs a function as long as a condition holds.
+
+    Args:
+        condition: takes the loop's values, returns a scalar boolean.
+        body: as in `repeat`.
+        inputs: the loop's values before the first iteration.
+        infeed_queue: taken from once an iteration.
+        maximum_iterations: a bound; gradients through the loop need one.
+        use_while_v1: recorded; loops are functional ones here whichever is asked for.
+
+    Returns:
+        As `repeat`.
+
+    Raises:
+        TypeError: `body` or `condition` is no function or does not take as many arguments, `body` changes a value's
+            type, `condition` returns no boolean, or the bound is no integer.
+        ValueError: `body` returns operations before tensors or changes a value's shape, `condition` returns no scalar,
+            or the bound is more than an int32 can count.
+
+    Source: `tensorflow.python.ipu.loops.while_loop`.
+
+    Example:
+        >>> step = tf.function(lambda: while_loop(lambda x: x > 1.0, lambda x: x / 2.0, [1000.0]))
+        >>> float(strategy.run(step))
+        0.9765625
+    """
+    note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
+    values = as_list(inputs)
+    _check_arguments("condition", condition, len(values), None)
+    if maximum_iterations is not None:
+        maximum_iterations = loop_counts.checked_int32("while_loop(maximum_iterations)", maximum_iterations)
+    return _loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)
+
+
+def _loop(
+    condition: Callable[..., Any],
+    body: Callable[..., Any],
+    inputs: Sequence[Any] | None,
+    infeed_queue: IPUInfeedQueue | None,
+    counted: bool,
+    bound: int | None,
+) -> Any:
+    values = [ops.convert_to_tensor(value) for value in as_list(inputs)]
+    _check_arguments("body", body, len(values), infeed_queue)
+    where = script_functions.named(body)
+    body, condition = autograph.converted(body), autograph.converted(condition)
+    types = [value.dtype for value in values]
+    needed_only = functional_loops.in_session_graph()
+
+    def step(counter: Any, *current: Any) -> list[Any]:
+        if needed_only:
+            functional_loops.like_a_session()
+        positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
+        with counted_by(counter):
+            tensors, operations = _sorted_outputs(body(*current, *positional, **keywords))
+        if [tensor.dtype for tensor in tensors] != types:
+            raise TypeError(
+                f"Mismatch between input types and output types of the loop: {where} takes {_names(types)} and "
+                f"returns {_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the type it "
+                "came in."
+            )
+        _check_shapes(where, values, tensors)
+        with ops.control_dependencies(operations):
+            carried = [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
+        if needed_only:
+            functional_loops.note_what_waits(ops.get_default_graph())
+        return carried
+
+    def goes_on(counter: Any, *current: Any) -> Any:
+        if counted:
+            return condition(counter, *current)
+        return _answer(condition(*current))
+
+    counter = ops.convert_to_tensor(0, dtypes.int32)
+    with accumulators.inside_loop(bound if counted else None) as traced:
+        with _side_effects(needed_only):
+            results = functional_loops.while_loop(
+                goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
+            )
+    traced(results[0])
+    outputs = list(results[1:])
+    if not outputs:
+        return control_flow_ops.group(results[0])
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _answer(answer: Any) -> Any:
+    """What a condition returned, a scalar boolean."""
+    answer = ops.convert_to_tensor(answer)
+    if answer.shape.rank:
+        raise ValueError(
+            f"The condition of an IPU loop returned a tensor of the shape {answer.shape}: it has to be a scalar. "
+            "Combine its elements with tf.reduce_any or tf.reduce_all."
+        )
+    if answer.dtype != dtypes.bool:
+        raise TypeError(
+            f"The condition of an IPU loop returned a {answer.dtype.name}: it has to be a boolean. Compare it, as "
+            "in x != 0."
+        )
+    return answer
+
+
+def _side_effects(needed_only: bool) -> Any:
+    """In a `tf.function` all of them happen, in a session's graph those that a returned value or operation needs."""
+    if not needed_only:
+        return contextlib.nullcontext()
+    return functional_loops.needed_only()
+
+
+def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:
+    flat = [value for value in nest.flatten(as_list(returned)) if value is not None]
+    tensors: list[Any] = []
+    operations: list[Any] = []
+    for value in flat:
+        if isinstance(value, ops.Operation):
+            operations.append(value)
+        elif operations:
+            raise ValueError(
+                "IPU loop body must return zero or more Tensor values followed by zero or more Operations; "
+                f"{value!r} follows the operation {operations[-1].name}."
+            )
+        else:
+            tensors.append(ops.convert_to_tensor(value))
+    return tensors, operations
+
+
+def _check_arguments(what: str, function: Callable[..., Any], given: int, infeed_queue: IPUInfeedQueue | None) -> None:
+    if not callable(function):
+        raise TypeError(f"The {what} of an IPU loop must be a function, not {function!r}.")
+    keywords: dict[str, Any] = {}
+    total = given
+    if infeed_queue is not None:
+        if not isinstance(infeed_queue, IPUInfeedQueue):
+            raise TypeError(f"infeed_queue must be an IPUInfeedQueue, not a {type(infeed_queue).__name__}.")
+        positional, keywords = element_arguments(infeed_queue._structure)
+        total += len(positional)
+    reason = script_functions.why_not_called_with(function, total, keywords)
+    if reason is not None:
+        fed = f", {total - given + len(keywords)} of them from the infeed" if infeed_queue is not None else ""
+        fed += f" by the names {', '.join(keywords)}" if keywords else ""
+        raise TypeError(
+            f"Supplied loop {what} function cannot be called with the specified inputs: "
+            f"{script_functions.named(function)} is given {total + len(keywords)} arguments{fed}. {reason}."
+        )
+
+
+def _check_shapes(where: str, given: list[Any], returned: list[Any]) -> None:
+    """A loop's values have the shapes that they begin with: an IPU's program is made for them."""
+    for number, (before, after) in enumerate(zip(given, returned)):
+        if not after.shape.is_subtype_of(before.shape):
+            raise ValueError(
+                f"Value {number} of the loop enters the loop with shape {before.shape}, but has shape {after.shape} "
+                f"after one iteration, as {where} returns it. On IPUs a value has the same shape in each iteration: "
+                "begin with a tensor of the largest size it comes to, and write a part of it in each iteration."
+            )
+
+
+def _names(types: Any) -> str:
+    return "[" + ", ".join(kind.name for kind in types) + "]"

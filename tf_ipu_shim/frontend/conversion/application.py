@@ -1,0 +1,188 @@
+"""The part of a graph that is on the IPU as an embedded application: a file, and a call of its engine in the graph.
+
+An application is compiled under a configuration of its own. The process has one, so that of the script is taken away
+for that time and put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as v1
+
+from tf_ipu_shim.configuration.tree import IPUConfig
+from tf_ipu_shim.frontend.applications import calls, compile_op
+from tf_ipu_shim.frontend.control_flow import loops
+from tf_ipu_shim.frontend.conversion import graph_nodes, host_part, ipu_program, stage_functions, system_options
+from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
+from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
+from tf_ipu_shim.frontend.pipelines import pipelining_ops
+from tf_ipu_shim.runtime import devices
+
+FILE = "application.poplar_exec"
+
+# Takes the part on the IPU, the names of what it takes and of what it gives, an infeed and an outfeed; runs the part
+# for each element of the infeed, in a program.
+Program = Callable[[Any, Sequence[str], Sequence[str], Any, Any], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What an application is compiled for, and where it is written.
+
+    Args:
+        directory: of its file.
+        timeout_us: of its engine, in microseconds, see `embedded_runtime_start`.
+        num_ipus: that it runs on.
+        matmul_amp: see `IpuConversionParams`, for this and the next three.
+        conv_amp: for convolutions.
+        matmul_partial_type: of matrix multiplications.
+        conv_partial_type: of convolutions.
+    """
+
+    directory: str
+    timeout_us: int
+    num_ipus: int
+    matmul_amp: float
+    conv_amp: float
+    matmul_partial_type: str
+    conv_partial_type: str
+
+    @property
+    def path(self) -> str:
+        """Of the application's file."""
+        return os.path.join(self.directory, FILE)
+
+
+def repeated(iterations: int) -> Program:
+    """A program that runs a part of a graph in a loop.
+
+    Args:
+        iterations: of the loop, before the host is asked whether there is more to do.
+    """
+
+    def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
+        def body(*given: Any) -> Any:
+            return outfeed.enqueue(ipu_program.run(part, dict(zip(takes, given, strict=True)), gives))
+
+        return loops.repeat(iterations, body, [], infeed)
+
+    return program
+
+
+def pipelined(stages: Mapping[str, int], ipus: Mapping[int, int], executions: int) -> Program:
+    """A program that runs a part of a graph as a pipeline.
+
+    Args:
+        stages: of the graph's nodes; constants have none.
+        ipus: which IPU each stage is on.
+        executions: of the pipeline, before the host is asked whether there is more to do.
+    """
+
+    def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
+        graph_def = _alone(part)
+        there = {node.name for node in graph_def.node}
+        own = {name: stage for name, stage in stages.items() if name in there}
+        parts = stage_functions.parts(graph_def, own, takes, gives)
+        if len(parts) < 2:
+            raise ValueError(
+                f"The part of the model on the IPU is in {len(parts)} stage: a pipeline has two or more. Leave "
+                "pipeline_cfg out, or spread the nodes over stages."
+            )
+        placed = [ipus[stage] for stage in sorted(set(own.values()))]
+        return pipelining_ops.pipeline(
+            [_stage(graph_def, one) for one in parts],
+            gradient_accumulation_count=len(parts),
+            repeat_count=executions,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            device_mapping=placed,
+        )
+
+    return program
+
+
+def embedded(graph_def: Any, signature_def: Any, program: Program, settings: Settings) -> tuple[Any, Any]:
+    """The graph with a call of an embedded engine in the place of its nodes on the IPU, and its signature.
+
+    The application's file is written. What the host computes before and after stays. Where no node is placed, all but
+    placeholders are taken for the IPU's.
+
+    Args:
+        graph_def: the graph; its inputs have shapes without open axes.
+        signature_def: names its inputs and outputs.
+        program: what the application runs.
+        settings: of the application.
+
+    Raises:
+        ValueError: a shape is open; the host computes something between two nodes on the IPU; the part on the IPU takes
+            nothing.
+    """
+    placed = type(graph_def)()
+    placed.CopyFrom(graph_def)
+    if not any(host_part.on_ipu(node) for node in placed.node):
+        for node in placed.node:
+            node.device = "" if node.op == "Placeholder" else "/device:IPU:0"
+    engine = f"saved_model_{uuid.uuid4().hex}"
+
+    def call(part: Any, given: dict[str, Any], outputs: Sequence[str]) -> Any:
+        _compile(part, given, outputs, program, settings)
+        context = calls.embedded_runtime_start(settings.path, [], engine, settings.timeout_us)
+        return calls.embedded_runtime_call(list(given.values()), context)
+
+    return ipu_program.replaced(placed, signature_def, call)
+
+
+def _compile(part: Any, given: dict[str, Any], outputs: Sequence[str], program: Program, settings: Settings) -> None:
+    if not given:
+        raise ValueError("The part of the model on the IPU has no inputs: nothing could be handed to an application.")
+    for name, tensor in given.items():
+        if not tensor.shape.is_fully_defined():
+            raise ValueError(
+                f"The application takes {name} of the shape {tensor.shape}, and IPUs need to know all axes. Save the "
+                "model with that shape; batch_size gives inputs their first axis alone."
+            )
+    os.makedirs(settings.directory, exist_ok=True)
+    with _configured(settings), v1.Graph().as_default(), v1.Session() as session:
+        zeros = tuple(v1.zeros(tensor.shape, tensor.dtype) for tensor in given.values())
+        infeed = IPUInfeedQueue(v1.data.Dataset.from_tensors(zeros).repeat())
+        outfeed = IPUOutfeedQueue()
+        path = compile_op.application_compile(
+            lambda: program(part, list(given), outputs, infeed, outfeed), None, settings.path, False, None
+        )
+        session.run(path)
+
+
+@contextlib.contextmanager
+def _configured(settings: Settings) -> Iterator[None]:
+    before = devices.configured()
+    devices.reset()
+    try:
+        options = IPUConfig()
+        system_options.set_options(options, settings)
+        options.configure_ipu_system()
+        yield
+    finally:
+        devices.reset()
+        if before is not None:
+            devices.configure(before)
+
+
+def _alone(part: Any) -> Any:
+    """A part of a graph without control inputs from outside of it: what it reads of there has been computed."""
+    made = type(part)()
+    made.CopyFrom(part)
+    inside = {node.name for node in made.node}
+    for node in made.node:
+        node.input[:] = [name for name in node.input if not graph_nodes.is_control(name) or name[1:] in inside]
+    return made
+
+
+def _stage(graph_def: Any, part: stage_functions.Part) -> Callable[..., Any]:
+    function = stage_functions.function(graph_def, part)
+    return lambda *given: function(*given)

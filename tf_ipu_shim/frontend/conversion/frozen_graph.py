@@ -1,0 +1,112 @@
+"""A SavedModel of TensorFlow 1 as one graph with constants, and the way back.
+
+Checked on TensorFlow 2.15.1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as v1
+
+from tf_ipu_shim.frontend.conversion import graph_nodes
+
+_TABLES = "table_initializer"
+_ASSETS = "asset_filepaths"
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenGraph:
+    """What a SavedModel computes for one signature.
+
+    Args:
+        graph_def: with constants in the place of variables.
+        signature_def: names its inputs and outputs.
+        initializers: ops that fill its lookup tables.
+    """
+
+    graph_def: Any
+    signature_def: Any
+    initializers: Sequence[str] = ()
+
+
+def load(directory: str, tags: Sequence[str], signature_key: str) -> FrozenGraph:
+    """Reads a SavedModel.
+
+    Args:
+        directory: of the SavedModel.
+        tags: which of its graphs.
+        signature_key: which of that graph's signatures.
+
+    Raises:
+        ValueError: there is no such signature, or the model needs files of its own (assets).
+    """
+    with v1.Graph().as_default(), v1.Session() as session, _quiet():
+        meta_graph_def = v1.saved_model.loader.load(session, tags, directory)
+        if _ASSETS in meta_graph_def.collection_def:
+            raise ValueError(
+                f"The SavedModel in {directory} reads files of its own (assets), which the converted one would miss. "
+                "Export it without the part that reads them, and run that part before."
+            )
+        return freeze(session, meta_graph_def, signature_key)
+
+
+def freeze(session: Any, meta_graph_def: Any, signature_key: str) -> FrozenGraph:
+    """Makes constants of the variables that a session has.
+
+    Raises:
+        ValueError: the graph has no such signature.
+    """
+    if signature_key not in meta_graph_def.signature_def:
+        found = ", ".join(key for key in meta_graph_def.signature_def if not key.startswith("__")) or "none"
+        raise ValueError(
+            f"There is no signature {signature_key!r}; the model has {found}. "
+            "Name one with input_saved_model_signature_key."
+        )
+    signature_def = meta_graph_def.signature_def[signature_key]
+    tables = [value for value in meta_graph_def.collection_def[_TABLES].node_list.value if value]
+    kept = [graph_nodes.node_of(name) for name in (*graph_nodes.signature_tensors(signature_def), *tables)]
+    with _quiet():
+        graph_def = v1.graph_util.convert_variables_to_constants(
+            session, session.graph.as_graph_def(add_shapes=True), list(dict.fromkeys(kept))
+        )
+    return FrozenGraph(graph_def, signature_def, tables)
+
+
+def save(frozen: FrozenGraph, directory: str, tags: Sequence[str], signature_key: str) -> None:
+    """Writes a SavedModel.
+
+    Args:
+        frozen: what it computes.
+        directory: a new one.
+        tags: of the graph.
+        signature_key: of the signature.
+    """
+    with v1.Graph().as_default() as graph:
+        v1.import_graph_def(frozen.graph_def, name="")
+        there = {node.name for node in frozen.graph_def.node}
+        names = [name for name in map(graph_nodes.node_of, frozen.initializers) if name in there]
+        tables = [graph.get_operation_by_name(name) for name in names]
+        main_op = v1.group(*tables, name="initialize_tables") if tables else None
+        builder = v1.saved_model.builder.SavedModelBuilder(directory)
+        with v1.Session() as session, _quiet():
+            builder.add_meta_graph_and_variables(
+                session, list(tags), signature_def_map={signature_key: frozen.signature_def}, main_op=main_op
+            )
+            builder.save()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """TensorFlow says at each call that what TensorFlow 1 has is deprecated: the caller has chosen it."""
+    logger = logging.getLogger("tensorflow")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,107 @@
+"""What of a graph is on the host and what on the IPU, and what goes from one to the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from tf_ipu_shim.frontend.conversion import graph_nodes, node_types
+
+
+def on_ipu(node: Any) -> bool:
+    """Whether a node is placed on an IPU."""
+    return "IPU" in node.device
+
+
+def split(graph_def: Any) -> tuple[Any, Any]:
+    """The part of a graph on the IPU, and the rest."""
+    placed = {node.name for node in graph_def.node if on_ipu(node)}
+    return (
+        graph_nodes.only(graph_def, placed),
+        graph_nodes.only(graph_def, {node.name for node in graph_def.node} - placed),
+    )
+
+
+def crossings(sender: Any, receiver: Any) -> list[str]:
+    """The tensors that one part gives another, each once, in the order in which they are read.
+
+    Returns:
+        Their names, such as `"split:1"`. Control inputs give nothing and are left out.
+    """
+    sends = {node.name for node in sender.node}
+    given = (
+        graph_nodes.tensor_of(name)
+        for node in receiver.node
+        for name in node.input
+        if not graph_nodes.is_control(name) and graph_nodes.node_of(name) in sends
+    )
+    return [f"{node}:{index}" for node, index in dict.fromkeys(given)]
+
+
+def refuse_incomplete(host: Any, ipu: Any) -> None:
+    """Checks that the host's part is what comes before the IPU's.
+
+    Raises:
+        ValueError: a node of it needs what the IPU computes.
+    """
+    computed = {node.name for node in ipu.node}
+    for node in host.node:
+        needed = next((name for name in map(graph_nodes.node_of, node.input) if name in computed), None)
+        if needed is not None:
+            raise ValueError(
+                f"Please place {needed} on CPU, a complete header of the graph must be there: the excluded node "
+                f"{node.name} needs it. Add it to excluded_nodes, or do not exclude {node.name}."
+            )
+
+
+def removed(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
+    """The graph without its host's part; what that gives the IPU becomes inputs.
+
+    Returns:
+        The graph, and the signature: its inputs have the names of the tensors that they stand for. Inputs of the model
+        that the IPU reads itself stay as they are.
+
+    Raises:
+        ValueError: the host's part is not what comes before the IPU's, or gives one of the model's outputs.
+    """
+    ipu, host = split(graph_def)
+    refuse_incomplete(host, ipu)
+    hosts, made = graph_nodes.by_name(host), type(graph_def)()
+    made.CopyFrom(ipu)
+    for node in made.node:
+        node.input[:] = [name for name in node.input if not (name.startswith("^") and name[1:] in hosts)]
+    signature = meta_graph_pb2.SignatureDef(method_name=signature_def.method_name)
+    for key, info in signature_def.outputs.items():
+        if graph_nodes.node_of(info.name) in hosts:
+            raise ValueError(
+                f"The model's output {key!r} is {info.name}, which excluded_nodes has on the host: it cannot be "
+                "removed. Leave remove_excluded_nodes out, or do not exclude it."
+            )
+        signature.outputs[key].CopyFrom(info)
+    keys = {info.name: key for key, info in signature_def.inputs.items()}
+    for tensor in crossings(host, ipu):
+        node, index = graph_nodes.tensor_of(tensor)
+        placeholder = _placeholder(hosts[node], index)
+        for user in made.node:
+            user.input[:] = [
+                placeholder.name if graph_nodes.tensor_of(name) == (node, index) else name for name in user.input
+            ]
+        made.node.append(placeholder)
+        info = signature.inputs[keys.get(tensor, placeholder.name)]
+        info.name, info.dtype = f"{placeholder.name}:0", placeholder.attr["dtype"].type
+        info.tensor_shape.CopyFrom(placeholder.attr["shape"].shape)
+    return made, signature
+
+
+def _placeholder(node: Any, index: int) -> Any:
+    if node.op == "Placeholder":
+        return node
+    name = f"{node.name}_{index}" if index else node.name
+    made = node_def_pb2.NodeDef(name=name, op="Placeholder")
+    made.attr["dtype"].type = node_types.outputs_of(node)[index]
+    shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else []
+    unknown = tensor_shape_pb2.TensorShapeProto(unknown_rank=True)
+    made.attr["shape"].shape.CopyFrom(shapes[index] if index < len(shapes) else unknown)
+    return made

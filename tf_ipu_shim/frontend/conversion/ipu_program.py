@@ -1,0 +1,186 @@
+"""Makes one program of the part of a graph that is on the IPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as v1
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.conversion import graph_nodes, host_part
+from tf_ipu_shim.frontend.sharding import scopes
+from tf_ipu_shim.frontend.tracing import ipu_compiler
+
+# Takes the part on the IPU, tensors for what it takes by their names, and the names of what it gives; puts what runs
+# the part into the current graph, and returns its results.
+Runner = Callable[[Any, dict[str, Any], Sequence[str]], Sequence[Any]]
+
+# What asks TensorFlow to compile single nodes; in a program they mean nothing.
+CLUSTER_ATTRIBUTES = ("_XlaCompile", "_XlaScope", "_XlaSeparateCompiledGradients")
+_WITH = "loc:@"  # before the name of a node that one is to be with
+
+
+def merged(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
+    """The graph with one compiled program in the place of its nodes on the IPU, see `replaced`."""
+    return replaced(graph_def, signature_def, _compiled)
+
+
+def replaced(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, Any]:
+    """The graph with something else in the place of its nodes on the IPU.
+
+    What the host computes before these nodes and after them stays. Outputs keep their names; one that is not the first
+    of its node gets a new one, which the signature says.
+
+    Raises:
+        ValueError: there is no node on the IPU, or the host computes something between two of them, or there is a loop
+            or condition without functions on the IPU.
+    """
+    ipu, host = host_part.split(graph_def)
+    _refuse_frames(ipu)
+    if not ipu.node:
+        raise ValueError("No ops placed on IPU device to merge. Leave out merge_subgraphs, or ipu_placement=False.")
+    after = _after(host, ipu)
+    before = graph_nodes.only(host, {node.name for node in host.node} - {node.name for node in after.node})
+    host_part.refuse_incomplete(before, ipu)
+    _refuse_between(after, ipu)
+    outputs = _outputs(ipu, after, signature_def)
+    made, names = _built(before, ipu, after, outputs, runner)
+    signature = type(signature_def)()
+    signature.CopyFrom(signature_def)
+    for info in signature.outputs.values():
+        info.name = names.get(info.name, info.name)
+    return made, signature
+
+
+def _compiled(part: Any, given: dict[str, Any], outputs: Sequence[str]) -> Any:
+    with scopes.ipu_scope("/device:IPU:0"):
+        return ipu_compiler.compile(
+            lambda *arguments: run(part, dict(zip(given, arguments, strict=True)), outputs), list(given.values())
+        )
+
+
+def _built(before: Any, ipu: Any, after: Any, outputs: Sequence[str], runner: Runner) -> tuple[Any, dict[str, str]]:
+    given = host_part.crossings(before, ipu)
+    with v1.Graph().as_default() as graph:
+        v1.import_graph_def(before, name="")
+        tensors = {name: graph.get_tensor_by_name(name) for name in given}
+        with v1.control_dependencies(_controls(graph, before, ipu)):
+            results = runner(ipu, tensors, outputs)
+        with v1.device("/device:CPU:0"):
+            named = {name: _named(result, name) for name, result in zip(outputs, results)}
+        names = {name: tensor.name for name, tensor in named.items()}
+        return _appended(graph.as_graph_def(), after, names), names
+
+
+def _appended(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
+    """A graph with what comes after it, whose nodes keep their names: TensorFlow's import would give some new ones.
+
+    Args:
+        graph_def: the graph; nodes are added to it.
+        after: what comes after it.
+        names: of tensors in it, by the names that `after` knows them by.
+    """
+    moved = {graph_nodes.tensor_of(name): graph_nodes.tensor_of(now) for name, now in names.items()}
+    there = {node.name for part in (graph_def, after) for node in part.node}
+    for node in after.node:
+        copy = graph_def.node.add()
+        copy.CopyFrom(node)
+        _leave_out_places(copy, there)
+        data = [name for name in node.input if not graph_nodes.is_control(name)]
+        order = [name for name in node.input if graph_nodes.is_control(name) and name[1:] in there]
+        copy.input[:] = [
+            *(graph_nodes.input_of(moved.get(tensor, tensor)) for tensor in map(graph_nodes.tensor_of, data)),
+            *order,
+        ]
+    return graph_def
+
+
+def run(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -> list[Any]:
+    """Puts a part of a graph into the current one.
+
+    Args:
+        graph_def: the part.
+        given: tensors for those that the part reads and has not. It may have more.
+        outputs: which tensors of it to return.
+
+    Control inputs from outside of the part are left out: what it reads of there has been computed.
+    """
+    part = type(graph_def)()
+    part.CopyFrom(graph_def)
+    inside = {node.name for node in part.node}
+    for node in part.node:
+        _leave_out_places(node, inside)
+        node.input[:] = [name for name in node.input if not graph_nodes.is_control(name) or name[1:] in inside]
+    read = {graph_nodes.tensor_of(name) for node in part.node for name in node.input}
+    used = {name: tensor for name, tensor in given.items() if graph_nodes.tensor_of(name) in read}
+    found = v1.import_graph_def(part, input_map=used, return_elements=list(outputs), name="")
+    return list(found or [])
+
+
+def _leave_out_places(node: Any, there: Container[str]) -> None:
+    """Takes from a node what asks for a place of its own, and for that of a node that is in another part."""
+    for attribute in CLUSTER_ATTRIBUTES:
+        node.attr.pop(attribute, None)
+    if vocabulary.COLOCATION_ATTRIBUTE in node.attr:
+        places = node.attr[vocabulary.COLOCATION_ATTRIBUTE].list.s
+        places[:] = [place for place in places if place.decode().removeprefix(_WITH) in there]
+        if not places:
+            del node.attr[vocabulary.COLOCATION_ATTRIBUTE]
+
+
+def _refuse_frames(ipu: Any) -> None:
+    found = next((node for node in ipu.node if node.op.removeprefix("Ref") in vocabulary.FRAMES), None)
+    if found is not None:
+        raise ValueError(
+            f"{found.name} ({found.op}) is of a loop or condition that is no function, as TensorFlow 1 makes them, "
+            "which one program of all nodes cannot hold. Build and save the model with "
+            "tf.compat.v1.enable_control_flow_v2(), give excluded_nodes all nodes of the loop or condition, or leave "
+            "out merge_subgraphs."
+        )
+
+
+def _after(host: Any, ipu: Any) -> Any:
+    """The part of the host's that needs what the IPU computes."""
+    found = {node.name for node in ipu.node}
+    grew = True
+    while grew:
+        new = {
+            node.name
+            for node in host.node
+            if node.name not in found and any(graph_nodes.node_of(name) in found for name in node.input)
+        }
+        found |= new
+        grew = bool(new)
+    return graph_nodes.only(host, found)
+
+
+def _refuse_between(after: Any, ipu: Any) -> None:
+    names = {node.name for node in after.node}
+    for node in ipu.node:
+        needed = next((name for name in map(graph_nodes.node_of, node.input) if name in names), None)
+        if needed is not None:
+            raise ValueError(
+                f"{needed} is on the host between nodes on the IPU: it needs what the IPU computes, and {node.name} "
+                "on the IPU needs it. One program cannot hold both. Do not exclude it, or exclude all before it."
+            )
+
+
+def _outputs(ipu: Any, after: Any, signature_def: Any) -> list[str]:
+    computed = {node.name for node in ipu.node}
+    signed = [name for name in graph_nodes.output_tensors(signature_def) if graph_nodes.node_of(name) in computed]
+    return list(dict.fromkeys([*host_part.crossings(ipu, after), *signed]))
+
+
+def _controls(graph: Any, before: Any, ipu: Any) -> list[Any]:
+    hosts = {node.name for node in before.node}
+    named = {name[1:] for node in ipu.node for name in node.input if graph_nodes.is_control(name)}
+    return [graph.get_operation_by_name(name) for name in sorted(named & hosts)]
+
+
+def _named(result: Any, name: str) -> Any:
+    """A result under the name that it has in the signature."""
+    node, index = graph_nodes.tensor_of(name)
+    if index == 0:
+        return v1.identity(result, name=node)
+    return v1.identity(result, name=f"{node}_output_{index}")

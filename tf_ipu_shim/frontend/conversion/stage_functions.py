@@ -1,0 +1,132 @@
+"""Cuts a graph into functions, one for each pipeline stage."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tf_ipu_shim.frontend.conversion import graph_nodes, ipu_program
+
+Stage = Callable[..., list[Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What one stage takes, computes and hands on: tensors by their names in the graph.
+
+    Args:
+        nodes: that it computes, with the constants that they need.
+        takes: its arguments, in order.
+        gives: its results, in order.
+    """
+
+    nodes: set[str]
+    takes: list[str]
+    gives: list[str]
+
+
+def parts(graph_def: Any, stages: Mapping[str, int], inputs: Sequence[str], outputs: Sequence[str]) -> list[Part]:
+    """Cuts a graph.
+
+    Args:
+        graph_def: the graph.
+        stages: of each node that is neither an input nor a constant. Stages that no node has are left out.
+        inputs: tensors that the first stage takes.
+        outputs: tensors that the last stage gives.
+
+    Raises:
+        ValueError: a node needs one of a later stage.
+    """
+    nodes = graph_nodes.by_name(graph_def)
+    order = sorted(set(stages.values()))
+    fed = {graph_nodes.node_of(name) for name in inputs}
+    refuse_backward(nodes, stages, fed)
+    insides: list[set[str]] = []
+    needs: list[list[str]] = []
+    for stage in order:
+        own = {name for name, of in stages.items() if of == stage and name not in fed}
+        constants = _constants(nodes, own, stages, fed)
+        insides.append(own | constants)
+        needs.append(_needed(nodes, own | constants))
+    # Outputs that are constants of the graph are computed in the last stage.
+    loose = {graph_nodes.node_of(name) for name in outputs} - set(stages) - fed
+    insides[-1] |= graph_nodes.ancestors(nodes, loose)
+    made, flowing = [], list(inputs)
+    for index, inside in enumerate(insides):
+        computed = [tensor for tensor in _tensors(nodes, inside, needs, outputs)]
+        if index + 1 == len(insides):
+            gives = list(outputs)
+        else:
+            later = {tensor for need in needs[index + 1 :] for tensor in need} | set(outputs)
+            gives = [tensor for tensor in dict.fromkeys([*flowing, *computed]) if tensor in later]
+        made.append(Part(inside, flowing, gives))
+        flowing = gives
+    return made
+
+
+def refuse_backward(nodes: Mapping[str, Any], stages: Mapping[str, int], fed: set[str]) -> None:
+    """Checks that data goes forward.
+
+    Raises:
+        ValueError: a node needs one of a later stage.
+    """
+    wrong = [
+        f"{name} (stage {stage}) needs {given} (stage {stages[given]})"
+        for name, stage in stages.items()
+        if name not in fed
+        for given in map(graph_nodes.node_of, nodes[name].input)
+        if given not in fed and stages.get(given, 0) > stage
+    ]
+    if wrong:
+        raise ValueError(
+            f"The nodes {', '.join(wrong[:3])} are not in topology order: a stage takes what earlier stages give. "
+            "Put them in a later stage, or what they need in an earlier one."
+        )
+
+
+def function(graph_def: Any, part: Part) -> Stage:
+    """A function that puts a part into the current graph, under the names that it has."""
+    own = graph_nodes.only(graph_def, part.nodes)
+    computed = {name for name in part.gives if graph_nodes.node_of(name) in part.nodes}
+
+    def stage(*arguments: Any) -> list[Any]:
+        given = dict(zip(part.takes, arguments))
+        wanted = [name for name in part.gives if name in computed]
+        results = dict(zip(wanted, ipu_program.run(own, given, wanted)))
+        return [results[name] if name in computed else given[name] for name in part.gives]
+
+    return stage
+
+
+def _constants(nodes: Mapping[str, Any], own: set[str], stages: Mapping[str, int], fed: set[str]) -> set[str]:
+    """What a stage's nodes need and has no stage: constants, which each stage has its own copy of."""
+    found: set[str] = set()
+    waiting = list(own)
+    while waiting:
+        for given in map(graph_nodes.node_of, nodes[waiting.pop()].input):
+            if given not in stages and given not in fed and given not in found:
+                found.add(given)
+                waiting.append(given)
+    return found
+
+
+def _needed(nodes: Mapping[str, Any], inside: set[str]) -> list[str]:
+    """The tensors that some nodes read of others."""
+    given = (
+        graph_nodes.tensor_of(name)
+        for node in inside
+        for name in nodes[node].input
+        if not graph_nodes.is_control(name) and graph_nodes.node_of(name) not in inside
+    )
+    return [f"{node}:{index}" for node, index in dict.fromkeys(given)]
+
+
+def _tensors(
+    nodes: Mapping[str, Any], inside: set[str], needs: Sequence[Sequence[str]], outputs: Sequence[str]
+) -> list[str]:
+    """The tensors of some nodes that anybody else reads, in the graph's order."""
+    read = {*outputs, *(tensor for need in needs for tensor in need)}
+    place = {name: position for position, name in enumerate(nodes)}
+    mine = [tensor for tensor in read if graph_nodes.node_of(tensor) in inside]
+    return sorted(mine, key=lambda tensor: (place[graph_nodes.node_of(tensor)], tensor))

@@ -1,0 +1,196 @@
+"""Checks of what infeeds, outfeeds and iterators are made with."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tensorflow.core.framework import types_pb2
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.framework import dtypes, errors_impl, none_tensor, tensor_spec
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.frontend.validation.counts import check_integer
+
+_DEEPEST_PREFETCH = 255
+_DEEPER_PREFETCH = (2, 6)  # the SDK from which elements are 3 ahead
+_NARROWER = {dtypes.int64: dtypes.int32, dtypes.uint64: dtypes.uint32, dtypes.float64: dtypes.float32}
+_STRATEGY_DECIDES = (2, 2)  # the SDK from which a queue takes its device from the strategy around it
+
+
+def older_order(before: int, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Lets a queue's constructor take the positional arguments of SDK 2.3 and older, which begin with a feed's name.
+
+    Args:
+        before: how many arguments come before the name.
+        *names: of the arguments from the name on, in their order then.
+
+    Returns:
+        A decorator.
+
+    Example:
+        >>> class Queue:
+        ...     @older_order(0, "feed_name", "outfeed_mode")
+        ...     def __init__(self, outfeed_mode=None, **kwargs):
+        ...         print(outfeed_mode, kwargs)
+        >>> _ = Queue("losses", outfeed_mode=2)
+        2 {'feed_name': 'losses'}
+    """
+
+    def decorate(init: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(init)
+        def in_either_order(self: Any, *args: Any, **kwargs: Any) -> None:
+            if len(args) > before and isinstance(args[before], str):
+                given = args[before:]
+                twice = sorted(set(names[: len(given)]) & set(kwargs))
+                if twice or len(given) > len(names):
+                    what = f"argument {twice[0]!r} was given twice" if twice else "too many arguments were given"
+                    raise TypeError(
+                        f"{type(self).__name__}: {what}. With SDK 2.3 and older they are {', '.join(names)}."
+                    )
+                args, kwargs = args[:before], {**dict(zip(names, given)), **kwargs}
+            init(self, *args, **kwargs)
+
+        return in_either_order
+
+    return decorate
+
+
+def device_ordinal(value: Any) -> int:
+    """The TensorFlow device of a queue; where none is given that of the current IPU strategy, else 0.
+
+    Raises:
+        ValueError: it is no integer, or a negative one.
+
+    Example:
+        >>> with ipu.ipu_strategy.IPUStrategy("/device:IPU:1").scope():
+        ...     device_ordinal(None)
+        1
+    """
+    if value is None:
+        if not distribute_lib.has_strategy() or sdk.current() < _STRATEGY_DECIDES:
+            return 0
+        return int(getattr(distribute_lib.get_strategy(), "_device_ordinal", 0))
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ValueError(f"Device ordinal must be an integer, not {value!r}.")
+    if value < 0:
+        raise ValueError(f"Device ordinal must be >= 0, not {value}.")
+    return int(value)
+
+
+def prefetch_depth(value: int | None) -> int:
+    """How many elements are ready ahead of time; the SDK's default where none is given.
+
+    From SDK 2.6 on 0 gives the default too, as scripts of the time were used to.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is not from 1 to 255.
+
+    Example:
+        >>> prefetch_depth(None)
+        3
+    """
+    if value is None:
+        return 3 if sdk.current() >= _DEEPER_PREFETCH else 1
+    value = check_integer("prefetch_depth", value)
+    if value == 0 and sdk.current() >= _DEEPER_PREFETCH:
+        return 3
+    if value <= 0:
+        raise ValueError(f"prefetch_depth must be greater than zero, but {value} was given.")
+    if value > _DEEPEST_PREFETCH:
+        raise ValueError(f"prefetch_depth must be less than 256, but {value} was given.")
+    return value
+
+
+def element_structure(dataset: Any) -> Any:
+    """The `TensorSpec`s of a dataset's elements, in its structure.
+
+    Raises:
+        TypeError: it is no `tf.data.Dataset`.
+        ValueError: an element has parts that are no tensors, such as ragged ones.
+
+    Example:
+        >>> element_structure(tf.data.Dataset.range(3))
+        TensorSpec(shape=(), dtype=tf.int64, name=None)
+    """
+    if not isinstance(dataset, dataset_ops.DatasetV2):
+        raise TypeError(f"An infeed takes a tf.data.Dataset, not a {type(dataset).__name__}.")
+    structure = dataset_ops.get_structure(dataset)
+    for spec in nest.flatten(structure):
+        if not isinstance(spec, (tensor_spec.TensorSpec, none_tensor.NoneTensorSpec)):
+            raise ValueError(
+                f"Elements of an infeed are made of tensors of fixed shapes, and this dataset's have a "
+                f"{spec.value_type.__name__}. Make it dense in the dataset, as with .to_tensor(shape=...) of a ragged "
+                "tensor or tf.sparse.to_dense."
+            )
+    return structure
+
+
+def check_shapes(shapes: Iterable[Any]) -> None:
+    """Refuses elements of unknown size: a program is compiled for one size.
+
+    Raises:
+        ValueError: a shape is not fully defined.
+
+    Example:
+        >>> check_shapes([tf.TensorShape([2, 3])])
+    """
+    for shape in shapes:
+        if not shape.is_fully_defined():
+            raise ValueError(
+                f"Output shape {shape} is not fully defined. If using tf.Dataset.batch, set `drop_remainder=True`."
+            )
+
+
+def check_types(types: Iterable[Any], feed: str) -> None:
+    """Refuses elements of numbers of 64 bits: no stream of an IPU carries them.
+
+    Args:
+        types: of the tensors of an element.
+        feed: what messages call the feed.
+
+    Raises:
+        FailedPreconditionError: a tensor has such a type; Graphcore's wording.
+
+    Example:
+        >>> check_types([tf.int32, tf.float16, tf.bool], "labels")
+    """
+    for index, kind in enumerate(types):
+        narrow = _NARROWER.get(kind)
+        if narrow is not None:
+            name = types_pb2.DataType.Name(kind.as_datatype_enum).removeprefix("DT_").lower()
+            raise errors_impl.FailedPreconditionError(
+                None,
+                None,
+                f"Unsupported datatype {name} on index {index} of feed operation {feed}. IPUs have no numbers of 64 "
+                f"bits: cast it in the dataset, as with .map(lambda ...: tf.cast(..., tf.{narrow.name})), or make the "
+                f"dataset from arrays of {narrow.name}.",
+            )
+
+
+def check_not_empty(shapes: Iterable[Any], what: str) -> None:
+    """Refuses elements without a number in them, which no stream of an IPU carries.
+
+    Args:
+        shapes: of the tensors of an element.
+        what: `"infeed"` or `"outfeed"`.
+
+    Raises:
+        InvalidArgumentError: a dimension is 0.
+
+    Example:
+        >>> check_not_empty([tf.TensorShape([2, 3])], "infeed")
+    """
+    for shape in shapes:
+        if 0 in shape.as_list():
+            raise errors_impl.InvalidArgumentError(
+                None,
+                None,
+                f"Detected an input tensor to an {what} queue with a dimension of size 0: its shape is {shape}. Leave "
+                "it out of what is fed.",
+            )

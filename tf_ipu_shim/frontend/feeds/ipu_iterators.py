@@ -1,0 +1,216 @@
+"""Dataset iterators whose elements only programs on an IPU take: what `iter(dataset)` gives in a strategy's scope.
+
+Subclasses `iterator_ops.OwnedIterator` and replaces `dataset_ops.DatasetV2.__iter__`; checked on TensorFlow 2.15.1 and
+2.21.0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.data.ops import dataset_ops, iterator_ops, multi_device_iterator_ops
+from tensorflow.python.data.util import structure
+from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.eager import context
+from tensorflow.python.framework import dtypes, ops, type_spec
+from tensorflow.python.framework.tensor_spec import TensorSpec
+from tensorflow.python.ops import gen_dataset_ops
+
+from tf_ipu_shim import patches, sdk
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.feeds import feed_arguments, null_data
+
+_HOST = "/device:CPU:0"
+_SINCE = (2, 2)  # the SDK that gave these iterators to scopes
+
+
+@dataclasses.dataclass(frozen=True)
+class InfeedSpec:
+    """Where an iterator's elements come from.
+
+    Args:
+        handle: the iterator's resource.
+    """
+
+    handle: Any
+
+
+class IPUIterator(iterator_ops.OwnedIterator):
+    """An iterator over a dataset, for functions that a strategy runs on the IPU.
+
+    It can be an argument of a `tf.function` or a variable around it. A new iterator over a dataset of the same kind
+    does not compile the function again.
+
+    Args:
+        dataset: a `tf.data.Dataset` whose elements have fully defined shapes.
+        infeed_spec: of another iterator, with `element_spec`, instead of a dataset.
+        element_spec: the structure of the elements.
+        **kwargs: `device_ordinal` and `prefetch_depth`, as `IPUInfeedQueue` has them.
+
+    Raises:
+        ValueError: both or neither of a dataset and specs are given, or a shape is not fully defined.
+        FailedPreconditionError: the elements have numbers of 64 bits.
+
+    Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUIterator`.
+
+    Example:
+        >>> iterator = IPUIterator(tf.data.Dataset.from_tensors(1.5).repeat())
+        >>> float(strategy.run(tf.function(lambda: 2.0 * next(iterator))))
+        3.0
+    """
+
+    def __init__(self, dataset: Any = None, infeed_spec: Any = None, element_spec: Any = None, **kwargs: Any) -> None:
+        if dataset is None:
+            if infeed_spec is None or element_spec is None:
+                raise ValueError(
+                    "When `dataset` is not provided, both `infeed_spec` and `element_spec` must be specified."
+                )
+            super().__init__(components=(infeed_spec.handle,), element_spec=element_spec)
+            return
+        if infeed_spec is not None or element_spec is not None:
+            raise ValueError("When `dataset` is provided, `infeed_spec` and `element_spec` must not be specified.")
+        feed_arguments.device_ordinal(kwargs.pop("device_ordinal", None))
+        depth = feed_arguments.prefetch_depth(kwargs.pop("prefetch_depth", None))
+        note_arguments("IPUIterator", optimise_latency=kwargs.pop("optimise_latency", None))
+        if kwargs:
+            raise TypeError(f"IPUIterator takes no argument {sorted(kwargs)[0]!r}.")
+        elements = feed_arguments.element_structure(dataset)
+        feed_arguments.check_shapes(structure.get_flat_tensor_shapes(elements))
+        feed_arguments.check_types(structure.get_flat_tensor_types(elements), "of an iterator")
+        with ops.device(_HOST):
+            given = null_data.or_null(dataset, elements)
+            super().__init__(given.prefetch(depth))
+            self._infeed_queue = IteratorQueue(self._iterator_resource, given)
+
+    @property
+    def infeed_spec(self) -> InfeedSpec:
+        """Where the elements come from."""
+        return InfeedSpec(self._iterator_resource)
+
+    def get_next_as_optional(self) -> Any:
+        """Not supported, as on the real device.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            "IPU Dataset iterator does not support get_next_as_optional(). Use next(iterator), in a `for` loop over "
+            "tf.range."
+        )
+
+    @property
+    def _type_spec(self) -> IPUIteratorSpec:
+        return IPUIteratorSpec(self.element_spec)
+
+    def _next_internal(self) -> Any:
+        if context.executing_eagerly():
+            raise RuntimeError(
+                "Accessing dataset elements can not be accessed eagerly: an iterator made in an IPUStrategy's scope "
+                "feeds functions that run on the IPU. Call next() inside a tf.function, or make the strategy with "
+                "enable_dataset_iterators=False. For a script of SDK 2.1 or older, whose iterators gave elements to "
+                "Python, say so: --sdk 2.1."
+            )
+        return super()._next_internal()
+
+
+class IteratorQueue:
+    """What an `IPUIterator` takes its elements from.
+
+    Args:
+        handle: of TensorFlow's iterator.
+        dataset: what it iterates over.
+    """
+
+    def __init__(self, handle: Any, dataset: Any) -> None:
+        self._handle = handle
+        self._dataset = dataset
+
+    @property
+    def deleter(self) -> Any:
+        """Frees what the dataset holds: the iterator is at its end."""
+        with ops.device(_HOST):
+            return gen_dataset_ops.make_iterator(self._dataset.take(0)._variant_tensor, self._handle)
+
+
+class IPUOwnedIterator(IPUIterator):
+    """An `IPUIterator` that is freed with its Python object, as all of them are here.
+
+    Args:
+        dataset: as for `IPUIterator`.
+        infeed_spec: as for `IPUIterator`.
+        element_spec: as for `IPUIterator`.
+        **kwargs: as for `IPUIterator`.
+
+    Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUOwnedIterator`.
+
+    Example:
+        >>> with strategy.scope():
+        ...     iterator = iter(tf.data.Dataset.from_tensors(1.5))
+        ...     float(strategy.run(tf.function(lambda: 2.0 * next(iterator))))
+        3.0
+    """
+
+
+class IPUIteratorSpec(type_spec.TypeSpec):
+    """What `tf.function` knows of an iterator: its elements.
+
+    Args:
+        element_spec: their structure.
+    """
+
+    __slots__ = ["_element_spec"]
+
+    def __init__(self, element_spec: Any) -> None:
+        self._element_spec = element_spec
+
+    @property
+    def value_type(self) -> type:
+        """The type of the values."""
+        return IPUIterator
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return (self._element_spec,)
+
+    @property
+    def _component_specs(self) -> tuple[Any, ...]:
+        return (TensorSpec([], dtypes.resource),)
+
+    def _to_components(self, value: Any) -> tuple[Any, ...]:
+        return (value._iterator_resource,)
+
+    def _from_components(self, components: Any) -> IPUIterator:
+        return IPUIterator(infeed_spec=InfeedSpec(components[0]), element_spec=self._element_spec)
+
+
+def install() -> None:
+    """Has `iter(dataset)` give an `IPUOwnedIterator` in the scope of a strategy that wants it, once a process."""
+    patches.replace(
+        dataset_ops.DatasetV2,
+        "__iter__",
+        _iterating,
+        why="a dataset's iterator in a strategy's scope feeds programs on the IPU",
+    )
+
+
+def _iterating(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def __iter__(self: Any) -> Any:
+        if context.executing_eagerly() and distribute_lib.has_strategy():
+            strategy = distribute_lib.get_strategy()
+            wanted = getattr(strategy, "_enable_dataset_iterators", False) and sdk.current() >= _SINCE
+            if wanted and not _is_part_of_a_distributed_one(self):
+                return IPUOwnedIterator(self)
+        return stock(self)
+
+    return __iter__
+
+
+def _is_part_of_a_distributed_one(dataset: Any) -> bool:
+    """Whether `experimental_distribute_dataset` made it: those elements are taken eagerly, and handed to `run`."""
+    inputs = [dataset]
+    while inputs:
+        if type(inputs[0]).__module__ == multi_device_iterator_ops.__name__:
+            return True
+        inputs = inputs[0]._inputs()
+    return False

@@ -1,0 +1,70 @@
+"""Keras is loaded late, if at all: what `keras.ipu` changes of it is done when it is.
+
+`tf.keras.ipu` is then there by attribute, and models ask for the strategy of their scope. Imports nothing of Keras or
+TensorFlow by itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.frontend.keras import keras3
+from tf_ipu_shim.frontend.keras.models import op_layers, option_transfer
+from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.names import finder
+
+# Packages that have `ipu` as an attribute in Graphcore's Keras.
+PACKAGES = (
+    "keras",
+    "keras.api._v1.keras",
+    "keras.api._v2.keras",
+    "tf_keras",
+    "tf_keras.api._v1.keras",
+    "tf_keras.api._v2.keras",
+    "tensorflow.keras",  # a second copy, which `from tensorflow.keras import ...` makes
+    "tensorflow.python.keras",
+)
+MODELS = tuple(
+    f"{root}.engine.{module}"
+    for root in ("keras.src", "tf_keras.src", "tensorflow.python.keras")
+    for module in ("functional", "sequential", "training")
+)
+_NAMES = {
+    *PACKAGES,
+    *MODELS,
+    *option_transfer.CLONING,
+    *option_transfer.LOADING,
+    *op_layers.MODULES,
+    keras3.MODULE,
+}
+
+
+_finder = after_loading.Finder(_NAMES.__contains__, lambda module: _loaded(module.__name__, module))
+
+
+def install() -> None:
+    """Changes the Keras packages that are loaded, and those that will be; calling it again changes nothing."""
+    _finder.install("Keras", why="Keras is changed, as the rest of this list says, when a script imports it")
+    for name in _NAMES:
+        if name in sys.modules:
+            _loaded(name, sys.modules[name])
+
+
+def _loaded(name: str, module: Any) -> None:
+    if name in option_transfer.CLONING or name in option_transfer.LOADING:
+        option_transfer.loaded(name, module)
+    elif name in op_layers.MODULES:
+        op_layers.loaded(module)
+    elif name in PACKAGES:
+        if not hasattr(module, "ipu"):
+            ours = importlib.import_module(finder.ALIASES["keras.ipu"])
+            patches.replace(module, "ipu", lambda _: ours, why="Graphcore's `keras.ipu`")
+    elif name == keras3.MODULE:
+        keras3.loaded(module)
+    elif name in MODELS:
+        from tf_ipu_shim.frontend.keras.models import construction
+
+        construction.install()

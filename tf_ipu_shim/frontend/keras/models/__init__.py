@@ -1,0 +1,1 @@
+"""Models made in the scope of an `IPUStrategy`: functional, sequential, subclassed, pipelined."""

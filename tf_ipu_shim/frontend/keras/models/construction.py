@@ -1,0 +1,214 @@
+"""Models made in the scope of an `IPUStrategy` become models with extensions, and no others.
+
+Every Keras 2 model passes `Model.__new__`. There its class is replaced by one made from it, with an extension class
+between the user's classes and Keras' own. Checked on `keras` 2.15, `tf_keras` 2.21 and `tensorflow.python.keras`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.framework import tensor
+from tensorflow.python.ops import variables
+
+from tf_ipu_shim import keras2, patches
+from tf_ipu_shim.frontend.keras.models import option_transfer
+from tf_ipu_shim.frontend.strategies import delegation
+
+_RUNNING = ("fit", "evaluate")
+# The classes that models are made of, below the `engine` of a Keras package.
+MODULES = ("functional.Functional", "sequential.Sequential", "training.Model")
+
+
+def install() -> None:
+    """Lets the Keras 2 packages that are loaded ask for the strategy when a model is made.
+
+    Call it again whenever one of `MODULES` has been loaded: Keras imports them in a circle, and which of them is
+    complete first depends on what the script imports.
+    """
+    for root in keras2.ROOTS:
+        for name in MODULES:
+            module, _, kind_name = name.partition(".")
+            kind = getattr(sys.modules.get(f"{root}.engine.{module}"), kind_name, None)
+            if kind is None:
+                continue
+            if "from_config" in vars(kind):
+                patches.replace(
+                    kind, "from_config", option_transfer.reading, why="a saved model keeps its options for the IPU"
+                )
+            if kind_name == "Model":
+                patches.replace(
+                    kind,
+                    "__new__",
+                    functools.partial(_making, kind),
+                    why="a model made in a strategy's scope becomes, on the way, one of a class with extensions",
+                )
+                for method in _RUNNING:
+                    patches.replace(
+                        kind,
+                        method,
+                        functools.partial(_running, method),
+                        why="a model that was made outside the scope of the strategy it is run in is refused",
+                    )
+                # No method of the extension: loading a model asks whether Keras' own is overridden.
+                patches.replace(
+                    kind,
+                    "compile",
+                    _compiling,
+                    why="`steps_per_execution` may be a tensor, and models made outside the scope are refused",
+                )
+
+
+def _making(model: type, stock: Callable[..., Any]) -> Any:
+    @functools.wraps(stock)
+    def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if _wanted():
+            _become_functional(model, cls, args, kwargs)
+        made = stock(cls, *args, **kwargs)
+        return extended(made) if isinstance(made, model) and _wanted() else made
+
+    return staticmethod(new)
+
+
+def _become_functional(model: type, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A user's class without a constructor that is called with inputs and outputs is one of functional models.
+
+    Keras makes it one in its own constructor, after the extension has been chosen.
+    """
+    if cls is model or cls.__init__ is not model.__init__:  # type: ignore[misc]
+        return
+    training = keras2.module("engine.training", keras2.root_of(cls))
+    if training.is_functional_model_init_params(args, kwargs):
+        training.inject_functional_model_class(cls)
+
+
+def _running(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _refuse_from_outside(self, name)
+        return stock(self, *args, **kwargs)
+
+    return run
+
+
+def _refuse_from_outside(model: Any, name: str) -> None:
+    if _wanted() and not getattr(type(model), "_ipu_generated", False):
+        raise ValueError(
+            f"Model {model.name!r} was made outside the scope of the IPUStrategy that {name} is called in, so that "
+            "its variables are not on the IPU. Make it, and call compile, in the scope too: "
+            "`with strategy.scope(): model = ...`."
+        )
+
+
+def _compiling(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _refuse_from_outside(self, "compile")
+        if hasattr(self, "_ipu"):
+            args, kwargs = _steps_as_number(args), {**kwargs, **_steps_of(kwargs)}
+        return stock(self, *args, **kwargs)
+
+    return compile
+
+
+def _steps_as_number(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Positional arguments of `compile` with the seventh, `steps_per_execution`, a number."""
+    return tuple(_number(value) if place == 6 else value for place, value in enumerate(arguments))
+
+
+def _steps_of(keywords: dict[str, Any]) -> dict[str, Any]:
+    return {name: _number(value) for name, value in keywords.items() if name == "steps_per_execution"}
+
+
+def _number(steps: Any) -> Any:
+    """The number a tensor holds, such as `dataset.cardinality()`: Keras 2.15 compares it with a text, 2.6 did not."""
+    return int(steps) if isinstance(steps, (tensor.Tensor, variables.Variable)) and hasattr(steps, "numpy") else steps
+
+
+def extended(made: Any) -> Any:
+    """Gives a model its extension.
+
+    Args:
+        made: a Keras model, not initialised yet.
+
+    Returns:
+        The same object.
+    """
+    kind = type(made)
+    if not vars(kind).get("_ipu_generated"):
+        extended_kind: type = _extended_class(kind, delegation.registered(kind))  # type: ignore[arg-type]
+        object.__setattr__(made, "__class__", extended_kind)
+    return made
+
+
+@functools.cache
+def _extended_class(kind: type, registered: type | None) -> type:
+    from tf_ipu_shim.frontend.keras.models import functional_extensions, model_extensions, sequential_extensions
+
+    root = keras2.root_of(kind)
+    for name, extension in (
+        ("sequential.Sequential", sequential_extensions.SequentialExtension),
+        ("functional.Functional", functional_extensions.FunctionalExtension),
+        ("training.Model", model_extensions.ModelExtension),
+    ):
+        module, _, stock_name = name.partition(".")
+        stock = getattr(keras2.module(f"engine.{module}", root), stock_name)
+        if issubclass(kind, stock):
+            extension_class = extension
+            break
+    else:
+        raise TypeError(f"{kind.__name__} is no Keras 2 model.")
+    # One for each user class: Keras puts other bases into it when a subclass turns out to be a functional model.
+    inherited = {"_ipu_generated": True, "__module__": stock.__module__}
+    if registered is None:
+        between = type(stock)(stock.__name__, (extension_class, stock), inherited)
+    else:
+        between = _registered_class(stock, registered, extension_class)
+    bases = (between,) if kind is stock else (kind, between)
+    attributes = {
+        "_ipu_generated": True,
+        "_ipu_original": kind,
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+    }
+    if "build" in vars(kind) and kind is not keras2.module("engine.training", root).Model:
+        attributes["build"] = vars(kind)[
+            "build"
+        ]  # Keras refuses weights before it has run, and looks at the class alone
+    return type(kind)(kind.__name__, bases, attributes)
+
+
+def _registered_class(stock: type, registered: type, own: type) -> type:
+    """A class of Keras' own with the script's extension, whose `get_config` may answer for the model's."""
+    if not issubclass(registered, own):
+        raise TypeError(
+            f"The extension {registered.__name__} that is registered for {stock.__name__} must be a subclass of "
+            f"{own.__name__}, which runs such a model on the IPU."
+        )
+
+    @delegation.extension_delegate
+    def get_config(self: Any) -> dict[str, Any]:
+        return self._own_config()  # type: ignore[no-any-return]
+
+    # Keras clones and writes models by whether it is a user's.
+    default = getattr(getattr(registered, "get_config", stock.get_config), "_is_default", False)  # type: ignore[attr-defined]
+    get_config._is_default = default  # type: ignore[attr-defined]
+    attributes = {
+        "_ipu_generated": True,
+        "__module__": stock.__module__,
+        "__init__": delegation.constructor(stock, registered),
+        "get_config": get_config,
+    }
+    made: Any = type(stock)(stock.__name__, (registered, stock), attributes)
+    made._own_config = lambda self: super(made, self).get_config()
+    return made  # type: ignore[no-any-return]
+
+
+def _wanted() -> bool:
+    strategy = distribute_lib.get_strategy()
+    return bool(getattr(strategy, "_enable_keras_extensions", False))

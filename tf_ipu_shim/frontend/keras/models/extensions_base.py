@@ -1,0 +1,484 @@
+"""`keras.ipu.extensions.extensions_base`: what all Keras models made in the scope of an `IPUStrategy` gain."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedMode
+from tf_ipu_shim.frontend.keras.models import lost_losses
+from tf_ipu_shim.frontend.keras.options import replication, saved_options
+from tf_ipu_shim.frontend.keras.options.option_setters import OptionSetters
+from tf_ipu_shim.frontend.keras.options.options import ModelOptions
+from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod
+from tf_ipu_shim.frontend.keras.training import loop, model_step, programs, replica_shares, turns
+from tf_ipu_shim.frontend.keras.training.data_adapter import IPUDataHandler
+from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedManager, OutfeedManager
+from tf_ipu_shim.frontend.keras.training.on_batch import OnBatch
+from tf_ipu_shim.frontend.keras.training.traced_program import TracedProgram
+from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule
+from tf_ipu_shim.frontend.strategies import delegation
+from tf_ipu_shim.machine.environment import flags
+
+logged_steps_per_execution_warning = False
+
+
+class ModelState:
+    """What a model keeps of its IPU's part. No part of the model's weights, nor of what is saved."""
+
+    def __init__(self) -> None:
+        self.options = ModelOptions()
+        self.infeeds = InfeedManager()
+        self.outfeeds = OutfeedManager()
+        self.programs: dict[Any, TracedProgram] = {}
+        self.turns = turns.Turns()
+        self.stages: list[Any] | None = None  # assignments that were set
+        self.stages_reset = False  # whether layers' own stages no longer count
+        self.input_shape: Any = None  # of a subclassed model that was built
+        self.seen = False  # whether a subclassed model's code was traced, which enters stages or does not
+        self.network: Any = None  # the graph of a subclassed model, once it is known
+        self.added_in_call: set[str] = set()  # methods by which its `call` adds losses and metrics
+
+    def forget_programs(self) -> None:
+        """Lets the next call compile anew."""
+        self.programs.clear()
+        self.infeeds.reset()
+        self.outfeeds.reset()
+
+
+class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
+    """The methods that a Keras model made in the scope of an `IPUStrategy` has on top of its own.
+
+    Mixed in between the user's class and Keras': what a user overrides comes first, and may call these by `super()`.
+
+    Source: `keras.ipu.extensions.extensions_base.KerasExtensionBase`.
+    """
+
+    @property
+    def _ipu(self) -> ModelState:
+        state = vars(self).get("_ipu_state")
+        if state is None:
+            # Past Keras' tracking of attributes; one of several threads makes it.
+            state = vars(self).setdefault("_ipu_state", ModelState())
+        return state
+
+    def _get_config_delegate(self) -> dict[str, Any]:
+        """A model's configuration without what a registered extension adds to it."""
+        return self._own_config()
+
+    def _own_config(self) -> dict[str, Any]:
+        """What `get_config` gives where no extension is registered, and the user's class has none of its own."""
+        model: Any = self
+        return model.get_config()  # type: ignore[no-any-return]
+
+    def _deserialize_from_config_supported(self, config: dict[str, Any]) -> bool:
+        return True
+
+    def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
+        """Tells the model what an earlier one of this configuration was told about accumulation and pipelining."""
+        if config.get(saved_options.ENTRY) is not None:
+            saved_options.restore(self, config[saved_options.ENTRY])
+
+    def _reset_compile_cache(self) -> None:
+        """Part of Keras' `compile`, which must stay Keras' own: loading a model asks whether it is."""
+        self._ipu.forget_programs()
+        super()._reset_compile_cache()  # type: ignore[misc]
+
+    def _validate_target_and_loss(self, y: Any, loss: Any) -> None:
+        """Part of Keras' own `train_step`: as in Keras 2.6, targets may be missing where `add_loss` gives a loss."""
+        model: Any = self
+        if y is not None or not any(layer._losses or layer._eager_losses for layer in model._flatten_layers()):
+            super()._validate_target_and_loss(y, loss)  # type: ignore[misc]
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: Any = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+    ) -> Any:
+        """Trains on the IPU; the arguments of `tf.keras.Model.fit`.
+
+        Returns:
+            The history, with one entry an epoch.
+
+        Raises:
+            RuntimeError: the model is not compiled, or cannot be run so.
+            ValueError: the data cannot be fed to a compiled program.
+        """
+        model: Any = self
+        self._check_mode("fit")
+        _note_queues(max_queue_size, workers, use_multiprocessing)
+        package = model_step.package_of(model)
+        adapters = keras2.module("engine.data_adapter", package)
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = adapters.train_validation_split(
+                (x, y, sample_weight), validation_split=validation_split
+            )
+        trainable_state = keras2.module("engine.training_utils", package).RespectCompiledTrainableState
+        with model.distribute_strategy.scope(), trainable_state(model):
+            handler = self._handler(
+                "fit",
+                x=x,
+                y=y,
+                sample_weight=sample_weight,
+                batch_size=batch_size,
+                steps_per_epoch=steps_per_epoch,
+                initial_epoch=initial_epoch,
+                epochs=epochs,
+                shuffle=shuffle,
+                class_weight=class_weight,
+            )
+            listed = loop.callback_list(model, callbacks, package, verbose, epochs, handler.inferred_steps)
+            replica_shares.say_what_is_left_out("fit", handler, listed)
+            validate = None
+            if validation_data:
+                validate = self._validation(
+                    validation_data, validation_batch_size or batch_size, validation_steps, validation_freq, listed
+                )
+            return loop.fit(model, handler, listed, validate, self._executions("fit", handler))
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Computes loss and metrics on the IPU; the arguments of `tf.keras.Model.evaluate`.
+
+        `steps` are mini-batches of all replicas together.
+
+        Returns:
+            The loss, or a list of loss and metrics, or a dictionary of them.
+
+        Raises:
+            RuntimeError: the model is not compiled, or cannot be run so.
+            ValueError: the data cannot be fed to a compiled program.
+        """
+        model: Any = self
+        self._check_mode("evaluate")
+        _note_queues(max_queue_size, workers, use_multiprocessing)
+        if kwargs:
+            raise TypeError(f"Invalid keyword arguments: {list(kwargs)}")
+        with model.distribute_strategy.scope():
+            handler = self._handler(
+                "evaluate", x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps_per_epoch=steps
+            )
+            package = model_step.package_of(model)
+            listed = loop.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
+            replica_shares.say_what_is_left_out("evaluate", handler, listed)
+            with self._ipu.turns.evaluating(model):
+                logs = loop.evaluate(model, handler, listed, self._executions("evaluate", handler, listed))
+            return logs if return_dict else loop.in_order(logs, model.metrics_names)
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+    ) -> Any:
+        """Computes predictions on the IPU; the arguments of `tf.keras.Model.predict`.
+
+        `steps` are mini-batches of all replicas together.
+
+        Returns:
+            Arrays of shape [samples, ...], in the structure of the model's outputs.
+
+        Raises:
+            RuntimeError: the model cannot be run so.
+            ValueError: the data cannot be fed to a compiled program.
+        """
+        model: Any = self
+        self._check_mode("predict")
+        _note_queues(max_queue_size, workers, use_multiprocessing)
+        with model.distribute_strategy.scope():
+            handler = self._handler("predict", x=x, batch_size=batch_size, steps_per_epoch=steps)
+            package = model_step.package_of(model)
+            listed = loop.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
+            return loop.predict(model, handler, listed, self._executions("predict", handler, listed))
+
+    def get_pipeline_stage_assignment(self) -> Any:
+        """The pipeline stage of each layer; each kind of model has its own."""
+        raise NotImplementedError
+
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: Any) -> None:
+        """Sets the pipeline stage of each layer; each kind of model has its own."""
+        raise NotImplementedError
+
+    def reset_pipeline_stage_assignment(self) -> None:
+        """Takes the layers out of their pipeline stages; each kind of model has its own."""
+        raise NotImplementedError
+
+    def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
+        """Prints the pipeline stage of each layer; each kind of model has its own."""
+        raise NotImplementedError
+
+    def _layers_are_known(self) -> bool:
+        """Whether the graph of the model's layers is known, so that they can be in stages."""
+        return False
+
+    def _is_pipelined(self) -> bool:
+        return False
+
+    def _shards(self) -> int:
+        """IPUs that one replica takes."""
+        return 1
+
+    def _stages_are_open(self, mode: str) -> bool:
+        """Whether only the trace of a program tells if the model is in stages, and so how many replicas it has."""
+        return False
+
+    def _look(self, spec: Any, step: str) -> None:
+        """As `_see`, by a trace of the model that never runs."""
+
+    def _see(self, spec: Any, step: str = "") -> None:
+        """Looks for stages in the model's own `call`, where it has one and must be in some.
+
+        Args:
+            spec: structure of a mini-batch.
+            step: the method that runs a mini-batch, where one of the script's own may do without `call`.
+        """
+
+    def _traced(self, mode: str, spec: Any, before: int) -> None:
+        """Checks what the trace of a program has shown, before the program runs.
+
+        Args:
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            spec: structure of a mini-batch.
+            before: how many stages had been entered before.
+        """
+
+    def _check_trace(self, mode: str, spec: Any, concrete: Any, before: int) -> None:
+        """As `_traced`, and that a loss which the script adds is in the program; `concrete` is the traced function."""
+        if mode != "predict" and not model_step.overrides(self, programs.STEP_METHODS[mode]):
+            lost_losses.refuse(concrete)
+        self._traced(mode, spec, before)
+
+    def _accumulates_outfeed(self, mode: str) -> bool:
+        """Whether metrics of mini-batches are added up before they are sent."""
+        return False
+
+    def _unpacked(self, mode: str) -> Callable[[Any], Any]:
+        """From what the outfeed gives to metrics or predictions."""
+        return lambda values: values
+
+    def _device(self) -> str:
+        model: Any = self
+        return model.distribute_strategy.extended.worker_devices[0]
+
+    def _check_mode(self, mode: str) -> None:
+        model: Any = self
+        if ops.inside_function():
+            raise RuntimeError(
+                "Detected a call to a Keras model's method that trains, evaluates or predicts inside a `tf.function`. "
+                f"Such a method ({mode}, or its form for one batch) makes functions of its own: call it outside."
+            )
+        if not ops.executing_eagerly_outside_functions():
+            raise RuntimeError(
+                f"Keras' {mode} does not run on IPUs in a graph of TensorFlow 1. Run the script without `--tf1`, "
+                "disable_v2_behavior() and disable_eager_execution(), or write the loop: the model's layers in a "
+                "function for ipu_compiler.compile, with loops.repeat and an IPUInfeedQueue, inside an ipu_scope."
+            )
+        if model.run_eagerly:
+            raise RuntimeError(
+                "Keras models cannot run eagerly when using `IPUStrategy`. Leave out run_eagerly=True in compile, and "
+                "tf.config.run_functions_eagerly(True)."
+            )
+        if mode != "predict":
+            model._assert_compile_was_called()
+
+    def _replicas(self) -> int:
+        return replication.replication_factor(self._device(), self._shards(), self._ipu.options.device_mapping)
+
+    def _steps_per_execution_value(self) -> int:
+        steps = getattr(self, "_steps_per_execution", None)
+        return 1 if steps is None else int(steps.numpy())
+
+    def _handler(self, mode: str, steps_per_execution: int | None = None, **data: Any) -> IPUDataHandler:
+        steps = steps_per_execution or self._steps_per_execution_value()
+        with ops.device("/device:CPU:0"):
+            handler = IPUDataHandler(
+                model=self,
+                steps_per_execution=steps,
+                replication_factor=None,
+                **data,
+            )
+        if mode == "predict":
+            handler.pad()
+        with turns.building.held():
+            self._see(handler.element_spec, programs.STEP_METHODS[mode])
+            if self._stages_are_open(mode) and not handler.suits(self._replicas()):
+                self._look(handler.element_spec, programs.STEP_METHODS[mode])
+        replicas = self._replicas()
+        if steps_per_execution is None:
+            handler.share_execution(replicas)
+        with ops.device("/device:CPU:0"):
+            handler.set_replication_factor(replicas)
+        if mode == "fit":
+            self._check_accumulation(handler.steps_per_execution_value)
+        return handler
+
+    def _accumulation(self) -> int:
+        """Mini-batches to an update."""
+        chosen = self._ipu.options
+        if not self._is_pipelined():
+            return chosen.accumulation_steps or 1
+        if chosen.pipelining_steps is None:
+            if chosen.pipelining_kwargs.get("pipeline_schedule") is PipelineSchedule.Sequential:
+                return 1
+            raise ValueError(
+                "The model which you are attempting to train is pipelined, however "
+                "`gradient_accumulation_steps_per_replica` hasn't been set. Set it with `set_pipelining_options()`."
+            )
+        return chosen.pipelining_steps
+
+    def _check_accumulation(self, steps: int) -> None:
+        number = self._accumulation()
+        if steps % number:
+            setter = "set_pipelining_options" if self._is_pipelined() else "set_gradient_accumulation_options"
+            raise RuntimeError(
+                f"The {'pipelined ' if self._is_pipelined() else ''}model has been configured to use gradient "
+                f"accumulation for training, however the current `steps_per_execution` value (set to {steps}) is not "
+                f"divisible by `gradient_accumulation_steps_per_replica` ({number}). Change one of them: "
+                f"`compile(steps_per_execution=...)` or `{setter}()`."
+            )
+
+    def _executions(
+        self, mode: str, handler: IPUDataHandler, callbacks: Any = None
+    ) -> Iterator[tuple[int, loop.Execution]]:
+        """Each epoch with a program that is ready to run.
+
+        Args:
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            handler: of the data.
+            callbacks: Keras' list, whose steps are corrected if the trace of the program tells others; None: none.
+        """
+        chosen = self._ipu.options
+        steps = handler.steps_per_execution_value
+        replicas = self._replicas()
+        accumulates = self._accumulates_outfeed(mode)
+        # Nothing comes out of a running program whose outfeeds are made up.
+        polls = chosen.asynchronous_callbacks and not flags.current().is_synthetic("outfeed")
+        asynchronous = polls and not accumulates
+        every = mode == "predict" or asynchronous or accumulates
+        outfeed = self._ipu.outfeeds.get_outfeed(
+            mode, {**chosen.outfeed_kwargs, "outfeed_mode": IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST}
+        )
+        reduction = ReplicatedMetricReductionMethod.parse(chosen.metric_reduction)
+        training = turns.Training(replicas) if mode == "fit" else None
+        try:
+            for epoch, iterator in handler.iterators(self._ipu.infeeds, mode, chosen.infeed_kwargs):
+                program = self._known_program(mode, iterator.infeed, outfeed, steps, replicas)
+                if self._stages_are_open(mode) and self._finds_stages(program, handler, callbacks):
+                    yield from self._executions(mode, handler)
+                    return
+                replica_shares.check_padding(self, program, handler, replicas)
+                turn = functools.partial(self._ipu.turns.of_call, self, mode, iterator, training)
+                unpack = self._unpacked(mode)
+                yield (
+                    epoch,
+                    loop.Execution(program, outfeed, unpack, steps, replicas, reduction, asynchronous, turn),
+                )
+        finally:
+            if training is not None:
+                training.ended = True
+
+    def _finds_stages(self, program: TracedProgram, handler: IPUDataHandler, callbacks: Any) -> bool:
+        """Traces a program; if it enters stages, fewer replicas share the data, and there is another program."""
+        program.trace()
+        if not self._is_pipelined():
+            return False
+        with ops.device("/device:CPU:0"):
+            handler.set_replication_factor(self._replicas())
+        if callbacks is not None:
+            callbacks.set_params({**callbacks.params, "steps": handler.inferred_steps})
+        return True
+
+    def _known_program(self, mode: str, infeed: Any, outfeed: Any, steps: int, replicas: int) -> TracedProgram:
+        """The program of a mode, queues, steps and replicas; no other thread makes one meanwhile."""
+        key = (mode, infeed._id, outfeed._id, steps, replicas)
+        known = self._ipu.programs.get(key)
+        if known is not None:
+            return known
+        with turns.building.held():
+            if key not in self._ipu.programs:
+                self._ipu.programs[key] = TracedProgram(
+                    self._program(mode, infeed, outfeed, steps),
+                    functools.partial(self._check_trace, mode, infeed._structure),
+                    lambda: self._ipu.programs.pop(key, None),
+                )
+            return self._ipu.programs[key]
+
+    def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+        make = f"make_{'train' if mode == 'fit' else 'test' if mode == 'evaluate' else 'predict'}_function"
+        programs.refuse_overridden(self, (make,), "with IPU extensions: override the step function instead")
+        if mode == "fit" and self._accumulation() > 1:
+            why = "when using gradient accumulation"
+            programs.refuse_overridden(self, ("train_step",), why)
+            programs.refuse_own_minimize(cast(Any, self).optimizer)
+            return programs.accumulating_program(self, infeed, outfeed, steps, self._ipu.options)
+        return programs.loop_program(self, mode, infeed, outfeed, steps)
+
+    def _validation(
+        self, data: Any, batch_size: int | None, steps: int | None, frequency: Any, callbacks: Any
+    ) -> Callable[[int], dict[str, Any]]:
+        model: Any = self
+        x, y, weights = model_step.unpack(model, data)
+
+        def validate(epoch: int) -> dict[str, Any]:
+            if not model._should_eval(epoch, frequency):
+                return {}
+            logs = model.evaluate(
+                x=x,
+                y=y,
+                sample_weight=weights,
+                batch_size=batch_size,
+                steps=steps,
+                callbacks=callbacks,
+                return_dict=True,
+            )
+            return {f"val_{name}": value for name, value in logs.items()}
+
+        return validate
+
+
+__all__ = ["KerasExtensionBase", "ModelState", "ReplicatedMetricReductionMethod", "logged_steps_per_execution_warning"]
+
+
+def _note_queues(max_queue_size: int, workers: int, use_multiprocessing: bool) -> None:
+    """Records what Keras' own queues would be told; there are none."""
+    note_arguments("Model.fit", max_queue_size=max_queue_size, workers=workers, use_multiprocessing=use_multiprocessing)

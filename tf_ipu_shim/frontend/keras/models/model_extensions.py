@@ -1,0 +1,346 @@
+"""`keras.ipu.extensions.model_extensions`: pipeline stages of subclassed models, found by a call with Keras tensors."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph
+from tensorflow.python.eager import def_function
+from tensorflow.python.framework import errors_impl, ops, tensor_shape, tensor_spec
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.frontend.keras.models import networks
+from tf_ipu_shim.frontend.keras.models.network_extension import NetworkExtension
+from tf_ipu_shim.frontend.keras.options import replication, saved_options
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
+    ModelLayerPipelineStageAssignment,
+    NestedModelPipelineStageAssignment,
+    entered,
+    stage_of,
+)
+from tf_ipu_shim.frontend.keras.training import model_step, programs, variable_creation
+from tf_ipu_shim.frontend.tracing import tracing
+
+
+class ModelExtension(NetworkExtension):
+    """What subclassed models made in the scope of an `IPUStrategy` gain.
+
+    The stages are those of `PipelineStage` scopes in the model's own `call`, or are set once the model is built.
+
+    Source: `keras.ipu.extensions.model_extensions.ModelExtension`.
+
+    Example:
+        >>> class Small(tf.keras.Model):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.dense = tf.keras.layers.Dense(4, name="only")
+        ...     def call(self, x):
+        ...         return self.dense(x)
+        >>> with strategy.scope():
+        ...     model = Small()
+        ...     model.build((8, 784))
+        ...     [assignment.layer.name for assignment in model.get_pipeline_stage_assignment()]
+        ['only']
+    """
+
+    _layer_kind = ModelLayerPipelineStageAssignment
+    _nested_kind = NestedModelPipelineStageAssignment
+
+    def build(self, input_shape: Any) -> None:
+        """As Keras'; the model's graph is then known, and stages that were set for another one are forgotten.
+
+        Args:
+            input_shape: a shape, or a structure of shapes; Keras tensors of `Input` tell the types as well.
+
+        Raises:
+            ValueError: some of the layers are in a pipeline stage, and others are in none; or the shape is none, or
+                not enough.
+            NotImplementedError: the model's class has no `call`.
+        """
+        if input_shape is None or networks.is_functional(self):
+            super().build(input_shape)  # type: ignore[misc]
+            return
+        self._check_call()
+        before = entered()
+        flat = nest.flatten(input_shape)
+        if flat and all(hasattr(one, "dtype") for one in flat):
+            spec = nest.map_structure(lambda one: tensor_spec.TensorSpec(one.shape, one.dtype), input_shape)
+            # Keras would call the model with tensors of float32 first.
+            self._trace(None, spec)
+            keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, _shapes(input_shape))
+        else:
+            self._build_of_shapes(input_shape)
+            self._ipu.network, self._ipu.input_shape = None, input_shape
+        known = self._ipu.stages
+        if known is not None and len(known) != len(self._network().nodes):
+            self._ipu.stages = None
+            self._ipu.forget_programs()
+        if self._ipu.stages is None and not self._ipu.stages_reset and self._has_scopes(before):
+            self._check_remembered_stages()
+
+    # Keras calls a `build` that is not its own before the first call, with shapes that need not be all it takes.
+    build._is_default = True  # type: ignore[attr-defined]
+
+    def save_spec(self, dynamic_batch: bool = True) -> Any:
+        """As Keras'; a model that was built and has not run yet is saved with the inputs that it was built for.
+
+        Args:
+            dynamic_batch: whether the first dimension is left open.
+        """
+        model: Any = self
+        if model._saved_model_inputs_spec is None and self._layers_are_known():
+            model._set_save_spec(self._network().given)
+        return super().save_spec(dynamic_batch)  # type: ignore[misc]
+
+    @property
+    def _trackable_saved_model_saver(self) -> Any:
+        """Keras' writer, with an entry beside the configuration, which the user's class has for itself."""
+        saver = super()._trackable_saved_model_saver  # type: ignore[misc]
+        properties = saver._python_properties_internal
+
+        def with_entry() -> dict[str, Any]:
+            entry = saved_options.to_config(self)
+            return properties() if entry is None else {**properties(), saved_options.ENTRY: entry}
+
+        saver._python_properties_internal = with_entry
+        return saver
+
+    def _read_saved_entry(self, entry: dict[str, Any]) -> None:
+        """Tells the model what was written with an earlier one.
+
+        Args:
+            entry: of the saved model.
+        """
+        model: Any = self
+        if entry["stages"] is not None and not self._layers_are_known():
+            (inputs, *_), _ = model.save_spec(dynamic_batch=False)
+            self._trace(None, inputs)
+        saved_options.restore(self, entry)
+
+    def get_pipeline_stage_assignment(self) -> list[Any]:
+        """The pipeline stage of each call of a layer, in post-order; None where it has none.
+
+        Raises:
+            RuntimeError: the model is not built.
+        """
+        self._check_known("get")
+        return super().get_pipeline_stage_assignment()
+
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: list[Any]) -> None:
+        """Sets the pipeline stage of each call of a layer.
+
+        Args:
+            pipeline_stage_assignment: one for each call, in the order in which they were got.
+
+        Raises:
+            RuntimeError: the model is not built.
+            ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
+        """
+        self._check_known("set")
+        super().set_pipeline_stage_assignment(pipeline_stage_assignment)
+
+    def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
+        """Prints the pipeline stage of each call of a layer.
+
+        Args:
+            line_length: characters of a line.
+            print_fn: prints a line; `print` when left out.
+
+        Raises:
+            RuntimeError: the model is not built.
+        """
+        self._check_known("get")
+        super().print_pipeline_stage_assignment_summary(line_length, print_fn)
+
+    def _network(self) -> networks.Network:
+        if networks.is_functional(self):  # a subclass that gives inputs and outputs to Model's constructor
+            return networks.functional_network(self)
+        if self._ipu.network is None:
+            self._trace(self._ipu.input_shape, None)
+        return self._ipu.network
+
+    def _remembered_stages(self) -> bool:
+        known = networks.is_functional(self) or self._ipu.network is not None
+        return known and super()._remembered_stages()
+
+    def _layers_are_known(self) -> bool:
+        return networks.is_functional(self) or self._ipu.network is not None or self._ipu.input_shape is not None
+
+    def _has_scopes(self, before: int) -> bool:
+        """Whether layers were made in stages, or the model's code has entered some since.
+
+        Args:
+            before: how many stages had been entered.
+        """
+        model: Any = self
+        return entered() != before or any(stage_of(layer) is not None for layer in model._flatten_layers())
+
+    def _see(self, spec: Any, step: str = "") -> None:
+        if not self._is_unseen() or not self._check_call(step):
+            return
+        if not step:
+            self._look(spec, step)
+        elif self._must_be_staged() and not self._see_layers(spec):
+            self._look(spec, step)
+
+    def _stages_are_open(self, mode: str) -> bool:
+        if mode == "fit" or not self._is_unseen():  # stages without options for pipelines cannot train
+            return False
+        return self._check_call(programs.STEP_METHODS[mode]) and replication.num_ipus(self._device()) > 1
+
+    def _is_unseen(self) -> bool:
+        return not networks.is_functional(self) and self._ipu.network is None and not self._ipu.seen
+
+    def _must_be_staged(self) -> bool:
+        """Whether the model's options, or its layers, tell that it is in stages."""
+        chosen, model = self._ipu.options, cast(Any, self)
+        if chosen.device_mapping or chosen.pipelining_steps is not None or chosen.pipelining_kwargs:
+            return True
+        return any(stage_of(layer) is not None for layer in model._flatten_layers())
+
+    def _see_layers(self, spec: Any) -> bool:
+        """Looks for stages by the call with Keras tensors that stages need; whether there are any."""
+        model: Any = self
+        x, _, _ = model_step.unpack(model, spec)
+        before = entered()
+        try:
+            self._trace(None, x)
+        except Exception:  # which another model than one in stages may raise; one in stages raises it again
+            return False
+        if not self._has_scopes(before):
+            self._ipu.network = None
+            return False
+        self._ipu.seen = True
+        keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, _shapes(x))
+        self._check_remembered_stages()
+        return True
+
+    def _look(self, spec: Any, step: str) -> None:
+        model: Any = self
+        self._ipu.seen = True
+        x, _, _ = model_step.unpack(model, spec)
+        before = entered()
+
+        def made(given: Any) -> None:
+            tracing.never_runs(ops.get_default_graph())
+            with programs.in_replica(model), variable_creation.in_step():
+                model(given, training=step == "train_step")
+
+        def_function.function(made, autograph=False).get_concrete_function(x)
+        if self._has_scopes(before):
+            self._trace(None, x)
+            self._check_remembered_stages()
+
+    def _traced(self, mode: str, spec: Any, before: int) -> None:
+        if not self._is_unseen():
+            return
+        self._ipu.seen = True
+        if not self._has_scopes(before):
+            return
+        self._trace(None, model_step.unpack(self, spec)[0])
+        self._ipu.forget_programs()
+        self._check_remembered_stages()
+        self._replicas()
+        if mode == "fit":
+            self._accumulation()
+        if self._stage_count() > 1:
+            return
+        raise ValueError(
+            f"The model {cast(Any, self).name} has one pipeline stage, and a pipeline needs at least two. Take "
+            "`PipelineStage` out of `call`, or give the model more stages."
+        )
+
+    def _check_call(self, step: str = "") -> bool:
+        """Whether the model has a `call`, where a step of its own does not do without."""
+        model: Any = self
+        call = getattr(model.call, "__func__", model.call)  # one that was loaded has an attribute of its own
+        if call is not keras2.module("engine.training", model_step.package_of(model)).Model.call:
+            return True
+        if step and model_step.overrides(model, step):
+            return False
+        raise NotImplementedError(
+            f"The function `call` for the model {model.name} has not been implemented: it says how the model's "
+            f"outputs are computed. Define it{f', or `{step}`,' if step else ''} in the model's class, or make the "
+            "model of inputs and outputs."
+        )
+
+    def _build_of_shapes(self, input_shape: Any) -> None:
+        try:
+            super().build(input_shape)  # type: ignore[misc]
+        except ValueError as error:
+            model: Any = self
+            if not isinstance(error.__context__, (TypeError, errors_impl.InvalidArgumentError)):
+                raise
+            raise ValueError(
+                f"You cannot pass a plain shape to `build` of the model {model.name}: called with float32 tensors of "
+                f"the shape {input_shape} it fails, with {type(error.__context__).__name__}. Build it with tensors of "
+                f"tf.keras.Input, which say the structure and the types as well, or call it. Keras says: {error}"
+            ) from error
+
+    def _trace(self, shapes: Any, spec: Any) -> None:
+        model: Any = self
+        package = model_step.package_of(model)
+        make = keras2.module("engine.input_layer", package).Input
+        if spec is not None:
+            inputs = nest.map_structure(lambda one: make(batch_shape=one.shape, dtype=one.dtype), spec)
+        else:
+            inputs = _map_shapes(lambda shape: make(batch_shape=shape), shapes)
+        with model_step.in_call(model, inputs, None), self._noting_additions():
+            outputs = autograph.tf_convert(model.call, ag_ctx.control_status_ctx())(inputs, **_needed(model.call))
+        self._ipu.network = networks.network_of(package, inputs, outputs)
+
+    @contextlib.contextmanager
+    def _noting_additions(self) -> Iterator[None]:
+        """Losses and metrics that `call` adds are no part of the graph of layers: notes them, adds none."""
+        self._ipu.added_in_call = set()
+        methods = ("add_loss", "add_metric")
+        for name in methods:
+            noted = functools.partial(self._ipu.added_in_call.add, name)
+            object.__setattr__(self, name, lambda *_, noted=noted, **__: noted())  # past Keras' tracking
+        try:
+            yield
+        finally:
+            for name in methods:
+                object.__delattr__(self, name)
+
+    def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+        if self._ipu.added_in_call and mode != "predict" and self._is_pipelined():
+            added = " and ".join(sorted(self._ipu.added_in_call))
+            raise UnsupportedError(
+                f"The `call` of the pipelined model {cast(Any, self).name} calls {added}; expected layers "
+                "only, which its stages run in the place of `call`. Call it in the `call` of a layer."
+            )
+        return super()._program(mode, infeed, outfeed, steps)
+
+    def _check_known(self, what: str) -> None:
+        if not self._layers_are_known():
+            model: Any = self
+            raise RuntimeError(
+                f"Cannot {what} pipeline stage assignments for model `{model.name}` which has not been built yet: its "
+                "layers are not known. Call model.build(input_shape) first."
+            )
+
+
+def _needed(call: Any) -> dict[str, Any]:
+    """What a model's `call` has to be given besides its inputs: layers ask the call's context whether it trains."""
+    training = inspect.signature(call).parameters.get("training")
+    return {} if training is None or training.default is not training.empty else {"training": None}
+
+
+def _shapes(tensors: Any) -> Any:
+    return nest.map_structure(lambda one: tuple(one.shape), tensors)
+
+
+def _map_shapes(function: Any, shapes: Any) -> Any:
+    if isinstance(shapes, dict):
+        return {name: _map_shapes(function, shape) for name, shape in shapes.items()}
+    if isinstance(shapes, (list, tuple)) and shapes and not all(isinstance(size, (int, type(None))) for size in shapes):
+        return type(shapes)(_map_shapes(function, shape) for shape in shapes)
+    return function(tensor_shape.TensorShape(shapes).as_list())

@@ -1,0 +1,168 @@
+"""Pipeline stages of models that have a graph of layer calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.frontend.keras.models import networks, pipelined_programs
+from tf_ipu_shim.frontend.keras.models.pipelined_extension import PipelinedExtension
+from tf_ipu_shim.frontend.keras.stages import assignments as checks
+from tf_ipu_shim.frontend.keras.stages import stage_plan
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import stage_of
+
+
+class NetworkExtension(PipelinedExtension):
+    """What `Functional` models and subclassed models with a known graph share."""
+
+    _layer_kind: Any = None
+    _nested_kind: Any = None
+
+    def _network(self) -> networks.Network:
+        """The model's graph."""
+        raise NotImplementedError
+
+    def get_pipeline_stage_assignment(self) -> list[Any]:
+        """The pipeline stage of each call of a layer, in post-order; None where it has none."""
+        if self._ipu.stages is not None:
+            return list(self._ipu.stages)
+        return self._assignments(self._network())
+
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: list[Any]) -> None:
+        """Sets the pipeline stage of each call of a layer.
+
+        Args:
+            pipeline_stage_assignment: one for each call, in the order in which they were got.
+
+        Raises:
+            TypeError: a stage is no integer.
+            ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
+        """
+        network = self._network()
+        checks.check_list(pipeline_stage_assignment, len(network.nodes))
+        if checks.in_old_words():
+            pipeline_stage_assignment = self._in_order(network, pipeline_stage_assignment)
+        self._check(network, pipeline_stage_assignment)
+        steps = self._steps(network, pipeline_stage_assignment)
+        if checks.in_old_words():
+            stage_plan.refuse_remembered_gaps(steps, from_first=True)
+        pipelined_programs.staged_network(self, network, steps, ())
+        self._set_stages(pipeline_stage_assignment)
+
+    def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
+        """Prints the pipeline stage of each call of a layer.
+
+        Args:
+            line_length: characters of a line.
+            print_fn: prints a line; `print` when left out.
+        """
+        heads = [("Layer (type) (node index)", 0.4), ("Input Layers", 0.8), ("Pipeline Stage", 1.0)]
+        checks.print_summary(self, heads, _rows(self.get_pipeline_stage_assignment()), line_length, print_fn)
+
+    def _remembered_stages(self) -> bool:
+        return any(_remembered(node) is not None for node in self._network().nodes)
+
+    def _check_remembered_stages(self) -> None:
+        network = self._network()
+        if not any(_remembered(node) is not None for node in network.nodes):
+            return
+        for node in network.nodes:
+            if _remembered(node) is None and not networks.is_nested_call(node):
+                raise ValueError(
+                    "All layers of a pipelined model must have an associated pipeline stage. However, "
+                    f"{node.layer.name} has not been assigned to one. Make or call it in a PipelineStage, or set the "
+                    "stages with set_pipeline_stage_assignment()."
+                )
+        steps = self._steps(network, None)
+        stage_plan.refuse_remembered_gaps(steps)
+        pipelined_programs.staged_network(self, network, steps, ())
+
+    def _staged(self, infeed: Any) -> pipelined_programs.StagedModel:
+        if self._ipu.stages is None:
+            self._check_remembered_stages()
+        network = self._network()
+        steps = self._steps(network, self._ipu.stages)
+        stage_plan.refuse_gaps(steps)
+        return pipelined_programs.staged_network(self, network, steps, ())
+
+    def _steps(self, network: networks.Network, stages: list[Any] | None) -> list[Any]:
+        steps = networks.steps_of_network(network, (), stages, lambda _: None)
+        for step in steps:
+            checks.check_stage(step.name, step.stage)
+            if step.assignment is not None and step.stage is None:
+                index = "node index" if checks.in_old_words() else "node_index"
+                raise ValueError(
+                    f"Layer {step.name} with {index} {step.assignment.node_index} has not been assigned a pipeline "
+                    "stage in `pipeline_stage_assignment`. Give every call of a layer one."
+                )
+        return steps
+
+    def _assignments(self, network: networks.Network) -> list[Any]:
+        found = []
+        for node in network.nodes:
+            index = node.layer._inbound_nodes.index(node)
+            if networks.is_nested_call(node):
+                inner = node.layer.get_pipeline_stage_assignment()
+                outer = _remembered(node)
+                for one in inner:
+                    if not one.is_nested_model and one.pipeline_stage is None:
+                        one.pipeline_stage = outer
+                found.append(self._nested_kind(node.layer, index, inner))
+            else:
+                found.append(self._layer_kind(node.layer, index, None if self._ipu.stages_reset else _remembered(node)))
+        return found
+
+    def _in_order(self, network: networks.Network, stages: list[Any]) -> list[Any]:
+        """Assignments in the order of the calls: up to SDK 2.5 they may be given in any."""
+        found: dict[int, Any] = {}
+        for one in stages:
+            if not isinstance(one, self._layer_kind) or not 0 <= one.node_index < len(one.layer._inbound_nodes):
+                return stages
+            call = id(one.layer._inbound_nodes[one.node_index])
+            if call in found:
+                raise ValueError(
+                    f"Duplicate assignment for layer {one.layer.name} with node index {one.node_index}. Give every "
+                    "call of a layer one."
+                )
+            found[call] = one
+        return [found[id(node)] for node in network.nodes] if all(id(n) in found for n in network.nodes) else stages
+
+    def _check(self, network: networks.Network, stages: Any) -> None:
+        for one, node in zip(stages, network.nodes):
+            nested = networks.is_nested_call(node)
+            kind = self._nested_kind if nested else self._layer_kind
+            if not isinstance(one, kind):
+                raise checks.wrong_kind(node.layer.name, nested, [kind], one)
+            given = one.nested_model if nested else one.layer
+            calls = len(node.layer._inbound_nodes)
+            if given is node.layer and not 0 <= one.node_index < calls:
+                raise ValueError(
+                    f"Layer {given.name} has {calls} invocation(s) in the model, and is assigned by the node index "
+                    f"{one.node_index}. Keep the assignments of get_pipeline_stage_assignment()."
+                )
+            if given is not node.layer or given._inbound_nodes[one.node_index] is not node:
+                raise checks.wrong_order(node.layer.name, f"{given.name} (node index {one.node_index})")
+
+
+def _remembered(node: Any) -> int | None:
+    own = stage_of(node)
+    return own if own is not None else stage_of(node.layer)
+
+
+def _rows(stages: list[Any]) -> list[list[list[str]]]:
+    rows: list[list[list[str]]] = []
+    for one in stages:
+        if one.is_nested_model:
+            rows.append([[f"{one.nested_model.name} ({type(one.nested_model).__name__})"], [], []])
+            rows += _rows(one.pipeline_stage_assignments)
+            continue
+        inbound = one.inbound_layers if hasattr(one, "node_index") else []
+        inbound = inbound if isinstance(inbound, (list, tuple)) else [inbound]
+        index = f" ({one.node_index})" if hasattr(one, "node_index") else ""
+        rows.append(
+            [
+                [f"{one.layer.name} ({type(one.layer).__name__}){index}"],
+                [layer.name for layer in inbound],
+                [str(one.pipeline_stage)],
+            ]
+        )
+    return rows

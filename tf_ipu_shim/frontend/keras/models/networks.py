@@ -1,0 +1,203 @@
+"""The layers of a model in the order in which they run, with their pipeline stages."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.frontend.keras.stages import stage_plan
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import stage_of
+from tf_ipu_shim.frontend.keras.stages.stage_plan import Key, Step
+from tf_ipu_shim.frontend.keras.training.model_step import package_of
+
+
+@dataclasses.dataclass
+class Network:
+    """The graph of a model that is one.
+
+    Args:
+        inputs: Keras tensors.
+        outputs: Keras tensors.
+        given: the inputs in the model's own structure.
+        structure: the outputs in the model's own structure.
+        nodes: calls of layers, inputs left out: those furthest from the outputs first, as Keras runs them.
+    """
+
+    inputs: list[Any]
+    outputs: list[Any]
+    given: Any
+    structure: Any
+    nodes: list[Any]
+
+
+def network_of(package: str, inputs: Any, outputs: Any) -> Network:
+    """The graph between Keras tensors.
+
+    Args:
+        package: root of the Keras package.
+        inputs: a structure of Keras tensors.
+        outputs: a structure of Keras tensors.
+    """
+    flat_inputs, flat_outputs = nest.flatten(inputs), nest.flatten(outputs)
+    ordered, _ = keras2.module("engine.functional", package)._build_map(flat_outputs)
+    given = {id(tensor) for tensor in flat_inputs}
+    nodes = [node for node in _by_depth(ordered) if not node.is_input and not _makes(node, given)]
+    return Network(flat_inputs, flat_outputs, inputs, outputs, nodes)
+
+
+def _by_depth(ordered: list[Any]) -> list[Any]:
+    """Nodes in the order in which Keras runs them, which is that of Graphcore's lists of assignments.
+
+    Args:
+        ordered: the nodes, each after those it takes from.
+    """
+    depths: dict[int, int] = {}
+    of_layers: dict[int, int] = {}
+    by_id = {id(node): node for node in ordered}
+    for node in reversed(ordered):
+        depth = max(depths.setdefault(id(node), 0), of_layers.get(id(node.layer), 0))  # a layer's calls go together
+        depths[id(node)] = of_layers[id(node.layer)] = depth
+        for parent in node.parent_nodes:
+            depths[id(parent)] = max(depth + 1, depths.get(id(parent), 0))
+    return sorted((by_id[key] for key in depths if key in by_id), key=lambda node: -depths[id(node)])
+
+
+def steps_of_network(
+    network: Network, path: Key, assignments: list[Any] | None, stamped: Callable[[Any], int | None]
+) -> list[Step]:
+    """The steps of a graph.
+
+    Args:
+        network: the graph.
+        path: names it among others.
+        assignments: of its nodes to stages; None: nodes and layers remember their stage.
+        stamped: stage of a node that remembers none.
+    """
+    steps: list[Step] = []
+    for place, node in enumerate(network.nodes):
+        assignment = assignments[place] if assignments is not None else None
+        if is_nested_call(node):
+            inner_stamp = None if assignment is not None else _own_stage(node, stamped)
+            steps += _nested_steps(node, path, assignment, inner_stamp)
+            continue
+        step = stage_plan.node_step(node, path)
+        step.stage = assignment.pipeline_stage if assignment is not None else _own_stage(node, stamped)
+        step.assignment = assignment
+        steps.append(step)
+    return steps
+
+
+def steps_of_sequential(
+    model: Any, path: Key, assignments: list[Any] | None, stamped: int | None = None
+) -> tuple[list[Step], Key, Key]:
+    """The steps of a `Sequential` model, and the names of its input and its output.
+
+    Args:
+        model: the model.
+        path: names it among others.
+        assignments: of its layers to stages; None: layers remember their stage.
+        stamped: stage of a layer that remembers none.
+    """
+    steps: list[Step] = []
+    given: Key = (*path, "input")
+    first = given
+    for place, layer in enumerate(model.layers):
+        assignment = assignments[place] if assignments is not None else None
+        result: Key = (*path, place)
+        own = stage_of(layer) if stage_of(layer) is not None else stamped
+        if is_nested(layer):
+            inner, start, ends = _model_steps(
+                layer, (*path, place), assignment and assignment.pipeline_stage_assignments, own
+            )
+            steps += [stage_plan.naming_step([given], start, layer.name), *inner]
+            steps.append(stage_plan.naming_step(ends, [result], layer.name))
+        else:
+            step = stage_plan.layer_step(layer, given, result)
+            step.stage = assignment.pipeline_stage if assignment is not None else own
+            step.assignment = assignment
+            steps.append(step)
+        given = result
+    return steps, first, given
+
+
+def is_nested(layer: Any) -> bool:
+    """Whether a layer is a model with extensions whose layers are known."""
+    from tf_ipu_shim.frontend.keras.models.extensions_base import KerasExtensionBase
+
+    return isinstance(layer, KerasExtensionBase) and layer._layers_are_known()
+
+
+def is_nested_call(node: Any) -> bool:
+    """Whether a call is one of a model whose layers are known, and runs what is known.
+
+    A subclass that is told more than its inputs may run other layers than when it was built.
+    """
+    if not is_nested(node.layer) or has_own_graph(node.layer):
+        return is_nested(node.layer)
+    told = [*node.call_args[1:], *node.call_kwargs.values()]
+    return len(node.flat_input_ids) == len(node.layer._network().inputs) and all(one is None for one in told)
+
+
+def is_sequential(model: Any) -> bool:
+    """Whether it is a `Sequential` model."""
+    return isinstance(model, keras2.module("engine.sequential", package_of(model)).Sequential)
+
+
+def is_functional(model: Any) -> bool:
+    """Whether it is a `Functional` model and no `Sequential` one."""
+    functional = keras2.module("engine.functional", package_of(model)).Functional
+    return isinstance(model, functional) and not is_sequential(model)
+
+
+def has_own_graph(model: Any) -> bool:
+    """Whether the layers of a model are known by Keras itself."""
+    return is_sequential(model) or is_functional(model)
+
+
+def functional_network(model: Any) -> Network:
+    """The graph of a `Functional` model."""
+    network = network_of(package_of(model), model.inputs, model.outputs)
+    return dataclasses.replace(network, given=model._nested_inputs, structure=model._nested_outputs)
+
+
+def _model_steps(
+    model: Any, path: Key, assignments: list[Any] | None, stamped: int | None
+) -> tuple[list[Step], list[Key], list[Key]]:
+    if is_sequential(model):
+        steps, first, last = steps_of_sequential(model, path, assignments, stamped)
+        return steps, [first], [last]
+    network = model._network()
+    steps = steps_of_network(network, path, assignments, lambda _: stamped)
+    return steps, tensor_keys(network.inputs, path), tensor_keys(network.outputs, path)
+
+
+def tensor_keys(tensors: list[Any], path: Key) -> list[Key]:
+    """Names of Keras tensors, as nodes call them."""
+    return [(*path, str(id(tensor))) for tensor in tensors]
+
+
+def _nested_steps(node: Any, path: Key, assignment: Any, stamped: int | None) -> list[Step]:
+    inner = (*path, id(node))
+    steps, first, last = _model_steps(node.layer, inner, assignment and assignment.pipeline_stage_assignments, stamped)
+    given = [(*path, name) for name in node.flat_input_ids]
+    result = [(*path, name) for name in node.flat_output_ids]
+    return [
+        stage_plan.naming_step(given, first, node.layer.name),
+        *steps,
+        stage_plan.naming_step(last, result, node.layer.name),
+    ]
+
+
+def _own_stage(node: Any, stamped: Callable[[Any], int | None]) -> int | None:
+    for thing in (node, node.layer):
+        if stage_of(thing) is not None:
+            return stage_of(thing)
+    return stamped(node)
+
+
+def _makes(node: Any, given: set[int]) -> bool:
+    return any(id(tensor) in given for tensor in nest.flatten(node.outputs))

@@ -1,0 +1,241 @@
+"""The compiled programs of a pipelined model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.python.framework import errors_impl
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.frontend.gradients import backprop
+from tf_ipu_shim.frontend.keras.options.options import ModelOptions
+from tf_ipu_shim.frontend.keras.stages import stage_plan
+from tf_ipu_shim.frontend.keras.stages.stage_plan import Key, Step
+from tf_ipu_shim.frontend.keras.training import model_step, programs, variable_creation
+from tf_ipu_shim.frontend.pipelines import pipelining_ops
+from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed
+from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, multiple_of
+
+
+class StagedModel:
+    """A model cut into stages.
+
+    Args:
+        model: the Keras model.
+        steps: of its layers, in stages.
+        inputs: names of the model's inputs.
+        outputs: names of its outputs.
+        bind: from the inputs of a call to a tensor for each name.
+        structure: of the model's outputs.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        steps: Sequence[Step],
+        inputs: list[Key],
+        outputs: list[Key],
+        bind: Callable[[Any], list[Any]],
+        structure: Any,
+    ) -> None:
+        self.model = model
+        self.steps = steps
+        self.stages = stage_plan.check(steps)
+        self._inputs = inputs
+        self._outputs = outputs
+        self._bind = bind
+        self.structure = structure
+
+    def functions(self, infeed: Any, training: bool, finish: Callable[..., Any]) -> list[Callable[..., Any]]:
+        """A function for each stage.
+
+        Args:
+            infeed: whose elements the first stage takes.
+            training: whether layers behave as in training.
+            finish: called in the last stage with inputs, targets, sample weights and the model's outputs.
+        """
+        aside: list[Any] = []  # structure of what only the last stage needs; its tensors go through all stages
+
+        def stage(number: int) -> Callable[..., Any]:
+            def run(*values: Any, **keywords: Any) -> Any:
+                with variable_creation.in_step():
+                    return run_layers(values, keywords)
+
+            def run_layers(values: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+                if number == 0:
+                    self.model._clear_losses()
+                    x, y, weights = model_step.unpack(self.model, programs.element(infeed, values, keywords))
+                    tensors = dict(zip(self._inputs, self._bound(x)))
+                    aside[:] = [(y, weights)]
+                    further = [value for value in nest.flatten((y, weights)) if value is not None]
+                else:
+                    names = stage_plan.needed_after(self.steps, number - 1, self._outputs)
+                    tensors = dict(zip(names, values))
+                    further = list(values[len(names) :])
+                with model_step.in_call(self.model, list(tensors.values()), training):
+                    for step in self.steps:
+                        if step.stage == number:
+                            step.run(tensors)
+                if number < self.stages - 1:
+                    names = stage_plan.needed_after(self.steps, number, self._outputs)
+                    return [*(tensors[name] for name in names), *further]
+                left = iter(further)
+                y, weights = nest.map_structure(lambda value: None if value is None else next(left), aside[0])
+                predicted = nest.pack_sequence_as(self.structure, [tensors[name] for name in self._outputs])
+                return finish(None, y, weights, predicted)
+
+            return run
+
+        return [stage(number) for number in range(self.stages)]
+
+    def _bound(self, x: Any) -> list[Any]:
+        """The tensors of an element, one for each input of the model."""
+        bound = self._bind(x)
+        if len(bound) != len(self._inputs):
+            raise ValueError(
+                f"Layer {self.model.name} expects {len(self._inputs)} input(s), but it received {len(bound)} input "
+                f"tensors. Inputs received: {bound}. Give a dataset whose elements have a tensor for each input."
+            )
+        return bound
+
+
+def pipelined_program(
+    staged: StagedModel, mode: str, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
+) -> Callable[[], None]:
+    """A program that runs a pipelined model.
+
+    Args:
+        staged: the model in stages.
+        mode: `"fit"`, `"evaluate"` or `"predict"`.
+        infeed: of mini-batches.
+        outfeed: for metrics or predictions.
+        steps: mini-batches of one execution.
+        options: of the model.
+    """
+    model = staged.model
+    training = mode == "fit"
+    serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
+    number = (options.pipelining_steps or 1) if training else steps // serialised
+    _check_count(options, staged.stages, training, number)
+    accumulated = bool(options.accumulate_outfeed) and mode != "predict"
+
+    def finish_training(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
+        loss = model_step.scaled(model.optimizer, model_step.loss_of(model, x, y, predicted, weights))
+        return [loss, model_step.metrics_of(model, x, y, predicted, weights)]
+
+    def finish_testing(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
+        model_step.loss_of(model, x, y, predicted, weights)
+        return [model_step.metrics_of(model, x, y, predicted, weights)]
+
+    def finish_predicting(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
+        return list(nest.flatten(predicted))
+
+    def optimizer_function(loss: Any, *_: Any) -> Any:
+        return pipelining_ops.OptimizerFunctionOutput(
+            _Unscaling(model.optimizer),
+            loss,
+            variables=list(model.trainable_variables),
+            gradient_capture_context=backprop.GradientCaptureContext(),
+        )
+
+    finish = {"fit": finish_training, "evaluate": finish_testing, "predict": finish_predicting}[mode]
+
+    def program() -> None:
+        further: dict[str, Any] = dict(options.pipelining_kwargs)
+        if training:
+            further.update(optimizer_function=optimizer_function, outfeed_mask=[True, False])
+            further["reduction_method"] = options.pipelining_reduction
+        if accumulated:
+            further["accumulate_outfeed"] = AccumulatedOutfeed.LAST
+        with programs.in_replica(model):
+            pipelining_ops.pipeline(
+                staged.functions(infeed, training, finish),
+                gradient_accumulation_count=number,
+                repeat_count=steps // (number * serialised),
+                inputs=[],
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                device_mapping=options.device_mapping,
+                name=model.name,
+                **further,
+            )
+            programs.count(model, mode, steps)
+
+    return programs.compiled(program, mode)
+
+
+def _check_count(options: ModelOptions, stages: int, training: bool, count: int) -> None:
+    """What the pipeline checks as well, in the words of a Keras script.
+
+    Raises:
+        FailedPreconditionError: the schedule cannot run so many mini-batches; Graphcore's wording.
+    """
+    schedule = options.pipelining_kwargs.get("pipeline_schedule")
+    if schedule is None and options.pipelining_kwargs.get("batch_serialization_iterations", 1) == 1:
+        schedule = PipelineSchedule.Grouped
+    if not isinstance(schedule, PipelineSchedule):
+        return
+    multiple = multiple_of(schedule, stages, training)
+    if count % multiple == 0:
+        return
+    where = (
+        "`gradient_accumulation_steps_per_replica` of set_pipelining_options()"
+        if training
+        else "`steps_per_execution` of compile()"
+    )
+    raise errors_impl.FailedPreconditionError(
+        None,
+        None,
+        f"The number of iterations of the pipeline must be a multiple of {multiple}, but it is {count}. It is "
+        f"{where}: change that, or use PipelineSchedule.Sequential, which takes any.",
+    )
+
+
+class _Unscaling:
+    """A Keras optimizer as the pipeline calls it: gradients are unscaled where the loss was scaled.
+
+    Args:
+        optimizer: the model's.
+    """
+
+    def __init__(self, optimizer: Any) -> None:
+        self._keras_optimizer = optimizer
+        self.supports_captured_grads = model_step.wants_captured(optimizer)
+        self.own_gradients = model_step.own_gradients(optimizer)
+
+    def get_config(self) -> dict[str, Any]:
+        """The optimizer's."""
+        return self._keras_optimizer.get_config()
+
+    def apply_gradients(self, pairs: Any, **kwargs: Any) -> Any:
+        """Updates the variables."""
+        pairs = model_step.unscaled(self._keras_optimizer, list(pairs))
+        return programs.operation(self._keras_optimizer.apply_gradients(pairs, **kwargs))
+
+
+def staged_network(model: Any, network: Any, steps: list[Step], path: Key) -> StagedModel:
+    """A model with a graph, in stages.
+
+    Args:
+        model: the Keras model.
+        network: its graph.
+        steps: of its layers.
+        path: of the steps.
+    """
+    from tf_ipu_shim.frontend.keras.models import networks
+
+    def bind(x: Any) -> list[Any]:
+        if not networks.is_functional(model):
+            return nest.flatten(x)
+        flat = model._flatten_to_reference_inputs(x)
+        return [model._conform_to_reference_input(t, reference) for t, reference in zip(flat, model.inputs)]
+
+    return StagedModel(
+        model,
+        steps,
+        networks.tensor_keys(network.inputs, path),
+        networks.tensor_keys(network.outputs, path),
+        bind,
+        network.structure,
+    )

@@ -1,0 +1,179 @@
+"""`keras.ipu.extensions.sequential_extensions`: pipeline stages of `Sequential` models, layer by layer."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.frontend.keras.models import networks
+from tf_ipu_shim.frontend.keras.models.pipelined_extension import PipelinedExtension, SavedOptions
+from tf_ipu_shim.frontend.keras.models.pipelined_programs import StagedModel
+from tf_ipu_shim.frontend.keras.stages import assignments as checks
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
+    SequentialLayerPipelineStageAssignment,
+    SequentialNestedModelPipelineStageAssignment,
+    stage_of,
+)
+
+
+class SequentialExtension(SavedOptions, PipelinedExtension):
+    """What `Sequential` models made in the scope of an `IPUStrategy` gain.
+
+    Source: `keras.ipu.extensions.sequential_extensions.SequentialExtension`.
+
+    Example:
+        >>> with strategy.scope():
+        ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4) for _ in range(8)])
+        ...     stages = model.get_pipeline_stage_assignment()
+        ...     for number, assignment in enumerate(stages):
+        ...         assignment.pipeline_stage = number // 4
+        ...     model.set_pipeline_stage_assignment(stages)
+    """
+
+    _not_called = ("call",)
+
+    def add(self, layer: Any) -> None:
+        """As Keras'; stages that were set are forgotten.
+
+        Args:
+            layer: the new last layer.
+        """
+        self._forget_stages()
+        super().add(layer)  # type: ignore[misc]
+
+    def pop(self) -> None:
+        """As Keras'; stages that were set are forgotten."""
+        self._forget_stages()
+        super().pop()  # type: ignore[misc]
+
+    def _forget_stages(self) -> None:
+        if self._ipu.stages is not None:
+            self._ipu.stages = None
+            self._ipu.forget_programs()
+
+    def get_pipeline_stage_assignment(self) -> list[Any]:
+        """The pipeline stage of each layer, in the order of the layers; None where it has none."""
+        return list(self._ipu.stages) if self._ipu.stages is not None else _assignments(self)
+
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: list[Any]) -> None:
+        """Sets the pipeline stage of each layer.
+
+        Args:
+            pipeline_stage_assignment: one for each layer, in their order; the stage's number alone will do.
+
+        Raises:
+            TypeError: a stage is no integer.
+            ValueError: they do not go with the layers, or a stage is skipped.
+        """
+        model: Any = self
+        if isinstance(pipeline_stage_assignment, list) and len(pipeline_stage_assignment) == len(model.layers):
+            pipeline_stage_assignment = [
+                SequentialLayerPipelineStageAssignment(layer, int(stage))
+                if isinstance(stage, numbers.Integral)
+                else stage
+                for layer, stage in zip(model.layers, pipeline_stage_assignment)
+            ]
+        _check(self, pipeline_stage_assignment)
+        self._set_stages(pipeline_stage_assignment)
+
+    def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
+        """Prints the pipeline stage of each layer.
+
+        Args:
+            line_length: characters of a line.
+            print_fn: prints a line; `print` when left out.
+        """
+        rows = [
+            [[f"{one.layer.name} ({type(one.layer).__name__})"], [str(one.pipeline_stage)]]
+            for one in _flat(self.get_pipeline_stage_assignment())
+        ]
+        checks.print_summary(self, [("Layer (type)", 0.5), ("Pipeline Stage", 1.0)], rows, line_length, print_fn)
+
+    def _remembered_stages(self) -> bool:
+        model: Any = self
+        return any(stage_of(layer) is not None for layer in model.layers)
+
+    def _staged(self, infeed: Any) -> StagedModel:
+        stages = self._ipu.stages
+        if stages is None:
+            stages = _assignments(self)
+            _check(self, stages)
+        steps, first, last = networks.steps_of_sequential(self, (), stages)
+
+        def bind(x: Any) -> list[Any]:
+            return list(nest.flatten(x))
+
+        return StagedModel(self, steps, [first], [last], bind, 0)
+
+
+def _assignments(model: Any) -> list[Any]:
+    found: list[Any] = []
+    for layer in model.layers:
+        if networks.is_nested(layer):
+            found.append(SequentialNestedModelPipelineStageAssignment(layer, layer.get_pipeline_stage_assignment()))
+        else:
+            found.append(SequentialLayerPipelineStageAssignment(layer, stage_of(layer)))
+    return found
+
+
+def _flat(assignments: list[Any]) -> list[Any]:
+    found = []
+    for one in assignments:
+        found += _flat(one.pipeline_stage_assignments) if one.is_nested_model else [one]
+    return found
+
+
+def _check(model: Any, assignments: Any) -> None:
+    checks.check_list(assignments, len(model.layers))
+    kinds = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
+    if not all(isinstance(one, kinds) for one in assignments):
+        must = "need to" if checks.in_old_words() else "must"
+        raise ValueError(
+            f"All elements of `pipeline_stage_assignment` {must} be instances of "
+            "`SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`."
+        )
+    _check_nested(model, assignments)
+    previous = 0
+    for place, (layer, one) in enumerate(zip(model.layers, assignments)):
+        given = one.nested_model if one.is_nested_model else one.layer
+        if given is not layer:
+            raise ValueError(
+                f"The provided assignment at index {place} `pipeline_stage_assignment` is for layer {given.name}, but "
+                f"the layer in the Sequential model at index {place} is {layer.name}. Keep the order of the layers."
+            )
+        for inner in _flat([one]):
+            previous = _check_follows(inner, previous, first=place == 0 and inner is _flat([one])[0])
+
+
+def _check_nested(model: Any, assignments: list[Any]) -> None:
+    """A model with models in it is a graph to Graphcore, and its messages are those about graphs."""
+    if not any(networks.is_nested(layer) for layer in model.layers):
+        return
+    for layer, one in zip(model.layers, assignments):
+        nested = networks.is_nested(layer)
+        if one.is_nested_model != nested:
+            kind = SequentialNestedModelPipelineStageAssignment if nested else SequentialLayerPipelineStageAssignment
+            raise checks.wrong_kind(layer.name, nested, [kind], one)
+        given = one.nested_model if nested else one.layer
+        if given is not layer:
+            raise checks.wrong_order(layer.name, given.name)
+
+
+def _check_follows(one: Any, previous: int, first: bool) -> int:
+    checks.check_stage(one.layer.name, one.pipeline_stage)
+    if one.pipeline_stage is None:
+        raise ValueError(f"Layer {one.layer.name} has not been assigned a pipeline stage. Give every layer one.")
+    if first and one.pipeline_stage != 0:
+        raise ValueError(
+            "The first layer in a pipelined sequential model needs to be assigned to the 0th pipeline stage, however "
+            f"it was assigned to {one.pipeline_stage}."
+        )
+    if one.pipeline_stage not in (previous, previous + 1):
+        raise ValueError(
+            f"Layer {one.layer.name} has been assigned to pipeline stage {one.pipeline_stage}, however the previous "
+            f"layer in the Sequential model was assigned to pipeline stage {previous}. A layer in a Sequential model "
+            "can only be assigned to the same pipeline stage as the previous layer or to the next pipeline stage."
+        )
+    return one.pipeline_stage

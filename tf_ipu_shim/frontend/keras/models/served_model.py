@@ -1,0 +1,123 @@
+"""A Keras model as it is exported for serving: a function of a request's inputs, pipelined or not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.framework import dtypes, tensor_shape, tensor_spec
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.frontend.keras.models import networks
+from tf_ipu_shim.frontend.keras.training import programs
+from tf_ipu_shim.frontend.serving import exporting, plan, stages
+
+
+def export(model: Any, export_dir: str, batch_size: Any, **arguments: Any) -> Any:
+    """Exports a model.
+
+    Args:
+        model: a Keras model with extensions.
+        export_dir: where the SavedModel goes.
+        batch_size: samples of a request; None: the model's inputs have it.
+        **arguments: of `plan.make`.
+
+    Raises:
+        RuntimeError: the model's inputs are not known.
+        ValueError: a dimension of them is not.
+    """
+    directory = plan.checked_directory(export_dir, arguments.get("purge_export_dir", False))
+    structure = _inputs(model, None if batch_size is None else plan.checked_whole_number("batch_size", batch_size))
+    specs = nest.flatten(structure)
+    predict, ipus = _function(model, structure)
+    steps = model._steps_per_execution_value()
+    with model.distribute_strategy.scope():
+        made = plan.make(
+            predict,
+            directory,
+            steps,
+            predict_step_signature=specs,
+            first_stage=_any_inputs,
+            ipus=ipus,
+            **arguments,
+        )
+        return exporting.export(made)
+
+
+def _inputs(model: Any, batch_size: int | None) -> Any:
+    """The `TensorSpec`s of the model's inputs, in its own structure."""
+    if networks.has_own_graph(model) and getattr(model, "inputs", None):
+        names = iter(model.input_names)
+        given = model.inputs[0] if networks.is_sequential(model) else model._nested_inputs
+        return nest.map_structure(lambda one: _spec(one.shape, one.dtype, next(names), batch_size), given)
+    shapes = model._ipu.input_shape
+    if shapes is None and model._ipu.network is not None:
+        shapes = [one.shape for one in model._ipu.network.inputs]
+        shapes = shapes if len(shapes) > 1 else shapes[0]
+    if shapes is None:
+        raise RuntimeError(
+            f"Cannot get model's input signature. Please specify the shapes of its inputs: call `{model.name}`.build("
+            "input_shape) before the export."
+        )
+    dtype = getattr(model, "compute_dtype", None) or dtypes.float32
+    if _is_shape(shapes):
+        return _spec(shapes, dtype, "input_1", batch_size)
+    return [_spec(shape, dtype, f"input_{i}", batch_size) for i, shape in enumerate(shapes, 1)]
+
+
+def _is_shape(shapes: Any) -> bool:
+    if isinstance(shapes, tensor_shape.TensorShape):
+        return True
+    return not any(isinstance(one, (list, tuple, tensor_shape.TensorShape)) for one in shapes)
+
+
+def _spec(shape: Any, dtype: Any, name: str, batch_size: int | None) -> Any:
+    sizes = tensor_shape.TensorShape(shape).as_list()
+    if batch_size is not None:
+        sizes[0] = batch_size
+    if None in sizes:
+        raise ValueError(
+            f"Not all dimensions of inputs can be inferred: {name} has the shape {tuple(sizes)}. Give `batch_size`, or "
+            "make the model's inputs with all sizes."
+        )
+    return tensor_spec.TensorSpec(sizes, dtype, name=name)
+
+
+def _function(model: Any, structure: Any) -> tuple[Callable[..., Any], int]:
+    """The model as a function of its inputs, and how many IPUs it needs."""
+    model._see((structure,))
+    if not model._is_pipelined():
+
+        def predict(*values: Any) -> Any:
+            with programs.in_replica(model):
+                return model(nest.pack_sequence_as(structure, values), training=False)
+
+        return predict, 1
+    staged = model._staged(_Request((structure,)))
+    options = model._ipu.options
+    pipelined, ipus = stages.checked(
+        staged.functions(_Request((structure,)), False, lambda x, y, weights, predicted: nest.flatten(predicted)),
+        model._steps_per_execution_value(),
+        options.device_mapping,
+        options.pipelining_kwargs.get("pipeline_schedule"),
+        options.pipelining_kwargs.get("forward_propagation_stages_poplar_options"),
+    )
+    chained = stages.chained(pipelined, None)
+
+    def predict_in_stages(*values: Any) -> Any:
+        with programs.in_replica(model):
+            return chained(nest.pack_sequence_as(structure, values))
+
+    return predict_in_stages, ipus
+
+
+@dataclasses.dataclass
+class _Request:
+    """Stands for the infeed that stages take from: a request is an element of inputs alone."""
+
+    _structure: Any
+
+
+def _any_inputs(*values: Any) -> Any:
+    """Whose arguments have no names of their own: those of the model's inputs count."""

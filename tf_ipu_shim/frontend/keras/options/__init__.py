@@ -1,0 +1,1 @@
+"""What a model is told about replicas, accumulation and pipelining."""

@@ -1,0 +1,161 @@
+"""The methods by which a model is told how to run; most of them let the next call compile anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.configuration.argument_order import argument_order
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.keras.options import options
+from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod
+from tf_ipu_shim.frontend.validation import switches
+
+
+class OptionSetters:
+    """What `ModelOptions` of a model are set by."""
+
+    _ipu: Any
+
+    @argument_order(1, "experimental_normalize_gradients", until=(2, 5))
+    def set_gradient_accumulation_options(
+        self,
+        gradient_accumulation_steps_per_replica: int | None = None,
+        gradient_accumulation_reduction_method: Any = "sum",
+        use_v2_gradient_accumulation_optimizer: bool = False,
+        **gradient_accumulation_optimizer_kwargs: Any,
+    ) -> None:
+        """Lets one weight update stand for several mini-batches; for models that are not pipelined.
+
+        Args:
+            gradient_accumulation_steps_per_replica: mini-batches to an update; None or 1: each one updates.
+            gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
+            use_v2_gradient_accumulation_optimizer: recorded: both of Graphcore's give the same weights.
+            **gradient_accumulation_optimizer_kwargs: `dtype` of the accumulators; others say where state is kept.
+
+        Raises:
+            TypeError: a switch is neither True nor False.
+            ValueError: an argument is out of range, or is set elsewhere.
+        """
+        gradient_accumulation_reduction_method = options.old_normalising(
+            gradient_accumulation_optimizer_kwargs, gradient_accumulation_reduction_method
+        )
+        steps = options.checked_steps(gradient_accumulation_steps_per_replica)
+        options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
+        switches.check("use_v2_gradient_accumulation_optimizer", use_v2_gradient_accumulation_optimizer)
+        further = gradient_accumulation_optimizer_kwargs
+        note_arguments(
+            "Model.set_gradient_accumulation_options",
+            use_v2_gradient_accumulation_optimizer=use_v2_gradient_accumulation_optimizer,
+            verify_usage=further.get("verify_usage"),
+            name=further.get("name"),
+        )
+        GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
+        self._set(
+            accumulation_steps=steps,
+            accumulation_reduction=gradient_accumulation_reduction_method,
+            accumulation_kwargs=dict(gradient_accumulation_optimizer_kwargs),
+            use_v2_accumulation=use_v2_gradient_accumulation_optimizer,
+        )
+
+    @argument_order(3, "experimental_normalize_gradients", until=(2, 5))
+    def set_pipelining_options(
+        self,
+        gradient_accumulation_steps_per_replica: int | None = None,
+        device_mapping: list[int] | None = None,
+        accumulate_outfeed: bool | None = None,
+        gradient_accumulation_reduction_method: Any = "sum",
+        **pipelining_kwargs: Any,
+    ) -> None:
+        """Says how a pipelined model runs.
+
+        Args:
+            gradient_accumulation_steps_per_replica: mini-batches to an update.
+            device_mapping: the IPU of each stage; stage i on IPU i when left out.
+            accumulate_outfeed: whether metrics of the mini-batches of an update are added up on the IPU.
+            gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
+            **pipelining_kwargs: of `ipu.ops.pipelining_ops.pipeline`.
+
+        Raises:
+            TypeError: a switch is neither True nor False.
+            ValueError: an argument is out of range, or is set elsewhere.
+        """
+        gradient_accumulation_reduction_method = options.old_normalising(
+            pipelining_kwargs, gradient_accumulation_reduction_method
+        )
+        steps = options.checked_steps(gradient_accumulation_steps_per_replica)
+        mapping = options.checked_device_mapping(device_mapping)
+        options.check_pipelining_kwargs(pipelining_kwargs)
+        switches.check("accumulate_outfeed", accumulate_outfeed)
+        GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
+        self._set(
+            pipelining_steps=steps,
+            device_mapping=mapping,
+            accumulate_outfeed=accumulate_outfeed,
+            pipelining_reduction=gradient_accumulation_reduction_method,
+            pipelining_kwargs=dict(pipelining_kwargs),
+        )
+
+    def set_infeed_queue_options(self, **kwargs: Any) -> None:
+        """Sets arguments of the model's infeeds.
+
+        Args:
+            **kwargs: of `IPUInfeedQueue`, such as `prefetch_depth`.
+
+        Raises:
+            ValueError: the model sets the argument itself, or it cannot be set.
+        """
+        options.check_infeed_kwargs(kwargs)
+        self._set(infeed_kwargs=dict(kwargs))
+
+    @property
+    def _infeed_kwargs(self) -> dict[str, Any]:
+        """What `set_infeed_queue_options` was given, under the name that scripts of SDK 2.4 and newer read."""
+        return dict(self._ipu.options.infeed_kwargs)
+
+    @property
+    def _outfeed_kwargs(self) -> dict[str, Any]:
+        """What `set_outfeed_queue_options` was given."""
+        return dict(self._ipu.options.outfeed_kwargs)
+
+    def set_outfeed_queue_options(self, **kwargs: Any) -> None:
+        """Sets arguments of the model's outfeeds.
+
+        Args:
+            **kwargs: of `IPUOutfeedQueue`, such as `buffer_depth`.
+
+        Raises:
+            ValueError: the argument cannot be set.
+        """
+        options.check_outfeed_kwargs(kwargs)
+        self._set(outfeed_kwargs=dict(kwargs))
+
+    def set_asynchronous_callbacks(self, asynchronous: bool = False) -> None:
+        """Says whether callbacks are called for each mini-batch while a program runs.
+
+        Args:
+            asynchronous: if not, they are called once an execution, when it is over; so too where
+                `accumulate_outfeed` is set.
+
+        Raises:
+            TypeError: it is neither True nor False.
+        """
+        switches.check("asynchronous", asynchronous)
+        self._ipu.options.asynchronous_callbacks = asynchronous  # takes no other program
+
+    def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
+        """Says how metrics of replicas become one.
+
+        Args:
+            replicated_metric_reduction_method: a `ReplicatedMetricReductionMethod` or its name.
+
+        Raises:
+            ValueError: it is none of them.
+        """
+        method = ReplicatedMetricReductionMethod.parse(replicated_metric_reduction_method)
+        self._ipu.options.metric_reduction = method  # takes no other program
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            setattr(self._ipu.options, name, value)
+        self._ipu.forget_programs()

@@ -1,0 +1,227 @@
+"""What a model is told about accumulation, pipelining and its queues: stored, and checked when it is set."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
+from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
+from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import check_options
+from tf_ipu_shim.frontend.pipelines import pipelining_ops
+
+_INFEED_AUTOMATIC = ("dataset",)
+_INFEED_INVALID = ("feed_name", "device_ordinal", "replication_factor")
+_OUTFEED_INVALID = ("feed_name", "device_ordinal", "replication_factor", "outfeed_mode", "outfeed_all")
+_PIPELINE_EXPLICIT = {
+    "gradient_accumulation_count": "gradient_accumulation_steps_per_replica",
+    "pipeline_depth": "gradient_accumulation_steps_per_replica",
+    "device_mapping": "device_mapping",
+    "accumulate_outfeed": "accumulate_outfeed",
+    "reduction_method": "gradient_accumulation_reduction_method",
+}
+_PIPELINE_AUTOMATIC = (
+    "computational_stages",
+    "repeat_count",
+    "inputs",
+    "infeed_queue",
+    "outfeed_queue",
+    "optimizer_function",
+    "outfeed_loss",
+    "outfeed_mask",
+)
+_PIPELINE_INVALID = ("batch_serialization_iterations", "name", "continuous_weight_updates")
+_NORMALISE = "experimental_normalize_gradients"
+_REDUCTION_METHOD_SINCE = (2, 6)
+# Of the accumulating optimizer. Where the real device keeps its state changes no result.
+_ACCUMULATOR_OPTIONS = (
+    "dtype",
+    "offload_weight_update_variables",
+    "replicated_optimizer_state_sharding",
+    "name",
+    "verify_usage",
+)
+
+
+@dataclasses.dataclass
+class ModelOptions:
+    """What a model was told. Fields are named as in Graphcore's methods that set them."""
+
+    accumulation_steps: int | None = None
+    accumulation_reduction: Any = "sum"
+    accumulation_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    use_v2_accumulation: bool = False
+    pipelining_steps: int | None = None
+    pipelining_reduction: Any = "sum"
+    pipelining_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    device_mapping: list[int] | None = None
+    accumulate_outfeed: bool | None = None
+    infeed_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    outfeed_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    asynchronous_callbacks: bool = False
+    metric_reduction: Any = "NONE"
+
+
+def checked_steps(steps: Any) -> int | None:
+    """A number of mini-batches to accumulate.
+
+    Args:
+        steps: an integer of any type, or None.
+
+    Raises:
+        ValueError: it is no positive integer.
+    """
+    if steps is None:
+        return None
+    if not _is_integer(steps) or steps < 1:
+        raise ValueError(
+            f"Expected `gradient_accumulation_steps_per_replica` to be a positive integer, but got {steps!r} instead."
+        )
+    return int(steps)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_accumulation_kwargs(kwargs: Any) -> None:
+    """Checks what the accumulating optimizer is to be given.
+
+    Raises:
+        TypeError: it is no dictionary, has a key that the optimizer does not take, or a switch that is neither True nor
+            False.
+        ValueError: a key is set elsewhere, or optimizer state is to be sharded but not offloaded.
+    """
+    name = "gradient_accumulation_optimizer_kwargs"
+    if not isinstance(kwargs, Mapping):
+        raise TypeError(f"`{name}` must be a dictionary.")
+    if "opt" in kwargs:
+        raise ValueError(
+            f"Found `opt` key in `{name}`. This is not supported: the optimizer which the model has been compiled with "
+            "is used."
+        )
+    if "num_mini_batches" in kwargs:
+        raise ValueError(
+            f"Found `num_mini_batches` key in `{name}`. Set the `gradient_accumulation_steps_per_replica` argument of "
+            "`set_gradient_accumulation_options` instead."
+        )
+    _refuse_normalising(kwargs, "set_gradient_accumulation_options")
+    for key in kwargs:
+        if key not in _ACCUMULATOR_OPTIONS:
+            raise TypeError(
+                f"The gradient accumulation optimizer takes no argument {key!r}. It takes "
+                f"{', '.join(_ACCUMULATOR_OPTIONS)}."
+            )
+    check_options(1, kwargs.get("offload_weight_update_variables"), kwargs.get("replicated_optimizer_state_sharding"))
+
+
+def checked_device_mapping(mapping: Any) -> list[int] | None:
+    """The IPU of each stage.
+
+    Args:
+        mapping: a list of integers of any type, or None.
+
+    Raises:
+        ValueError: it is no list of integers.
+    """
+    if mapping is None:
+        return None
+    if not isinstance(mapping, list) or not all(_is_integer(ipu) for ipu in mapping):
+        raise ValueError(f"Expected `device_mapping` to be a list of integers, but got {mapping!r} instead.")
+    return [int(ipu) for ipu in mapping]
+
+
+def check_pipelining_kwargs(kwargs: Any) -> None:
+    """Checks what the pipeline is to be given.
+
+    Raises:
+        TypeError: it is no dictionary, or has a key that the pipeline does not take.
+        ValueError: a key is set elsewhere, by the model, or cannot be set.
+    """
+    if not isinstance(kwargs, Mapping):
+        raise TypeError("`pipelining_kwargs` must be a dictionary.")
+    for key, argument in _PIPELINE_EXPLICIT.items():
+        if key in kwargs:
+            raise ValueError(
+                f"Found `{key}` key in `pipelining_kwargs`. Set the `{argument}` argument to `set_pipelining_options` "
+                "instead."
+            )
+    _refuse_keys(kwargs, "pipelining_kwargs", _PIPELINE_AUTOMATIC, _PIPELINE_INVALID)
+    _refuse_normalising(kwargs, "set_pipelining_options")
+    _refuse_unknown(
+        kwargs, "The pipeline", pipelining_ops.pipeline, {*_PIPELINE_EXPLICIT, *_PIPELINE_AUTOMATIC, *_PIPELINE_INVALID}
+    )
+
+
+def check_infeed_kwargs(kwargs: Mapping[str, Any]) -> None:
+    """Checks what the infeed is to be given.
+
+    Raises:
+        TypeError: the infeed does not take a key.
+        ValueError: a key is set by the model, or cannot be set.
+    """
+    _refuse_keys(kwargs, "kwargs", _INFEED_AUTOMATIC, _INFEED_INVALID)
+    _refuse_unknown(kwargs, "The infeed", IPUInfeedQueue, {*_INFEED_AUTOMATIC, *_INFEED_INVALID}, "data_to_prefetch")
+
+
+def check_outfeed_kwargs(kwargs: Mapping[str, Any]) -> None:
+    """Checks what the outfeed is to be given.
+
+    Raises:
+        TypeError: the outfeed does not take a key.
+        ValueError: a key cannot be set.
+    """
+    _refuse_keys(kwargs, "kwargs", (), _OUTFEED_INVALID)
+    _refuse_unknown(kwargs, "The outfeed", IPUOutfeedQueue, _OUTFEED_INVALID, "io_batch_size")
+
+
+def _refuse_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str], invalid: Sequence[str]) -> None:
+    for key in automatic:
+        if key in kwargs:
+            raise ValueError(f"Found `{key}` key in `{where}`. This argument is automatically set by Keras.")
+    for key in invalid:
+        if key in kwargs:
+            raise ValueError(f"Found `{key}` key in `{where}`. This argument is not compatible with Keras models.")
+
+
+def _refuse_unknown(
+    kwargs: Mapping[str, Any], what: str, function: Callable[..., Any], refused: Iterable[str], *older: str
+) -> None:
+    """Refuses keys that a function does not take.
+
+    Args:
+        kwargs: what it is to be given.
+        what: the function makes or runs.
+        function: with named arguments.
+        refused: arguments that are not set this way.
+        *older: names of older SDKs, which the function takes as further keywords.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name not in refused]
+    for key in kwargs:
+        if key not in (*names, *older):
+            raise TypeError(f"{what} takes no argument {key!r}. It takes {', '.join(names)}.")
+
+
+def old_normalising(kwargs: dict[str, Any], reduction: Any) -> Any:
+    """The reduction method, where a script of SDK 2.5 or older says whether gradients are normalised.
+
+    Args:
+        kwargs: of a setter; the old argument is taken out of them.
+        reduction: the method that is set otherwise.
+    """
+    if sdk.current() >= _REDUCTION_METHOD_SINCE or _NORMALISE not in kwargs:
+        return reduction
+    return "mean" if kwargs.pop(_NORMALISE) else reduction
+
+
+def _refuse_normalising(kwargs: Mapping[str, Any], where: str) -> None:
+    if _NORMALISE in kwargs:
+        raise ValueError(
+            f"Found `{_NORMALISE}` argument to `{where}`. This argument has been removed: set "
+            "`gradient_accumulation_reduction_method` to 'mean' instead."
+        )

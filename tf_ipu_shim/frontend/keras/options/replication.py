@@ -1,0 +1,152 @@
+"""Replicas of a model: how many there are, and how their metrics become one."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.frontend.validation.named_members import named_member
+from tf_ipu_shim.machine import selection
+from tf_ipu_shim.runtime import devices
+
+
+class ReplicatedMetricReductionMethod(enum.Enum):
+    """How the metrics of the replicas become one.
+
+    Attributes:
+        NONE: the value of the last replica.
+        LIST: an array with the value of each replica.
+        SUM: their sum.
+        MEAN: their mean.
+
+    Source: `keras.ipu.ReplicatedMetricReductionMethod`.
+    """
+
+    NONE = 1
+    LIST = 2
+    SUM = 3
+    MEAN = 4
+
+    @classmethod
+    def parse(cls, value: Any) -> ReplicatedMetricReductionMethod:
+        """The method that a script names.
+
+        Args:
+            value: a member, or its name in any case.
+
+        Raises:
+            ValueError: it is neither.
+
+        Source: `keras.ipu.ReplicatedMetricReductionMethod.parse`.
+
+        Example:
+            >>> ReplicatedMetricReductionMethod.parse("mean").name
+            'MEAN'
+        """
+        found = named_member(cls, value)
+        if found is None:
+            raise ValueError(
+                f"Cannot parse {value!r} as a ReplicatedMetricReductionMethod. Valid values are "
+                f"{', '.join(cls.__members__)}."
+            )
+        return found
+
+
+def num_ipus(device: str) -> int:
+    """How many IPUs a TensorFlow device has.
+
+    Args:
+        device: its name, such as `/device:IPU:0`.
+
+    Raises:
+        ValueError: it is no IPU.
+
+    Example:
+        >>> config = ipu.config.IPUConfig()
+        >>> config.auto_select_ipus = 2
+        >>> config.configure_ipu_system()
+        >>> num_ipus("/device:IPU:0")
+        2
+    """
+    spec = device_lib.DeviceSpec.from_string(device or "")
+    if spec.device_type != "IPU":
+        raise ValueError(
+            f"Keras models with IPU extensions can only be used on an IPU device, not on {device or 'the CPU'}: call "
+            "fit, evaluate and predict in the scope of an IPUStrategy."
+        )
+    return devices.get(spec.device_index or 0).num_ipus
+
+
+def replication_factor(device: str, shards: int, mapping: Sequence[int] | None = None) -> int:
+    """How many replicas of a model a TensorFlow device has room for.
+
+    Args:
+        device: its name.
+        shards: IPUs that the model's stages or shards are on. A replica takes a power of two of them.
+        mapping: `device_mapping` of the model's options, if these have one.
+
+    Raises:
+        ValueError: the device is no IPU, or has fewer IPUs than the model is on.
+
+    Example:
+        >>> config = ipu.config.IPUConfig()
+        >>> config.auto_select_ipus = 8
+        >>> config.configure_ipu_system()
+        >>> replication_factor("/device:IPU:0", 2)
+        4
+    """
+    available = num_ipus(device)
+    each = selection.ipus_of_replica(shards, available)
+    if shards > available:
+        mapped = _asked_by(mapping, available)
+        raise ValueError(
+            f"Current device has {available} IPUs attached, however the current model requires a multiple of {each} "
+            f"IPUs{mapped}. {_cure(each, bool(mapped))}"
+        )
+    return max(available // each, 1)
+
+
+def _asked_by(mapping: Sequence[int] | None, available: int) -> str:
+    if not mapping:
+        return ""
+    return (
+        f": device_mapping={list(mapping)} of its options puts a stage on IPU {max(mapping)}, and the last one is IPU "
+        f"{available - 1}"
+    )
+
+
+def _cure(shards: int, mapped: bool) -> str:
+    if devices.configured() is None:
+        return (
+            f"No IPU system is configured, so that there is one IPU: set auto_select_ipus of an IPUConfig to {shards} "
+            "or a multiple, and call its configure_ipu_system() before the strategy is made."
+        )
+    other = "name only IPUs that there are" if mapped else "give the model fewer pipeline stages or shards"
+    return f"Set auto_select_ipus of the IPUConfig to {shards} or a multiple before configure_ipu_system, or {other}."
+
+
+def reduce_metrics(logs: Any, replicas: int, method: ReplicatedMetricReductionMethod) -> Any:
+    """Makes one value of those of all replicas.
+
+    Args:
+        logs: metrics; each value an array with the replicas as its first axis where there are several.
+        replicas: their number.
+        method: how.
+
+    Returns:
+        The same structure.
+    """
+    if replicas == 1:
+        return logs
+    if method is ReplicatedMetricReductionMethod.LIST:
+        return logs  # arrays, which Keras' progress bar can take the mean of
+    reduction = {
+        ReplicatedMetricReductionMethod.NONE: lambda value: value[-1],
+        ReplicatedMetricReductionMethod.SUM: lambda value: value.sum(axis=0),
+        ReplicatedMetricReductionMethod.MEAN: lambda value: value.mean(axis=0),
+    }[method]
+    return nest.map_structure(reduction, logs)

@@ -1,0 +1,73 @@
+"""What a model was told about accumulation and pipelining, as a part of its configuration.
+
+A model that is saved and loaded in the scope of an `IPUStrategy` keeps it; outside, stock Keras passes over the entry.
+What cannot be written as JSON (`pipelining_kwargs`, `gradient_accumulation_optimizer_kwargs`) is left out, as in
+Graphcore's Keras.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.keras.options.options import ModelOptions
+from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod
+
+ENTRY = "ipu_extension"  # in the configuration of a model with extensions
+_PLAIN = (
+    "accumulation_steps",
+    "use_v2_accumulation",
+    "pipelining_steps",
+    "device_mapping",
+    "accumulate_outfeed",
+    "infeed_kwargs",
+    "outfeed_kwargs",
+    "asynchronous_callbacks",
+)
+_METHODS = ("accumulation_reduction", "pipelining_reduction")
+_METRICS = "metric_reduction"
+
+
+def to_config(model: Any) -> dict[str, Any] | None:
+    """The entry of a model's configuration; None where nothing was set.
+
+    Args:
+        model: a `Functional` or `Sequential` model with extensions.
+    """
+    chosen: ModelOptions = model._ipu.options
+    stages = _numbers(model.get_pipeline_stage_assignment()) if model._is_pipelined() else None
+    if stages is None and chosen == ModelOptions():
+        return None
+    found: dict[str, Any] = {name: getattr(chosen, name) for name in _PLAIN}
+    found.update({name: GradientAccumulationReductionMethod.parse(getattr(chosen, name)).name for name in _METHODS})
+    found[_METRICS] = ReplicatedMetricReductionMethod.parse(chosen.metric_reduction).name
+    found["stages"] = stages
+    return found
+
+
+def restore(model: Any, entry: dict[str, Any]) -> None:
+    """Tells a model what `to_config` wrote.
+
+    Args:
+        model: a model with extensions, and with the same layers.
+        entry: of its configuration.
+    """
+    model._set(**{name: entry[name] for name in (*_PLAIN, *_METHODS, _METRICS)})
+    if entry["stages"] is not None:
+        assignments = model.get_pipeline_stage_assignment()
+        _give(assignments, entry["stages"])
+        model.set_pipeline_stage_assignment(assignments)
+
+
+def _numbers(assignments: list[Any]) -> list[Any]:
+    return [
+        _numbers(one.pipeline_stage_assignments) if one.is_nested_model else one.pipeline_stage for one in assignments
+    ]
+
+
+def _give(assignments: list[Any], numbers: list[Any]) -> None:
+    for one, number in zip(assignments, numbers):
+        if one.is_nested_model:
+            _give(one.pipeline_stage_assignments, number)
+        else:
+            one.pipeline_stage = number

@@ -1,0 +1,1 @@
+"""Which layer of a model is in which pipeline stage."""

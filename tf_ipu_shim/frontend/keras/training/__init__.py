@@ -1,0 +1,1 @@
+"""`fit`, `evaluate` and `predict`: their data, programs, runs and results."""

@@ -1,0 +1,390 @@
+"""`keras.ipu.extensions.data_adapter`: the data of a call of fit, evaluate or predict as a dataset for an infeed.
+
+Keras' own adapters make the dataset; what a compiled program cannot take is refused here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from tensorflow.python.data.experimental.ops import cardinality
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.framework import errors, ops
+from tensorflow.python.platform import tf_logging
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import keras2, sdk
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.keras.training import replica_shares
+from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedIterator, InfeedManager
+from tf_ipu_shim.frontend.strategies import sized_datasets
+from tf_ipu_shim.frontend.validation.counts import check_integer, check_whole
+
+_DIVISOR_SINCE = (2, 6)  # the words of the error
+_STEPS_PER_REPLICA_SINCE = (2, 5)
+
+
+class IPUDataHandler:
+    """The data of one call, its size and its epochs.
+
+    Args:
+        x: arrays, tensors or a `tf.data.Dataset`; see `tf.keras.Model.fit`.
+        y: targets.
+        sample_weight: a weight for each sample.
+        batch_size: samples of one mini-batch; 32 when left out.
+        steps_per_epoch: mini-batches that all replicas together take in an epoch, so that the same call on a CPU takes
+            as many; what the data has when left out.
+        initial_epoch: the first epoch's number.
+        epochs: the number after the last epoch's.
+        shuffle: whether samples are in a new order each epoch.
+        class_weight: a weight for each class.
+        max_queue_size: recorded: generators are refused.
+        workers: recorded: generators are refused.
+        use_multiprocessing: recorded: generators are refused.
+        model: whose Keras package's adapters are used.
+        steps_per_execution: mini-batches a replica takes in one execution; 1 when left out. Where an epoch has
+            fewer, it is all of an epoch's, with a warning.
+        replication_factor: number of replicas; None: `set_replication_factor` tells later.
+
+    Raises:
+        TypeError: `batch_size` is no integer.
+        ValueError: the data cannot be fed to a compiled program.
+
+    Source: `keras.ipu.extensions.data_adapter.IPUDataHandler`.
+
+    Example:
+        >>> handler = IPUDataHandler(np.ones([64, 4], "f"), np.ones([64, 1], "f"), batch_size=8, steps_per_execution=4)
+        >>> handler.set_replication_factor(1)
+        >>> handler.inferred_steps
+        8
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        batch_size: int | None = None,
+        steps_per_epoch: int | None = None,
+        initial_epoch: int = 0,
+        epochs: int = 1,
+        shuffle: Any = False,
+        class_weight: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        model: Any = None,
+        steps_per_execution: Any = None,
+        replication_factor: int | None = 1,
+    ) -> None:
+        note_arguments(
+            "Model.fit", max_queue_size=max_queue_size, workers=workers, use_multiprocessing=use_multiprocessing
+        )
+        package = keras2.root_of(type(model)) if model is not None else None
+        adapters = keras2.module("engine.data_adapter", package)
+        if steps_per_epoch is not None:
+            if steps_per_epoch <= 0:
+                raise ValueError(
+                    f"`steps_per_epoch` (or `steps`) is {steps_per_epoch}. Give a positive number, or leave it out."
+                )
+            steps_per_epoch = check_whole("`steps_per_epoch` (or `steps`)", steps_per_epoch)
+        if batch_size is not None:
+            batch_size = check_integer("batch_size", batch_size)
+            if batch_size < 1:
+                raise ValueError(f"batch_size is {batch_size}. Give a positive number, or leave it out.")
+        self._initial_epoch, self._epochs = initial_epoch, epochs
+        self._steps_per_epoch = steps_per_epoch
+        self._steps_per_execution = 1 if steps_per_execution is None else int(steps_per_execution)
+        if self._steps_per_execution < 1:
+            raise ValueError(f"steps_per_execution is {self._steps_per_execution}. Give compile a positive number.")
+        self._batch_size = batch_size
+        x = sized_datasets.own_dataset(x)
+        kind = adapters.select_data_adapter(x, y)
+        if issubclass(kind, adapters.GeneratorDataAdapter):
+            raise _unsupported_data(x)
+        self._adapter = kind(
+            x,
+            y,
+            batch_size=batch_size,
+            steps=steps_per_epoch,
+            epochs=epochs - initial_epoch,
+            sample_weights=sample_weight,
+            shuffle=shuffle,
+            max_queue_size=max_queue_size,
+            workers=workers,
+            use_multiprocessing=use_multiprocessing,
+            distribution_strategy=distribute_lib.get_strategy(),
+            model=model,
+        )
+        if self._adapter.has_partial_batch():
+            size = self._adapter.batch_size()
+            default = "" if batch_size is not None else ", which it is unless you give one"
+            raise ValueError(
+                f"The provided set of data has a partial batch: {self._adapter.partial_batch_size()} samples are left "
+                f"over where batch_size is {size}{default}. A compiled program takes batches of one size only: give a "
+                "batch_size that divides the number of samples, or a tf.data.Dataset batched with drop_remainder=True."
+            )
+        self._dataset = self._adapter.get_dataset()
+        if class_weight:
+            self._dataset = self._dataset.map(adapters._make_class_weight_map_fn(class_weight))
+        self._replication_factor: int | None = None
+        self._inferred_steps = 0
+        self._insufficient_data = False
+        self.mini_batches = 0  # of all replicas in an epoch, without those that pad it
+        self._pads = False
+        self.padding = 0
+        if replication_factor is not None:
+            self.set_replication_factor(replication_factor)
+
+    def share_execution(self, replicas: int) -> None:
+        """Takes the steps of an execution for those of all replicas together, as SDK 2.4 and older do.
+
+        Args:
+            replicas: how many they are.
+
+        Raises:
+            RuntimeError: the steps are no multiple of them.
+        """
+        if sdk.current() >= _STEPS_PER_REPLICA_SINCE:
+            return
+        steps = self._steps_per_execution
+        if steps % replicas:
+            raise RuntimeError(
+                f"Currently `steps_per_execution` is set to {steps} and the model has {replicas} replicas, which share "
+                f"them in this SDK: it has to be a multiple of {replicas}. Change it in compile, or use fewer IPUs. "
+                "(Since SDK 2.5 it counts the steps of each replica.)"
+            )
+        self._steps_per_execution = steps // replicas
+
+    def pad(self) -> None:
+        """Has mini-batches be repeated where the last ones do not fill all replicas; before their number is set."""
+        self._pads = True
+
+    def suits(self, replicas: int) -> bool:
+        """Whether replicas can share the data without a word, so that half as many can, too.
+
+        Args:
+            replicas: how many.
+        """
+        try:
+            mini_batches = self._infer_mini_batches()
+        except (TypeError, ValueError):
+            return False
+        if mini_batches % replicas and not self._pads:
+            return False
+        steps = -(-mini_batches // replicas)
+        return sdk.current() >= _STEPS_PER_REPLICA_SINCE and steps % self._steps_per_execution == 0
+
+    def set_replication_factor(self, value: int) -> None:
+        """Tells how many replicas share the data, and checks that it is enough for them.
+
+        Args:
+            value: number of replicas.
+
+        Raises:
+            ValueError: the data is too small, of unknown size, or of shapes that are not known.
+        """
+        self._replication_factor = value
+        self.mini_batches = self._infer_mini_batches()
+        self._inferred_steps = self.mini_batches // value
+        if self._pads and self.mini_batches % value:
+            self._inferred_steps += 1
+        self._validate()
+        executions = -(-self._inferred_steps // self._steps_per_execution)
+        if self._pads and self.mini_batches % value:
+            self.padding = executions * self._steps_per_execution * value - self.mini_batches
+
+    @property
+    def batch_size(self) -> Any:
+        """Samples of one mini-batch."""
+        if self._batch_size is not None:
+            return self._batch_size
+        size = self._adapter.batch_size()
+        return nest.flatten(self.element_spec)[0].shape[0] if size is None else size
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of a mini-batch."""
+        return self._dataset.element_spec
+
+    @property
+    def inferred_steps(self) -> int:
+        """Mini-batches that a replica takes in an epoch."""
+        self._check_replication_factor_set("inferred_steps")
+        return self._inferred_steps
+
+    def left_out(self, mode: str) -> str:
+        """What is said of mini-batches that do not fill all replicas; empty: they do."""
+        shape = nest.flatten(self.element_spec)[0].shape
+        return replica_shares.left_out(
+            mode,
+            self.mini_batches,
+            shape[0] if shape.rank else 0,
+            self._replication_factor or 1,
+            self._steps_per_epoch is not None,
+            self._epochs - self._initial_epoch > 1 and not self._adapter.should_recreate_iterator(),
+        )
+
+    @property
+    def steps_per_execution_value(self) -> int:
+        """Mini-batches that a replica takes in one execution."""
+        return self._steps_per_execution
+
+    def enumerate_epochs_with_reuse(
+        self, manager: InfeedManager, mode: str, infeed_kwargs: dict[str, Any]
+    ) -> Iterator[tuple[int, Any]]:
+        """Gives each epoch with the infeed that has its data.
+
+        Args:
+            manager: gives the infeed.
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
+        """
+        for epoch, iterator in self.iterators(manager, mode, infeed_kwargs):
+            iterator.select()
+            iterator.infeed.selected = iterator
+            yield epoch, iterator.infeed
+
+    def iterators(
+        self, manager: InfeedManager, mode: str, infeed_kwargs: dict[str, Any]
+    ) -> Iterator[tuple[int, InfeedIterator]]:
+        """Gives each epoch with an iterator over its data; the arguments of `enumerate_epochs_with_reuse`."""
+        self._check_replication_factor_set("enumerate_epochs_with_reuse")
+        dataset = self._dataset
+        if self.padding:
+            with ops.device("/device:CPU:0"):
+                dataset = replica_shares.padded(dataset, self.mini_batches, self.padding)
+        iterator = manager.iterate(mode, dataset, infeed_kwargs)
+        for epoch in range(self._initial_epoch, self._epochs):
+            if epoch > self._initial_epoch and self._adapter.should_recreate_iterator():
+                iterator = manager.iterate(mode, dataset, infeed_kwargs)
+            yield epoch, iterator
+            self._adapter.on_epoch_end()
+
+    def enumerate_epochs(self) -> Iterator[tuple[int, Iterator[Any]]]:
+        """Gives each epoch with an iterator over its mini-batches, on the host and without an infeed."""
+        iterator = iter(self._dataset)
+        for epoch in range(self._initial_epoch, self._epochs):
+            if self._insufficient_data:
+                break
+            if epoch > self._initial_epoch and self._adapter.should_recreate_iterator():
+                iterator = iter(self._dataset)
+            yield epoch, iterator
+            self._adapter.on_epoch_end()
+
+    def steps(self) -> Iterator[int]:
+        """The number of the first mini-batch of each execution of an epoch, until the data ends."""
+        for step in range(0, self.inferred_steps, self._steps_per_execution):
+            if self._insufficient_data:
+                break
+            yield step
+
+    @contextlib.contextmanager
+    def catch_stop_iteration(self) -> Iterator[None]:
+        """A scope in which data that ends early ends the epochs, with a warning, and raises nothing."""
+        try:
+            yield
+        except (StopIteration, errors.OutOfRangeError):
+            self._insufficient_data = True
+            wanted = self.inferred_steps * (self._epochs - self._initial_epoch)
+            tf_logging.warning(
+                f"Your input ran out of data: {wanted} batches are needed, `steps_per_epoch` * `epochs`. Training ends "
+                "here. You may need to use the repeat() function of your dataset."
+            )
+
+    def _infer_mini_batches(self) -> int:
+        if self._steps_per_epoch is not None:
+            return self._steps_per_epoch
+        size = self._adapter.get_size()
+        if size is None:
+            size = int(cardinality.cardinality(self._dataset))
+        if size < 0:
+            raise ValueError(
+                "Could not infer the size of the data. With an infinite dataset, or one of unknown size, specify the "
+                "number of steps: `steps_per_epoch` in fit, `steps` in evaluate and predict."
+            )
+        if size == 0:
+            if self._adapter.get_size() is None:
+                raise ValueError("Expect x to be a non-empty array or dataset.")
+            raise TypeError(
+                "Expect x to be a non-empty array or dataset: there are no samples, and the dataset length is unknown. "
+                "Give at least one mini-batch."
+            )
+        return size
+
+    def _validate(self) -> None:
+        steps, replicas = self._inferred_steps, self._replication_factor or 1
+        size = int(cardinality.cardinality(self._dataset))
+        if steps == 0:
+            raise self._too_few_steps(size, replicas)
+        if self._steps_per_execution > steps:
+            tf_logging.warning(
+                f"`steps_per_execution` ({self._steps_per_execution}) is more than the {steps} steps that there are in "
+                f"an epoch; executions of {steps} are run. Set steps_per_execution={steps} in compile to avoid this "
+                "warning."
+            )
+            self._steps_per_execution = steps
+        pads = self._pads and self.mini_batches % replicas != 0
+        if steps % self._steps_per_execution and not pads:
+            raise _partial_execution(steps, self._steps_per_execution)
+        for spec in nest.flatten(dataset_ops.get_structure(self._dataset)):
+            if not spec.shape.is_fully_defined():
+                raise ValueError(
+                    f"The provided set of data contains a shape {spec.shape} which is not fully defined. A compiled "
+                    "program takes batches of one size only: batch the dataset with drop_remainder=True."
+                )
+        epochs = 1 if self._adapter.should_recreate_iterator() else self._epochs - self._initial_epoch
+        if size < 0 and self._adapter.get_size() is not None:  # arrays, which the adapter repeats each epoch
+            size = self._adapter.get_size() * epochs
+        wanted = (self.mini_batches if pads else steps * replicas) * epochs
+        if 0 <= size < wanted:
+            raise ValueError(
+                "Your input does not have enough data. Make sure that your dataset or generator can generate at least "
+                f"{wanted} batches (currently it can only generate {size} batches): steps per epoch {steps} * epochs "
+                f"{epochs} * replicas {replicas}. You may need to use the repeat() function of your dataset."
+            )
+
+    def _too_few_steps(self, size: int, replicas: int) -> ValueError:
+        if self._steps_per_epoch is not None:
+            return ValueError(
+                f"`steps_per_epoch` (or `steps`) is {self._steps_per_epoch}, and {replicas} replicas share them: "
+                f"each needs at least one. Give {replicas} or more, or use fewer IPUs."
+            )
+        size = size if size >= 0 else self._adapter.get_size()
+        return ValueError(
+            f"The provided dataset contains {size} items, but all {replicas} replicas are requested to run 1 steps "
+            f"each. Make sure the dataset contains at least {replicas} items, or use fewer IPUs."
+        )
+
+    def _check_replication_factor_set(self, what: str) -> None:
+        if self._replication_factor is None:
+            raise RuntimeError(f"Cannot call {what} before the replication factor is set: set_replication_factor(n).")
+
+
+def _partial_execution(steps: int, execution: int) -> ValueError:
+    phrase = (
+        f"`steps_per_execution` ({execution}) must be a divisor of the number of batches ({steps}) in the dataset "
+        "provided, or of the steps given."
+        if sdk.current() >= _DIVISOR_SINCE
+        else f"The inferred number of steps per epoch ({steps}) is not divisible by the number of steps per execution "
+        f"({execution})."
+    )
+    return ValueError(
+        f"{phrase} Every execution of a compiled program takes as many mini-batches: change `steps_per_execution` in "
+        "compile, the batch size, or `steps_per_epoch`."
+    )
+
+
+def _unsupported_data(x: Any) -> ValueError:
+    way = (
+        "Please use `tf.data.Dataset.from_generator()` to specify the shape of your data. If it is an iterator, first "
+        "wrap your iterator inside a generator like so:\n\ndef generator:\n    while True:\n        yield "
+        "next(iterator)\n\nand then pass the generator on."
+    )
+    return ValueError(
+        f"The provided set of data is of an unsupported type: {type(x).__name__}. A compiled program has to know the "
+        f"shapes of its data. {way}"
+    )

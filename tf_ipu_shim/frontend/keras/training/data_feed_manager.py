@@ -1,0 +1,173 @@
+"""`keras.ipu.extensions.data_feed_manager`: the queues of a model, one pair for each of fit, evaluate and predict.
+
+A compiled program knows its queues by name. So a queue outlives the call that made it: a later call with a dataset of
+the same element structure uses the same queue, and the program need not be compiled again. Each call has an iterator of
+its own, which it selects for each execution: calls of several threads, and of callbacks, take turns.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.eager import context
+from tensorflow.python.framework import dtypes, ops
+
+from tf_ipu_shim import keras2, plugin
+from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names, null_data
+from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
+from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
+from tf_ipu_shim.frontend.keras.training import turns
+
+_HOST = "/device:CPU:0"
+
+
+class InfeedManager:
+    """Holds the infeed of each mode.
+
+    Source: `keras.ipu.extensions.data_feed_manager.InfeedManager`.
+
+    Example:
+        >>> dataset = tf.data.Dataset.from_tensors(1.0).repeat()
+        >>> manager = InfeedManager()
+        >>> infeed = manager.get_infeed("fit", dataset, {"prefetch_depth": 2})
+        >>> manager.get_infeed("fit", dataset, {"prefetch_depth": 2}) is infeed
+        True
+    """
+
+    def __init__(self) -> None:
+        self._infeeds: dict[str, list[tuple[_Infeed, dict[str, Any]]]] = {}
+
+    def get_infeed(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> IPUInfeedQueue:
+        """The infeed of a mode, at the beginning of a dataset.
+
+        Args:
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            dataset: whose elements are fed.
+            infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
+        """
+        iterator = self.iterate(mode, dataset, infeed_kwargs)
+        iterator.select()
+        iterator.infeed.selected = iterator
+        return iterator.infeed
+
+    def iterate(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> InfeedIterator:
+        """An iterator at the beginning of a dataset, for the infeed of a mode; the arguments of `get_infeed`."""
+        infeed = self._known(mode, dataset, infeed_kwargs)
+        if infeed is None:
+            with turns.building.held():
+                infeed = self._known(mode, dataset, infeed_kwargs)
+                if infeed is None:
+                    infeed = _Infeed(dataset, **infeed_kwargs)
+                    self._infeeds.setdefault(mode, []).append((infeed, dict(infeed_kwargs)))
+        return InfeedIterator(infeed, dataset)
+
+    def _known(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> _Infeed | None:
+        for known, options in self._infeeds.get(mode, []):
+            if options == infeed_kwargs and _same_elements(known._structure, dataset):
+                return known
+        return None
+
+    def reset(self) -> None:
+        """Forgets all infeeds."""
+        self._infeeds.clear()
+
+
+class _Infeed(IPUInfeedQueue):
+    """A model's infeed. Labels of 64 bits are what NumPy makes of whole numbers, and losses cast them.
+
+    Layers cast double numbers, except with `disable_v2_dtype_behavior()`.
+    """
+
+    selected: InfeedIterator | None = None  # kept for who has no iterator of its own
+
+    def _initializing_op(self) -> None:
+        """Starts nothing: each call has an iterator of its own."""
+
+    def _check_types(self) -> None:
+        if not keras2.module("engine.base_layer_utils").v2_dtype_behavior_enabled():
+            doubles = [kind if kind == dtypes.float64 else dtypes.float32 for kind in self._types]
+            feed_arguments.check_types(doubles, self._id)
+
+    def __del__(self) -> None:
+        """Forgets which iterator was selected; the model's programs, which only know the queue, go with it."""
+        if getattr(self, "_initialized", False) and not sys.is_finalizing():
+            with context.eager_mode():
+                _ = self.deleter
+
+
+class InfeedIterator:
+    """One call's iterator over its dataset.
+
+    Args:
+        infeed: whose programs take its elements while it is selected.
+        dataset: of elements as the infeed has them.
+    """
+
+    def __init__(self, infeed: _Infeed, dataset: Any) -> None:
+        self.infeed = infeed
+        self._id = feed_names.unique("iterator")
+        self._started = False
+        with ops.device(_HOST):
+            fed = null_data.or_null(dataset.prefetch(infeed._prefetch_depth), infeed._structure)
+            plugin.load().ops.ipu_start_infeed(
+                dataset=fed._variant_tensor,
+                feed_id=self._id,
+                output_types=infeed._types,
+                output_shapes=infeed._shapes,
+            )
+        self._started = True
+
+    def select(self) -> None:
+        """Has the programs of the infeed take elements of this iterator."""
+        with ops.device(_HOST):
+            plugin.load().ops.ipu_select_iterator(feed_id=self.infeed._id, iterator_id=self._id)
+
+    def __del__(self) -> None:
+        """Lets the dataset's threads go, which would stay."""
+        if getattr(self, "_started", False) and not sys.is_finalizing():
+            with context.eager_mode(), ops.device(_HOST):
+                plugin.load().ops.ipu_delete_infeed(feed_id=self._id, waits=False)
+
+
+class OutfeedManager:
+    """Holds the outfeed of each mode.
+
+    Source: `keras.ipu.extensions.data_feed_manager.OutfeedManager`.
+
+    Example:
+        >>> manager = OutfeedManager()
+        >>> outfeed = manager.get_outfeed("fit", {"buffer_depth": 2})
+        >>> manager.get_outfeed("fit", {"buffer_depth": 2}) is outfeed
+        True
+    """
+
+    def __init__(self) -> None:
+        self._outfeeds: dict[str, tuple[IPUOutfeedQueue, dict[str, Any]]] = {}
+
+    def get_outfeed(self, mode: str, outfeed_kwargs: dict[str, Any]) -> IPUOutfeedQueue:
+        """The outfeed of a mode.
+
+        Args:
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            outfeed_kwargs: keyword arguments of `IPUOutfeedQueue`.
+        """
+        known, options = self._outfeeds.get(mode, (None, {}))
+        if known is not None and options == outfeed_kwargs:
+            return known
+        with turns.building.held():
+            known, options = self._outfeeds.get(mode, (None, {}))
+            if known is not None and options == outfeed_kwargs:
+                return known
+            outfeed = IPUOutfeedQueue(**outfeed_kwargs)
+            self._outfeeds[mode] = (outfeed, dict(outfeed_kwargs))
+            return outfeed
+
+    def reset(self) -> None:
+        """Forgets all outfeeds."""
+        self._outfeeds.clear()
+
+
+def _same_elements(known: Any, dataset: Any) -> bool:
+    return dataset_ops.get_structure(dataset) == known

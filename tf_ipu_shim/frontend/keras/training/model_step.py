@@ -1,0 +1,171 @@
+"""One mini-batch of a Keras model, in the parts that programs are made of.
+
+Keras 2.15 computes loss and metrics in methods of the model; older copies call the compiled containers. Both are
+covered; checked on `keras` 2.15, `tf_keras` 2.21 and `tensorflow.python.keras` of TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph
+from tensorflow.python.framework import ops
+from tensorflow.python.training import optimizer as optimizer_v1
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.frontend.gradients import backprop
+
+
+def package_of(model: Any) -> str:
+    """The root of the Keras package a model comes from."""
+    return keras2.root_of(type(model)) or keras2.root()
+
+
+def overrides(model: Any, name: str) -> bool:
+    """Whether a class of the user's, or one of Keras' premade models, has its own version of a method.
+
+    Args:
+        model: a Keras model.
+        name: of the method.
+    """
+    keras_own = (f"{package_of(model)}.engine.", "tf_ipu_shim.")
+    for kind in type(model).__mro__:
+        if name in vars(kind) and not vars(kind).get("_ipu_generated"):
+            return not kind.__module__.startswith(keras_own)
+    return False
+
+
+def unpack(model: Any, data: Any) -> tuple[Any, Any, Any]:
+    """Inputs, targets and sample weights of an element."""
+    return keras2.module("engine.data_adapter", package_of(model)).unpack_x_y_sample_weight(data)
+
+
+def user_step(model: Any, name: str) -> Any:
+    """A step method as Keras would call it: with the user's `if` and `for` on tensors converted."""
+    return autograph.tf_convert(getattr(model, name), ag_ctx.control_status_ctx())
+
+
+def loss_of(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> Any:
+    """The compiled loss of a mini-batch, regularisation included."""
+    if hasattr(model, "compute_loss"):
+        return model.compute_loss(x, y, y_pred, weights)
+    return model.compiled_loss(y, y_pred, weights, regularization_losses=model.losses)
+
+
+def metrics_of(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> dict[str, Any]:
+    """Updates the compiled metrics with a mini-batch, and gives their results so far."""
+    if hasattr(model, "compute_metrics"):
+        return model.compute_metrics(x, y, y_pred, weights)
+    model.compiled_metrics.update_state(y, y_pred, weights)
+    return {metric.name: metric.result() for metric in model.metrics}
+
+
+def forward(model: Any, data: Any, training: bool) -> tuple[Any, dict[str, Any]]:
+    """Loss and metrics of a mini-batch, as `train_step` and `test_step` compute them."""
+    x, y, weights = unpack(model, data)
+    y_pred = model(x, training=training)
+    loss = loss_of(model, x, y, y_pred, weights)
+    return loss, metrics_of(model, x, y, y_pred, weights)
+
+
+def gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, Any], dict[str, Any]]:
+    """Gradient and variable, for each trainable variable that the loss of a mini-batch depends on; the metrics; and
+    the gradients that layers of `keras.ipu.layers` captured, by tag."""
+    x, y, weights = unpack(model, data)
+    compute = own_gradients(model.optimizer)
+    with backprop.GradientCaptureContext() if compute else backprop.GradientCaptureTape() as capturing:
+        y_pred = model(x, training=True)
+        loss = scaled(model.optimizer, loss_of(model, x, y, y_pred, weights))
+        if compute:
+            found = compute(loss, model.trainable_variables)
+    if isinstance(capturing, backprop.GradientCaptureTape):
+        variables = model.trainable_variables
+        found = list(zip(capturing.gradient(loss, variables), variables))
+    pairs = unscaled(model.optimizer, found)
+    return pairs, metrics_of(model, x, y, y_pred, weights), dict(capturing.captured_gradients)
+
+
+def own_gradients(optimizer: Any) -> Callable[..., Any] | None:
+    """What a model's optimizer computes gradients with itself: those of TensorFlow 1 may override it.
+
+    Gradient accumulation and pipelines call it for each mini-batch. Keras' `minimize`, which trains without them,
+    never does.
+
+    Args:
+        optimizer: a model's.
+
+    Returns:
+        Its `compute_gradients`, of loss and variables; None: they are the plain ones.
+    """
+    native = getattr(optimizer, "optimizer", None)
+    if not isinstance(native, optimizer_v1.Optimizer):
+        return None
+    plain = type(native).compute_gradients is optimizer_v1.Optimizer.compute_gradients
+    return None if plain else native.compute_gradients
+
+
+def train(model: Any, data: Any) -> dict[str, Any]:
+    """Trains with a mini-batch as Keras' own `train_step`, and gives captured gradients to an optimizer for them.
+
+    Args:
+        model: a Keras model whose class does not override `train_step`.
+        data: the mini-batch.
+
+    Returns:
+        The metrics so far.
+    """
+    if wants_captured(model.optimizer):
+        return update(model, data)
+    with backprop.GradientCaptureContext():  # so that layers may capture, for nobody
+        return user_step(model, "train_step")(data)
+
+
+def update(model: Any, data: Any) -> dict[str, Any]:
+    """Updates the weights with a mini-batch, and gives the metrics so far."""
+    pairs, metrics, captured = gradients(model, data)
+    further = {"captured_grads": captured} if captured and wants_captured(model.optimizer) else {}
+    model.optimizer.apply_gradients(pairs, **further)
+    return metrics
+
+
+def wants_captured(optimizer: Any) -> bool:
+    """Whether an optimizer's `apply_gradients` takes `captured_grads`."""
+    return bool(getattr(optimizer, "supports_captured_grads", False))
+
+
+def scaled(optimizer: Any, loss: Any) -> Any:
+    """The loss as a loss-scaling optimizer differentiates it."""
+    return optimizer.get_scaled_loss(loss) if hasattr(optimizer, "get_scaled_loss") else loss
+
+
+def unscaled(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Dense gradients as the optimizer's `apply_gradients` takes them; variables without one are left out.
+
+    Keras' LossScaleOptimizer takes unscaled gradients. Those with automatic loss scaling take scaled ones, which they
+    count and unscale themselves.
+    """
+    pairs = [(ops.convert_to_tensor(gradient), variable) for gradient, variable in pairs if gradient is not None]
+    if not pairs:
+        raise ValueError("No gradients provided for any variable: the loss depends on none that can be trained.")
+    if hasattr(optimizer, "get_unscaled_gradients") and not getattr(optimizer, "takes_scaled_gradients", False):
+        values = optimizer.get_unscaled_gradients([gradient for gradient, _ in pairs])
+        return list(zip(values, (variable for _, variable in pairs)))
+    return pairs
+
+
+def in_call(model: Any, inputs: Any, training: bool | None) -> Any:
+    """Keras' context of a call of a model, from which its layers know whether it trains.
+
+    Args:
+        model: a Keras model.
+        inputs: of the call.
+        training: None: unknown, as in a call with Keras tensors.
+    """
+    context = keras2.module("engine.base_layer_utils", package_of(model)).call_context()
+    build_graph = training is not None
+    if "call_context_args" in inspect.signature(context.enter).parameters:
+        return context.enter(model, inputs, build_graph, {"training": training})
+    return context.enter(model, inputs, build_graph, training)

@@ -1,0 +1,322 @@
+"""The compiled programs of a model: one execution is a loop over mini-batches on the IPU.
+
+`Function._omit_frequent_tracing_warning` checked on TensorFlow 2.15.1 and 2.21.0.
+
+loop             mini-batches of one IPU, one after another; the model's code is traced once, in the loop's body
+accumulation     the same with one update for several mini-batches; the program begins with a zero for each variable, so
+                 that of a model which is not built the step is traced first, as a function that the program calls
+priming          variables are made before a program is traced that begins with the list of them
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.eager import def_function
+from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
+from tensorflow.python.training import optimizer as optimizer_v1
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.frontend.control_flow import loops
+from tf_ipu_shim.frontend.gradients import accumulators
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.keras.options.options import ModelOptions
+from tf_ipu_shim.frontend.keras.training import model_step, variable_creation
+from tf_ipu_shim.frontend.tracing import autograph, tracing
+
+STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
+
+
+def prime(model: Any, mode: str, infeed: Any) -> None:
+    """Makes the variables that a program begins with: those that are trained, and the optimizer's.
+
+    A trace that never runs makes those of layers, if the model has not been called yet. An optimizer makes its slots
+    eagerly: it would make them in a part of the program that is traced late.
+
+    Args:
+        model: a Keras model in pipeline stages.
+        mode: `"fit"`, `"evaluate"` or `"predict"`.
+        infeed: gives the structure of a mini-batch.
+    """
+    if not _is_built(model):
+        _build_layers(model, mode, infeed)
+    if mode == "fit":
+        _make_slots(model)
+
+
+def _is_built(model: Any) -> bool:
+    return model.built and all(layer.built for layer in model._flatten_layers())
+
+
+def _make_slots(model: Any) -> None:
+    scope = ops.name_scope_v2(getattr(model.optimizer, "_name", "optimizer"))
+    with ops.init_scope(), model.distribute_strategy.scope():
+        if hasattr(model.optimizer, "build"):
+            model.optimizer.build(model.trainable_variables)
+            return
+        with scope:
+            _ = model.optimizer.iterations
+            _create_weights(model.optimizer, model.trainable_variables)
+
+
+def _build_layers(model: Any, mode: str, infeed: Any) -> None:
+    traces = itertools.count()
+
+    def step(data: Any) -> None:
+        if next(traces):
+            return  # TensorFlow traces once more without making variables, to have something to run
+        tracing.never_runs(ops.get_default_graph())
+        with in_replica(model), variable_creation.in_step():
+            if mode == "fit":
+                model_step.forward(model, data, training=True)
+            else:
+                model_step.user_step(model, STEP_METHODS[mode])(data)
+
+    def_function.function(step, autograph=False).get_concrete_function(infeed._structure)
+
+
+def _create_weights(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Makes the slots of an optimizer, and of those that a script's class wraps: one that makes its variables while a
+    program is traced has TensorFlow trace it twice.
+
+    Args:
+        optimizer: of Keras, which may be its wrapper of one of TensorFlow 1, of whose slots it knows nothing.
+        variables: of the model, those that are trained.
+    """
+    if isinstance(optimizer, optimizer_v1.Optimizer):
+        optimizer._create_slots(list(variables))
+    elif not isinstance(getattr(optimizer, "optimizer", None), optimizer_v1.Optimizer):
+        optimizer._create_all_weights(variables)
+    for wrapped in list(vars(optimizer).values()):
+        if isinstance(wrapped, optimizer_v1.Optimizer) or hasattr(wrapped, "_create_all_weights"):
+            _create_weights(wrapped, variables)
+
+
+def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+    """A program of one mini-batch after another on one IPU.
+
+    Args:
+        model: a Keras model.
+        mode: `"fit"`, `"evaluate"` or `"predict"`.
+        infeed: of mini-batches.
+        outfeed: for metrics or predictions.
+        steps: mini-batches of one execution.
+    """
+    name = STEP_METHODS[mode]
+    trains = mode == "fit" and not model_step.overrides(model, name)
+
+    def program() -> None:
+        def body(*values: Any, **keywords: Any) -> Any:
+            data = element(infeed, values, keywords)
+            with variable_creation.in_step():
+                results = model_step.train(model, data) if trains else model_step.user_step(model, name)(data)
+            return outfeed.enqueue(results)
+
+        with in_replica(model):
+            loops.repeat(steps, body, [], infeed)
+            count(model, mode, steps)
+
+    return compiled(program, mode)
+
+
+def accumulating_program(
+    model: Any, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
+) -> Callable[[], None]:
+    """A training program that updates the weights once for several mini-batches.
+
+    Args:
+        model: a Keras model.
+        infeed: of mini-batches.
+        outfeed: for metrics.
+        steps: mini-batches of one execution.
+        options: of the model.
+
+    Raises:
+        ValueError: the optimizer is none that can accumulate so.
+    """
+    number = options.accumulation_steps or 1
+    method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
+    _refuse_foreign_optimizer(model.optimizer, options)
+    keeping = [
+        options.accumulation_kwargs.get(name)
+        for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
+    ]
+
+    variables: list[Any] = []
+
+    def step(data: Any) -> tuple[list[Any], Any]:
+        with variable_creation.in_step():
+            pairs, metrics, captured = model_step.gradients(model, data)
+        if captured and model_step.wants_captured(model.optimizer):
+            raise UnsupportedError(
+                f"{type(model.optimizer).__name__} takes captured gradients ({', '.join(captured)}), and with "
+                "gradient accumulation of a model without pipeline stages those of several mini-batches are not "
+                "accumulated here. Leave out set_gradient_accumulation_options(), give the model pipeline stages, "
+                "or take the capturing layers out."
+            )
+        variables[:] = [variable for _, variable in pairs]
+        return [gradient for gradient, _ in pairs], metrics
+
+    run_step = step if _is_built(model) else _traced_step(model, step, infeed)
+    _make_slots(model)
+
+    def program() -> None:
+        def mini_batch(counter: Any, *values: Any, **keywords: Any) -> list[Any]:
+            totals, values = values[: len(model.trainable_variables)], values[len(model.trainable_variables) :]
+            gradients, metrics = run_step(element(infeed, values, keywords))
+            given = {id(variable): gradient for gradient, variable in zip(gradients, variables)}
+            added = []
+            for total, variable in zip(totals, model.trainable_variables):
+                if id(variable) in given:
+                    gradient = math_ops.cast(given[id(variable)], total.dtype)
+                    total = accumulators.accumulate(total, gradient, counter, number, method)
+                added.append(total)
+            return [counter + 1, *added, outfeed.enqueue(metrics)]
+
+        def update() -> Any:
+            zeros = [
+                array_ops.zeros(v.shape, accumulators.accumulator_dtype(options.accumulation_kwargs.get("dtype"), v))
+                for v in model.trainable_variables
+            ]
+            done, *totals = loops.repeat(number, mini_batch, [ops.convert_to_tensor(0, dtypes.int32), *zeros], infeed)
+            accumulators.say_where_state_is(done, *keeping)
+            pairs = [
+                (math_ops.cast(total, variable.dtype.base_dtype), variable)
+                for total, variable in zip(totals, model.trainable_variables)
+                if any(variable is trained for trained in variables)
+            ]
+            with variable_creation.in_step():
+                return operation(model.optimizer.apply_gradients(pairs))
+
+        with in_replica(model):
+            loops.repeat(steps // number, update, [])
+            count(model, "fit", steps)
+
+    return compiled(program, "fit")
+
+
+def _traced_step(model: Any, step: Callable[[Any], Any], infeed: Any) -> Callable[[Any], Any]:
+    """A step as a function of TensorFlow, whose trace makes the variables of a model."""
+
+    def traced(data: Any) -> Any:
+        with in_replica(model):
+            return step(data)
+
+    return def_function.function(traced, autograph=False).get_concrete_function(infeed._structure)
+
+
+def refuse_own_minimize(optimizer: Any) -> None:
+    """Refuses an optimizer whose own way to an update would not be gone.
+
+    Args:
+        optimizer: of a model that accumulates gradients or is pipelined.
+
+    Raises:
+        ValueError: the user's class, or that of the optimizer inside, has its own `minimize`.
+        UnsupportedError: there are several.
+    """
+    if isinstance(optimizer, (list, tuple)):
+        raise UnsupportedError(
+            f"The model is compiled with a list of {len(optimizer)} optimizers, and its gradients accumulate or it is "
+            "pipelined; expected one optimizer, which updates all weights. Compile it with one, or leave out gradient "
+            "accumulation and pipeline stages and apply the gradients in a `train_step`."
+        )
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    found = next((kind for kind in type(optimizer).__mro__ if "minimize" in vars(kind)), object)
+    if found.__module__.partition(".")[0] not in ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras"):
+        raise ValueError(
+            "When using Gradient Accumulation or Pipelining, the optimizer must not override OptimizerV2.minimize: "
+            "gradients of several mini-batches are applied by one `apply_gradients`, and "
+            f"`{found.__name__}.minimize` would not be called. "
+            "Put what it does into `apply_gradients`."
+        )
+
+
+def _refuse_foreign_optimizer(optimizer: Any, options: ModelOptions) -> None:
+    native = getattr(optimizer, "optimizer", None)
+    if options.use_v2_accumulation and isinstance(native, optimizer_v1.Optimizer):
+        raise ValueError(
+            "use_v2_gradient_accumulation_optimizer may only be set to True with an optimizer of Keras, and "
+            f"{type(native).__name__} is one of TensorFlow 1. Leave it out, or compile the model with one of "
+            "tf.keras.optimizers."
+        )
+
+
+def compiled(program: Callable[[], None], mode: str) -> Callable[[], None]:
+    """A function without arguments and results as one program, which reports call what it does."""
+
+    def train() -> None:
+        program()
+
+    def evaluate() -> None:
+        program()
+
+    def predict() -> None:
+        program()
+
+    named = {"fit": train, "evaluate": evaluate, "predict": predict}[mode]
+    function = def_function.function(named, autograph=False, jit_compile=True)
+    function._omit_frequent_tracing_warning = True  # each is traced once, but all have the same Python code
+    return function
+
+
+def operation(result: Any) -> Any:
+    """What an optimizer's `apply_gradients` gave, as an operation; new Keras optimizers give a variable."""
+    if result is None or not isinstance(result, ops.Operation):
+        return control_flow_ops.no_op()
+    return result
+
+
+def element(infeed: Any, values: Any, keywords: dict[str, Any]) -> Any:
+    """An element in the structure of the dataset, from the arguments of a loop's body."""
+    if keywords:
+        return keywords
+    return tuple(values) if isinstance(infeed._structure, tuple) else values[0]
+
+
+def count(model: Any, mode: str, steps: int) -> None:
+    """Adds mini-batches to the model's own counters; messages know by that op that the program is Keras'."""
+    counters = {"fit": "_train_counter", "evaluate": "_test_counter", "predict": "_predict_counter"}
+    with tracing.attributes({vocabulary.KERAS_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)}):
+        getattr(model, counters[mode]).assign_add(steps)
+
+
+@contextlib.contextmanager
+def in_replica(model: Any) -> Iterator[None]:
+    """The context in which a strategy runs functions of a script: optimizers apply gradients in no other."""
+    with distribute_lib.ReplicaContext(model.distribute_strategy, 0), autograph.enabled():
+        yield
+
+
+def refuse_overridden(model: Any, names: tuple[str, ...], why: str) -> None:
+    """Refuses a model whose own version of a method would not be called.
+
+    Raises:
+        RuntimeError: the user's class overrides one of the methods.
+    """
+    for name in names:
+        if model_step.overrides(model, name):
+            raise RuntimeError(
+                f"The function `{name}` for the model {model.name} has been overridden. This is not supported {why}."
+            )
+
+
+__all__ = [
+    "STEP_METHODS",
+    "accumulating_program",
+    "compiled",
+    "count",
+    "element",
+    "in_replica",
+    "loop_program",
+    "prime",
+    "refuse_overridden",
+    "refuse_own_minimize",
+]

@@ -1,0 +1,163 @@
+"""A dense layer whose kernel has numbers of eight bits, for inference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.frontend.ops.float8.f8_ops import Format, QuarterTensor, convert_to_f8, create_metadata, f8_matmul
+
+__all__ = ["Dense", "Format", "QuarterTensor", "create_metadata", "f8_matmul"]
+
+_keras: Any = keras2.public()
+_Dense: Any = _keras.layers.Dense
+_MIN_SCALE, _MAX_SCALE = -32, 31
+
+
+class Dense(_Dense):  # type: ignore[misc]
+    """A dense layer for numbers of eight bits, whose kernel has such numbers, too, and is not trained.
+
+    Of other inputs it is the layer of Keras.
+
+    Args:
+        units: size of the output.
+        kernel_format: of the kernel's numbers of eight bits.
+        kernel_scale: of the same: they stand for the number times two to the power of it.
+        kernel_data_initializer: of the kernel's bits, uint8 `[inputs, units]`; when left out, the kernel initializer's
+            numbers are converted.
+        **kwargs: of `tf.keras.layers.Dense`.
+
+    Raises:
+        ValueError: a scale that does not fit; when built, if the last dimension of the inputs is not known.
+        TypeError: when built for another type than floats; when called with numbers of a kind it was not built for.
+
+    Source: `ipu_tensorflow_addons.keras.layers.Dense`.
+
+    Example:
+        >>> from ipu_tensorflow_addons.keras.layers import ConvertToF8
+        >>> x = ConvertToF8()(tf.ones([2, 4], tf.float16), metadata=create_metadata(Format.F143))
+        >>> Dense(10)(x).dtype, Dense(10)(tf.ones([2, 4])).dtype
+        (tf.float16, tf.float32)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        kernel_format: Format = Format.F143,
+        kernel_scale: int = 0,
+        kernel_data_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        if not _MIN_SCALE <= kernel_scale <= _MAX_SCALE:
+            raise ValueError(f"`kernel_scale` should be in the range [{_MIN_SCALE}, {_MAX_SCALE}], got {kernel_scale}.")
+        super().__init__(units, **kwargs)
+        self.kernel_format = Format(kernel_format)
+        self.kernel_scale = kernel_scale
+        self.kernel_data_initializer = _keras.initializers.get(kernel_data_initializer)
+        self.input_spec = None
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Calls the layer, building it first; Keras is handed a list of tensors, which it knows.
+
+        Args:
+            inputs: of `call`.
+            *args: of a Keras layer.
+            **kwargs: of a Keras layer.
+        """
+        return super().__call__(list(inputs) if isinstance(inputs, QuarterTensor) else inputs, *args, **kwargs)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the variables: for numbers of eight bits, if there are two shapes.
+
+        Args:
+            input_shape: `[..., inputs]`, or a list of that and the metadata's shape.
+
+        Raises:
+            ValueError: the last dimension is not known.
+            TypeError: the layer's type is no float.
+        """
+        dtype = tf.as_dtype(self.dtype or "float16")
+        if not (dtype.is_floating or dtype.is_complex):
+            raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {dtype}.")
+        if not _are_two_shapes(input_shape):
+            super().build(input_shape)
+            self.input_spec = None
+            return
+        size = tf.TensorShape(input_shape[0]).as_list()[-1]
+        if size is None:
+            raise ValueError("The last dimension of the inputs to a Dense layer should be defined. Found None.")
+        data = self.add_weight(
+            "kernel_data",
+            shape=[size, self.units],
+            dtype=tf.uint8,
+            initializer=self.kernel_data_initializer or self._converted,
+            trainable=False,
+        )
+        metadata = self.add_weight(
+            "kernel_metadata", shape=[], dtype=tf.uint8, initializer=lambda *_, **__: self._metadata(), trainable=False
+        )
+        self.kernel = QuarterTensor(data, metadata)
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                "bias",
+                shape=[self.units],
+                dtype=tf.float16,
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )
+        self.built = True
+
+    @property
+    def weights(self) -> list[Any]:
+        """The variables: the kernel, of eight bits its data and metadata, then the bias."""
+        of_bits = self.built and isinstance(self.kernel, QuarterTensor)
+        return [*self.non_trainable_weights, *self.trainable_weights] if of_bits else super().weights
+
+    def _metadata(self) -> Any:
+        return tf.reshape(create_metadata(self.kernel_format, self.kernel_scale), [])
+
+    def _converted(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        return convert_to_f8(self.kernel_initializer(shape, dtype=tf.float32), self._metadata()).data
+
+    def call(self, inputs: Any) -> Any:
+        """Multiplies.
+
+        Args:
+            inputs: `[..., inputs]`: numbers of eight bits as a `QuarterTensor`, or as data and metadata; or floats.
+
+        Returns:
+            `[..., units]`, for numbers of eight bits of float16.
+
+        Raises:
+            TypeError: the layer was built for the other kind.
+        """
+        of_bits = isinstance(self.kernel, QuarterTensor)
+        if of_bits != isinstance(inputs, (list, tuple)):
+            raise TypeError(
+                f"Layer {self.name!r} was built for {'numbers of eight bits' if of_bits else 'floats'} and got "
+                f"{'floats' if of_bits else 'numbers of eight bits'}. Make another layer for them."
+            )
+        if not of_bits:
+            return super().call(inputs)
+        outputs = f8_matmul(inputs, self.kernel)
+        if self.bias is not None:
+            outputs = tf.nn.bias_add(outputs, tf.cast(self.bias, outputs.dtype))
+        return outputs if self.activation is None else self.activation(outputs)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            **super().get_config(),
+            "kernel_format": int(self.kernel_format),
+            "kernel_scale": self.kernel_scale,
+            "kernel_data_initializer": _keras.initializers.serialize(self.kernel_data_initializer),
+        }
+
+
+def _are_two_shapes(shape: Any) -> bool:
+    """Whether this is the shape of data and that of metadata, not one of floats."""
+    return isinstance(shape, (list, tuple)) and len(shape) == 2 and not isinstance(shape[0], (int, type(None)))

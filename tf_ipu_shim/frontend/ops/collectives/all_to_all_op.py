@@ -1,0 +1,120 @@
+"""`tensorflow.python.ipu.ops.all_to_all_op`: replicas hand tensors to each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops, gen_array_ops
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops, replication_ops, uncompiled_collectives
+from tf_ipu_shim.frontend.validation.counts import check_integer
+
+
+def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
+    """The tensors of all replicas; each replica gets them all.
+
+    Args:
+        x: a tensor of the same shape in every replica, or a list of them.
+        replication_factor: the number of replicas.
+        name: of the operation.
+
+    Returns:
+        A tensor `[replicas, ...]`; for a list, a list.
+
+    Raises:
+        ValueError: the number of replicas is below 1.
+        tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
+
+    Source: `tensorflow.python.ipu.ops.all_to_all_op.all_gather`.
+
+    Example:
+        >>> step = tf.function(lambda: all_gather(tf.constant([1.0, 2.0]), replication_factor=2))
+        >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: two replicas
+        [[1.0, 2.0], [1.0, 2.0]]
+    """
+    check_replicas("all_gather", replication_factor)
+    if isinstance(x, (list, tuple)):
+        return [all_gather(one, replication_factor, name) for one in x]
+
+    def build(value: Any) -> Any:
+        return plugin.load().ops.ipu_replica_gather(value, replication_factor=replication_factor, name=name)
+
+    return uncompiled_collectives.replicated(build, ops.convert_to_tensor(x))
+
+
+def all_to_all(
+    x: Any, split_dimension: int, concat_dimension: int, replication_factor: int, name: str | None = None
+) -> Any:
+    """Sends the i-th part of a tensor to replica i, and puts together what came from all replicas.
+
+    Args:
+        x: a tensor of the same shape in every replica.
+        split_dimension: the axis along which it is cut into as many equal parts as there are replicas.
+        concat_dimension: the axis along which the received parts stand, in the order of the replicas.
+        replication_factor: the number of replicas.
+        name: of the operation.
+
+    Returns:
+        A tensor of the size of `x`.
+
+    Raises:
+        ValueError: there is no such axis, it is no multiple of the number of replicas, or that is below 1.
+        tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
+
+    Source: `tensorflow.python.ipu.ops.all_to_all_op.all_to_all`.
+
+    Example:
+        >>> step = tf.function(lambda: all_to_all(tf.constant([[1.0], [2.0]]), 0, 1, replication_factor=2))
+        >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: replica 0 has the first row of both
+        [[1.0, 1.0]]
+    """
+    check_replicas("all_to_all", replication_factor)
+    x = ops.convert_to_tensor(x)
+    for what, axis in (("split_dimension", split_dimension), ("concat_dimension", concat_dimension)):
+        if not -len(x.shape) <= axis < len(x.shape):
+            raise ValueError(f"all_to_all({what}={axis}): a tensor of the shape {x.shape} has no such axis.")
+    size = x.shape.as_list()[split_dimension]
+    if size is not None and size % replication_factor:
+        raise ValueError(
+            f"Axis {split_dimension} of {x.shape} cannot be split into {replication_factor} equal parts, one a replica."
+        )
+    with ops.name_scope(name, "all_to_all", [x]):
+        parts = stacked(array_ops.split(x, replication_factor, axis=split_dimension))
+        received = all_gather(parts, replication_factor)  # [from, to, ...]
+        mine = array_ops.gather(received, replication_ops.replication_index(), axis=1)
+        return array_ops.concat(gen_array_ops.unpack(mine, num=replication_factor, axis=0), axis=concat_dimension)
+
+
+def check_replicas(what: str, replication_factor: int) -> None:
+    """Refuses a number of replicas that no program has.
+
+    Args:
+        what: the function that was called.
+        replication_factor: the number it was given.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is below 1.
+
+    Example:
+        >>> check_replicas("all_gather", 2)
+    """
+    if check_integer(f"replication_factor of {what}", replication_factor) < 1:
+        raise ValueError(
+            f"{what}(replication_factor={replication_factor}): expected the number of replicas, 1 or more."
+        )
+
+
+def stacked(tensors: Any) -> Any:
+    """Puts tensors under a new first axis. TensorFlow's own `stack` has moved between modules."""
+    return gen_array_ops.pack(tensors, axis=0)
+
+
+@ops.RegisterGradient(vocabulary.REPLICA_GATHER)
+def _gather_gradient(op: Any, gradient: Any) -> Any:
+    """Replica i's tensor went to all: what comes back is the sum over the replicas of their i-th part."""
+    total = cross_replica_ops.cross_replica_sum(gradient)
+    return array_ops.gather(total, replication_ops.replication_index(), axis=0)

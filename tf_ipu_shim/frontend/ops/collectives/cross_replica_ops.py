@@ -1,0 +1,127 @@
+"""`tensorflow.python.ipu.ops.cross_replica_ops`: values of all replicas, combined."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops, math_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.configuration.argument_order import argument_order
+from tf_ipu_shim.frontend.ops.collectives import uncompiled_collectives
+from tf_ipu_shim.frontend.validation.counts import check_integer
+
+
+@argument_order(1, "name", until=(2, 0))
+def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name: str | None = None) -> Any:
+    """The sum of a tensor over the replicas; each replica gets it.
+
+    In a program with one replica it is the tensor itself, and groups of more are refused there as elsewhere.
+
+    Args:
+        x: a tensor of the same shape in every replica.
+        replica_group_size: replicas of each sum: groups of so many consecutive ones. All if it is 0 or left out.
+            Up to SDK 1.4 `name` stood here: a string is taken for it.
+        name: of the operation.
+
+    Raises:
+        tf.errors.InvalidArgumentError: when run: the group size does not divide the number of replicas.
+
+    Source: `tensorflow.python.ipu.ops.cross_replica_ops.cross_replica_sum`.
+
+    Example:
+        >>> step = tf.function(lambda: cross_replica_sum(tf.constant(3.0)))
+        >>> float(strategy.run(step))  # on a device of two IPUs: two replicas
+        6.0
+    """
+    if isinstance(replica_group_size, str):
+        replica_group_size, name = None, replica_group_size
+    x, size = ops.convert_to_tensor(x), _checked(replica_group_size)
+
+    def build(value: Any) -> Any:
+        return plugin.load().ops.ipu_cross_replica_sum(value, replica_group_size=size, name=name)
+
+    return uncompiled_collectives.replicated(build, x)
+
+
+def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str | None = None) -> Any:
+    """The mean of a tensor over the replicas; each replica gets it.
+
+    Args:
+        x: a tensor of a floating-point type, of the same shape in every replica.
+        replica_group_size: replicas of each mean: groups of so many consecutive ones. All if it is 0 or left out.
+        name: of the operation.
+
+    Raises:
+        TypeError: the tensor is of another type.
+        tf.errors.InvalidArgumentError: when run: the group size does not divide the number of replicas.
+
+    Source: `tensorflow.python.ipu.ops.cross_replica_ops.cross_replica_mean`.
+
+    Example:
+        >>> step = tf.function(lambda: cross_replica_mean(tf.constant(3.0)))
+        >>> float(strategy.run(step))  # on a device of two IPUs: two replicas
+        3.0
+    """
+    x = ops.convert_to_tensor(x)
+    if not x.dtype.is_floating:
+        raise TypeError(f"cross_replica_mean takes floating-point numbers, not {x.dtype.name}. Cast them with tf.cast.")
+    count = _checked(replica_group_size) or uncompiled_collectives.replicated(plugin.load().ops.ipu_replication_factor)
+    # Divided first, as on the IPU: a sum of half-precision values could overflow.
+    return cross_replica_sum(x / math_ops.cast(count, x.dtype), replica_group_size=replica_group_size, name=name)
+
+
+def assume_equal_across_replicas(tensors: Any, inplace: bool = False) -> Any:
+    """Declares that tensors are the same in all replicas, which Graphcore's compiler has to know before a branch.
+
+    Here each replica branches by itself, so that nothing depends on the declaration; if it is wrong, results are those
+    of the values there are.
+
+    Args:
+        tensors: a tensor, or a structure of tensors.
+        inplace: whether the tensors themselves are declared, instead of copies.
+
+    Returns:
+        The tensors, in the same structure.
+
+    Source: `tensorflow.python.ipu.ops.cross_replica_ops.assume_equal_across_replicas`.
+
+    Example:
+        >>> step = tf.function(lambda: assume_equal_across_replicas(cross_replica_sum(tf.constant(3.0))))
+        >>> float(strategy.run(step))  # on a device of two IPUs: two replicas
+        6.0
+    """
+    return tensors if inplace else nest.map_structure(array_ops.identity, tensors)
+
+
+def _checked(size: int | None) -> int:
+    if size is None:
+        return 0
+    size = check_integer("replica_group_size", size)
+    if size < 0:
+        raise ValueError(
+            f"replica_group_size is {size}; expected a number of replicas, or 0 for all of them. Leave it out for all."
+        )
+    return size
+
+
+@ops.RegisterGradient(vocabulary.CROSS_REPLICA_SUM)
+def _cross_replica_sum_gradient(op: Any, gradient: Any) -> Any:
+    with scope_of(op):
+        return plugin.load().ops.ipu_cross_replica_sum(gradient, replica_group_size=op.get_attr("replica_group_size"))
+
+
+def scope_of(op: Any) -> Any:
+    """A scope whose ops know the same replicas as another one: all, or those of this instance alone."""
+    if context.executing_eagerly():
+        return contextlib.nullcontext()
+    attributes = op.outputs[0].op.node_def.attr  # a tape's own `op` has none that a scope gave
+    if vocabulary.WITHIN_INSTANCE_ATTRIBUTE not in attributes:
+        return contextlib.nullcontext()
+    name = vocabulary.WITHIN_INSTANCE_ATTRIBUTE
+    return ops.get_default_graph()._attr_scope({name: attributes[name]})

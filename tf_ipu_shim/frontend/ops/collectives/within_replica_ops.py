@@ -1,0 +1,152 @@
+"""`tensorflow.python.ipu.ops.within_replica_ops`: the same for the IPUs of one replica, each holding one shard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops
+
+from tf_ipu_shim.frontend.ops.collectives.all_to_all_op import stacked
+from tf_ipu_shim.frontend.ops.collectives.reduce_scatter_op import REDUCTIONS
+from tf_ipu_shim.frontend.sharding import scopes
+
+
+def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
+    """Puts the shards together on every IPU.
+
+    Args:
+        input_shards: a tensor on each IPU, shard i on IPU i.
+        axis: along which they stand in the result.
+
+    Returns:
+        For each IPU the whole tensor.
+
+    Raises:
+        ValueError: there are fewer than two shards, one is there twice, or their types, ranks or other sizes differ.
+        AssertionError: they have no such axis.
+
+    Source: `tensorflow.python.ipu.ops.within_replica_ops.all_gather`.
+
+    Example:
+        >>> def program():
+        ...     with ipu.scopes.ipu_shard(0):
+        ...         on_0 = tf.constant([1.0, 2.0])
+        ...     with ipu.scopes.ipu_shard(1):
+        ...         on_1 = tf.constant([30.0, 40.0])
+        ...     return all_gather([on_0, on_1])
+        >>> [whole.numpy().tolist() for whole in strategy.run(tf.function(program))]  # on a device of two IPUs
+        [[1.0, 2.0, 30.0, 40.0], [1.0, 2.0, 30.0, 40.0]]
+    """
+    shards = _checked(input_shards)
+    rank = shards[0].shape.rank
+    if not -rank <= axis < rank:
+        raise AssertionError(f"all_gather along axis {axis} of shards of rank {rank}: give an axis that they have.")
+    for shard in shards[1:]:
+        for dimension, (size, first) in enumerate(zip(shard.shape.as_list(), shards[0].shape.as_list())):
+            if dimension != axis % rank and size != first:
+                raise ValueError(
+                    f"Expecting tensor dimensions to all have the same size, but for axis {axis}. "
+                    f"Dimension {dimension} has {first} and {size} elements."
+                )
+    return [_on(index, lambda: array_ops.concat(shards, axis=axis)) for index in range(len(shards))]
+
+
+def all_reduce(input_shards: Sequence[Any], op: str) -> list[Any]:
+    """Combines the shards, element by element, on every IPU.
+
+    Args:
+        input_shards: a tensor on each IPU, all of one shape.
+        op: what to compute, such as `COLLECTIVE_OP_ADD`; see `reduce_scatter_op.reduce_scatter`.
+
+    Returns:
+        For each IPU the result.
+
+    Raises:
+        ValueError: there are fewer than two shards, one is there twice, their types or shapes differ, or the operation
+            is not known.
+
+    Source: `tensorflow.python.ipu.ops.within_replica_ops.all_reduce`.
+
+    Example:
+        >>> def program():
+        ...     with ipu.scopes.ipu_shard(0):
+        ...         on_0 = tf.constant([1.0, 2.0])
+        ...     with ipu.scopes.ipu_shard(1):
+        ...         on_1 = tf.constant([30.0, 40.0])
+        ...     return all_reduce([on_0, on_1], "COLLECTIVE_OP_ADD")
+        >>> [total.numpy().tolist() for total in strategy.run(tf.function(program))]  # on a device of two IPUs
+        [[31.0, 42.0], [31.0, 42.0]]
+    """
+    shards, reduce = _checked(input_shards), _reduction(op)
+    shapes = {tuple(shard.shape.as_list()) for shard in shards}
+    if len(shapes) > 1:
+        raise ValueError(f"The shards of an all_reduce have to be of one shape, not {sorted(shapes)}.")
+    return [_on(index, lambda: reduce(stacked(shards))) for index in range(len(shards))]
+
+
+def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
+    """Combines the shards, element by element, and leaves IPU i the i-th part of the result.
+
+    Args:
+        input_shards: a tensor of shape `[elements]` on each IPU; shorter ones are filled up with zeros.
+        op: what to compute, such as `COLLECTIVE_OP_ADD`; see `reduce_scatter_op.reduce_scatter`.
+
+    Returns:
+        For each IPU a tensor of shape `[ceil(elements / IPUs)]`.
+
+    Raises:
+        ValueError: there are fewer than two shards, one is there twice or has no or several axes, their types differ,
+            or the operation is not known.
+
+    Source: `tensorflow.python.ipu.ops.within_replica_ops.reduce_scatter`.
+
+    Example:
+        >>> def program():
+        ...     with ipu.scopes.ipu_shard(0):
+        ...         on_0 = tf.constant([1.0, 2.0])
+        ...     with ipu.scopes.ipu_shard(1):
+        ...         on_1 = tf.constant([30.0, 40.0])
+        ...     return reduce_scatter([on_0, on_1], "COLLECTIVE_OP_ADD")
+        >>> [part.numpy().tolist() for part in strategy.run(tf.function(program))]  # on a device of two IPUs
+        [[31.0], [42.0]]
+    """
+    shards, reduce = _checked(input_shards), _reduction(op)
+    if any(shard.shape.rank != 1 for shard in shards):
+        raise ValueError(f"reduce_scatter takes shards of rank 1, not of shapes {[str(s.shape) for s in shards]}.")
+    sizes = [shard.shape.as_list()[0] for shard in shards]
+    part = -(-max(sizes) // len(shards))
+    whole = [array_ops.pad(shard, [[0, part * len(shards) - size]]) for shard, size in zip(shards, sizes)]
+    return [
+        _on(index, lambda at=index: reduce(stacked([one[at * part : (at + 1) * part] for one in whole])))
+        for index in range(len(shards))
+    ]
+
+
+def _on(ipu: int, make: Any) -> Any:
+    with scopes.ipu_shard(ipu):
+        return make()
+
+
+def _checked(shards: Sequence[Any]) -> list[Any]:
+    if len(shards) < 2:
+        raise ValueError(
+            f"Collectives within a replica take a tensor for each of at least two IPUs, not {len(shards)}."
+        )
+    tensors = [ops.convert_to_tensor(shard) for shard in shards]
+    if len({id(tensor) for tensor in tensors}) < len(tensors):
+        raise ValueError("input_shards should not contain any duplicate entries. Give each IPU a tensor of its own.")
+    types = [tensor.dtype.name for tensor in tensors]
+    if len(set(types)) > 1:
+        raise ValueError(f"Expected tensors to all be of the same type, got {types}. Convert them with tf.cast.")
+    ranks = [tensor.shape.rank for tensor in tensors]
+    if len(set(ranks)) > 1:
+        raise ValueError(f"Expected tensors to all be of the same rank, got ranks {ranks}.")
+    return tensors
+
+
+def _reduction(op: str) -> Any:
+    if op not in REDUCTIONS:
+        raise ValueError(f"Unknown collective operation {op!r}. Use one of {', '.join(REDUCTIONS)}.")
+    return REDUCTIONS[op]

@@ -1,0 +1,1 @@
+"""Embedding tables on the IPU and on the host."""

@@ -1,0 +1,108 @@
+"""Host tables of a session's graph whose variable is known only when the session registers it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+from tensorflow.python.ops import gen_resource_variable_ops
+
+from tf_ipu_shim.frontend.tracing import host_ops
+
+_SCOPE = "host_embedding"
+_HANDLES = "_ipu_held_handles"
+
+
+class HeldTable:
+    """A table under a name that follows from its id, so that ops may be made before there is one.
+
+    It is a copy of the registered variable, with the sum of what was added and not applied yet.
+
+    Args:
+        embedding_id: of the table.
+        shape: [tokens, encoding].
+        dtype: of the table.
+
+    Example:
+        >>> HeldTable("words", tf.TensorShape([1000, 4]), tf.float32).shape.rank
+        2
+    """
+
+    def __init__(self, embedding_id: str, shape: tf.TensorShape, dtype: tf.DType) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self._name = f"{_SCOPE}/{embedding_id}"
+
+    @property
+    def handle(self) -> tf.Tensor:
+        """The copy's handle, in the current graph."""
+        return self._handle("table", self.shape)
+
+    def take(self, variable: Any, gathers: bool) -> tf.Tensor:
+        """Begins with the value of a variable; gives that value.
+
+        Args:
+            variable: of this shape.
+            gathers: whether what is added is applied only when told.
+        """
+        with tf.device("/device:CPU:0"):
+            value = tf.identity(variable)
+            with tf.control_dependencies(
+                [
+                    _write(self.handle, value),
+                    _write(self._handle("sum", self.shape), tf.zeros_like(value)),
+                    _write(self._handle("gathers", tf.TensorShape([])), tf.cast(gathers, self.dtype)),
+                ]
+            ):
+                return tf.identity(value)
+
+    def give_back(self, variable: Any) -> tf.Tensor:
+        """Writes the table into a variable, and has it no more; gives its value.
+
+        Args:
+            variable: the one that was taken.
+        """
+        parts = [self.handle, self._handle("sum", self.shape), self._handle("gathers", tf.TensorShape([]))]
+        with tf.device("/device:CPU:0"):
+            value = _read(parts[0], self.dtype)
+            with tf.control_dependencies([tf.compat.v1.assign(variable, value)]):
+                gone = [gen_resource_variable_ops.destroy_resource_op(part) for part in parts]
+            with tf.control_dependencies(gone):
+                return tf.identity(value)
+
+    def add(self, rows: Any, indices: Any) -> Any:
+        """Adds rows to those of the table, or of what is gathered."""
+        gathers = _read(self._handle("gathers", tf.TensorShape([])), self.dtype)
+        total = self._handle("sum", self.shape)
+        return tf.group(
+            gen_resource_variable_ops.resource_scatter_add(self.handle, indices, rows * (1 - gathers)),
+            gen_resource_variable_ops.resource_scatter_add(total, indices, rows * gathers),
+        )
+
+    def apply_gathered(self) -> Any:
+        """Adds what was gathered to the table."""
+        total = self._handle("sum", self.shape)
+        gathered = _read(total, self.dtype)
+        added = gen_resource_variable_ops.assign_add_variable_op(self.handle, gathered)
+        with tf.control_dependencies([added]):
+            return _write(total, tf.zeros_like(gathered))
+
+    def _handle(self, part: str, shape: tf.TensorShape) -> tf.Tensor:
+        # One op in each graph, by which TensorFlow sees what touches the same table.
+        name = f"{self._name}/{part}"
+        graph = tf.compat.v1.get_default_graph()
+        made: dict[str, tf.Tensor] = getattr(graph, _HANDLES, {})
+        if name not in made:
+            with tf.control_dependencies(None), host_ops.on_host(_SCOPE):
+                handle = gen_resource_variable_ops.var_handle_op(self.dtype, shape, shared_name=name)
+            made = {**made, name: handle}
+            setattr(graph, _HANDLES, made)
+        return made[name]
+
+
+def _read(handle: Any, dtype: tf.DType) -> tf.Tensor:
+    return gen_resource_variable_ops.read_variable_op(handle, dtype)
+
+
+def _write(handle: Any, value: Any) -> Any:
+    return gen_resource_variable_ops.assign_variable_op(handle, value)

@@ -1,0 +1,160 @@
+"""Host tables by their ids: what Graphcore's ops on embeddings are told in the place of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.frontend.ops.embeddings import host_embedding
+from tf_ipu_shim.frontend.ops.embeddings.deferred_tables import HeldTable
+from tf_ipu_shim.frontend.ops.embeddings.host_embedding import HostEmbeddingOptimizerSpec, tables
+from tf_ipu_shim.frontend.tracing import host_ops
+
+_OPTIMIZER = "SGD"
+_GATHERING = "SGD+GA"
+_HELD = "_ipu_held_tables"
+
+
+def register(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
+    """Has ops find a table by its id, in place of one that was there; the table itself as a tensor.
+
+    Args:
+        embedding_id: by which ops name it.
+        table: a variable on the host, shape [tokens, encoding]. In a session's graph it may be a reference variable,
+            and registered after the ops that name it were made: they work on a copy, which deregistering writes back.
+        optimizer: `"SGD"`; `"SGD+GA"` in a session's graph: what is added is gathered, and applied by `notify`.
+
+    Raises:
+        ValueError: it is another optimizer, or no variable.
+    """
+    in_graph = not tf.executing_eagerly()
+    if optimizer != _OPTIMIZER and not (in_graph and optimizer == _GATHERING):
+        raise ValueError(
+            f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}: there is 'SGD' alone, and 'SGD+GA' in "
+            "a session's graph."
+        )
+    is_variable = hasattr(table, "handle")
+    if not is_variable and not (in_graph and getattr(getattr(table, "dtype", None), "_is_ref_dtype", False)):
+        raise ValueError(
+            f"The table of host embedding {embedding_id!r} is a {type(table).__name__}: give a resource variable, "
+            "which lookups read and updates write."
+        )
+    held = tables.get(embedding_id)
+    if in_graph and (not is_variable or optimizer == _GATHERING or isinstance(held, HeldTable)):
+        held = _hold(embedding_id, table.shape, table.dtype.base_dtype)
+        _check_form(embedding_id, held, table.shape, table.dtype)
+        return held.take(table, optimizer == _GATHERING)
+    tables[embedding_id] = table
+    return tf.identity(table)
+
+
+def deregister(embedding_id: str, table: Any = None) -> Any:
+    """Has ops find no table by an id any more; the table as a tensor.
+
+    Args:
+        embedding_id: of the table.
+        table: the variable that was registered.
+    """
+    held = tables[_known(embedding_id)]
+    if isinstance(held, HeldTable):
+        return held.give_back(table)
+    return tf.identity(tables.pop(embedding_id))
+
+
+def lookup(embedding_id: str, shape: Any, dtype: Any, indices: Any) -> tf.Tensor:
+    """Rows of a table, read on the host; they have no gradient."""
+    return host_embedding.gather_rows(_table(embedding_id, shape, dtype), tf.convert_to_tensor(indices))
+
+
+def lookup_trainable(
+    embedding_id: str, shape: Any, dtype: Any, indices: Any, dummy: Any, optimizer: str, learning_rate: float
+) -> tf.Tensor:
+    """Rows of a table, read on the host; their gradient updates it, when that of `dummy` is computed."""
+    if optimizer != _OPTIMIZER:
+        raise ValueError(f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}: there is 'SGD' alone.")
+    spec = HostEmbeddingOptimizerSpec(learning_rate)
+    return spec.trainable_lookup(_table(embedding_id, shape, dtype), tf.convert_to_tensor(indices), [], dummy)
+
+
+def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any, indices: Any) -> Any:
+    """Adds rows to those of a table, on the host.
+
+    Args:
+        embedding_id: of the table.
+        shape: of the table.
+        dtype: of the table.
+        after: a tensor that is computed before.
+        rows: what is added, shape [*indices.shape, encoding].
+        indices: of the rows in the table.
+    """
+    table = _table(embedding_id, shape, dtype)
+    with host_ops.on_host("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
+        given, places = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])
+        if isinstance(table, HeldTable):
+            return table.add(given, places)
+        return host_embedding.updated(_add, table, [], places, given)
+
+
+def notify(embedding_id: str) -> Any:
+    """What a program says when it has done with a table, which there has to be: what was gathered is applied."""
+    table = tables.get(embedding_id)
+    if isinstance(table, HeldTable):
+        with host_ops.on_host("host_embedding_update"):
+            return table.apply_gathered()
+    _known(embedding_id)
+    return tf.no_op()
+
+
+def _add(table: Any, slots: Any, indices: Any, rows: Any) -> Any:
+    return host_embedding.add_rows(table, indices, rows)
+
+
+def _known(embedding_id: str) -> str:
+    if embedding_id not in tables:
+        raise ValueError(
+            f"There is no host embedding {embedding_id!r}; there are: {', '.join(sorted(tables)) or 'none'}. Make it "
+            "with create_host_embedding, or register its variable with ipu_host_embedding_register, first."
+        )
+    return embedding_id
+
+
+def _table(embedding_id: str, shape: Any, dtype: Any) -> Any:
+    table = tables.get(embedding_id)
+    # One that another graph holds is held by this graph too: that one may be gone before this one registers it.
+    if (table is None or isinstance(table, HeldTable)) and _in_a_session():
+        table = _hold(embedding_id, tf.TensorShape(shape), tf.as_dtype(dtype))
+    elif table is None:
+        _known(embedding_id)  # it is not, and that says which there are
+    _check_form(embedding_id, table, shape, dtype)
+    return table
+
+
+def _check_form(embedding_id: str, table: Any, shape: Any, dtype: Any) -> None:
+    told = tf.as_dtype(dtype).base_dtype
+    if not table.shape.is_compatible_with(tf.TensorShape(shape)) or table.dtype.base_dtype != told:
+        raise ValueError(
+            f"Host embedding {embedding_id!r} is {table.dtype.base_dtype.name} of the shape {table.shape}, and the op "
+            f"is told {told.name} of the shape {tf.TensorShape(shape)}."
+        )
+
+
+def _in_a_session() -> bool:
+    with tf.init_scope():
+        return not tf.executing_eagerly()
+
+
+def _hold(embedding_id: str, shape: tf.TensorShape, dtype: tf.DType) -> HeldTable:
+    """The table that ops of a session's graph find by an id; it lives as long as the graph does."""
+    with tf.init_scope():
+        graph = tf.compat.v1.get_default_graph()
+    of_graph = getattr(graph, _HELD, {})
+    held = of_graph.get(embedding_id) or tables.get(embedding_id)
+    if embedding_id not in of_graph and isinstance(held, HeldTable):
+        # Another graph's, which may be gone: one of another form is not the table of this graph.
+        held = held if held.shape.is_compatible_with(shape) and held.dtype.base_dtype == dtype else None
+    if not isinstance(held, HeldTable):
+        held = HeldTable(embedding_id, shape, dtype)
+    tables[embedding_id] = held
+    setattr(graph, _HELD, {**of_graph, embedding_id: held})
+    return held

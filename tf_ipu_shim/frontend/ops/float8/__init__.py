@@ -1,0 +1,1 @@
+"""Floats of eight bits, and of any other layout."""

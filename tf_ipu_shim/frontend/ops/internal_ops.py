@@ -1,0 +1,198 @@
+"""`tensorflow.python.ipu.ops.internal_ops`: printing, queues inside a program, and hints to the compiler."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.control_flow import loops
+from tf_ipu_shim.frontend.ops.program_state import program_state
+from tf_ipu_shim.frontend.tracing import host_ops
+
+
+def print_tensor(input: Any, name: str = "") -> Any:
+    """Prints a tensor to the standard error each time the op runs, in a compiled program too.
+
+    Args:
+        input: the tensor.
+        name: printed in front of it.
+
+    Returns:
+        In a graph the op that prints: return it from the program, or make another op depend on it. None where ops run
+        at once.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.print_tensor`.
+
+    Example:
+        >>> def step(loss):
+        ...     with tf.control_dependencies([print_tensor(loss, "loss")]):
+        ...         return tf.identity(loss)
+        >>> float(strategy.run(tf.function(step), args=[tf.constant(0.5)]))
+        0.5
+    """
+    with host_ops.on_host("print_tensor"):
+        return tf.print(f"{name}:" if name else "", input, output_stream=sys.stderr, summarize=-1, sep=" ")
+
+
+def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tensor:
+    """A queue inside a program: each execution puts a tensor in and takes out what one `depth` executions ago put in.
+
+    The queue is a variable that belongs to the program, begins with zeros and is kept between its runs; each replica
+    has its own. In a TensorFlow 1 graph `global_variables_initializer` sets it to zeros. Iterations of a loop are
+    executions.
+
+    Args:
+        x: the tensor, of a shape that is known.
+        depth: of the queue, in executions.
+        offload: whether the queue is in remote memory; recorded.
+        name: of the op.
+
+    Returns:
+        The tensor of `depth` executions ago; the tensor itself for depth 0. It has no gradient but for depth 0: it does
+        not depend on what is put in.
+
+    Raises:
+        ValueError: the depth is below 0, a size of the shape is open, or there is no program that could keep a queue.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.fifo`.
+
+    Example:
+        >>> delayed = tf.function(lambda x: fifo(x, 2))
+        >>> [float(strategy.run(delayed, args=[tf.constant(float(i))])) for i in range(4)]
+        [0.0, 0.0, 0.0, 1.0]
+    """
+    note_arguments("fifo", offload=offload)
+    if depth < 0:
+        raise ValueError(f"internal_ops.fifo(depth={depth}): expected a number of executions, 0 or more.")
+    if depth == 0:
+        return tf.identity(x, name=name)
+    value = tf.convert_to_tensor(x)
+    if not value.shape.is_fully_defined():
+        raise ValueError(f"internal_ops.fifo was given the shape {value.shape}: a queue has room for one known shape.")
+    if tf.executing_eagerly():
+        raise ValueError(
+            "internal_ops.fifo keeps values between the executions of a program, and there is none here. Call it in a "
+            "tf.function that runs on the IPU, or in ipu_compiler.compile."
+        )
+    with tf.name_scope(name or "fifo") as scope:
+        queue = program_state([depth, *value.shape], value.dtype, "fifo")
+        waiting = queue.read_value()
+        with tf.control_dependencies([waiting]):
+            written = queue.assign(tf.concat([waiting[1:], value[tf.newaxis]], 0), read_value=False)
+        with tf.control_dependencies([written]):
+            return tf.identity(waiting[0], name=scope)
+
+
+def remap(x: Any, name: Any = None) -> tf.Tensor:
+    """Spreads a tensor over the tiles anew; its values stay.
+
+    Args:
+        x: the tensor.
+        name: of the op.
+
+    Returns:
+        The same values.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.remap`.
+
+    Example:
+        >>> remap(tf.constant([1.0, 2.0])).numpy().tolist()
+        [1.0, 2.0]
+    """
+    return tf.identity(x, name=name or "remap")
+
+
+def remap_deduce(x: Any, name: Any = None) -> tf.Tensor:
+    """Spreads a tensor over the tiles as its use asks; its values stay.
+
+    Args:
+        x: the tensor.
+        name: of the op.
+
+    Returns:
+        The same values.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.remap_deduce`.
+
+    Example:
+        >>> remap_deduce(tf.constant([1.0, 2.0])).numpy().tolist()
+        [1.0, 2.0]
+    """
+    return tf.identity(x, name=name or "remap_deduce")
+
+
+def recompute(x: Any, name: Any = None) -> tf.Tensor:
+    """Suggests that a value be computed again in the backward pass (until SDK 2.1); its values stay.
+
+    Args:
+        x: the tensor.
+        name: of the op.
+
+    Returns:
+        The same values.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.recompute`.
+
+    Example:
+        >>> recompute(tf.nn.relu(tf.constant([-1.0, 2.0]))).numpy().tolist()
+        [0.0, 2.0]
+    """
+    return tf.identity(x, name=name or "recompute")
+
+
+def block_recompute(x: Any, name: Any = None) -> tf.Tensor:
+    """Keeps a value from being computed again in the backward pass (until SDK 2.1); its values stay.
+
+    Args:
+        x: the tensor.
+        name: of the op.
+
+    Returns:
+        The same values.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.block_recompute`.
+
+    Example:
+        >>> block_recompute(tf.constant([1.0, 2.0])).numpy().tolist()
+        [1.0, 2.0]
+    """
+    return tf.identity(x, name=name or "block_recompute")
+
+
+def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any:
+    """The number of the iteration of the loop that the op is in, or of the mini-batch of a pipeline stage, from 0 up.
+
+    Args:
+        name: of the operation.
+        **kwargs: `lower_bound` and `upper_bound`, which tell Graphcore's compiler what values to expect; recorded.
+
+    Returns:
+        An int32 scalar.
+
+    Raises:
+        ValueError: it is not in the body of `ipu.loops.repeat` or `while_loop`, nor in a stage of a pipeline, or an
+            argument is not known.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.get_current_iteration_counter`.
+
+    Example:
+        >>> rates = tf.constant([0.1, 0.2, 0.4])
+        >>> def body(total):
+        ...     return total + rates[get_current_iteration_counter()]
+        >>> round(float(strategy.run(tf.function(lambda: ipu.loops.repeat(3, body, [0.0])))), 4)
+        0.7
+    """
+    unknown = sorted(set(kwargs) - {"lower_bound", "upper_bound"})
+    if unknown:
+        raise ValueError(f"get_current_iteration_counter takes no argument {unknown[0]!r}.")
+    note_arguments("get_current_iteration_counter", **kwargs)
+    counter = loops.current_counter()
+    if counter is None:
+        raise ValueError(
+            "get_current_iteration_counter counts the iterations of ipu.loops.repeat, ipu.loops.while_loop and "
+            "pipelines, and is called outside their bodies. Carry a counter of your own through other loops."
+        )
+    return tf.identity(counter, name=name)

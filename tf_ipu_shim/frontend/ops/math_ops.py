@@ -1,0 +1,120 @@
+"""`tensorflow.python.ipu.ops.math_ops`: sums of segments, and matrix products computed part by part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.frontend.ops.serialization_factor import whole
+
+
+def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None) -> tf.Tensor:
+    """Sums rows that belong together.
+
+    Args:
+        data: shape [rows, ...], fully defined.
+        segment_ids: int32, shape [rows], rising; the segment of each row.
+        num_segments: how many segments there are.
+        name: of the op.
+
+    Returns:
+        Shape [num_segments, ...]; zero for a segment without rows.
+
+    Raises:
+        ValueError: a shape is not fully defined or of another rank, the lengths differ, or there is no segment.
+
+    Source: `tensorflow.python.ipu.ops.math_ops.segment_sum`.
+
+    Example:
+        >>> segment_sum([1.0, 2.0, 4.0], [0, 0, 1], 2).numpy().tolist()
+        [3.0, 4.0]
+    """
+    data, segment_ids = tf.convert_to_tensor(data), tf.convert_to_tensor(segment_ids)
+    for what, tensor in (("data", data), ("segment_ids", segment_ids)):
+        if not tensor.shape.is_fully_defined():
+            raise ValueError(f"Shape of {what} must be fully defined, but it is {tensor.shape}. Use set_shape.")
+    if not len(data.shape):
+        raise ValueError(f"Shape {data.shape} must have rank at least 1: data is a scalar. Give it an axis of rows.")
+    if len(segment_ids.shape) != 1:
+        raise ValueError(f"Shape {segment_ids.shape} must have rank 1: segment_ids has a segment for each row of data.")
+    if num_segments <= 0:
+        raise ValueError(f"num_segments must be greater than 0; got {num_segments}.")
+    if data.shape[0] != segment_ids.shape[0]:
+        raise ValueError(
+            f"segment_ids (shape {segment_ids.shape}) must have same length as axis 0 of data (shape {data.shape}): "
+            "one segment a row."
+        )
+    return tf.math.unsorted_segment_sum(data, segment_ids, num_segments, name=name or "segment_sum")
+
+
+def serialized_matmul(
+    a: Any,
+    b: Any,
+    serialization_factor: int,
+    serialization_dimension: str,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    name: Any = None,
+) -> tf.Tensor:
+    """A matrix product computed in parts, one after the other, which takes less memory at a time.
+
+    Args:
+        a: shape [..., m, k]; [..., k, m] where transposed.
+        b: shape [..., k, n]; [..., n, k] where transposed.
+        serialization_factor: how many parts.
+        serialization_dimension: what is cut: `"a_columns"` cuts m, `"a_rows_b_columns"` cuts k and adds the products
+            up, `"b_rows"` cuts n.
+        transpose_a: whether to transpose `a` first.
+        transpose_b: whether to transpose `b` first.
+        name: of the op.
+
+    Returns:
+        Shape [..., m, n].
+
+    Raises:
+        TypeError: the factor is no whole number.
+        ValueError: it is below 1 or does not divide the dimension, or a tensor is no matrix.
+
+    Source: `tensorflow.python.ipu.ops.math_ops.serialized_matmul`.
+
+    Example:
+        >>> serialized_matmul(tf.ones([1, 8]), tf.ones([8, 4]), 4, "b_rows").numpy().tolist()
+        [[8.0, 8.0, 8.0, 8.0]]
+    """
+    a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
+    serialization_factor = whole(serialization_factor)
+    for what, tensor in (("a", a), ("b", b)):
+        if len(tensor.shape) < 2:
+            raise ValueError(f"Expected tensor '{what}' to have a minimum rank of 2, but its shape is {tensor.shape}.")
+    with tf.name_scope(name or "serialized_matmul"):
+        rows, inner_a = (-1, -2) if transpose_a else (-2, -1)
+        inner_b, columns = (-1, -2) if transpose_b else (-2, -1)
+
+        def product(left: Any, right: Any) -> tf.Tensor:
+            return tf.matmul(left, right, transpose_a=transpose_a, transpose_b=transpose_b)
+
+        if serialization_dimension == "a_columns":
+            _check_divides("columns of 'a'", a.shape[rows], serialization_factor)
+            return tf.concat([product(part, b) for part in tf.split(a, serialization_factor, rows)], -2)
+        if serialization_dimension == "a_rows_b_columns":
+            if a.shape[inner_a] != b.shape[inner_b]:
+                raise ValueError(
+                    f"Expected the number of columns in 'a' ({a.shape[inner_a]}) to be the number of rows in 'b' "
+                    f"({b.shape[inner_b]})."
+                )
+            _check_divides("rows of 'a' and the columns of 'b'", a.shape[inner_a], serialization_factor)
+            lefts, rights = tf.split(a, serialization_factor, inner_a), tf.split(b, serialization_factor, inner_b)
+            return tf.add_n([product(left, right) for left, right in zip(lefts, rights)])
+        if serialization_dimension == "b_rows":
+            _check_divides("rows of 'b'", b.shape[columns], serialization_factor)
+            return tf.concat([product(a, part) for part in tf.split(b, serialization_factor, columns)], -1)
+    raise ValueError(
+        f"Invalid serialization_dimension={serialization_dimension}, expected one of: 'a_columns', "
+        "'a_rows_b_columns', 'b_rows'."
+    )
+
+
+def _check_divides(what: str, size: int, factor: int) -> None:
+    if size % factor:
+        raise ValueError(f"Expected 'serialization_factor' ({factor}) to divide the {what} ({size}).")

@@ -1,0 +1,143 @@
+"""Group normalisation: the arithmetic behind the norm ops and the norm layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.frontend.validation.counts import check_integer
+
+
+def check_groups(rank: int | None, channels: int | None, channels_axis: int, groups: int, what: str) -> int:
+    """Checks what is to be normalised, and gives the channels' axis counted from the front.
+
+    Args:
+        rank: of the tensor.
+        channels: how many, or None where not known.
+        channels_axis: as given; negative counts from the back.
+        groups: how many groups the channels make.
+        what: what the error calls the tensor.
+
+    Raises:
+        TypeError: the number of groups is none.
+        ValueError: these do not fit together.
+
+    Example:
+        >>> check_groups(4, 8, -1, 2, "Inputs x")
+        3
+    """
+    if rank is None:
+        raise ValueError(f"{what} has undefined rank.")
+    axis = channels_axis + rank if channels_axis < 0 else channels_axis
+    if axis > rank - 1 or axis < 0:
+        raise ValueError(f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}.")
+    if axis not in (1, rank - 1):
+        raise ValueError(
+            "Unsupported data format, group norm only supports NCHW (channel axis 1) and NHWC (channel axis -1); "
+            f"got channels_axis {channels_axis} for rank {rank}."
+        )
+    if channels is None:
+        raise ValueError(f"{what} has undefined channel dimension: axis {channels_axis} must be known.")
+    groups = check_integer("groups", groups)
+    if not 1 <= groups <= channels:
+        raise ValueError(f"Invalid groups {groups} for {channels} channels.")
+    if channels % groups != 0:
+        raise ValueError(f"{channels} channels is not commensurate with {groups} groups.")
+    return axis
+
+
+def group_normalise(
+    inputs: Any, gamma: Any, beta: Any, groups: int, axis: int, epsilon: float, strided_channel_grouping: bool = True
+) -> Any:
+    """Normalises each group of channels of each sample to mean 0 and variance 1, then scales and shifts channels.
+
+    Statistics are taken in float32. As with the op of an IPU, a gradient is made from the inputs and from each group's
+    mean and deviation: nothing of the size of the inputs is kept for it in float32.
+
+    Args:
+        inputs: `[batch, ...]` with the channels at `axis`.
+        gamma: `[channels]` or None for ones.
+        beta: `[channels]` or None for zeros.
+        groups: how many; a divisor of the number of channels.
+        axis: the channels' axis, not negative.
+        epsilon: added to the variance.
+        strided_channel_grouping: channel c is in group `c % groups`; else in `c // (channels / groups)`.
+
+    Returns:
+        A tensor like inputs.
+
+    Source: `popnn_group_norm_training` of `gen_popnn_ops`.
+
+    Example:
+        >>> y = group_normalise(tf.constant([[1.0, 3.0, 10.0, 30.0]]), None, None, groups=2, axis=1, epsilon=1e-5)
+        >>> sorted(y.numpy().round(2)[0].tolist())
+        [-1.0, -1.0, 1.0, 1.0]
+    """
+    inputs, *given = (None if one is None else tf.convert_to_tensor(one) for one in (inputs, gamma, beta))
+    shapes = _Shapes(inputs, groups, axis, strided_channel_grouping)
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def normalised(inputs: Any, *parameters: Any) -> tuple[Any, Any]:
+        which = iter(parameters)
+        scale, shift = (None if one is None else tf.cast(next(which), tf.float32) for one in given)
+        values = shapes.grouped(inputs)
+        mean = shapes.mean(values)
+        centred = values - mean
+        deviation = tf.math.rsqrt(shapes.mean(tf.square(centred)) + epsilon)
+        result = tf.reshape(centred * deviation, shapes.sizes)
+        if scale is not None:
+            result *= tf.reshape(scale, shapes.along_channels)
+        if shift is not None:
+            result += tf.reshape(shift, shapes.along_channels)
+        result = tf.cast(result, inputs.dtype)
+        result.set_shape(inputs.shape)
+
+        def gradient(upstream: Any) -> Any:
+            normal = (shapes.grouped(inputs) - mean) * deviation
+            wide = tf.cast(upstream, tf.float32)
+            scaled = wide if scale is None else wide * tf.reshape(scale, shapes.along_channels)
+            scaled = shapes.grouped(scaled)
+            of_inputs = (scaled - shapes.mean(scaled) - normal * shapes.mean(scaled * normal)) * deviation
+            found = [tf.cast(tf.reshape(of_inputs, shapes.sizes), inputs.dtype)]
+            if scale is not None:
+                found.append(shapes.of_channels(wide * tf.reshape(normal, shapes.sizes)))
+            if shift is not None:
+                found.append(shapes.of_channels(wide))
+            return [tf.cast(one, like.dtype) for one, like in zip(found, [inputs, *parameters])]
+
+        return result, gradient
+
+    return normalised(inputs, *(one for one in given if one is not None))
+
+
+class _Shapes:
+    """The shapes in which groups of channels lie.
+
+    Args:
+        inputs: see `group_normalise`, as all others.
+        groups: how many.
+        axis: the channels'.
+        strided: whether neighbouring channels are in different groups.
+    """
+
+    def __init__(self, inputs: Any, groups: int, axis: int, strided: bool) -> None:
+        shape = inputs.shape.as_list()
+        channels, rank = shape[axis], len(shape)
+        self.sizes = tf.unstack(tf.shape(inputs)) if None in shape else shape
+        split = [channels // groups, groups] if strided else [groups, channels // groups]
+        self._grouped = [*self.sizes[:axis], *split, *self.sizes[axis + 1 :]]
+        self._reduced = [index for index in range(1, rank + 1) if index != (axis + 1 if strided else axis)]
+        self._others = [index for index in range(rank) if index != axis]
+        self.along_channels = [channels if index == axis else 1 for index in range(rank)]
+
+    def grouped(self, values: Any) -> Any:
+        return tf.reshape(tf.cast(values, tf.float32), self._grouped)
+
+    def mean(self, values: Any) -> Any:
+        """Of each group."""
+        return tf.reduce_mean(values, self._reduced, keepdims=True)
+
+    def of_channels(self, values: Any) -> Any:
+        """Sums of each channel."""
+        return tf.reduce_sum(values, self._others)

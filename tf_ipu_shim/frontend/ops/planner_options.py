@@ -1,0 +1,211 @@
+"""Options of ops for Poplar's planner: the machine model reads them, and refuses what Poplar would, when it would.
+
+Poplar reads an op's options when it compiles the program, so that a wrong one fails the run and not the call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.eager import context
+from tensorflow.python.framework import dtypes, errors_impl, ops
+from tensorflow.python.ops import array_ops, custom_gradient
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.cycle_model import Planning, PlanningError, planning
+from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
+from tf_ipu_shim.memory_model.computations import planner_options
+from tf_ipu_shim.runtime import ignored_options
+
+# Of a matrix product whose gradients are planned by options of their own; their names are in saved graphs.
+_GRADIENT = "IpuPlannedMatMul"
+
+
+@contextlib.contextmanager
+def planned(**options: Mapping[str, Any] | None) -> Iterator[None]:
+    """Has the machine model plan the products inside by options, as far as these are right: see `check`.
+
+    Args:
+        **options: for `dot`, matrix products, and `convolution`: their options.
+
+    Example:
+        >>> with planned(convolution={"partialsType": "half"}):
+        ...     y = tf.nn.conv2d(tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 2]), 1, "SAME")
+    """
+    mark = planning_mark(**options)
+    with tracing.attributes({} if mark is None else {vocabulary.PLANNING_ATTRIBUTE: mark}):
+        yield
+
+
+def planning_mark(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrValue | None:
+    """What `planned` marks ops with; None where nothing is asked for.
+
+    Args:
+        **options: see `planned`.
+    """
+    given = {opcode: dict(each) for opcode, each in options.items() if each and _wrong(each) is None}
+    return attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode()) if given else None
+
+
+class RecurrentOptions(NamedTuple):
+    """What the products of a recurrent layer are planned by.
+
+    Args:
+        forward: in the forward pass.
+        backward: in their gradients.
+    """
+
+    forward: Mapping[str, Any]
+    backward: Mapping[str, Any]
+
+
+@contextlib.contextmanager
+def planned_recurrent(options: RecurrentOptions | None) -> Iterator[None]:
+    """Has the machine model plan the matrix products inside, and their gradients, by options of their own.
+
+    Args:
+        options: of the layer; None where it has none.
+    """
+    if options is None:
+        yield
+        return
+    mark = planning_mark(dot=options.backward)
+    overrides = {"MatMul": _GRADIENT} if mark is not None and not context.executing_eagerly() else {}
+    marks = {vocabulary.GRADIENT_PLANNING_ATTRIBUTE: mark} if mark is not None else {}
+    graph = ops.get_default_graph()
+    with planned(dot=options.forward), tracing.attributes(marks), graph.gradient_override_map(overrides):
+        yield
+
+
+@ops.RegisterGradient(_GRADIENT)
+def _gradient(operation: Any, gradient: Any) -> Any:
+    """The gradients of a matrix product that says how these are planned."""
+    options = json.loads(operation.get_attr(vocabulary.GRADIENT_PLANNING_ATTRIBUTE))
+    with planned(**options):
+        return ops.gradient_registry.lookup("MatMul")(operation, gradient)
+
+
+def of_recurrent(partials_dtype: Any, options: Any, proportion: Any = None) -> dict[str, Any]:
+    """What the products of one pass of a recurrent layer are planned by.
+
+    Args:
+        partials_dtype: of partial sums, as its own argument has it.
+        options: others, a dictionary or its JSON; one of them counts for more than the arguments.
+        proportion: `availableMemoryProportion`, as its own argument has it.
+
+    Example:
+        >>> of_recurrent("float16", '{"availableMemoryProportion": "0.2"}')
+        {'partialsType': 'half', 'availableMemoryProportion': '0.2'}
+    """
+    given = read(options)
+    partials = "half" if dtypes.as_dtype(partials_dtype) == dtypes.float16 else "float"
+    return {planning.PARTIALS: partials, planning.PROPORTION: proportion, **(given or {})}
+
+
+def read(options: Any) -> Any:
+    """Options as a dictionary, where a script gives their JSON."""
+    return json.loads(options) if isinstance(options, str) else options
+
+
+def unread(options: Any) -> dict[str, Any]:
+    """The options that change nothing, for the memory report and the log.
+
+    Args:
+        options: what the script gave; anything but a dictionary is refused elsewhere.
+
+    Example:
+        >>> unread({"partialsType": "half", "planType": "serial"})
+        {'planType': 'serial'}
+    """
+    given = options if isinstance(options, dict) else {}
+    return {name: value for name, value in given.items() if name not in planning.READ}
+
+
+def note_unread(call: str, options: Any, name: str = "options") -> None:
+    """Keeps the options of a call that change nothing for the memory report and the log.
+
+    Args:
+        call: what the script called.
+        options: that it gave.
+        name: of the argument.
+    """
+    row = f"{call}({name})"
+    if others := unread(options):
+        ignored_options.note_arguments({row: others})
+
+
+def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
+    """Has the program fail that an op with wrong options is in.
+
+    Args:
+        results: the op's tensors.
+        *options: its options: dictionaries, or their JSON.
+
+    Returns:
+        The results.
+
+    Raises:
+        InternalError: one is wrong, and the op runs eagerly; in a program, when that runs.
+    """
+    wrong = next((message for one in options if (message := _wrong(one)) is not None), None)
+    if wrong is None:
+        return results
+    if context.executing_eagerly():
+        raise errors_impl.InternalError(None, None, wrong)
+    if type(ops.get_default_graph()) is not ops.Graph:
+        return nest.map_structure(lambda tensor: _marked(tensor, wrong), results)
+    # A session runs the op by itself, and Poplar compiles that: a program of its own that can only fail.
+    flat = nest.flatten(results)
+
+    @custom_gradient.custom_gradient
+    def fail(*given: Any) -> Any:
+        with ops.device(flat[0].device):
+            failing = ipu_compiler.compile(
+                lambda *taken: [_marked(array_ops.identity(one), wrong) for one in taken], list(given)
+            )
+        return failing, lambda *gradients: gradients
+
+    return nest.pack_sequence_as(results, nest.flatten(fail(*flat)))
+
+
+def check_products(results: Any, operations: Sequence[Any], *given: Mapping[str, Mapping[str, Any]]) -> None:
+    """Has the program fail whose products are to be planned by wrong options. Without such products nobody reads these.
+
+    Args:
+        results: tensors of the ops.
+        operations: the ops of one graph that the options are for, and with them what their loops and calls run.
+        *given: options by XLA's instruction, as `planned` takes them.
+    """
+    for options in given:
+        for opcode, each in options.items():
+            if _wrong(each) is not None and planner_options.has_products(opcode, _types(operations)):
+                check(results, each)
+
+
+def _types(operations: Sequence[Any]) -> Iterator[str]:
+    nodes = [operation.node_def for operation in operations]
+    library = {function.signature.name: function for function in operations[0].graph.as_graph_def().library.function}
+    while nodes:
+        node = nodes.pop()
+        yield node.op
+        for name in op_types.called_functions(node):
+            if name in library:
+                nodes.extend(library.pop(name).node_def)
+
+
+def _marked(tensor: Any, wrong: str) -> Any:
+    tensor.op._set_attr(vocabulary.REFUSED_ATTRIBUTE, attr_value_pb2.AttrValue(s=wrong.encode()))
+    return tensor
+
+
+def _wrong(options: Mapping[str, Any] | str | None) -> str | None:
+    try:
+        Planning().asked(read(options) or {})  # "null" is none, too
+    except PlanningError as error:
+        return str(error)
+    return None

@@ -1,0 +1,1 @@
+"""Recurrent layers of Graphcore's ops, as loops that XLA compiles and TensorFlow differentiates."""

@@ -1,0 +1,31 @@
+"""Names that PopLibs' recurrent layers give what they compute, on the ops of the loops that stand for them here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+from tensorflow.core.framework import attr_value_pb2
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.tracing import tracing
+
+
+def output_gate(gate: Any, activated: Any, layer: str) -> Any:
+    """What an LSTM gives: the output gate times the activated cell state.
+
+    Args:
+        gate: after its activation.
+        activated: the cell state after its activation.
+        layer: the same for all layers that PopLibs has one function for.
+
+    Source: PopLibs `popnn/Lstm.cpp`.
+
+    Example:
+        >>> float(output_gate(tf.constant(0.5), tf.constant(0.25), "LSTM"))
+        0.125
+    """
+    name = vocabulary.OUTPUT_GATE
+    mark = attr_value_pb2.AttrValue(s=f"{name} {layer}".encode())
+    with tracing.attributes({vocabulary.LIBRARY_NAME_ATTRIBUTE: mark}):
+        return tf.multiply(gate, activated, name=name)

@@ -1,0 +1,177 @@
+"""Recurrent layers as `gen_popnn_ops` of SDK 1.2 to 2.5 has them.
+
+Last states are outputs of an op of their own, and up to SDK 2.4 shares of memory are arguments instead of options.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.ops import planner_options
+from tf_ipu_shim.frontend.ops.planner_options import RecurrentOptions
+from tf_ipu_shim.frontend.ops.recurrent import recurrences
+
+_LAST = (2, 5)
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+class _Kind(NamedTuple):
+    """Which operands a layer has, which of them are states, and what comes of its attributes."""
+
+    operands: tuple[str, ...]
+    states: tuple[str, ...]
+    run: Callable[[Mapping[str, Any], RecurrentOptions], Sequence[Any]]
+
+
+def _lstm(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
+    state = (given["input_h_state"], given["input_c_state"])
+    activations = given["activation"], given["recurrent_activation"]
+    lengths = given.get("seq_len")
+    return recurrences.lstm(
+        given["inputs"], state, given["kernel"], given["biases"], *activations, lengths, planned=planned
+    )
+
+
+def _gru(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
+    return recurrences.gru(
+        given["inputs"],
+        given["initial_state"],
+        given["kernel"],
+        given["biases"],
+        given["activation"],
+        given["recurrent_activation"],
+        given["reset_after"],
+        given.get("seq_len"),
+        given.get("att_score"),
+        planned=planned,
+    )
+
+
+_LSTM = ("inputs", "input_h_state", "input_c_state", "kernel", "biases")
+_GRU = ("inputs", "initial_state", "kernel", "biases")
+_KINDS = {
+    "lstm": _Kind(_LSTM, ("h_state", "c_state"), _lstm),
+    "dynamic_lstm": _Kind((*_LSTM, "seq_len"), ("h_state", "c_state"), _lstm),
+    "gru": _Kind(_GRU, ("state",), _gru),
+    "dynamic_gru": _Kind((*_GRU, "seq_len"), ("state",), _gru),
+    "augru": _Kind((*_GRU, "seq_len", "att_score"), ("state",), _gru),
+}
+_SHARES = ("available_memory_proportion_fwd", "available_memory_proportion_bwd")
+
+
+def legacy_form(kind: str, backward: bool = False) -> Callable[..., Any]:
+    """Has the wrapper of an op take and return under SDK 1.2 to 2.5 what it did there.
+
+    Args:
+        kind: a key of `_KINDS`.
+        backward: whether it is the op of the layer's gradients.
+    """
+
+    def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        @functools.wraps(function)
+        def called(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Any:
+            if sdk.current() > _LAST:
+                return function(*args, **kwargs)
+            return (_backprop if backward else _layer)(_KINDS[kind], function.__name__, args, kwargs)
+
+        return called
+
+    return decorate
+
+
+def _layer(kind: _Kind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    given = _bound(name, kind.operands, args, kwargs)
+    with tf.name_scope(given["name"] or name):
+        outputs, *last = kind.run(given, _planned(given))
+        fields = ("output", *(f"output_{state}" for state in kind.states), "intermediates")
+        results = _named(name, fields, [outputs, *last, tf.zeros([0], outputs.dtype)])
+        return planner_options.check(results, given["options"], given["options_bwd"])
+
+
+def _backprop(kind: _Kind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    outputs = ("output", *(f"output_{state}" for state in kind.states))
+    upstream = tuple(f"{output}_backprop" for output in outputs)
+    given = _bound(name, (*kind.operands, *outputs, "intermediates", *upstream), args, kwargs)
+    trained = [operand for operand in kind.operands if operand != "seq_len"]
+    with tf.name_scope(given["name"] or name), tf.GradientTape() as tape:
+        tape.watch([given[operand] for operand in trained])
+        results = kind.run(given, _planned(given))
+    gradients = tape.gradient(
+        list(results), [given[operand] for operand in trained], output_gradients=[given[each] for each in upstream]
+    )
+    fields = [("att" if operand == "att_score" else operand) + "_backprop" for operand in trained]
+    results = _named(name, fields, gradients)
+    return planner_options.check(results, given["options"], given["options_bwd"])
+
+
+def _named(name: str, fields: Sequence[str], values: Sequence[Any]) -> Any:
+    """Results of an op under their names."""
+    form: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
+    return form(*values)
+
+
+def _bound(name: str, operands: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a call gives, by the names of this release; operands as tensors."""
+    line = sdk.current()
+    order = (*operands, *_attributes(line, "lstm" in name))
+    if len(args) > len(order) or set(kwargs) - set(order) or set(order[: len(args)]) & set(kwargs):
+        raise TypeError(f"{name}: SDK {line} has the arguments {', '.join(order)}. Give each of them once at most.")
+    given = {**_DEFAULTS, **dict(zip(order, args)), **kwargs}
+    if missing := [each for each in order if each not in given]:
+        raise TypeError(f"{name}: the argument {missing[0]} is missing; SDK {line} has {', '.join(order)}.")
+    note_arguments("gen_popnn_ops", is_training=given["is_training"])
+    for share, options in zip(_SHARES, ("options", "options_bwd")):
+        if given.get(share) not in (None, -1.0):
+            given[options] = json.dumps({"availableMemoryProportion": str(given[share])})
+        planner_options.note_unread("gen_popnn_ops", planner_options.read(given[options]), options)
+    given.update({each: tf.convert_to_tensor(given[each]) for each in operands})
+    _check_channels(name, given["num_channels"], given["biases"].shape)
+    return given
+
+
+def _check_channels(name: str, channels: int, biases: Any) -> None:
+    if biases.rank is not None and not biases[-1:].is_compatible_with([channels]):
+        raise ValueError(
+            f"{name}: num_channels is {channels}, and the biases have the shape {biases}. "
+            "Give biases [gates, num_channels]."
+        )
+
+
+_DEFAULTS: dict[str, Any] = {
+    "activation": "tanh",
+    "recurrent_activation": "sigmoid",
+    "partials_dtype": tf.float32,
+    "reset_after": False,
+    "available_memory_proportion_fwd": -1.0,
+    "available_memory_proportion_bwd": -1.0,
+    "options": "{}",
+    "options_bwd": "{}",
+    "name": None,
+}
+
+
+def _attributes(line: tuple[int, int], lstm: bool) -> tuple[str, ...]:
+    """The attributes of an op in the order of its wrapper's arguments."""
+    activations = ("activation", "recurrent_activation") if line >= (2, 1) else ()
+    further: tuple[str, ...] = ()
+    if line >= (2, 2):
+        further = ("options", "options_bwd") if line >= (2, 5) else _SHARES
+    reset = () if lstm else ("reset_after",)
+    return (*activations, "num_channels", "is_training", "partials_dtype", *reset, *further, "name")
+
+
+def _planned(given: Mapping[str, Any]) -> RecurrentOptions:
+    partials = given["partials_dtype"]
+    return RecurrentOptions(
+        planner_options.of_recurrent(partials, given["options"]),
+        planner_options.of_recurrent(partials, given["options_bwd"]),
+    )

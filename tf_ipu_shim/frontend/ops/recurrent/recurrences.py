@@ -1,0 +1,165 @@
+"""The arithmetic of the IPU's recurrent layers, time-major, as loops that XLA compiles and TensorFlow differentiates.
+
+Gates are in the order Keras has them: input, forget, candidate, output for an LSTM; update, reset, candidate for a GRU.
+The kernel is `[input_size + num_units, gates * num_units]`: rows of the input come first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.frontend.ops import planner_options
+from tf_ipu_shim.frontend.ops.activations import ACTIVATIONS
+from tf_ipu_shim.frontend.ops.planner_options import RecurrentOptions
+from tf_ipu_shim.frontend.ops.recurrent import popnn_names
+
+
+def lstm(
+    inputs: Any,
+    state: tuple[Any, Any],
+    kernel: Any,
+    biases: Any,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
+    seq_len: Any = None,
+    *,
+    stops: bool = True,
+    planned: RecurrentOptions | None = None,
+) -> tuple[Any, Any, Any]:
+    """Runs an LSTM over time.
+
+    Args:
+        inputs: `[time, batch, input_size]`.
+        state: the first hidden and cell states, `[batch, num_units]` each.
+        kernel: `[input_size + num_units, 4 * num_units]`.
+        biases: `[4, num_units]`.
+        activation: of candidate and output; a key of `activations.ACTIVATIONS`.
+        recurrent_activation: of the gates.
+        seq_len: `[batch]` integers: steps from there on leave the state alone and give zeros. None: all steps count.
+        stops: whether they do leave it alone; if not, the last states are worth nothing but for the longest sequences.
+        planned: options of the products.
+
+    Returns:
+        Outputs `[time, batch, num_units]`, the last hidden state and the last cell state.
+
+    Source: `popnn_lstm_layer` and `popnn_dynamic_lstm_layer` of `gen_popnn_ops`.
+
+    Example:
+        >>> inputs, hidden, cell = tf.ones([5, 2, 16]), tf.zeros([2, 8]), tf.zeros([2, 8])
+        >>> kernel, biases = tf.zeros([16 + 8, 4 * 8]), tf.zeros([4, 8])
+        >>> outputs, hidden, cell = lstm(inputs, (hidden, cell), kernel, biases)
+        >>> outputs.shape, cell.shape
+        (TensorShape([5, 2, 8]), TensorShape([2, 8]))
+    """
+    act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
+    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(biases, [-1]), planned)
+    layer = f"LSTM {inputs.shape} {kernel.shape} {activation} {recurrent_activation} {seq_len is None} {planned}"
+
+    def step(carried: Any, items: Any) -> Any:
+        hidden, cell = carried
+        i, f, candidate, o = tf.split(items[0] + _product(hidden, recurrent_kernel, planned), 4, axis=1)
+        new_cell = gate(f) * cell + gate(i) * act(candidate)
+        new_hidden = popnn_names.output_gate(gate(o), act(new_cell), layer)
+        return _where_alive(items[1:], (new_hidden, new_cell), carried)
+
+    alive = _alive(inputs, seq_len)
+    hiddens, cells = tf.scan(step, (projected, *(alive if stops else ())), initializer=tuple(state))
+    return _masked(hiddens, alive), hiddens[-1], cells[-1]
+
+
+def gru(
+    inputs: Any,
+    state: Any,
+    kernel: Any,
+    biases: Any,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
+    reset_after: bool = False,
+    seq_len: Any = None,
+    attention_score: Any = None,
+    *,
+    planned: RecurrentOptions | None = None,
+) -> tuple[Any, Any]:
+    """Runs a GRU over time.
+
+    Args:
+        inputs: `[time, batch, input_size]`.
+        state: the first state, `[batch, num_units]`.
+        kernel: `[input_size + num_units, 3 * num_units]`.
+        biases: `[3, num_units]`; with `reset_after`, `[3, 2, num_units]`: of the input's and of the state's products.
+        activation: of the candidate; a key of `activations.ACTIVATIONS`.
+        recurrent_activation: of the gates.
+        reset_after: the reset gate works on the state's product rather than on the state.
+        seq_len: see `lstm`.
+        attention_score: `[time, batch]`; the update gate is multiplied by one minus it (AUGRU).
+        planned: see `lstm`.
+
+    Returns:
+        Outputs `[time, batch, num_units]` and the last state.
+
+    Source: `popnn_gru_layer`, `popnn_dynamic_gru_layer` and `popnn_augru_layer` of `gen_popnn_ops`.
+
+    Example:
+        >>> inputs, state = tf.ones([5, 2, 16]), tf.zeros([2, 8])
+        >>> outputs, state = gru(inputs, state, kernel=tf.zeros([16 + 8, 3 * 8]), biases=tf.zeros([3, 8]))
+        >>> outputs.shape, state.shape
+        (TensorShape([5, 2, 8]), TensorShape([2, 8]))
+    """
+    act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
+    units = state.shape.as_list()[-1]
+    input_biases = biases[:, 0] if reset_after else biases
+    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(input_biases, [-1]), planned)
+    recurrent_biases = tf.reshape(biases[:, 1], [-1]) if reset_after else None
+    gates_kernel, candidate_kernel = recurrent_kernel[:, : 2 * units], recurrent_kernel[:, 2 * units :]
+    scores = () if attention_score is None else (attention_score[..., tf.newaxis],)
+
+    def gates(sums: Any) -> list[Any]:
+        # Each by itself: softmax is over one gate's units.
+        return [gate(part) for part in tf.split(sums, 2, axis=1)]
+
+    def step(previous: Any, items: Any) -> Any:
+        x = items[0]
+        if recurrent_biases is not None:
+            product = _product(previous, recurrent_kernel, planned) + recurrent_biases
+            z, r = gates(x[:, : 2 * units] + product[:, : 2 * units])
+            candidate = act(x[:, 2 * units :] + r * product[:, 2 * units :])
+        else:
+            z, r = gates(x[:, : 2 * units] + _product(previous, gates_kernel, planned))
+            candidate = act(x[:, 2 * units :] + _product(r * previous, candidate_kernel, planned))
+        if scores:
+            z = (1 - items[1]) * z
+        new = z * previous + (1 - z) * candidate
+        return _where_alive(items[1 + len(scores) :], (new,), (previous,))[0]
+
+    alive = _alive(inputs, seq_len)
+    states = tf.scan(step, (projected, *scores, *alive), initializer=state)
+    return _masked(states, alive), states[-1]
+
+
+def _project(inputs: Any, kernel: Any, biases: Any, planned: RecurrentOptions | None) -> tuple[Any, Any]:
+    """One large product for all steps; what is left for the loop is the state's part of the kernel."""
+    size = inputs.shape.as_list()[-1]
+    with planner_options.planned_recurrent(planned):
+        return tf.tensordot(inputs, kernel[:size], 1) + biases, kernel[size:]
+
+
+def _product(x: Any, kernel: Any, planned: RecurrentOptions | None) -> Any:
+    with planner_options.planned_recurrent(planned):  # here and not around the loop: its body is a graph of its own
+        return tf.matmul(x, kernel)
+
+
+def _alive(inputs: Any, seq_len: Any) -> tuple[Any, ...]:
+    if seq_len is None:
+        return ()
+    lengths = tf.reshape(tf.cast(seq_len, tf.int32), [1, -1, 1])
+    return (tf.range(tf.shape(inputs)[0])[:, tf.newaxis, tf.newaxis] < lengths,)
+
+
+def _where_alive(alive: tuple[Any, ...], new: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(tf.where(alive[0], one, other) for one, other in zip(new, old)) if alive else new
+
+
+def _masked(values: Any, alive: tuple[Any, ...]) -> Any:
+    return tf.where(alive[0], values, tf.zeros_like(values)) if alive else values

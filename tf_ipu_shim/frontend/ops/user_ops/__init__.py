@@ -1,0 +1,1 @@
+"""A user's own ops: functions of shared libraries for the host, and emulations of codelets."""

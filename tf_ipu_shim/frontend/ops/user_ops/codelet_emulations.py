@@ -1,0 +1,197 @@
+"""A user's own op with code for tiles: a TensorFlow function that the user registers stands for it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.ops import emulation_registry as registry
+from tf_ipu_shim.frontend.ops.emulation_registry import Emulation
+from tf_ipu_shim.frontend.ops.user_ops.user_op_arguments import UserOpCall, user_op_call
+
+_FIRST_FUNCTION = "Build"
+
+
+def register_emulation(
+    name: str | os.PathLike[str], python_function: Callable[..., Any] | None, gradient: Callable[..., Any] | None = None
+) -> None:
+    """Has a TensorFlow function stand for the op that a library builds of Poplar code, in this process.
+
+    The function gets the op's inputs, and `attributes=` if it has a parameter of that name, or `**kwargs` and the op
+    has attributes; it gives a tensor for each output, or the only one. It is traced into the program around it, and
+    runs on the IPU of the op. TensorFlow differentiates it (`tf.custom_gradient` included), unless there is a function
+    for its gradient.
+
+    Two libraries of one name in two directories are told apart by their paths: a path with a directory stands for the
+    libraries whose paths end with it, an absolute one for that file only. The longest one that fits is taken.
+
+    Args:
+        name: the library's file name (`"libproduct.so"`) or path (`"build/libproduct.so"`), for all its ops; or with
+            the op's name behind it (`"libproduct.so:BuildSum"`), for one of them.
+        python_function: stands for the op; in place of one that is registered under this path already. Another
+            function under the same file name without a directory is refused. None takes away what is registered.
+        gradient: called with three lists, the gradients of the outputs, the inputs and the outputs, and with
+            `attributes=` (the op's `gradient_attributes`) where `python_function` would get it; it gives a list with a
+            gradient, or None, for each input that has one.
+
+    Raises:
+        TypeError: what is to be called cannot be.
+        ValueError: the name names no file, or another function is registered under this file name.
+
+    Example:
+        >>> register_emulation("libproduct.so", lambda a, b: a * b)
+        >>> outputs = {"output_types": [tf.float32], "output_shapes": [[]]}
+        >>> (product,) = precompiled_user_op([3.0, 4.0], "/anywhere/libproduct.so", outs=outputs)
+        >>> float(product)
+        12.0
+    """
+    library, op = registry.parsed(name)
+    for what, function in (("python_function", python_function), ("gradient", gradient)):
+        if function is not None and not callable(function):
+            raise TypeError(f"register_emulation({name!r}): {what} is {function!r}, and has to be a function.")
+    if python_function is not None:
+        registry.add(Emulation(library, op, python_function, gradient))
+    elif gradient is None:
+        registry.emulations.pop((library, op), None)
+    else:
+        raise TypeError(f"register_emulation({name!r}): a gradient alone stands for no op. Give python_function too.")
+
+
+def precompiled_user_op(
+    inputs: Sequence[Any],
+    library_path: str,
+    gp_path: str = "",
+    outs: Mapping[str, Any] | None = None,
+    name: str = "UserOp",
+    op_name: str = _FIRST_FUNCTION,
+    separate_gradients: bool = False,
+    inputs_with_gradients: Sequence[int] | None = None,
+    attributes: str | None = None,
+    gradient_attributes: str | None = None,
+) -> list[tf.Tensor]:
+    """An op that a shared library makes of Poplar code: what `register_emulation` has for it runs in its place.
+
+    Args:
+        inputs: tensors.
+        library_path: of the shared library. Nothing is loaded; the path says which emulation it is.
+        gp_path: of its codelets; recorded.
+        outs: `output_types` and `output_shapes`, a list each. None for no outputs.
+        name: of the op.
+        op_name: prefix of the library's functions.
+        separate_gradients: whether each gradient has its own op; recorded, the values are the same.
+        inputs_with_gradients: indices of the inputs that have gradients; None for all.
+        attributes: text for the op.
+        gradient_attributes: text for its gradient.
+
+    Returns:
+        A tensor for each output.
+
+    Raises:
+        ValueError: an argument, or what an emulation gave, is not what it has to be; or the emulation stood for
+            another library of the same file name.
+        UnsupportedError: no emulation is registered; the error says how.
+        NotFoundError: so it is, and there is no such library either.
+
+    Source: `tensorflow.python.ipu.ops.custom_ops.precompiled_user_op`.
+
+    Example:
+        >>> register_emulation("libscale.so", lambda x, attributes: x * float(attributes))
+        >>> outputs = {"output_types": [tf.float32], "output_shapes": [[2]]}
+        >>> precompiled_user_op([[1.0, 2.0]], "libscale.so", outs=outputs, attributes="0.5")[0].numpy().tolist()
+        [0.5, 1.0]
+    """
+    call = user_op_call(inputs, outs, inputs_with_gradients, attributes, gradient_attributes)
+    emulation = _find(os.fspath(library_path), op_name)
+    note_arguments("precompiled_user_op", gp_path=gp_path, separate_gradients=separate_gradients)
+    with tf.name_scope(name or "UserOp"):
+        values = [x if i in call.differentiable else tf.stop_gradient(x) for i, x in enumerate(call.inputs)]
+        if emulation.gradient is None:
+            return _outputs(emulation, call, values)
+        return list(_with_gradient(emulation, emulation.gradient, call)(*values))
+
+
+def _find(path: str, op_name: str) -> Emulation:
+    known = registry.find(path, op_name)
+    if known is not None:
+        return known
+    file = os.path.basename(path)
+    wanted = file if op_name == _FIRST_FUNCTION else f"{file}:{op_name}"
+    reason = (
+        f"precompiled_user_op runs Poplar code of {path}, and there is no Poplar in the simulated IPU. Register a "
+        "TensorFlow function that computes the same, before the op is used:\n"
+        f"    ipu.custom_ops.register_emulation({wanted!r}, lambda *inputs: ...)\n"
+        "It needs no library. See the help of register_emulation for attributes and gradients."
+    )
+    if not os.path.exists(path):
+        raise tf.errors.NotFoundError(None, None, f"{path}: there is no such file. {reason}")
+    raise errors.UnsupportedError(reason)
+
+
+def _with_gradient(emulation: Emulation, gradient: Callable[..., Any], call: UserOpCall) -> Callable[..., Any]:
+    @tf.custom_gradient
+    def run(*values: Any) -> Any:
+        results = _outputs(emulation, call, values)
+
+        def gradients(*upstream: Any) -> list[Any]:
+            given = _gradients(emulation.name, gradient, call, upstream, values, results)
+            return [given.get(index) for index in range(len(values))]
+
+        return results, gradients
+
+    return run
+
+
+def _outputs(emulation: Emulation, call: UserOpCall, values: Sequence[Any]) -> list[tf.Tensor]:
+    returned = _call(emulation.function, *values, attributes=call.attributes)
+    results = [] if returned is None else list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    if len(results) != len(call.types):
+        raise ValueError(
+            f"The emulation of {emulation.name!r} gave {len(results)} tensors, and `outs` has {len(call.types)}."
+        )
+    for index, (result, dtype, shape) in enumerate(zip(results, call.types, call.shapes, strict=True)):
+        tensor = results[index] = tf.convert_to_tensor(result)
+        if tensor.dtype != dtype or not tensor.shape.is_compatible_with(shape):
+            raise ValueError(
+                f"Output {index} of the emulation of {emulation.name!r} is {tensor.dtype.name} of the shape "
+                f"{tensor.shape}, and `outs` says {dtype.name} of the shape {shape}."
+            )
+        if not tf.executing_eagerly():
+            tensor.set_shape(shape)
+    return results
+
+
+def _gradients(
+    name: str,
+    gradient: Callable[..., Any],
+    call: UserOpCall,
+    upstream: Sequence[Any],
+    values: Sequence[Any],
+    results: Sequence[Any],
+) -> dict[int, Any]:
+    given = [tf.zeros_like(x) if one is None else one for one, x in zip(upstream, results, strict=True)]
+    returned = _call(gradient, given, list(values), list(results), attributes=call.gradient_attributes)
+    gradients = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    if len(gradients) != len(call.differentiable):
+        raise ValueError(
+            f"The gradient of {name!r} gave {len(gradients)} tensors, and {len(call.differentiable)} inputs "
+            f"have gradients: those with the indices {call.differentiable}. Give None where there is none."
+        )
+    return dict(zip(call.differentiable, gradients, strict=True))
+
+
+def _call(function: Callable[..., Any], *args: Any, attributes: str) -> Any:
+    """Calls a user's function, with the attributes if it has a parameter for them or, written as one, `**kwargs`."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # a callable that is not written in Python
+        return function(*args)
+    any_by_name = inspect.isroutine(function) and any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    if "attributes" in parameters or (attributes and any_by_name):
+        return function(*args, attributes=attributes)
+    return function(*args)

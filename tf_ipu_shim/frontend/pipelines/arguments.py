@@ -1,0 +1,282 @@
+"""The arguments of a pipeline, checked as Graphcore's are."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf_ipu_shim.configuration.types import members
+from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
+from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, PipelineStageOptions, RecomputationMode
+from tf_ipu_shim.frontend.validation import loop_counts, switches
+from tf_ipu_shim.frontend.validation.counts import check_integer
+
+ALL_IPUS = -1  # in a device mapping
+_SWITCHES = (
+    "outfeed_loss",
+    "offload_weight_update_variables",
+    "replicated_optimizer_state_sharding",
+    "offload_activations",
+    "offload_gradient_accumulation_buffers",
+    "replicated_weight_sharding",
+    "offload_weights",
+)
+
+
+class AccumulatedOutfeed(enum.Enum):
+    """What takes the place of the sum, where a pipeline sends one element an execution."""
+
+    LAST = "the last mini-batch's, where that is of all before it: a metric of Keras"
+
+
+@dataclasses.dataclass
+class PipelineArguments:
+    """What `pipeline` was called with; see there. `check` fills defaults in."""
+
+    stages: Sequence[Any]
+    count: Any
+    repeat_count: Any
+    batch_serialization_iterations: int
+    inputs: list[Any]
+    infeed_queue: IPUInfeedQueue | None
+    outfeed_queue: IPUOutfeedQueue | None
+    optimizer_function: Callable[..., Any] | None
+    device_mapping: Sequence[Any] | None
+    schedule: PipelineSchedule | None
+    recomputation_mode: RecomputationMode | None
+    accumulator_dtype: Any
+    outfeed_loss: bool
+    outfeed_mask: Sequence[bool] | None
+    accumulate_outfeed: bool | AccumulatedOutfeed
+    accumulate_outfeed_dtype: Any
+    reduction_method: GradientAccumulationReductionMethod
+    accumulates_captured: bool
+    offload_weight_update_variables: bool | None
+    replicated_optimizer_state_sharding: bool | None
+    offload_activations: bool | None
+    offload_gradient_accumulation_buffers: bool | None
+    replicated_weight_sharding: bool | None
+    offload_weights: bool | None
+    forward_options: Sequence[PipelineStageOptions] | None = None
+    backward_options: Sequence[PipelineStageOptions] | None = None
+
+    @property
+    def training(self) -> bool:
+        """Whether there is an optimizer."""
+        return self.optimizer_function is not None
+
+    @property
+    def mini_batches(self) -> Any:
+        """Elements of the infeed to one execution; an integer, or a tensor."""
+        return self.count * self.batch_serialization_iterations
+
+    @property
+    def functions(self) -> list[list[tuple[Callable[..., Any], int]]]:
+        """For each stage its functions, each with its IPU; several where the stage is concurrent."""
+        return [
+            list(zip(stage, ipus)) if isinstance(stage, (list, tuple)) else [(stage, ipus)]
+            for stage, ipus in zip(self.stages, self.device_mapping or ())
+        ]
+
+    def check(self) -> PipelineArguments:
+        """Checks everything that can be known before the stages are called.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+            ValueError: an argument is out of range, or does not go with another.
+            NotImplementedError: arguments that Graphcore refuses together.
+        """
+        if self.count is None:
+            raise ValueError("gradient_accumulation_count must be specified.")
+        if not isinstance(self.count, (int, np.integer)):
+            self.count = loop_counts.checked_int32("gradient_accumulation_count", self.count)
+        if isinstance(self.count, (int, np.integer)):
+            if self.count < 0:
+                raise ValueError(f"gradient_accumulation_count must be >= 0, not {self.count}.")
+            if self.count > np.iinfo(np.int32).max:
+                raise ValueError(f"gradient_accumulation_count must be < max int32, not {self.count}.")
+            self.count = int(self.count)
+        self._check_repeat_count()
+        self._check_schedule()
+        if not isinstance(self.stages, (list, tuple)):
+            raise TypeError("computational_stages argument needs to be a list or a tuple of functions.")
+        if self.infeed_queue is not None and not isinstance(self.infeed_queue, IPUInfeedQueue):
+            raise TypeError("infeed_queue is not an instance of ipu_infeed_queue.IPUInfeedQueue.")
+        if self.outfeed_queue is not None and not isinstance(self.outfeed_queue, IPUOutfeedQueue):
+            raise TypeError("outfeed_queue is not an instance of ipu_outfeed_queue.IPUOutfeedQueue.")
+        if len(self.stages) < 2:
+            raise ValueError(f"Pipeline requires at least two computational stages; {len(self.stages)} given.")
+        self._check_switches()
+        self._check_mapping()
+        self._check_outfeed()
+        self._check_sharding()
+        return self
+
+    def _check_repeat_count(self) -> None:
+        if isinstance(self.repeat_count, (int, np.integer)):
+            most = np.iinfo(np.int32).max
+            if not 1 <= self.repeat_count <= most:
+                raise ValueError(
+                    f"repeat_count must be from 1 to {most}, the largest int32, not {self.repeat_count}: it is how "
+                    "often the pipeline is executed. Run the program again for more; an infeed goes on where it was."
+                )
+            self.repeat_count = int(self.repeat_count)
+        else:
+            self.repeat_count = loop_counts.checked_int32("repeat_count", self.repeat_count)
+
+    def _check_schedule(self) -> None:
+        iterations = check_integer("batch_serialization_iterations", self.batch_serialization_iterations)
+        self.batch_serialization_iterations = iterations
+        if iterations != 1 and self.reduction_method is not GradientAccumulationReductionMethod.SUM:
+            raise ValueError("batch_serialization_iterations != 1 is only supported when reduction_method is SUM.")
+        if iterations < 1:
+            raise ValueError(f"batch_serialization_iterations must be at least 1, not {iterations}.")
+        self._check_count_of_parts()
+        if self.schedule is None:
+            self.schedule = PipelineSchedule.Sequential if iterations > 1 else PipelineSchedule.Grouped
+        if not isinstance(self.schedule, PipelineSchedule):
+            raise TypeError(
+                f"The given pipeline_schedule is not a member of PipelineSchedule, but {self.schedule!r}. Give one of "
+                f"{members(PipelineSchedule)}."
+            )
+        if iterations > 1 and self.schedule is not PipelineSchedule.Sequential:
+            raise NotImplementedError(
+                "Batch serialization is only supported with the `Sequential` schedule, not with "
+                f"`{self.schedule.name}`."
+            )
+        if self.recomputation_mode is not None and not isinstance(self.recomputation_mode, RecomputationMode):
+            raise TypeError(
+                f"The given recomputation_mode is not a member of RecomputationMode, but {self.recomputation_mode!r}. "
+                f"Give one of {members(RecomputationMode)}."
+            )
+
+    def _check_count_of_parts(self) -> None:
+        most, parts = np.iinfo(np.int32).max, self.batch_serialization_iterations
+        if parts * (self.count if isinstance(self.count, int) else 1) > most:
+            raise ValueError(
+                f"gradient_accumulation_count times batch_serialization_iterations must be up to {most}, the largest "
+                f"int32, not {self.count} times {parts}."
+            )
+
+    def _check_mapping(self) -> None:
+        serialised = self.batch_serialization_iterations > 1
+        if self.device_mapping is None:
+            self.device_mapping = self._on_one_ipu() if serialised else self._one_after_another()
+        if not isinstance(self.device_mapping, (list, tuple)):
+            raise TypeError("device_mapping argument needs to be a list or a tuple of IPU indices.")
+        if len(self.device_mapping) != len(self.stages):
+            raise ValueError(
+                f"Each stage must be mapped to an IPU: there are {len(self.stages)} stages and a device_mapping of "
+                f"{len(self.device_mapping)}."
+            )
+        for number, (stage, ipus) in enumerate(zip(self.stages, self.device_mapping)):
+            self._check_stage(number, stage, ipus)
+        flat = [ipu for stage in self.functions for _, ipu in stage]
+        if self.schedule is PipelineSchedule.Interleaved and self.training and len(set(flat)) != len(flat):
+            raise NotImplementedError(
+                "The pipelining schedule 'Interleaved' does not currently support multiple pipeline stages on the same "
+                "device for training graphs. Use the schedule 'Grouped'."
+            )
+        if serialised and len(set(flat)) != 1:
+            raise NotImplementedError(
+                "When using batch serialization, all the pipeline stages need to be mapped to a single IPU. "
+                f"`device_mapping` is {list(self.device_mapping)}."
+            )
+
+    def _on_one_ipu(self) -> list[Any]:
+        return [[0] * len(stage) if isinstance(stage, (list, tuple)) else 0 for stage in self.stages]
+
+    def _one_after_another(self) -> list[Any]:
+        mapping: list[Any] = []
+        following = 0
+        for stage in self.stages:
+            number = len(stage) if isinstance(stage, (list, tuple)) else 1
+            ipus = list(range(following, following + number))
+            mapping.append(ipus if isinstance(stage, (list, tuple)) else ipus[0])
+            following += number
+        return mapping
+
+    @staticmethod
+    def _check_stage(number: int, stage: Any, ipus: Any) -> None:
+        """A concurrent stage has an IPU for each of its functions, any other stage has one IPU."""
+        concurrent = isinstance(stage, (list, tuple))
+        if concurrent and not (stage and isinstance(ipus, (list, tuple)) and len(ipus) == len(stage)):
+            raise ValueError(
+                f"Each stage must be mapped to an IPU: the concurrent stage {number} has {len(stage)} functions, and "
+                f"its entry in device_mapping is {ipus!r}. Give a list with an IPU for each function."
+            )
+        for function, ipu in zip(stage, ipus) if concurrent else [(stage, ipus)]:
+            if not callable(function):
+                raise TypeError(
+                    f"computational_stages argument needs to be a list or a tuple of functions, but stage {number} has "
+                    f"{function!r}."
+                )
+            if isinstance(ipu, bool) or not isinstance(ipu, (int, np.integer)) or ipu < ALL_IPUS:
+                raise ValueError(
+                    f"Each stage must be mapped to an IPU: the entry of stage {number} in device_mapping is {ipus!r}. "
+                    "Give the number of an IPU of the replica, or -1 for all IPUs."
+                )
+
+    def _check_switches(self) -> None:
+        for name in _SWITCHES:
+            switches.check(name, getattr(self, name))
+        switches.check("gradient_accumulation_for_captured_grads", self.accumulates_captured)
+        if self.accumulate_outfeed is not AccumulatedOutfeed.LAST:
+            switches.check("accumulate_outfeed", self.accumulate_outfeed)
+        if self.outfeed_mask is not None and not isinstance(self.outfeed_mask, (list, tuple)):
+            raise TypeError(
+                f"outfeed_mask must be a list or a tuple with True or False for each output, not {self.outfeed_mask!r}."
+            )
+        for masked in self.outfeed_mask or ():
+            switches.check("Each entry of outfeed_mask", masked)
+
+    def _check_sharding(self) -> None:
+        offload = self.offload_weight_update_variables
+        if self.training and self.replicated_optimizer_state_sharding and offload is not None and not offload:
+            raise ValueError(
+                "To use replicated_optimizer_state_sharding, optimizer state must be offloaded: leave "
+                "offload_weight_update_variables out, or set it to True."
+            )
+
+    def _check_outfeed(self) -> None:
+        for name in ("outfeed_mask", "outfeed_loss"):
+            if getattr(self, name) and not self.training:
+                raise ValueError(f"An optimizer_function must be provided when {name} is used.")
+        if self.outfeed_loss and self.outfeed_mask:
+            raise ValueError("Only one of `outfeed_loss` and `outfeed_mask` can be set.")
+        if self.outfeed_mask and not all(self.outfeed_mask) and self.outfeed_queue is None:
+            raise ValueError(
+                f"The last computational stage has tensor outputs: outfeed_mask {list(self.outfeed_mask)} leaves some "
+                "to be sent, but no outfeed_queue has been provided. Provide one, or mask all outputs."
+            )
+        if self.outfeed_loss and self.outfeed_queue is None:
+            raise ValueError("An outfeed_queue must be provided when outfeed_loss is True.")
+        if self.accumulate_outfeed:
+            if self.outfeed_queue is None:
+                raise ValueError("An outfeed_queue must be provided when accumulate_outfeed is True.")
+            if self.outfeed_queue._mode is not IPUOutfeedMode.ALL:
+                raise ValueError("To accumulate the outfeed, it must be in IPUOutfeedMode ALL.")
+
+
+def check_stage_options(name: str, options: Any, stages: int) -> None:
+    """Checks the options of the stages.
+
+    Raises:
+        TypeError: they are no list of `PipelineStageOptions`.
+        ValueError: there are not as many as stages.
+    """
+    if options is None:
+        return
+    if not isinstance(options, (list, tuple)):
+        raise TypeError(f"{name} must be a list or a tuple of PipelineStageOptions.")
+    if len(options) != stages:
+        raise ValueError(f"{name} must be a list or a tuple of {stages} options, one a stage, not {len(options)}.")
+    for option in options:
+        if not isinstance(option, PipelineStageOptions):
+            raise TypeError(f"Expected all elements of {name} to be PipelineStageOptions, not {type(option).__name__}.")

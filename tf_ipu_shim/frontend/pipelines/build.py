@@ -1,0 +1,188 @@
+"""The loops of a pipeline: over mini-batches, then one update; the whole as often as asked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.loops import pipeline_description
+from tf_ipu_shim.frontend.control_flow import functional_loops
+from tf_ipu_shim.frontend.gradients import accumulators
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed, PipelineArguments
+from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, RecomputationMode, multiple_of
+from tf_ipu_shim.frontend.pipelines.step import PipelineStep
+
+
+def build(arguments: PipelineArguments, name: str) -> Any:
+    """Builds a pipeline.
+
+    Args:
+        arguments: checked.
+        name: of the pipeline.
+
+    Returns:
+        The operation that runs it.
+    """
+
+    def execute(counter: Any) -> list[Any]:
+        with ops.control_dependencies([_execution(arguments, name)]):
+            return [counter + 1]
+
+    # A loop even where it runs once: what is in it is traced before anything is called.
+    counted = functional_loops.while_loop(
+        lambda counter: counter < arguments.repeat_count,
+        execute,
+        [ops.convert_to_tensor(0, dtypes.int32)],
+        return_same_structure=True,
+    )
+    return control_flow_ops.group(counted[0].op, name=name)
+
+
+def _execution(arguments: PipelineArguments, name: str) -> Any:
+    """All mini-batches of one execution, then the update."""
+    step = PipelineStep(arguments, name)
+    loop, reduced = _mini_batches(step, _parts(arguments, step), arguments.mini_batches)
+    _mark(loop, arguments, step, name)
+    return control_flow_ops.group(loop, *_after(arguments, step, *reduced))
+
+
+def _parts(arguments: PipelineArguments, step: PipelineStep) -> list[_Part]:
+    """What outlives a mini-batch: gradients, captured gradients, what goes to the outfeed, hyperparameters."""
+    captured = [ops.convert_to_tensor(gradient) for gradient in nest.flatten(step.captured)]
+    sent = nest.flatten(step.outfeed) if step.outfeed is not None else []
+    kept = [value for _, value in step.hyperparameters.values()]
+    return [
+        _Part(
+            step.gradients,
+            [
+                accumulators.accumulator_dtype(arguments.accumulator_dtype, variable, "gradient_accumulation_dtype")
+                for variable in step.variables
+            ],
+            arguments.reduction_method,
+        ),
+        _Part(
+            captured,
+            [gradient.dtype for gradient in captured],
+            arguments.reduction_method if arguments.accumulates_captured else None,
+        ),
+        _Part(
+            sent,
+            [_sum_dtype(arguments, tensor) for tensor in sent],
+            None
+            if arguments.accumulate_outfeed is AccumulatedOutfeed.LAST
+            else GradientAccumulationReductionMethod.SUM,
+        ),
+        _Part(kept, [value.dtype for value in kept], None),
+    ]
+
+
+def _sum_dtype(arguments: PipelineArguments, tensor: Any) -> Any:
+    dtype = accumulators.sum_dtype(arguments.accumulate_outfeed_dtype, tensor, "accumulate_outfeed_dtype")
+    if dtype == dtypes.bool and arguments.accumulate_outfeed is not AccumulatedOutfeed.LAST:
+        raise ValueError(
+            "accumulate_outfeed adds up what the last stage returns, and booleans have no sums. Cast them there, as in "
+            "tf.cast(x, tf.int32), or give accumulate_outfeed_dtype a function from tensor to type."
+        )
+    return dtype
+
+
+def _mini_batches(step: PipelineStep, parts: Sequence[_Part], count: Any) -> tuple[Any, list[list[Any]]]:
+    """The loop over mini-batches, and what it leaves of each part."""
+
+    def mini_batch(counter: Any, *carried: Any) -> list[Any]:
+        groups = step.call(counter, *(part.tensors for part in parts))
+        if not carried:
+            with ops.control_dependencies(groups[0]):
+                return [counter + 1]
+        before = iter(carried)
+        added = [part.add([next(before) for _ in new], new, counter, count) for part, new in zip(parts, groups)]
+        return [counter + 1, *(value for values in added for value in values)]
+
+    results = functional_loops.while_loop(
+        lambda counter, *_: counter < count,
+        mini_batch,
+        [ops.convert_to_tensor(0, dtypes.int32), *(zero for part in parts for zero in part.zeros())],
+        return_same_structure=True,
+    )
+    left = iter(results[1:])
+    return results[0].op, [[next(left) for _ in part.tensors] for part in parts]
+
+
+def _after(
+    arguments: PipelineArguments, step: PipelineStep, totals: Any, captured: Any, sums: Any, rates: Any
+) -> list[Any]:
+    """What is done with the values that all mini-batches leave: the update, and what is sent out."""
+    done = []
+    if step.optimizer is not None:
+        by_tag = nest.pack_sequence_as(step.captured, captured)
+        with step.holding(rates):
+            done.append(step.optimizer.apply(list(zip(totals, step.variables)), by_tag))
+        if step.optimizer.captured_gradient_outfeed and captured:
+            done.append(step.optimizer.captured_gradient_outfeed.enqueue(by_tag))
+    if step.outfeed is not None and arguments.outfeed_queue is not None:
+        done.append(arguments.outfeed_queue.enqueue(nest.pack_sequence_as(step.outfeed, sums)))
+    return done
+
+
+@dataclasses.dataclass
+class _Part:
+    """Values of a mini-batch that outlive it, and how: reduced over mini-batches, or those of the last one."""
+
+    tensors: list[Any]
+    dtypes: list[Any]
+    method: GradientAccumulationReductionMethod | None
+
+    def zeros(self) -> list[Any]:
+        """What the loop begins with."""
+        return [array_ops.zeros(tensor.shape, dtype) for tensor, dtype in zip(self.tensors, self.dtypes)]
+
+    def add(self, before: list[Any], new: list[Any], number: Any, count: Any) -> list[Any]:
+        """The values after mini-batch `number`."""
+        if self.method is None:
+            return [math_ops.cast(value, total.dtype) for total, value in zip(before, new)]
+        return [
+            accumulators.accumulate(total, math_ops.cast(value, total.dtype), number, count, self.method)
+            for total, value in zip(before, new)
+        ]
+
+
+def _mark(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str) -> None:
+    """Leaves on the loop what is checked before it runs, as Graphcore checks it, and what the memory model reads."""
+    schedule = arguments.schedule or PipelineSchedule.Grouped
+    while loop.type not in vocabulary.LOOPS:
+        loop = loop.inputs[0].op
+    mode = arguments.recomputation_mode or RecomputationMode.Auto
+    description = pipeline_description.PipelineDescription(
+        name=name,
+        schedule=schedule.name,
+        training=arguments.training,
+        count=arguments.count if isinstance(arguments.count, int) else None,
+        repeat_count=arguments.repeat_count if isinstance(arguments.repeat_count, int) else None,
+        batch_serialization_iterations=arguments.batch_serialization_iterations,
+        devices=tuple(tuple(int(ipu) for _, ipu in stage) for stage in arguments.functions),
+        recomputation_mode=mode.name,
+        input_bytes=step.footprint.inputs,
+        kept_bytes=step.footprint.kept,
+        checkpoint_bytes=step.footprint.checkpoints,
+        offload_activations=arguments.offload_activations,
+        offload_gradient_accumulation_buffers=arguments.offload_gradient_accumulation_buffers,
+        offload_weight_update_variables=arguments.offload_weight_update_variables,
+        offload_weights=arguments.offload_weights,
+        replicated_optimizer_state_sharding=bool(arguments.replicated_optimizer_state_sharding),
+        replicated_weight_sharding=arguments.replicated_weight_sharding,
+    )
+    loop._set_attr(vocabulary.PIPELINE_ATTRIBUTE, attr_value_pb2.AttrValue(s=description.to_json().encode()))
+    if isinstance(arguments.count, int):
+        multiple = multiple_of(schedule, len(arguments.stages), arguments.training)
+        loop._set_attr(
+            vocabulary.PIPELINE_COUNT_ATTRIBUTE,
+            attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=[arguments.count, multiple])),
+        )

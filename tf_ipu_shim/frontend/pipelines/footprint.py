@@ -1,0 +1,101 @@
+"""What the stages of a traced mini-batch take and keep, for the memory model."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.pipelines.sources import Source, Sources, source_bytes
+from tf_ipu_shim.machine.pipelines.stage_memory import stashed
+
+# Weights and constants are in memory anyway; shapes become constants.
+_NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE, "VarHandleOp"}) | vocabulary.SHAPE_QUERIES
+_TAKES_SHAPES = vocabulary.SHAPE_QUERIES | {"OnesLike", "ZerosLike"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Footprint:
+    """Bytes of one mini-batch, for each stage; see `PipelineDescription`."""
+
+    inputs: tuple[int, ...]
+    kept: tuple[int, ...]
+    checkpoints: tuple[int, ...]
+
+
+def footprint(graph: Any, bounds: Sequence[int]) -> Footprint:
+    """Looks at a traced mini-batch.
+
+    Args:
+        graph: in which it was traced. Ops are in the order in which they were made, and the backward pass comes last.
+        bounds: numbers of ops before the first stage, and after each stage.
+    """
+    operations = graph.get_operations()
+    stages = _Stages(operations[: bounds[-1]], bounds)
+    kept = stages.kept(operations[bounds[-1] :])
+    stashes = [stages.stash(stage, names) for stage, names in enumerate(kept)]
+    return Footprint(
+        tuple(stages.bytes(inputs) for inputs, _ in stashes),
+        tuple(map(stages.bytes, kept)),
+        tuple(stages.bytes(checkpoints) for _, checkpoints in stashes),
+    )
+
+
+class _Stages:
+    """The ops of the stages. Tensors go by their names.
+
+    Args:
+        operations: of the forward pass.
+        bounds: see `footprint`.
+    """
+
+    def __init__(self, operations: Sequence[Any], bounds: Sequence[int]) -> None:
+        self._operations, self._bounds = operations, bounds
+        self._number_of = {operation.name: number for number, operation in enumerate(operations)}
+        self._sources = Sources()
+        self._found: dict[str, Source] = {}
+
+    def kept(self, gradients: Iterable[Any]) -> list[set[str]]:
+        """For each stage, what its backward ops take of the forward pass."""
+        from tf_ipu_shim.compiler.placement.placement import forward_name
+
+        kept: list[set[str]] = [set() for _ in self._bounds[1:]]
+        for operation in (one for one in gradients if one.type not in _TAKES_SHAPES):
+            forward = self._number_of.get(forward_name(operation.name) or "")
+            for name in self._taken(operation.inputs):
+                # An op that does not say whose gradient it computes is taken for one of the stage that made the value.
+                stage = bisect.bisect_right(self._bounds, self._maker(name) if forward is None else forward) - 1
+                kept[min(max(stage, 0), len(kept) - 1)].add(name)
+        return kept
+
+    def stash(self, stage: int, kept: Iterable[str]) -> tuple[set[str], set[str]]:
+        """What a stage keeps instead, to compute these anew: what comes into it, and checkpoints."""
+        first, end = self._bounds[stage : stage + 2]
+        marked = [one for one in self._operations[first:end] if one.type == "Identity" and _is_marked(one)]
+        return stashed(
+            kept,
+            self._taken(operation.outputs[0] for operation in marked),
+            lambda name: self._taken(self._found[name].outer.op.inputs),
+            lambda name: first <= self._maker(name) < end,
+        )
+
+    def _maker(self, name: str) -> int:
+        return self._number_of[self._found[name].outer.op.name]
+
+    def _taken(self, tensors: Iterable[Any]) -> Iterator[str]:
+        """What tensors are of the forward pass, but for weights and the like."""
+        for source in map(self._sources.of, tensors):
+            if source.outer.op.name in self._number_of and source.inner.op.type not in _NOT_KEPT:
+                self._found[source.outer.name] = source
+                yield source.outer.name
+
+    def bytes(self, names: Iterable[str]) -> int:
+        """Bytes of what tensors are."""
+        inner = [self._found[name].inner for name in names]
+        return sum(map(source_bytes, {tensor.ref(): tensor for tensor in inner}.values()))
+
+
+def _is_marked(operation: Any) -> bool:
+    return vocabulary.CHECKPOINT_ATTRIBUTE in operation.node_def.attr

@@ -1,0 +1,285 @@
+"""What a pipeline's optimizer function returns."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from tensorflow.python.eager import backprop
+from tensorflow.python.framework import ops, tensor_util
+from tensorflow.python.ops import array_ops, gradients_impl
+from tensorflow.python.platform import tf_logging
+from tensorflow.python.training import optimizer as optimizer_v1
+
+from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
+from tf_ipu_shim.frontend.gradients import backprop as ipu_backprop
+from tf_ipu_shim.frontend.pipelines import update_types
+
+
+class OptimizerFunctionOutput:
+    """The optimizer that trains a pipeline, and the loss it minimises. Every argument is an attribute that can be set.
+
+    Args:
+        opt: a `tf.compat.v1.train.Optimizer`, or a Keras optimizer.
+        loss: the loss of one mini-batch.
+        compute_gradients_args: further arguments of `compute_gradients`.
+        compute_gradients_kwargs: further keyword arguments of `compute_gradients`.
+        apply_gradients_args: further arguments of `apply_gradients`.
+        apply_gradients_kwargs: further keyword arguments of `apply_gradients`.
+        variables: what a Keras optimizer trains.
+        tape: a `tf.GradientTape` that recorded the loss, for a Keras optimizer.
+        gradient_capture_context: a `GradientCaptureContext` for the gradients that values marked with
+            `grad_util_ops.capture_upstream_gradients` get; where there is a tape, a `GradientCaptureTape` has them.
+        captured_gradient_outfeed: an `IPUOutfeedQueue` to which captured gradients are sent, once an execution, as a
+            dictionary by tag.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: an argument does not go with this kind of optimizer, or with another argument.
+
+    Source: `tensorflow.python.ipu.ops.pipelining_ops.OptimizerFunctionOutput`.
+
+    Example:
+        >>> def optimizer_function(loss):
+        ...     return OptimizerFunctionOutput(tf.compat.v1.train.GradientDescentOptimizer(0.01), loss)
+    """
+
+    def __init__(
+        self,
+        opt: Any,
+        loss: Any,
+        compute_gradients_args: tuple[Any, ...] | None = None,
+        compute_gradients_kwargs: dict[str, Any] | None = None,
+        apply_gradients_args: tuple[Any, ...] | None = None,
+        apply_gradients_kwargs: dict[str, Any] | None = None,
+        variables: Any = None,
+        tape: Any = None,
+        gradient_capture_context: Any = None,
+        captured_gradient_outfeed: Any = None,
+    ) -> None:
+        self._variables: Any = []
+        self._tape: Any = None
+        self._context: Any = None
+        self.opt = opt
+        self.loss = loss
+        self.compute_gradients_args = () if compute_gradients_args is None else compute_gradients_args
+        self.compute_gradients_kwargs = {} if compute_gradients_kwargs is None else compute_gradients_kwargs
+        self.apply_gradients_args = () if apply_gradients_args is None else apply_gradients_args
+        self.apply_gradients_kwargs = {} if apply_gradients_kwargs is None else apply_gradients_kwargs
+        self.variables = [] if variables is None else variables
+        self.tape = tape
+        self.gradient_capture_context = gradient_capture_context
+        self.captured_gradient_outfeed = captured_gradient_outfeed
+
+    @property
+    def is_keras(self) -> bool:
+        """Whether the optimizer is one of Keras."""
+        return not isinstance(self._opt, optimizer_v1.Optimizer)
+
+    @property
+    def opt(self) -> Any:
+        """The optimizer."""
+        return self._opt
+
+    @opt.setter
+    def opt(self, value: Any) -> None:
+        is_keras = hasattr(value, "apply_gradients") and hasattr(value, "get_config")
+        if not isinstance(value, optimizer_v1.Optimizer) and not is_keras:
+            raise TypeError(
+                "OptimizerFunctionOutput.opt must be a TensorFlow Optimizer or Keras OptimizerV2 object, not "
+                f"{type(value).__name__}."
+            )
+        self._opt = value
+
+    @property
+    def loss(self) -> Any:
+        """The loss of one mini-batch."""
+        return self._loss
+
+    @loss.setter
+    def loss(self, value: Any) -> None:
+        if not tensor_util.is_tf_type(value):
+            raise TypeError(
+                f"OptimizerFunctionOutput.loss must be a TensorFlow Tensor object, not {type(value).__name__}."
+            )
+        self._loss = value
+
+    @property
+    def compute_gradients_args(self) -> tuple[Any, ...]:
+        """Further arguments of `compute_gradients`."""
+        return self._compute_gradients_args
+
+    @compute_gradients_args.setter
+    def compute_gradients_args(self, value: Any) -> None:
+        self._compute_gradients_args = self._of_kind("compute_gradients_args", value, tuple)
+
+    @property
+    def compute_gradients_kwargs(self) -> dict[str, Any]:
+        """Further keyword arguments of `compute_gradients`."""
+        return self._compute_gradients_kwargs
+
+    @compute_gradients_kwargs.setter
+    def compute_gradients_kwargs(self, value: Any) -> None:
+        self._compute_gradients_kwargs = self._of_kind("compute_gradients_kwargs", value, dict)
+
+    @property
+    def apply_gradients_args(self) -> tuple[Any, ...]:
+        """Further arguments of `apply_gradients`."""
+        return self._apply_gradients_args
+
+    @apply_gradients_args.setter
+    def apply_gradients_args(self, value: Any) -> None:
+        self._apply_gradients_args = self._of_kind("apply_gradients_args", value, tuple)
+
+    @property
+    def apply_gradients_kwargs(self) -> dict[str, Any]:
+        """Further keyword arguments of `apply_gradients`."""
+        return self._apply_gradients_kwargs
+
+    @apply_gradients_kwargs.setter
+    def apply_gradients_kwargs(self, value: Any) -> None:
+        self._apply_gradients_kwargs = self._of_kind("apply_gradients_kwargs", value, dict)
+
+    @property
+    def variables(self) -> Any:
+        """What a Keras optimizer trains; empty where a tape says it."""
+        return self._variables
+
+    @variables.setter
+    def variables(self, value: Any) -> None:
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"OptimizerFunctionOutput.variables must be a tuple or list, not {type(value).__name__}.")
+        self._check_keras("variables", value)
+        if value and self._tape:
+            raise ValueError(
+                "OptimizerFunctionOutput.variables must be empty when OptimizerFunctionOutput.tape is used: the tape "
+                "knows them."
+            )
+        self._variables = value
+
+    @property
+    def tape(self) -> Any:
+        """The tape that recorded the loss; None where `variables` are given."""
+        return self._tape
+
+    @tape.setter
+    def tape(self, value: Any) -> None:
+        if value and not isinstance(value, backprop.GradientTape):
+            raise TypeError(f"OptimizerFunctionOutput.tape must be a GradientTape, not {type(value).__name__}.")
+        self._check_keras("tape", value)
+        for other in ("variables", "gradient_capture_context"):
+            if value and getattr(self, other):
+                raise ValueError(
+                    f"OptimizerFunctionOutput.tape may not be used when OptimizerFunctionOutput.{other} is "
+                    f"{'nonempty' if other == 'variables' else 'used'}. Give one of the two."
+                )
+        self._tape = value
+
+    @property
+    def gradient_capture_context(self) -> Any:
+        """What keeps the gradients of marked values; None where a tape does."""
+        return self._context
+
+    @gradient_capture_context.setter
+    def gradient_capture_context(self, value: Any) -> None:
+        if value and not isinstance(value, ipu_backprop.GradientCaptureContext):
+            raise TypeError(
+                "OptimizerFunctionOutput.gradient_capture_context must be an "
+                f"ipu.eager.backprop.GradientCaptureContext, not {type(value).__name__}."
+            )
+        if value and self._tape:
+            raise ValueError(
+                "OptimizerFunctionOutput.gradient_capture_context may not be used when OptimizerFunctionOutput.tape is "
+                "used too: make the tape an ipu.eager.backprop.GradientCaptureTape."
+            )
+        self._context = value
+
+    @property
+    def captured_gradient_outfeed(self) -> Any:
+        """Where captured gradients are sent."""
+        return self._outfeed
+
+    @captured_gradient_outfeed.setter
+    def captured_gradient_outfeed(self, value: Any) -> None:
+        if value and not isinstance(value, IPUOutfeedQueue):
+            raise TypeError(
+                "OptimizerFunctionOutput.captured_gradient_outfeed must be an instance of IPUOutfeedQueue, not "
+                f"{type(value).__name__}."
+            )
+        if value and self._capturing is None:
+            raise ValueError(
+                "OptimizerFunctionOutput.captured_gradient_outfeed may not be used when neither "
+                "OptimizerFunctionOutput.gradient_capture_context nor a GradientCaptureTape is used."
+            )
+        self._outfeed = value
+
+    def _of_kind(self, name: str, value: Any, kind: type) -> Any:
+        if not isinstance(value, kind):
+            raise TypeError(f"OptimizerFunctionOutput.{name} must be a {kind.__name__}, not {type(value).__name__}.")
+        if value and self.is_keras and name.startswith("compute"):
+            raise ValueError(f"OptimizerFunctionOutput.{name} may not be used with OptimizerV2 instances.")
+        return value
+
+    def _check_keras(self, name: str, value: Any) -> None:
+        if value and not self.is_keras:
+            raise ValueError(f"OptimizerFunctionOutput.{name} may only be used with OptimizerV2.")
+
+    @property
+    def _capturing(self) -> Any:
+        if self._context:
+            return self._context
+        return self._tape if isinstance(self._tape, ipu_backprop.GradientCaptureTape) else None
+
+    def gradients(self) -> tuple[list[tuple[Any, Any]], dict[str, Any]]:
+        """Adds the backward pass of one mini-batch to the current graph.
+
+        Returns:
+            Pairs of gradient and variable, for each variable that the loss depends on, or, where it depends on none,
+            zeros for all; and the captured gradients by tag: tensors, or lists of them.
+
+        Raises:
+            RuntimeError: a Keras optimizer was given neither variables nor a tape.
+        """
+        context = self._context if self._context and not self._context.is_entered else contextlib.nullcontext()
+        with context:
+            pairs = self._pairs()
+        captured = dict(self._capturing.captured_gradients) if self._capturing is not None else {}
+        if pairs and all(gradient is None for gradient, _ in pairs):
+            # As Graphcore's: such a pipeline runs, and its weights stay.
+            names = [variable.name for _, variable in pairs]
+            tf_logging.warning(f"A pipeline's loss depends on none of the variables {names}: they are not trained.")
+            pairs = [(array_ops.zeros_like(variable), variable) for _, variable in pairs]
+        return [(ops.convert_to_tensor(gradient), v) for gradient, v in pairs if gradient is not None], captured
+
+    def _pairs(self) -> list[tuple[Any, Any]]:
+        if not self.is_keras:
+            return self._opt.compute_gradients(
+                self._loss, *self.compute_gradients_args, **self.compute_gradients_kwargs
+            )
+        if self._tape:
+            variables = self._tape.watched_variables()
+            return list(zip(self._tape.gradient(self._loss, variables), variables))
+        own_gradients = getattr(self._opt, "own_gradients", None)  # of a model's optimizer of TensorFlow 1
+        if self._variables and own_gradients is not None:
+            return list(own_gradients(self._loss, list(self._variables)))
+        if self._variables:
+            return list(zip(gradients_impl.gradients(self._loss, list(self._variables)), self._variables))
+        raise RuntimeError(
+            "No variables to optimize. When using OptimizerV2, give OptimizerFunctionOutput variables or a tape."
+        )
+
+    def apply(self, gradients: list[tuple[Any, Any]], captured: dict[str, Any]) -> Any:
+        """The operation that updates the variables.
+
+        Args:
+            gradients: pairs of reduced gradient and variable.
+            captured: gradients by tag, for an optimizer that wants them.
+
+        Raises:
+            TypeError: the optimizer does not take gradients of the type that they are accumulated in.
+        """
+        further = dict(self.apply_gradients_kwargs)
+        if captured and getattr(self._opt, "supports_captured_grads", False):
+            further["captured_grads"] = captured
+        with update_types.taken_by(self._opt, gradients):
+            return self._opt.apply_gradients(gradients, *self.apply_gradients_args, **further)

@@ -1,0 +1,126 @@
+"""How a pipeline is to run."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.ops import planner_options
+from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.machine.pipelines import pipeline_schedule
+
+
+class PipelineSchedule(enum.IntEnum):
+    """The order in which stages work on mini-batches.
+
+    Attributes:
+        Grouped: forward and backward stages of different mini-batches at the same time.
+        Interleaved: forward and backward alternate; fewer activations are kept.
+        Sequential: one stage at a time.
+    """
+
+    Grouped = 0
+    Interleaved = 1
+    Sequential = 2
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"  # an IntEnum prints its number since Python 3.11
+
+
+class RecomputationMode(enum.Enum):
+    """Whether the backward pass computes activations anew before it begins, or as it goes."""
+
+    Auto = 0
+    RecomputeThenBackpropagate = 1
+    RecomputeAndBackpropagateInterleaved = 2
+
+
+class PipelineStageOptions:
+    """Poplar options of one stage. The machine model reads `partialsType` and `availableMemoryProportion` of products.
+
+    Args:
+        convolution_options: strings by option name.
+        matmul_options: strings by option name.
+        slice_options: strings by option name.
+
+    Raises:
+        TypeError: one is no dictionary.
+
+    Source: `tensorflow.python.ipu.ops.pipelining_ops.PipelineStageOptions`.
+
+    Example:
+        >>> options = PipelineStageOptions(matmul_options={"availableMemoryProportion": "0.1"})
+    """
+
+    def __init__(
+        self,
+        convolution_options: dict[str, str] | None = None,
+        matmul_options: dict[str, str] | None = None,
+        slice_options: dict[str, str] | None = None,
+    ) -> None:
+        self.convolution_options = self._checked("convolution_options", convolution_options)
+        self.matmul_options = self._checked("matmul_options", matmul_options)
+        self.slice_options = self._checked("slice_options", slice_options)
+
+    @property
+    def unread(self) -> dict[str, dict[str, str]]:
+        """Those that the machine model does not read, by argument."""
+        products = {
+            "convolution_options": planner_options.unread(self.convolution_options),
+            "matmul_options": planner_options.unread(self.matmul_options),
+        }
+        return {name: options for name, options in {**products, "slice_options": self.slice_options}.items() if options}
+
+    def __repr__(self) -> str:
+        given = {name: options for name, options in vars(self).items() if options}
+        return f"PipelineStageOptions({', '.join(f'{name}={options!r}' for name, options in given.items())})"
+
+    @staticmethod
+    def _checked(name: str, options: Any) -> dict[str, str]:
+        if options is not None and not isinstance(options, dict):
+            raise TypeError(f"PipelineStageOptions.{name} must be dictionary, not {type(options).__name__}.")
+        return dict(options or {})
+
+
+def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
+    """Marks values that recomputation in a pipeline keeps, so that it begins anew from them.
+
+    It takes less memory at a time, for the memory of the marked values. Values and gradients pass unchanged.
+
+    Args:
+        tensors: a tensor, or a structure of tensors.
+        name: of the operations.
+
+    Returns:
+        The same values, in the same structure.
+
+    Source: `tensorflow.python.ipu.ops.pipelining_ops.recomputation_checkpoint`.
+
+    Example:
+        >>> recomputation_checkpoint(tf.nn.relu(tf.constant([-1.0, 2.0]))).numpy().tolist()
+        [0.0, 2.0]
+    """
+    mark = attr_value_pb2.AttrValue(b=True)
+    with ops.name_scope(name, "recomputation_checkpoint"), tracing.attributes({vocabulary.CHECKPOINT_ATTRIBUTE: mark}):
+        return nest.map_structure(array_ops.identity, tensors)
+
+
+def multiple_of(schedule: PipelineSchedule, stages: int, training: bool) -> int:
+    """What the number of mini-batches has to be a multiple of.
+
+    Args:
+        schedule: of the pipeline.
+        stages: number of forward stages.
+        training: whether there are backward stages.
+
+    Example:
+        >>> multiple_of(PipelineSchedule.Grouped, stages=4, training=True)
+        8
+    """
+    return pipeline_schedule.multiple_of(schedule.name, stages, training)

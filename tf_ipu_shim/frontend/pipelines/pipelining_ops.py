@@ -1,0 +1,232 @@
+"""`pipelining_ops.pipeline`: checks its arguments, and builds the stages and their loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim.configuration.argument_order import argument_order
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed, PipelineArguments, check_stage_options
+from tf_ipu_shim.frontend.pipelines.build import build
+from tf_ipu_shim.frontend.pipelines.optimizer_output import OptimizerFunctionOutput
+from tf_ipu_shim.frontend.pipelines.options import (
+    PipelineSchedule,
+    PipelineStageOptions,
+    RecomputationMode,
+    recomputation_checkpoint,
+)
+from tf_ipu_shim.runtime import ignored_options
+
+_SINCE_SDK_1_4 = (
+    "gradient_accumulation_count gradient_accumulation_dtype repeat_count batch_serialization_iterations inputs "
+    "infeed_queue outfeed_queue optimizer_function device_mapping pipeline_schedule recomputation_mode "
+    "forward_propagation_stages_poplar_options backward_propagation_stages_poplar_options "
+    "weight_update_poplar_options offload_weight_update_variables replicated_optimizer_state_sharding "
+    "offload_activations offload_gradient_accumulation_buffers replicated_weight_sharding offload_weights "
+    "continuous_weight_updates outfeed_loss"
+)
+_SINCE_SDK_2_4 = _SINCE_SDK_1_4 + " accumulate_outfeed accumulate_outfeed_dtype outfeed_mask"
+
+
+@argument_order(
+    1,
+    "pipeline_depth repeat_count inputs infeed_queue outfeed_queue optimizer_function device_mapping "
+    "pipeline_schedule forward_propagation_stages_poplar_options backward_propagation_stages_poplar_options "
+    "weight_update_poplar_options offload_weight_update_variables continuous_weight_updates outfeed_loss name",
+    until=(1, 3),
+)
+@argument_order(1, f"pipeline_depth {_SINCE_SDK_1_4} name", since=(1, 4), until=(2, 0))
+@argument_order(25, "name", since=(2, 1), until=(2, 3))
+@argument_order(26, "name", since=(2, 4), until=(2, 5))
+@argument_order(
+    3,
+    "gradient_accumulation_for_captured_grads " + " ".join(_SINCE_SDK_2_4.split()[2:]) + " reduction_method name",
+    since=(2, 6),
+    when=lambda value: isinstance(value, bool),
+)
+def pipeline(
+    computational_stages: Sequence[Any],
+    gradient_accumulation_count: Any = None,
+    gradient_accumulation_dtype: Any = None,
+    repeat_count: int = 1,
+    batch_serialization_iterations: int = 1,
+    inputs: Sequence[Any] | None = None,
+    infeed_queue: Any = None,
+    outfeed_queue: Any = None,
+    optimizer_function: Callable[..., Any] | None = None,
+    device_mapping: Sequence[Any] | None = None,
+    pipeline_schedule: PipelineSchedule | None = None,
+    recomputation_mode: RecomputationMode | None = None,
+    forward_propagation_stages_poplar_options: Sequence[PipelineStageOptions] | None = None,
+    backward_propagation_stages_poplar_options: Sequence[PipelineStageOptions] | None = None,
+    weight_update_poplar_options: PipelineStageOptions | None = None,
+    offload_weight_update_variables: bool | None = None,
+    replicated_optimizer_state_sharding: bool = False,
+    offload_activations: bool | None = None,
+    offload_gradient_accumulation_buffers: bool | None = None,
+    replicated_weight_sharding: bool | None = None,
+    offload_weights: bool | None = None,
+    continuous_weight_updates: bool = False,
+    outfeed_loss: bool = False,
+    accumulate_outfeed: bool | AccumulatedOutfeed = False,
+    accumulate_outfeed_dtype: Any = None,
+    outfeed_mask: Sequence[bool] | None = None,
+    reduction_method: Any = GradientAccumulationReductionMethod.SUM,
+    name: str | None = None,
+    gradient_accumulation_for_captured_grads: bool = True,
+    pipeline_depth: Any = None,
+) -> Any:
+    """Runs a chain of functions as a pipeline, each on its IPU.
+
+    The offload and sharding options, the schedule and the recomputation mode decide how much memory is needed where:
+    they are written on the program for the memory model (`compiler.loops.pipeline_description.PipelineDescription`).
+
+    Args:
+        computational_stages: at least two functions; each takes what the one before returned. The first takes `inputs`,
+            then an element of the infeed. A list of functions is one stage whose functions run at the same time on
+            IPUs of their own: each takes what the stage before returned, and the next stage takes what all of them
+            return, in their order.
+        gradient_accumulation_count: mini-batches of one execution, after which the weights are updated once; an
+            integer, or a scalar tensor among the program's inputs.
+        gradient_accumulation_dtype: dtype of the accumulated gradients, or a function from variable to dtype; that of
+            the variables when left out.
+        repeat_count: how often the pipeline is executed.
+        batch_serialization_iterations: how many elements of the infeed a stage works through, one after another,
+            before the next stage begins: an execution takes as many times `gradient_accumulation_count` elements. For
+            the schedule `Sequential` (which it implies), stages on one IPU (likewise), and the sum of gradients.
+        inputs: tensors for the first stage, the same for every mini-batch.
+        infeed_queue: an `IPUInfeedQueue`; an element a mini-batch.
+        outfeed_queue: an `IPUOutfeedQueue` for what the last stage returns.
+        optimizer_function: takes what the last stage returned, returns an `OptimizerFunctionOutput`; for training.
+        device_mapping: the IPU of each stage: stage i on IPU i when left out. -1 means all IPUs: the stage's own
+            `ipu_shard` scopes say where its ops are. For a concurrent stage, a list of IPUs.
+        pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out. Decides which counts are allowed.
+        recomputation_mode: a `RecomputationMode`. Results do not depend on it.
+        forward_propagation_stages_poplar_options: for each stage; the machine model plans its products by them.
+        backward_propagation_stages_poplar_options: for each stage, for the gradients of its products.
+        weight_update_poplar_options: for the update.
+        offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.
+        replicated_optimizer_state_sharding: whether replicas share optimizer state on the real device; with one
+            replica they never do. Results do not depend on it.
+        offload_activations: where the real device keeps activations. Results do not depend on it.
+        offload_gradient_accumulation_buffers: where the real device keeps accumulators. Results do not depend on it.
+        replicated_weight_sharding: the same for weights. Results do not depend on it.
+        offload_weights: where the real device keeps weights. Results do not depend on it.
+        continuous_weight_updates: refused, as by Graphcore.
+        outfeed_loss: enqueue the loss instead of the last stage's outputs.
+        accumulate_outfeed: add up what is enqueued, and enqueue the sum once an execution.
+        accumulate_outfeed_dtype: dtype of that sum, or a function from tensor to dtype; the tensor's when left out.
+        outfeed_mask: for each output of the last stage, whether it is kept from the outfeed.
+        reduction_method: a `GradientAccumulationReductionMethod` or its name.
+        name: of the operation.
+        gradient_accumulation_for_captured_grads: whether captured gradients are accumulated as the others; else the
+            optimizer and the captured gradients' outfeed get those of the last mini-batch.
+        pipeline_depth: what SDKs up to 2.0 called `gradient_accumulation_count`.
+
+    Returns:
+        The operation that runs the pipeline.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: an argument is out of range, or a stage uses a tensor from outside.
+        NotImplementedError: what Graphcore refuses.
+        RuntimeError: it is called eagerly.
+        tf.errors.FailedPreconditionError: when run: the schedule cannot run so many mini-batches.
+
+    Source: `tensorflow.python.ipu.ops.pipelining_ops.pipeline`.
+
+    Example:
+        >>> config = ipu.config.IPUConfig()
+        >>> config.auto_select_ipus = 2
+        >>> config.configure_ipu_system()
+        >>> numbers = tf.data.Dataset.range(12).map(lambda x: tf.cast(x, tf.float32))
+        >>> infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(numbers.repeat())
+        >>> outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        >>> def model():
+        ...     pipeline([lambda x: 2.0 * x, lambda x: x + 1.0], gradient_accumulation_count=4, infeed_queue=infeed,
+        ...              outfeed_queue=outfeed)
+        >>> strategy.run(tf.function(model))
+        >>> outfeed.dequeue().numpy().tolist()
+        [1.0, 3.0, 5.0, 7.0]
+    """
+    if continuous_weight_updates:
+        raise NotImplementedError("Continuous weight updates are currently not supported.")
+    arguments = PipelineArguments(
+        stages=computational_stages,
+        count=pipeline_depth if gradient_accumulation_count is None else gradient_accumulation_count,
+        repeat_count=repeat_count,
+        batch_serialization_iterations=batch_serialization_iterations,
+        inputs=_tensors(inputs),
+        infeed_queue=infeed_queue,
+        outfeed_queue=outfeed_queue,
+        optimizer_function=optimizer_function,
+        device_mapping=device_mapping,
+        schedule=pipeline_schedule,
+        recomputation_mode=recomputation_mode,
+        accumulator_dtype=gradient_accumulation_dtype,
+        outfeed_loss=outfeed_loss,
+        outfeed_mask=outfeed_mask,
+        accumulate_outfeed=accumulate_outfeed,
+        accumulate_outfeed_dtype=accumulate_outfeed_dtype,
+        reduction_method=GradientAccumulationReductionMethod.parse(reduction_method),
+        accumulates_captured=gradient_accumulation_for_captured_grads,
+        offload_weight_update_variables=offload_weight_update_variables,
+        replicated_optimizer_state_sharding=replicated_optimizer_state_sharding,
+        offload_activations=offload_activations,
+        offload_gradient_accumulation_buffers=offload_gradient_accumulation_buffers,
+        replicated_weight_sharding=replicated_weight_sharding,
+        offload_weights=offload_weights,
+        forward_options=forward_propagation_stages_poplar_options,
+        backward_options=backward_propagation_stages_poplar_options,
+    ).check()
+    stages = len(computational_stages)
+    check_stage_options("forward_propagation_stages_poplar_options", forward_propagation_stages_poplar_options, stages)
+    check_stage_options(
+        "backward_propagation_stages_poplar_options", backward_propagation_stages_poplar_options, stages
+    )
+    given = weight_update_poplar_options
+    if arguments.training and given is not None and not isinstance(given, PipelineStageOptions):
+        raise TypeError(
+            f"weight_update_poplar_options to be of type PipelineStageOptions, but {type(given).__name__} was given."
+        )
+    for way, each in (
+        ("forward", forward_propagation_stages_poplar_options),
+        ("backward", backward_propagation_stages_poplar_options),
+    ):
+        unread = [options.unread for options in each or ()]
+        if any(unread):
+            ignored_options.note_arguments({f"pipeline({way}_propagation_stages_poplar_options)": unread})
+    note_arguments("pipeline", weight_update_poplar_options=weight_update_poplar_options)
+    if context.executing_eagerly():
+        raise RuntimeError(
+            "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "
+            "IPUStrategy.run runs, or in a function that ipu_compiler.compile compiles."
+        )
+    return build(arguments, _checked_name(name))
+
+
+def _tensors(inputs: Any) -> list[Any]:
+    if inputs is not None and not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"inputs must be a list or a tuple of tensors for the first stage, not {inputs!r}.")
+    return [ops.convert_to_tensor(value) for value in inputs or []]
+
+
+def _checked_name(name: Any) -> str:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string, not {name!r}.")
+    return name or "pipeline"
+
+
+__all__ = [
+    "OptimizerFunctionOutput",
+    "PipelineSchedule",
+    "PipelineStageOptions",
+    "RecomputationMode",
+    "pipeline",
+    "recomputation_checkpoint",
+]

@@ -1,0 +1,250 @@
+"""What a pipeline does with one mini-batch: all stages, the loss, its gradients. Traced once.
+
+Uses `Operation._original_op`, which TensorFlow sets on ops of gradients; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import ops, tensor_util
+from tensorflow.python.ops import array_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.control_flow import loops
+from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import element_arguments
+from tf_ipu_shim.frontend.ops import planner_options
+from tf_ipu_shim.frontend.pipelines.arguments import PipelineArguments
+from tf_ipu_shim.frontend.pipelines.footprint import footprint
+from tf_ipu_shim.frontend.pipelines.optimizer_output import OptimizerFunctionOutput
+from tf_ipu_shim.frontend.pipelines.options import PipelineStageOptions
+from tf_ipu_shim.frontend.sharding import scopes
+from tf_ipu_shim.frontend.tracing import autograph, script_functions, tracing
+from tf_ipu_shim.frontend.validation.results import as_list
+from tf_ipu_shim.legacy.names import activation
+
+
+class PipelineStep:
+    """A traced mini-batch.
+
+    Args:
+        arguments: of the pipeline.
+        name: of the pipeline.
+
+    Attributes:
+        optimizer: what the optimizer function returned; None for inference.
+        gradients: gradients in the traced function, in the order of `variables`.
+        variables: what is trained.
+        captured: captured gradients by tag.
+        footprint: bytes that the stages take and keep.
+        outfeed: tensors that are accumulated and then enqueued.
+        hyperparameters: tensors that the optimizer holds and that were made while tracing, by holder and name.
+
+    Raises:
+        ValueError: a stage uses a tensor from outside, or the last stage's outputs have nowhere to go.
+    """
+
+    def __init__(self, arguments: PipelineArguments, name: str) -> None:
+        self._arguments = arguments
+        self.optimizer: OptimizerFunctionOutput | None = None
+        self.gradients: list[Any] = []
+        self.variables: list[Any] = []
+        self.captured: dict[str, Any] = {}
+        self.outfeed: Any = None
+        self._operations: list[Any] = []
+        # Stands for the number of the mini-batch, which the loop around the step knows when it calls it.
+        self._counter = array_ops.identity(array_ops.zeros([], "int32"), name="mini_batch")
+        with loops.counted_by(self._counter):
+            self.graph, _ = tracing.trace(name.replace("/", "_"), self._trace, arguments.inputs)
+        self._refuse_captures()
+        self.hyperparameters = self._find_hyperparameters()
+
+    def _trace(self, *inputs: Any) -> None:
+        outputs: list[Any] = list(inputs)
+        keywords: dict[str, Any] = {}
+        if self._arguments.infeed_queue is not None:
+            fed, keywords = element_arguments(self._arguments.infeed_queue._dequeue())
+            outputs.extend(fed)
+        bounds = [self._number_of_ops()]
+        plain = [PipelineStageOptions()] * len(self._arguments.functions)
+        forward_options = self._arguments.forward_options or plain
+        backward_options = self._arguments.backward_options or plain
+        for number, (stage, options, backward) in enumerate(
+            zip(self._arguments.functions, forward_options, backward_options)
+        ):
+            mark = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=number)}
+            with planner_options.planned(**_products(options)), tracing.attributes(mark):
+                outputs = self._run_stage(number, stage, outputs, keywords)
+            self._check_products(bounds[-1], outputs, options, backward)
+            keywords = {}
+            bounds.append(self._number_of_ops())
+        self._operations = [output for output in outputs if isinstance(output, ops.Operation)]
+        tensors = [output for output in outputs if not isinstance(output, ops.Operation)]
+        if self._arguments.optimizer_function is not None:
+            bounds[-1] = self._train(tensors, self._arguments.functions[-1][-1][1])
+            self._plan_gradients(bounds)
+        self.footprint = footprint(ops.get_default_graph(), bounds)
+        self._feed_out(tensors)
+
+    def _check_products(self, first: int, outputs: list[Any], *options: PipelineStageOptions) -> None:
+        operations = ops.get_default_graph().get_operations()[first:]
+        given = [value for value in outputs if tensor_util.is_tf_type(value)]
+        read = options if self._arguments.optimizer_function is not None else options[:1]
+        planner_options.check_products(given, operations, *map(_products, read))
+
+    @staticmethod
+    def _number_of_ops() -> int:
+        return len(ops.get_default_graph().get_operations())
+
+    def _run_stage(self, number: int, stage: Any, inputs: list[Any], keywords: dict[str, Any]) -> list[Any]:
+        outputs: list[Any] = []
+        for function, ipu in stage:
+            reason = script_functions.why_not_called_with(function, len(inputs), keywords)
+            if reason is not None:
+                source = f"what stage {number - 1} returned" if number else "the pipeline's inputs and infeed"
+                raise TypeError(
+                    f"Pipeline stage {number} cannot be called: {script_functions.named(function)} is given {source}, "
+                    f"arguments: {len(inputs) + len(keywords)}. {reason}."
+                )
+            with scopes.ipu_shard(ipu):
+                outputs.extend(as_list(autograph.converted(function)(*inputs, **keywords)))
+        return outputs
+
+    def _train(self, outputs: list[Any], last_ipu: int) -> int:
+        """Adds loss and gradients; returns the number of ops before the gradients."""
+        with scopes.ipu_shard(last_ipu):
+            self.optimizer = autograph.converted(self._arguments.optimizer_function)(*outputs)  # type: ignore[arg-type]
+        if not isinstance(self.optimizer, OptimizerFunctionOutput):
+            raise TypeError(
+                "optimizer_function must return a pipelining_ops.OptimizerFunctionOutput, not "
+                f"{type(self.optimizer).__name__}."
+            )
+        forward = self._number_of_ops()
+        pairs, self.captured = self.optimizer.gradients()  # unmarked: a gradient op follows its forward op
+        if not pairs:
+            raise ValueError("No gradients provided for any variable: the loss depends on none that can be trained.")
+        self.gradients = [gradient for gradient, _ in pairs]
+        self.variables = [variable for _, variable in pairs]
+        return forward
+
+    def _plan_gradients(self, bounds: list[int]) -> None:
+        """Marks gradient ops by the options of the stage that their forward op is in."""
+        options = self._arguments.backward_options
+        if options is None:
+            return
+        operations = ops.get_default_graph().get_operations()
+        stage_of = {
+            operation: stage
+            for stage, (first, end) in enumerate(zip(bounds, bounds[1:]))
+            for operation in operations[first:end]
+        }
+        for operation in operations[bounds[-1] :]:
+            stage = stage_of.get(operation._original_op)
+            if stage is not None and (mark := planner_options.planning_mark(**_products(options[stage]))) is not None:
+                operation._set_attr(vocabulary.PLANNING_ATTRIBUTE, mark)
+
+    def _feed_out(self, outputs: list[Any]) -> None:
+        arguments = self._arguments
+        if arguments.accumulate_outfeed_dtype is not None:
+            outputs = _named(outputs)
+        sent = self._what_is_sent(outputs)
+        if isinstance(sent, list) and not sent:
+            return
+        if arguments.outfeed_queue is None:
+            raise ValueError(
+                f"The last computational stage has tensor outputs: {', '.join(str(tensor) for tensor in outputs)}, but "
+                "no outfeed_queue has been provided. Provide one, or mask the outputs with outfeed_mask."
+            )
+        if arguments.accumulate_outfeed:
+            self.outfeed = sent
+        else:
+            self._operations.append(arguments.outfeed_queue.enqueue(sent))
+
+    def _what_is_sent(self, outputs: list[Any]) -> Any:
+        arguments = self._arguments
+        if arguments.outfeed_loss and self.optimizer is not None:
+            return self.optimizer.loss
+        if arguments.outfeed_mask:
+            if len(arguments.outfeed_mask) != len(outputs):
+                raise ValueError(
+                    f"The last computational stage has {len(outputs)} outputs, but the outfeed_mask has "
+                    f"{len(arguments.outfeed_mask)} entries. Give one for each output."
+                )
+            return [output for output, masked in zip(outputs, arguments.outfeed_mask) if not masked]
+        if len(outputs) == 1 and not arguments.training and not arguments.accumulate_outfeed:
+            # As Graphcore's TensorFlow 2, with version 2 behaviour or without: an inference pipeline's outfeed gives
+            # the tensor or the dictionary. That of TensorFlow 1.15 gives a list of the one tensor.
+            in_list = activation.is_tensorflow1() and not isinstance(outputs[0], dict)
+            return outputs if in_list else outputs[0]
+        return outputs
+
+    def _refuse_captures(self) -> None:
+        given = {id(self._counter), *(id(tensor) for tensor in self._arguments.inputs)}
+        for tensor, inside in self.graph.captures:
+            # Values that are known already are constants: TensorFlow has made small ones ops of the stage.
+            is_constant = inside.op.type == "Const" or isinstance(tensor, ops.EagerTensor)
+            if id(tensor) not in given and tensor.dtype.name != "resource" and not is_constant:
+                raise ValueError(
+                    f"Trying to capture the tensor {tensor} which is not a resource. This tensor needs to be passed as "
+                    "either part of the `inputs` or the `infeed_queue` of the pipeline."
+                )
+
+    def _find_hyperparameters(self) -> dict[tuple[int, str], tuple[Any, Any]]:
+        """Such as a decayed learning rate: made with the loss, used when the gradients are complete."""
+        found: dict[tuple[int, str], tuple[Any, Any]] = {}
+        holders = [self.optimizer.opt] if self.optimizer is not None else []
+        for holder in holders:
+            for name, value in list(vars(holder).items()):
+                if hasattr(value, "apply_gradients"):  # a wrapper of a script's own may call it what it likes
+                    if not any(value is other for other in holders):
+                        holders.append(value)
+                elif tensor_util.is_tf_type(value) and getattr(value, "graph", None) is self.graph:
+                    found[id(holder), name] = (holder, value)
+        return found
+
+    @contextmanager
+    def holding(self, values: list[Any]) -> Iterator[None]:
+        """Has the optimizer hold these, of the graph around the step, in the place of its hyperparameters.
+
+        Args:
+            values: in the order of `hyperparameters`.
+        """
+        for (_, name), (holder, _), value in zip(self.hyperparameters, self.hyperparameters.values(), values):
+            setattr(holder, name, value)
+        try:
+            yield
+        finally:
+            for (_, name), (holder, before) in self.hyperparameters.items():
+                setattr(holder, name, before)
+
+    def call(self, counter: Any, *groups: list[Any]) -> list[list[Any]]:
+        """Calls the traced mini-batch in the current graph.
+
+        Args:
+            counter: the number of the mini-batch.
+            groups: lists of tensors of the traced function.
+
+        Returns:
+            What stands for them; where there are none at all, one group with the call itself.
+        """
+        inputs = [counter if tensor is self._counter else tensor for tensor in self.graph.external_captures]
+        tensors = [tensor for group in groups for tensor in group]
+        results = iter(tracing.call_inside(self.graph, tensors, self._operations, inputs))
+        if not any(groups):
+            return [list(results)]
+        return [[next(results) for _ in group] for group in groups]
+
+
+def _named(outputs: list[Any]) -> list[Any]:
+    """Outputs under names as in Graphcore's graph, by which a function from tensor to dtype tells them apart."""
+    named = array_ops.identity_n(nest.flatten(outputs), name="PipelineStage")
+    return nest.pack_sequence_as(outputs, named)  # type: ignore[no-any-return]
+
+
+def _products(options: PipelineStageOptions) -> dict[str, dict[str, str]]:
+    """What a stage's options say of products, by XLA's instruction."""
+    return {"dot": options.matmul_options, "convolution": options.convolution_options}

@@ -1,0 +1,121 @@
+"""Exports a function or a pipeline: from the arguments to what is written, in TensorFlow 1 or 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim.frontend.serving import eager_export, graph_export, plan, stages
+from tf_ipu_shim.frontend.serving.plan import Plan
+
+
+def single_step(predict_step: Callable[..., Any], export_dir: str, iterations: int, **arguments: Any) -> Any:
+    """Exports a function.
+
+    Args:
+        predict_step: the function.
+        export_dir: where the SavedModel goes.
+        iterations: of Graphcore's loop.
+        **arguments: of `plan.make`.
+
+    Raises:
+        TypeError: it is no function.
+    """
+    if not callable(predict_step):
+        raise TypeError(f"predict_step must be a function, not {type(predict_step).__name__}.")
+    return export(plan.make(predict_step, export_dir, iterations, **arguments))
+
+
+def pipeline(
+    computational_stages: Sequence[Any],
+    export_dir: str,
+    iterations: int,
+    *,
+    inputs: Sequence[Any] | None = None,
+    device_mapping: Sequence[Any] | None = None,
+    pipeline_schedule: Any = None,
+    poplar_options: Any = None,
+    name: str | None = None,
+    **arguments: Any,
+) -> Any:
+    """Exports a pipeline.
+
+    Args:
+        computational_stages: functions, or lists of functions that run at the same time.
+        export_dir: where the SavedModel goes.
+        iterations: mini-batches of an execution.
+        inputs: what the first stage takes before what a request brings.
+        device_mapping: the IPU of each stage.
+        pipeline_schedule: a `PipelineSchedule`.
+        poplar_options: a `PipelineStageOptions` for each stage.
+        name: of the pipeline.
+        **arguments: of `plan.make`.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: an argument is out of range.
+    """
+    if inputs is not None and not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"inputs must be a list or a tuple of values for the first stage, not {inputs!r}.")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string, not {name!r}.")
+    iterations = plan.checked_whole_number("iterations", iterations)
+    directory = plan.checked_directory(export_dir, arguments.get("purge_export_dir", False))
+    pipelined, ipus = stages.checked(
+        computational_stages, iterations, device_mapping, pipeline_schedule, poplar_options
+    )
+    chained = stages.chained(pipelined, inputs)
+
+    def predict(*values: Any) -> Any:
+        with ops.name_scope(name or "pipeline"):
+            return chained(*values)
+
+    return export(
+        plan.make(
+            predict,
+            directory,
+            iterations,
+            first_stage=stages.first_function(pipelined),
+            bound=len(inputs or ()),
+            ipus=ipus,
+            **arguments,
+        )
+    )
+
+
+def export(made: Plan) -> Any:
+    """Exports what was planned, in the manner of the TensorFlow that the script runs in.
+
+    Raises:
+        TypeError: `variable_initializer` is no function.
+        ValueError: TensorFlow 2, and arguments for sessions are given; or there is no checkpoint.
+    """
+    if not ops.executing_eagerly_outside_functions():
+        if made.variable_initializer is not None and not callable(made.variable_initializer):
+            raise TypeError(f"variable_initializer must be a function, not {type(made.variable_initializer).__name__}.")
+        if made.checkpoint is not None:
+            graph_export.latest(made.checkpoint)
+        return graph_export.export(made)
+    for argument, value in (
+        ("variable_initializer", made.variable_initializer),
+        ("checkpoint_restore_dir", made.checkpoint),
+    ):
+        if value is not None:
+            raise ValueError(
+                f"{argument} is for graphs of TensorFlow 1. Here variables are exported with the values that they "
+                "have: initialise or restore them before."
+            )
+    return eager_export.export(made)
+
+
+def one_of(new: Any, old: Any) -> Any:
+    """An argument under the name that it has, or the one that it had.
+
+    Raises:
+        ValueError: it was given under both.
+    """
+    if new is not None and old is not None:
+        raise ValueError("Give predict_step_signature alone: input_signature is what SDKs up to 2.6 call it.")
+    return old if new is None else new

@@ -1,0 +1,192 @@
+"""Exports for serving from TensorFlow 1: each step in a graph of its own, in which variables become constants.
+
+Uses `convert_variables_to_constants_from_session_graph`; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.core.framework import graph_pb2
+from tensorflow.python.checkpoint import checkpoint_management
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import convert_to_constants, importer, ops
+from tensorflow.python.ops import array_ops, control_flow_ops
+from tensorflow.python.saved_model import builder, signature_constants, signature_def_utils, tag_constants
+from tensorflow.python.training import saver as saver_lib
+
+from tf_ipu_shim.frontend.serving import loading, served_call
+from tf_ipu_shim.frontend.serving import plan as plans
+from tf_ipu_shim.frontend.serving.plan import Plan, Step
+from tf_ipu_shim.frontend.tracing import tracing
+
+_TABLES = ops.GraphKeys.TABLE_INITIALIZERS
+
+
+def export(plan: Plan) -> Callable[..., Any]:
+    """Writes the SavedModel.
+
+    Args:
+        plan: what to export.
+
+    Returns:
+        A function that adds what was written to the current graph.
+
+    Raises:
+        ValueError: there are variables and nothing that initialises them.
+    """
+    predict = _frozen(plan, [plan.predict], None, compiled=True)[0]
+    hosts = [step for step in (plan.before, plan.after) if step is not None]
+    frozen = dict(zip((step.label for step in hosts), _frozen(plan, hosts, plan.checkpoint)))
+    graph = ops.Graph()
+    with graph.as_default():
+        with ops.device(loading.HOST):
+            inputs = [array_ops.placeholder(spec.dtype, spec.shape, name=spec.name) for spec in plan.request]
+        outputs = _serve(plan, predict, frozen, inputs)
+        names = plan.names(len(outputs))
+        tables = control_flow_ops.group(*ops.get_collection(_TABLES)) if ops.get_collection(_TABLES) else None
+        served_call.refuse_foreign_ops(graph.as_graph_def())
+        _write(plan, inputs, dict(zip(names, outputs)), tables)
+        definition = graph.as_graph_def()
+    return _runtime(plan, definition, inputs, outputs, tables)
+
+
+def _serve(plan: Plan, predict: _Frozen, frozen: dict[str, _Frozen], inputs: Sequence[Any]) -> list[Any]:
+    tensors = list(inputs)
+    if plan.before is not None:
+        with ops.device(loading.HOST):
+            tensors = plans.handed_over(plan.before, frozen[plan.before.label].call(tensors), plan.predict)
+    thawed = dataclasses.replace(
+        plan, predict=Step(plan.predict.label, lambda *values: predict.call(values), plan.predict.signature)
+    )
+    tensors = served_call.call(thawed, tensors)
+    if plan.after is not None:
+        with ops.device(loading.HOST):
+            tensors = frozen[plan.after.label].call(plans.handed_over(plan.predict, tensors, plan.after))
+    return tensors
+
+
+@dataclasses.dataclass
+class _Frozen:
+    """A step as a graph without variables."""
+
+    graph_def: graph_pb2.GraphDef
+    inputs: list[str]
+    outputs: list[str]
+    tables: list[str]
+
+    def call(self, tensors: Sequence[Any]) -> list[Any]:
+        """Adds the step to the current graph."""
+        results = importer.import_graph_def(
+            self.graph_def,
+            input_map=dict(zip(self.inputs, tensors)),
+            return_elements=[*self.outputs, *self.tables],
+            name="step",
+        )
+        for operation in results[len(self.outputs) :]:
+            ops.add_to_collection(_TABLES, operation)
+        return results[: len(self.outputs)]
+
+
+def _frozen(plan: Plan, steps: Sequence[Step], checkpoint: str | None, compiled: bool = False) -> list[_Frozen]:
+    """Steps of one graph, with the values that their variables are given.
+
+    Args:
+        plan: of the export.
+        steps: in order; their variables are named as in one graph.
+        checkpoint: directory from which variables are restored.
+        compiled: whether the steps are traced as programs are.
+    """
+    graph = ops.Graph()
+    with graph.as_default(), session_lib.Session(graph=graph) as session:
+        pairs = []
+        for step in steps:
+            inputs = [array_ops.placeholder(spec.dtype, spec.shape) for spec in step.signature]
+            pairs.append((inputs, _traced(step, inputs) if compiled else _named(step(inputs))))
+        _initialise(plan, session, steps, checkpoint)
+        tables = [operation.name for operation in ops.get_collection(_TABLES)]
+        return [_freeze(session, inputs, outputs, tables) for inputs, outputs in pairs]
+
+
+def _named(outputs: Sequence[Any]) -> list[Any]:
+    return [array_ops.identity(output) for output in outputs]
+
+
+def _traced(step: Step, inputs: Sequence[Any]) -> list[Any]:
+    outputs: list[Any] = []
+    graph, _ = tracing.trace(step.label, lambda *values: outputs.extend(_named(step(values))), inputs)
+    return tracing.call_inside(graph, outputs, []) if outputs else []
+
+
+def _freeze(session: Any, inputs: Sequence[Any], outputs: Sequence[Any], tables: Sequence[str]) -> _Frozen:
+    ends = [tensor.op.name for tensor in (*inputs, *outputs)]
+    graph_def = session.graph.as_graph_def(add_shapes=True)
+    frozen = convert_to_constants.convert_variables_to_constants_from_session_graph(
+        session, graph_def, list(dict.fromkeys([*ends, *tables]))
+    )
+    return _Frozen(frozen, [one.name for one in inputs], [one.name for one in outputs], list(tables))
+
+
+def _initialise(plan: Plan, session: Any, steps: Sequence[Step], checkpoint: str | None) -> None:
+    variables = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
+    if not variables:
+        return
+    if checkpoint is not None:
+        saver_lib.Saver(variables).restore(session, latest(checkpoint))
+    elif plan.variable_initializer is not None:
+        plan.variable_initializer(session)
+    else:
+        names = ", ".join(variable.op.name for variable in variables)
+        raise ValueError(
+            f"The variables of `{steps[0].label}` are not initialised: {names}. Give `variable_initializer`, a "
+            "function that takes a session and initialises them, or restores them from a checkpoint."
+        )
+
+
+def latest(directory: str) -> str:
+    """The newest checkpoint in a directory.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = checkpoint_management.latest_checkpoint(directory)
+    if found is None:
+        raise ValueError(
+            f'Directory "{directory}" passed as "checkpoint_restore_dir" param is empty, or has no checkpoint in it.'
+        )
+    return found
+
+
+def _write(plan: Plan, inputs: Sequence[Any], outputs: dict[str, Any], tables: Any) -> None:
+    signature = signature_def_utils.predict_signature_def(
+        {spec.name: tensor for spec, tensor in zip(plan.request, inputs)}, outputs
+    )
+    with session_lib.Session() as session:
+        writer = builder.SavedModelBuilder(plan.empty_directory())
+        writer.add_meta_graph_and_variables(
+            session,
+            [tag_constants.SERVING],
+            {signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY: signature},
+            main_op=tables,
+        )
+        writer.save()
+    served_call.seal(plan.directory)
+
+
+def _runtime(
+    plan: Plan, definition: graph_pb2.GraphDef, inputs: Sequence[Any], outputs: Sequence[Any], tables: Any
+) -> Callable[..., Any]:
+    loading.make_programs(definition)
+    names = [one.name for one in inputs]
+    ends = [*(one.name for one in outputs), *([tables.name] if tables is not None else [])]
+
+    def run(*values: Any) -> Any:
+        given = [ops.convert_to_tensor(value, spec.dtype) for value, spec in zip(values, plan.request, strict=True)]
+        results = importer.import_graph_def(definition, dict(zip(names, given)), ends, name="served")
+        for operation in results[len(outputs) :]:
+            ops.add_to_collection(_TABLES, operation)
+        return plan.returned(results[: len(outputs)])
+
+    return run

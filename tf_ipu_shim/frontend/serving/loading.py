@@ -1,0 +1,171 @@
+"""Where this package is loaded, a served model's marked call becomes a program of the IPUs.
+
+It happens where TensorFlow reads the file of a SavedModel, so `tf.saved_model.load`, the loader of TensorFlow 1 and
+Keras all give the same. Uses `loader_impl.parse_saved_model`, `load.Loader._recreate_variable`,
+`Graph._variable_creator_scope` and `UninitializedVariable`; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2, function_pb2, graph_pb2
+from tensorflow.python.framework import op_def_registry, ops
+from tensorflow.python.ops import resource_variable_ops
+from tensorflow.python.saved_model import load, loader_impl
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.serving.served_call import ServedCall
+
+DEVICE, HOST = "/device:IPU:0", "/device:CPU:0"
+# What the saved object calls its variables, by where they are when it is loaded.
+ON_IPUS, ON_HOST = "variables_on_ipus", "variables_on_host"
+_PAST_STRATEGIES = 200  # a strategy's own creators have the priority 100
+
+
+def install() -> None:
+    """Has SavedModels that were exported for IPUs run on them."""
+    patches.replace(
+        loader_impl, "parse_saved_model", _parsing, why="models that were exported for serving run on the IPUs"
+    )
+    patches.replace(
+        load.Loader, "_recreate_variable", _recreating, why="the variables of such models are where they are used"
+    )
+
+
+def _parsing(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def parse_saved_model(*args: Any, **kwargs: Any) -> Any:
+        model = stock(*args, **kwargs)
+        for meta_graph in model.meta_graphs:
+            if make_programs(meta_graph.graph_def):
+                _place_variables(meta_graph.object_graph_def)
+        return model
+
+    return parse_saved_model
+
+
+def _place_variables(objects: Any) -> None:
+    """Notes on the variables of a model where they are to be made: a program takes those of its device only."""
+    for child in objects.nodes[0].children if objects.nodes else ():
+        device = {ON_IPUS: DEVICE, ON_HOST: HOST}.get(child.local_name)
+        for element in objects.nodes[child.node_id].children if device else ():
+            if objects.nodes[element.node_id].HasField("variable"):
+                objects.nodes[element.node_id].variable.device = device
+
+
+def _recreating(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def recreate(self: Any, proto: Any) -> Any:
+        if proto.device not in (DEVICE, HOST):
+            return stock(self, proto)
+
+        def create(_next_creator: Any, **kwargs: Any) -> Any:
+            with ops.device(proto.device):
+                return resource_variable_ops.UninitializedVariable(**kwargs)
+
+        with ops.get_default_graph()._variable_creator_scope(create, priority=_PAST_STRATEGIES):
+            return stock(self, proto)
+
+    return recreate
+
+
+def make_programs(graph_def: graph_pb2.GraphDef) -> bool:
+    """Makes programs of the marked calls of a graph; leaves a graph without any as it is.
+
+    Args:
+        graph_def: is changed.
+
+    Returns:
+        Whether there were any.
+    """
+    library = {function.signature.name: function for function in graph_def.library.function}
+    nodes = [*graph_def.node, *(node for function in library.values() for node in function.node_def)]
+    found = any([_make_program(node, library) for node in nodes])
+    if found:
+        _place_handles(graph_def.node, library)
+    return found
+
+
+def _place_handles(nodes: Iterable[Any], library: Mapping[str, function_pb2.FunctionDef]) -> None:
+    """Puts the variables of a session's graph where the programs are that take them."""
+    needed: set[str] = set()
+    nodes = list(nodes)
+    for node in nodes:
+        for index in _taken_by_programs(node, library):
+            needed.add(node.input[index].partition(":")[0])
+    for node in nodes:
+        if node.op == "VarHandleOp" and node.name in needed:
+            node.device = DEVICE
+
+
+def _taken_by_programs(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> list[int]:
+    """Which inputs of a node a program in the functions that it calls takes, or it takes itself."""
+    if node.op == vocabulary.PROGRAM:
+        return list(range(len(node.attr["Tin"].list.type)))
+    if node.op not in vocabulary.CALLS:
+        return []
+    function = library[node.attr["f"].func.name]
+    arguments = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
+    taken = set()
+    for inside in function.node_def:
+        for index in _taken_by_programs(inside, library):
+            if inside.input[index] in arguments:
+                taken.add(arguments[inside.input[index]])
+    return sorted(taken)
+
+
+def _make_program(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> bool:
+    if vocabulary.SERVED_ATTRIBUTE not in node.attr:
+        return False
+    mark = ServedCall.from_bytes(node.attr[vocabulary.SERVED_ATTRIBUTE].s)
+    function = node.attr["f"].func.name
+    needed = function_pb2.FunctionDefLibrary(function=[library[name] for name in _reached(function, library)])
+    for inside in needed.function:
+        _fill_defaults(inside.node_def)
+    kept = {name: attr_value_pb2.AttrValue.FromString(node.attr[name].SerializeToString()) for name in ("Tin", "Tout")}
+    node.attr.clear()
+    node.op, node.device = vocabulary.PROGRAM, DEVICE
+    for name, value in kept.items():
+        node.attr[name].CopyFrom(value)
+    node.attr["function"].s = function.encode()
+    node.attr["library"].s = needed.SerializeToString(deterministic=True)
+    node.attr["device_ordinal"].i = 0
+    for sizes in mark.shapes:
+        shape = node.attr["output_shapes"].list.shape.add(unknown_rank=sizes is None)
+        for size in sizes or ():
+            shape.dim.add(size=-1 if size is None else size)
+    return True
+
+
+def _fill_defaults(nodes: Iterable[Any]) -> None:
+    """Writes out what is left out of a SavedModel because it is an op's default; a program is read as it stands."""
+    for node in nodes:
+        definition = op_def_registry.get(node.op)
+        for attribute in definition.attr if definition is not None else ():
+            if attribute.HasField("default_value") and attribute.name not in node.attr:
+                node.attr[attribute.name].CopyFrom(attribute.default_value)
+
+
+def _reached(name: str, library: Mapping[str, function_pb2.FunctionDef]) -> list[str]:
+    """A function and all that it calls, in order of their names."""
+    found, waiting = {name}, [name]
+    while waiting:
+        for node in library[waiting.pop()].node_def:
+            for called in _functions_of(node):
+                if called in library and called not in found:
+                    found.add(called)
+                    waiting.append(called)
+    return sorted(found)
+
+
+def _functions_of(node: Any) -> list[str]:
+    """Names of the functions that a node names."""
+    return [
+        function.name
+        for value in node.attr.values()
+        for function in ([value.func] if value.HasField("func") else value.list.func)
+    ]

@@ -1,0 +1,261 @@
+"""What is exported for serving: the steps of a request, their signatures, the names of inputs and outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.python.eager import def_function
+from tensorflow.python.framework import ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.serving import signatures
+from tf_ipu_shim.frontend.serving.signatures import StepSignature
+from tf_ipu_shim.frontend.tracing import autograph
+
+
+@dataclasses.dataclass
+class Step:
+    """A function that a request goes through.
+
+    Args:
+        label: what messages call it, such as `preprocessing_step`.
+        function: takes tensors.
+        signature: `TensorSpec`s of what it takes.
+    """
+
+    label: str
+    function: Callable[..., Any]
+    signature: list[Any]
+
+    def __call__(self, tensors: Sequence[Any]) -> list[Any]:
+        """Calls the function in the current graph; what it returns, flat.
+
+        Raises:
+            ValueError: it takes something else, or returns what is no tensor.
+        """
+        if isinstance(self.function, def_function.Function):
+            returned = self.function(*tensors)
+        else:
+            returned = autograph.always_converted(self.function)(*tensors)
+        return [self._tensor(position, value) for position, value in enumerate(nest.flatten(returned))]
+
+    def _tensor(self, position: int, value: Any) -> Any:
+        try:
+            if value is None or isinstance(value, ops.Operation):
+                raise TypeError(f"{value!r} has no value.")
+            return ops.convert_to_tensor(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"`{self.label}` returned value at position {position} it is not a Tensor, and cannot be made one: "
+                f"{error}."
+            ) from error
+
+
+@dataclasses.dataclass
+class Plan:
+    """An export.
+
+    Args:
+        directory: where the SavedModel goes.
+        request: `TensorSpec`s with names: what a request brings.
+        predict: the step on the IPUs.
+        before: the step on the host before it.
+        after: the step on the host behind it.
+        output_names: of what the last step returns; None: `output_0` and so on.
+        iterations: of the loop in Graphcore's executable.
+        purges: whether the directory is emptied.
+        ipus: how many the prediction needs.
+        variable_initializer: TensorFlow 1: takes a session and initialises variables in it.
+        checkpoint: TensorFlow 1: directory of a checkpoint with the variables of the steps on the host.
+    """
+
+    directory: str
+    request: list[Any]
+    predict: Step
+    before: Step | None
+    after: Step | None
+    output_names: list[str] | None
+    iterations: int
+    purges: bool = False
+    ipus: int = 1
+    variable_initializer: Callable[[Any], Any] | None = None
+    checkpoint: str | None = None
+
+    def empty_directory(self) -> str:
+        """The directory, emptied where that was asked for: when nothing can go wrong any more but writing."""
+        if self.purges and os.path.isdir(self.directory):
+            shutil.rmtree(self.directory)
+        return self.directory
+
+    def names(self, number: int) -> list[str]:
+        """Names of the outputs.
+
+        Args:
+            number: how many the last step has returned.
+
+        Raises:
+            ValueError: other names than outputs were given, or there are no outputs.
+        """
+        last = self.after or self.predict
+        if not number:
+            raise ValueError(f"`{last.label}` returned nothing. A served model has at least one output.")
+        if self.output_names is None:
+            return [f"output_{i}" for i in range(number)]
+        if len(self.output_names) != number:
+            raise ValueError(
+                f"Length of output_names does not match the number of outputs of `{last.label}`: "
+                f"{self.output_names} are {len(self.output_names)}, and it returned {number}."
+            )
+        return self.output_names
+
+    def returned(self, outputs: Sequence[Any]) -> Any:
+        """What the function that an export gives returns: by name where there are names, else a list."""
+        return list(outputs) if self.output_names is None else dict(zip(self.output_names, outputs))
+
+
+def make(
+    predict_step: Callable[..., Any],
+    export_dir: str,
+    iterations: Any,
+    *,
+    predict_step_signature: Any = None,
+    first_stage: Callable[..., Any] | None = None,
+    bound: int = 0,
+    input_dataset: Any = None,
+    output_names: Any = None,
+    preprocessing_step: Callable[..., Any] | None = None,
+    preprocessing_step_signature: Any = None,
+    postprocessing_step: Callable[..., Any] | None = None,
+    postprocessing_step_signature: Any = None,
+    purge_export_dir: bool = False,
+    **others: Any,
+) -> Plan:
+    """Checks the arguments of an export.
+
+    Args:
+        predict_step: runs on the IPUs; takes what a request, or the preprocessing, gives.
+        export_dir: where the SavedModel goes.
+        iterations: of Graphcore's loop.
+        predict_step_signature: of `first_stage`.
+        first_stage: whose arguments give the names of the inputs; `predict_step` when left out.
+        bound: how many of its first arguments no request brings.
+        input_dataset: its elements are requests.
+        output_names: a name or a list of names.
+        preprocessing_step: runs on the host before.
+        preprocessing_step_signature: what it takes.
+        postprocessing_step: runs on the host behind.
+        postprocessing_step_signature: what it takes.
+        purge_export_dir: whether the directory is emptied first.
+        **others: of `Plan`.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: the directory is not empty, or signatures are missing or do not go together.
+    """
+    directory = checked_directory(export_dir, purge_export_dir)
+    number = checked_whole_number("iterations", iterations)
+    for step, function in (("preprocessing_step", preprocessing_step), ("postprocessing_step", postprocessing_step)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{step} must be a function, not {type(function).__name__}.")
+    note_arguments("serving", iterations=number)
+    predict = StepSignature("predict_step", first_stage or predict_step, predict_step_signature, bound)
+    before = StepSignature("preprocessing_step", preprocessing_step, preprocessing_step_signature)
+    after = StepSignature("postprocessing_step", postprocessing_step, postprocessing_step_signature)
+    request, taken = signatures.of_request(predict, before, input_dataset)
+    return Plan(
+        directory,
+        request,
+        Step(predict.label, predict_step, request if taken is None else taken),
+        None if preprocessing_step is None else Step(before.label, preprocessing_step, request),
+        None if postprocessing_step is None else Step(after.label, postprocessing_step, signatures.of_step(after)),
+        _checked_names(output_names),
+        number,
+        purges=purge_export_dir,
+        **others,
+    )
+
+
+def handed_over(source: Step, tensors: Sequence[Any], target: Step) -> list[Any]:
+    """What one step gives to the next.
+
+    Args:
+        source: the step that has run.
+        tensors: what it returned.
+        target: the step that takes them.
+
+    Raises:
+        ValueError: they are not what it takes.
+    """
+    if len(tensors) != len(target.signature):
+        raise ValueError(
+            f"The number of the `{source.label}` outputs does not match the number of the `{target.label}` inputs: "
+            f"{len(tensors)} and {len(target.signature)}."
+        )
+    for position, (tensor, spec) in enumerate(zip(tensors, target.signature)):
+        if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
+            raise ValueError(
+                f"`{source.label}` returned Tensor at postion {position} does not match what `{target.label}` takes: "
+                f"{tensor.dtype.name}{tensor.shape} and {spec.dtype.name}{spec.shape}."
+            )
+    return list(tensors)
+
+
+def checked_directory(export_dir: Any, purge: bool) -> str:
+    """The directory of an export as text.
+
+    Args:
+        export_dir: a path.
+        purge: whether it may have something in it.
+
+    Raises:
+        TypeError: it is no path.
+        ValueError: it is not empty, or a file.
+    """
+    if not isinstance(export_dir, (str, os.PathLike)):
+        raise TypeError(f"export_dir must be the path of a directory, not {export_dir!r}.")
+    directory = os.fspath(export_dir)
+    if not directory:
+        raise ValueError("export_dir is an empty path. Please specify an empty or a new directory.")
+    if os.path.isdir(directory) and os.listdir(directory) and not purge:
+        raise ValueError(
+            f'Directory "{directory}" is not empty. Please specify an empty or a new directory, or '
+            "purge_export_dir=True to delete what is in it."
+        )
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise ValueError(f'"{directory}" is a file. Please specify an empty or a new directory.')
+    return directory
+
+
+def checked_whole_number(name: str, value: Any) -> int:
+    """An argument that counts something.
+
+    Args:
+        name: of the argument.
+        value: an integer, or a scalar of NumPy or TensorFlow that is one.
+
+    Raises:
+        ValueError: it is no integer, or below 1.
+    """
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = 0
+    if isinstance(value, bool) or number != value or number < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
+    return number
+
+
+def _checked_names(output_names: Any) -> list[str] | None:
+    if not output_names:
+        return None
+    names = [output_names] if isinstance(output_names, str) else output_names
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"output_names must be either a string or a list of strings, not {output_names!r}.")
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(f"output_names must be different from each other, and none of them empty. They are {names}.")
+    return names

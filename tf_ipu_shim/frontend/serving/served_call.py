@@ -1,0 +1,147 @@
+"""The call in a served model that IPUs run: traced as programs are, and marked.
+
+To stock TensorFlow it is a call of a function of stock ops; the mark, and those of the ops in it, are attributes that
+it passes over. `Operation._set_attr` and `FuncGraph.captures` checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2, graph_pb2
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import func_graph
+from tensorflow.python.ops import array_ops
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.serving.plan import Plan
+from tf_ipu_shim.frontend.tracing import tracing
+
+_FORMAT = 1
+_IN_THIS_PROCESS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+
+
+@dataclasses.dataclass(frozen=True)
+class ServedCall:
+    """What the mark says.
+
+    Args:
+        shapes: of the outputs; None for an unknown rank or size.
+        ipus: how many IPUs the call needs.
+        iterations: what the export was asked for.
+    """
+
+    shapes: list[list[int | None] | None]
+    ipus: int
+    iterations: int
+
+    def to_bytes(self) -> bytes:
+        """As the attribute holds it."""
+        return json.dumps({"format": _FORMAT, **dataclasses.asdict(self)}, sort_keys=True).encode()
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> ServedCall:
+        """Reads the attribute.
+
+        Raises:
+            UnsupportedError: a newer release wrote it.
+        """
+        fields = json.loads(text)
+        if fields.pop("format") != _FORMAT:
+            raise errors.UnsupportedError(
+                "The SavedModel was exported for IPUs by another release of tf_ipu_shim, in a form that this one does "
+                "not know. Export it again, or load it without importing `ipu`: stock TensorFlow runs it."
+            )
+        return cls(**fields)
+
+
+def call(plan: Plan, arguments: Sequence[Any], replaced: Callable[[Any, Any], Any] | None = None) -> list[Any]:
+    """Calls the prediction in the current graph.
+
+    Args:
+        plan: of the export.
+        arguments: what it takes.
+        replaced: takes the traced graph and what it captured from outside, and gives what the call takes in its place.
+
+    Returns:
+        What it returns, flat.
+
+    Raises:
+        ValueError: it returns what is no tensor, or nothing.
+    """
+    outputs: list[Any] = []
+
+    def predict(*values: Any) -> None:
+        # An output that is an input as it is needs an op of its own.
+        outputs.extend(array_ops.identity(tensor) for tensor in plan.predict(values))
+
+    around = func_graph.FuncGraph("served_call")  # so that the current graph captures nothing that is replaced
+    with around.as_default():
+        stand_ins = [array_ops.placeholder(spec.dtype, spec.shape) for spec in plan.predict.signature]
+        graph, _ = tracing.trace("served", predict, stand_ins)
+    if not outputs:
+        raise ValueError(f"`{plan.predict.label}` returned nothing. A served model has at least one output.")
+    given = {id(stand_in): argument for stand_in, argument in zip(stand_ins, arguments)}
+    captured = {id(inside): outside for outside, inside in around.captures}
+    inputs = []
+    for tensor in graph.external_captures:
+        outside = captured.get(id(tensor), tensor)  # what is eager is captured past `around`
+        inputs.append(given[id(tensor)] if id(tensor) in given else replaced(graph, outside) if replaced else outside)
+    results = tracing.call_inside(graph, outputs, [], inputs)
+    mark = ServedCall([_shape(tensor) for tensor in outputs], plan.ipus, plan.iterations)
+    results[0].op._set_attr(vocabulary.SERVED_ATTRIBUTE, attr_value_pb2.AttrValue(s=mark.to_bytes()))
+    return results
+
+
+def _shape(tensor: Any) -> list[int | None] | None:
+    return None if tensor.shape.rank is None else tensor.shape.as_list()
+
+
+def refuse_foreign_ops(graph_def: graph_pb2.GraphDef) -> None:
+    """Refuses what stock TensorFlow could not run.
+
+    Args:
+        graph_def: of the model.
+
+    Raises:
+        UnsupportedError: it has an op of the plugin's, or calls Python.
+    """
+    for node in all_nodes(graph_def):
+        if node.op in _IN_THIS_PROCESS:
+            raise errors.UnsupportedError(
+                f"A model with a Python function ({node.name}) cannot be exported for serving: another process does "
+                "not have the function. Write it with TensorFlow's ops, or call it where requests are made."
+            )
+        if node.op in vocabulary.PLUGIN_OPS:
+            raise errors.UnsupportedError(
+                f"A model that uses {node.op} ({node.name}) cannot be exported for serving: TensorFlow Serving does "
+                "not have this op. Serve a model without feeds, collectives and host embeddings."
+            )
+
+
+def seal(directory: str) -> None:
+    """Takes IPU devices out of a SavedModel: where it is served there may be none.
+
+    Args:
+        directory: of the SavedModel.
+    """
+    path = pathlib.Path(directory) / "saved_model.pb"
+    model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    for meta_graph in model.meta_graphs:
+        for node in all_nodes(meta_graph.graph_def):
+            if node.device and device_lib.DeviceSpec.from_string(node.device).device_type == "IPU":
+                node.device = ""
+    path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def all_nodes(graph_def: graph_pb2.GraphDef) -> Iterable[Any]:
+    """The nodes of a graph and of its functions."""
+    yield from graph_def.node
+    for function in graph_def.library.function:
+        yield from function.node_def

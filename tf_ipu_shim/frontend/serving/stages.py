@@ -1,0 +1,106 @@
+"""A pipeline for serving: a request goes through its stages, each on its IPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.python.eager import def_function
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.frontend.pipelines.arguments import PipelineArguments, check_stage_options
+from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, multiple_of
+from tf_ipu_shim.frontend.sharding import scopes
+from tf_ipu_shim.frontend.tracing import autograph
+from tf_ipu_shim.frontend.validation.results import as_list
+
+Stages = list[list[tuple[Callable[..., Any], int]]]
+
+
+def checked(
+    stages: Sequence[Any], iterations: Any, device_mapping: Any, schedule: Any, options: Any
+) -> tuple[Stages, int]:
+    """Checks a pipeline as it is checked when it is trained.
+
+    Args:
+        stages: functions, or lists of functions that run at the same time.
+        iterations: mini-batches of an execution.
+        device_mapping: the IPU of each stage; stage i on IPU i when left out.
+        schedule: a `PipelineSchedule`; `Grouped` when left out.
+        options: a `PipelineStageOptions` for each stage.
+
+    Returns:
+        For each stage its functions with their IPUs; the number of IPUs.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: there are too few stages or too many IPUs, or the schedule cannot run so many mini-batches.
+    """
+    arguments = PipelineArguments(
+        stages=stages,
+        count=iterations,
+        repeat_count=1,
+        batch_serialization_iterations=1,
+        inputs=[],
+        infeed_queue=None,
+        outfeed_queue=None,
+        optimizer_function=None,
+        device_mapping=device_mapping,
+        schedule=schedule,
+        recomputation_mode=None,
+        accumulator_dtype=None,
+        outfeed_loss=False,
+        outfeed_mask=None,
+        accumulate_outfeed=False,
+        accumulate_outfeed_dtype=None,
+        reduction_method=GradientAccumulationReductionMethod.SUM,
+        accumulates_captured=True,
+        offload_weight_update_variables=None,
+        replicated_optimizer_state_sharding=False,
+        offload_activations=None,
+        offload_gradient_accumulation_buffers=None,
+        replicated_weight_sharding=None,
+        offload_weights=None,
+    ).check()
+    check_stage_options("poplar_options", options, len(stages))
+    chosen = arguments.schedule or PipelineSchedule.Grouped
+    multiple = multiple_of(chosen, len(stages), training=False)
+    if int(iterations) % multiple:
+        raise ValueError(
+            f"A pipeline of {len(stages)} stages and the schedule {chosen.name} runs a multiple of {multiple} "
+            f"mini-batches, and iterations is {iterations}. Make it a multiple of {multiple}."
+        )
+    note_arguments("serving", pipeline_schedule=schedule, poplar_options=options)
+    return arguments.functions, 1 + max(ipu for stage in arguments.functions for _, ipu in stage)
+
+
+def chained(stages: Stages, inputs: Sequence[Any] | None) -> Callable[..., list[Any]]:
+    """The stages one after another, as one function.
+
+    Args:
+        stages: for each stage its functions with their IPUs.
+        inputs: what the first stage takes before what a request brings.
+    """
+
+    def predict(*values: Any) -> list[Any]:
+        passed = [*(ops.convert_to_tensor(value) for value in inputs or ()), *values]
+        for stage in stages:
+            passed = [output for function, ipu in stage for output in _run(function, ipu, passed)]
+        return passed
+
+    return predict
+
+
+def first_function(stages: Stages) -> Callable[..., Any]:
+    """The function whose arguments are a request's."""
+    return stages[0][0][0]
+
+
+def _run(function: Callable[..., Any], ipu: int, values: Sequence[Any]) -> list[Any]:
+    with scopes.ipu_shard(ipu):
+        if isinstance(function, def_function.Function):
+            # Called as it is, its ops would not bear the stage's mark.
+            function = function.python_function
+        return as_list(autograph.always_converted(function)(*values))

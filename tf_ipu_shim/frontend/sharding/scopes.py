@@ -1,0 +1,292 @@
+"""`tensorflow.python.ipu.scopes`: where ops run, and what the compiler is told about them."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tensorflow.compiler.xla import xla_data_pb2
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.eager import context
+from tensorflow.python.framework import device_spec, dtypes, ops
+from tensorflow.python.ops import control_flow_v2_func_graphs
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.runtime import devices
+
+FRONTEND_ATTRIBUTES_NAME = vocabulary.FRONTEND_ATTRIBUTE
+OUTSIDE_COMPILATION_NAME = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE
+
+_PARTIALS = {dtypes.float16: xla_data_pb2.F16, dtypes.float32: xla_data_pb2.F32}
+
+
+@contextmanager
+def ipu_scope(device: str) -> Iterator[None]:
+    """Places ops on an IPU device, and makes resource variables there.
+
+    Args:
+        device: such as `"/device:IPU:0"`.
+
+    Raises:
+        ValueError: for text that names no device.
+        InvalidArgumentError: eager, and there is no such device.
+
+    Source: `tensorflow.python.ipu.scopes.ipu_scope`.
+
+    Example:
+        >>> with ipu_scope("/device:IPU:0"):
+        ...     (doubled,) = ipu.ipu_compiler.compile(lambda x: 2.0 * x, [tf.constant(3.0)])
+        >>> float(doubled)
+        6.0
+    """
+    if isinstance(device, str):
+        try:
+            device_spec.DeviceSpecV2.from_string(device)
+        except ValueError as error:
+            said = f"ipu_scope takes a device such as '/device:IPU:0', and was given {device!r}: {error}"
+            raise ValueError(said) from None
+    have_device(device, functools.partial(devices.get, attach=False))
+    with tracing.resource_variables(), ops.device(device), ipu_jit_scope(0):
+        yield
+
+
+def have_device(device: Any, find: Callable[..., Any] = devices.named) -> None:
+    """Has TensorFlow have a device where ops run at once: it would run them on the CPU, and say nothing.
+
+    Args:
+        device: such as `"/device:IPU:1"`. `/device:IPU:0` is always there.
+        find: gives a device by its number; where that is to make none, `devices.get`.
+
+    Raises:
+        InvalidArgumentError: there is no such device.
+    """
+    if isinstance(device, str) and context.executing_eagerly():
+        spec = device_spec.DeviceSpecV2.from_string(device)
+        if spec.device_type == "IPU" and spec.device_index:
+            find(spec.device_index)
+
+
+@contextmanager
+def ipu_jit_scope(ipu_scope: Any) -> Iterator[None]:
+    """Marks ops to be compiled together.
+
+    Args:
+        ipu_scope: a name or number that tells this group of ops from others.
+
+    Source: `tensorflow.python.ipu.scopes.ipu_jit_scope`.
+
+    Example:
+        >>> with ipu_jit_scope("encoder"):
+        ...     y = tf.nn.relu(tf.constant([-1.0, 2.0]))
+    """
+    with tracing.attributes(
+        {
+            "_XlaCompile": attr_value_pb2.AttrValue(b=True),
+            "_XlaSeparateCompiledGradients": attr_value_pb2.AttrValue(b=False),
+            "_XlaScope": attr_value_pb2.AttrValue(s=f"jit_scope_ipu_{ipu_scope}".encode()),
+        }
+    ):
+        yield
+
+
+@contextmanager
+def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
+    """Places ops on one IPU of a multi-IPU device.
+
+    Ops that stand in no such scope go where the ops that use them are (see docs/architecture.md).
+
+    Args:
+        index: the shard, counted from 0 within the device; -1 marks ops for every IPU, as concurrent pipeline stages
+            do. An iterable must hold one index.
+
+    Raises:
+        ValueError: an iterable holds several different indices, or the index is below -1.
+        TypeError: the index is no integer.
+
+    Source: `tensorflow.python.ipu.scopes.ipu_shard`.
+
+    Example:
+        >>> with tf.Graph().as_default(), ipu_shard(1):
+        ...     logits = tf.matmul(tf.ones([2, 4]), tf.ones([4, 3]))
+        ...     ipu.sharding.get_sharding(logits.op)
+        [1]
+    """
+    shards = sorted(set(index)) if isinstance(index, Iterable) else [index]
+    if len(shards) != 1:
+        raise ValueError(
+            f"ipu_shard was given the indices {shards}. An op is on one IPU: give one index, or -1 for every IPU."
+        )
+    number: Any = shards[0]
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+        raise TypeError(f"ipu_shard({index!r}): expected the number of an IPU, from 0 up, or -1 for every IPU.")
+    if int(number) < -1:
+        raise ValueError(
+            f"ipu_shard({index!r}): there is no such IPU. Count from 0 within the device; -1 means every IPU."
+        )
+    sharding = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_devices=shards)
+    with tracing.attributes(
+        {vocabulary.SHARDING_ATTRIBUTE: attr_value_pb2.AttrValue(s=sharding.SerializeToString(deterministic=True))}
+    ):
+        yield
+
+
+@contextmanager
+def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
+    """Runs ops on the host, between the parts of the program that run on the IPUs.
+
+    Prints, `tf.py_function` and assertions belong here. An assertion outside this scope is left out of the program, as
+    Graphcore's compiler and XLA leave it out; inside it raises `tf.errors.InvalidArgumentError`. A loop or branch has
+    no such part, on an IPU as here: the run raises `tf.errors.UnimplementedError`.
+
+    Args:
+        name: of the group of ops.
+
+    Raises:
+        ValueError: outside a function that is compiled for the IPU, or inside another such scope.
+
+    Source: `tensorflow.python.ipu.scopes.outside_compilation_scope`.
+
+    Example:
+        >>> def model(x):
+        ...     with outside_compilation_scope():
+        ...         text = tf.strings.as_string(x)  # which no IPU can do
+        ...         digits = tf.strings.length(text)
+        ...     return 2 * digits
+        >>> int(strategy.run(tf.function(model), args=[tf.constant(12345)]))
+        10
+    """
+    by_script = attr_value_pb2.AttrValue(b=True)
+    with host_part(name), tracing.attributes({vocabulary.OUTSIDE_SCOPE_ATTRIBUTE: by_script}):
+        yield
+
+
+@contextmanager
+def host_part(name: str) -> Iterator[None]:
+    """The same scope for what this package puts on the host, which may be in a loop too.
+
+    Args:
+        name: of the group of ops.
+
+    Raises:
+        ValueError: as `outside_compilation_scope` has it.
+    """
+    graph = ops.get_default_graph()
+    if not tracing.in_compilation():
+        raise ValueError(
+            "outside_compilation_scope is only allowed in XLA context: use it in a function that "
+            "ipu_compiler.compile or IPUStrategy.run compiles."
+        )
+    if OUTSIDE_COMPILATION_NAME in getattr(graph, "_attr_scope_map", {}):
+        raise ValueError("Illegal nesting of outside_compilation_scope: close the outer scope first.")
+    group = graph.unique_name(name)
+    with tracing.attributes({OUTSIDE_COMPILATION_NAME: attr_value_pb2.AttrValue(s=group.encode())}):
+        yield
+
+
+@contextmanager
+def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: str | None = None) -> Iterator[None]:
+    """Tells the compiler something about the ops made inside, those of loops, branches and compiled programs too.
+
+    Args:
+        attribute_name: what it is about.
+        attribute_value: what it is.
+        restore_to: the value after the scope; the one before the scope when left out.
+
+    Source: `tensorflow.python.ipu.scopes.frontend_attribute`.
+
+    Example:
+        >>> with frontend_attribute("my_attribute", "on"):
+        ...     y = tf.nn.relu(tf.constant([-1.0, 2.0]))
+    """
+    patches.replace(
+        control_flow_v2_func_graphs.ControlFlowFuncGraph,
+        "__init__",
+        _inheriting,
+        why="what a script tells the compiler of a loop or branch holds for the ops in it",
+    )
+    graph = ops.get_default_graph()
+    before = _frontend_attributes(graph)
+    inside = xla_data_pb2.FrontendAttributes()
+    inside.CopyFrom(before)
+    inside.map[attribute_name] = str(attribute_value)
+    with tracing.attributes({FRONTEND_ATTRIBUTES_NAME: _frontend_value(inside)}):
+        yield
+    if restore_to is not None:
+        before.map[attribute_name] = str(restore_to)
+        if hasattr(graph, "_attr_scope_map"):
+            graph._attr_scope_map[FRONTEND_ATTRIBUTES_NAME] = _frontend_value(before)
+
+
+@contextmanager
+def stochastic_rounding(override: bool) -> Iterator[None]:
+    """Sets stochastic rounding for the ops made inside.
+
+    It goes before `floating_point_behaviour.esr`; `docs/execution.md` lists the ops that round float16.
+
+    Args:
+        override: whether to round stochastically.
+
+    Raises:
+        TypeError: it is no boolean.
+
+    Source: `tensorflow.python.ipu.scopes.stochastic_rounding`.
+
+    Example:
+        >>> with stochastic_rounding(True):
+        ...     y = tf.matmul(tf.ones([2, 4], tf.float16), tf.ones([4, 3], tf.float16))
+    """
+    if override not in (True, False):
+        raise TypeError(f"stochastic_rounding({override!r}): expected True or False.")
+    name = "STOCHASTIC_ROUNDING"
+    on, off, undefined = "THREESTATE_ON", "THREESTATE_OFF", "THREESTATE_UNDEFINED"
+    before = _frontend_attributes(ops.get_default_graph()).map
+    with frontend_attribute(name, on if override else off, restore_to=before.get(name, undefined)):
+        yield
+
+
+@contextmanager
+def partials_type(override_type: Any) -> Iterator[None]:
+    """Sets the type of partial sums in matrix products and convolutions made inside.
+
+    The values do not depend on it here; the machine model plans these products with such sums.
+
+    Args:
+        override_type: `tf.float16` or `tf.float32`.
+
+    Raises:
+        ValueError: another type is given.
+
+    Source: `tensorflow.python.ipu.scopes.partials_type`.
+
+    Example:
+        >>> with partials_type(tf.float32):
+        ...     y = tf.matmul(tf.ones([2, 4], tf.float16), tf.ones([4, 3], tf.float16))
+    """
+    kind = dtypes.as_dtype(override_type)
+    if kind not in _PARTIALS:
+        raise ValueError(f"Only support float16, float32, provided {kind.name}. Give one of the two.")
+    with frontend_attribute("PARTIALS_TYPE", xla_data_pb2.PrimitiveType.Name(_PARTIALS[kind])):
+        yield
+
+
+def _inheriting(stock: Callable[..., None]) -> Callable[..., None]:
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        stock(self, *args, **kwargs)
+        tracing.inherit_attributes(self)
+
+    return made
+
+
+def _frontend_attributes(graph: Any) -> Any:
+    """What ops that are made now are marked with."""
+    current = getattr(graph, "_attr_scope_map", {}).get(FRONTEND_ATTRIBUTES_NAME)
+    return xla_data_pb2.FrontendAttributes.FromString(current.s if current is not None else b"")
+
+
+def _frontend_value(attributes: Any) -> attr_value_pb2.AttrValue:
+    return attr_value_pb2.AttrValue(s=attributes.SerializeToString(deterministic=True))

@@ -1,0 +1,85 @@
+"""Gradients that stay on the shard of their forward op, of gradient tapes and of `tf.gradients`.
+
+Those of an outlined function's ops are marked as well: they are a function too, which all calls share.
+
+For tapes it wraps the functions that TensorFlow's tape calls for each op: `execute.record_gradient` when the op is
+made, and `backprop._gradient_function`, registered through `TFE_Py_RegisterGradientFunction`, when its gradient is. The
+second is not told of the op, and is given the op's outputs only if the gradient needs them; so the first hands the mark
+on among the op's attributes. `tf.gradients` tells `gradients_util._MaybeCompile` of each op. Checked on TensorFlow
+2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import backprop, context, execute
+from tensorflow.python.ops import gradients_util
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.tracing import tracing
+
+_MARKS = "_ipu_marks"  # among the attributes of an op that a tape is told of
+_WHY = "gradients are marked for the shard of their forward op"
+
+
+def enable() -> None:
+    """Wraps TensorFlow's functions, once a process."""
+    patches.replace(execute, "record_gradient", _recording, why=_WHY)
+    patches.replace(gradients_util, "_MaybeCompile", _with_mark, why=_WHY)
+    patches.change(
+        "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
+        lambda: pywrap_tfe.TFE_Py_RegisterGradientFunction(_gradient_function),
+        lambda: pywrap_tfe.TFE_Py_RegisterGradientFunction(backprop._gradient_function),
+        why=_WHY,
+        undone="TensorFlow's own function is registered again",
+    )
+
+
+def _with_mark(stock: Callable[..., Any]) -> Callable[..., Any]:
+    def maybe_compile(scope: Any, op: Any, *arguments: Any) -> Any:
+        marks = _marks_of(op.outputs[0]) if op.outputs else {}
+        if not marks:
+            return stock(scope, op, *arguments)
+        with tracing.attributes(marks):
+            return stock(scope, op, *arguments)
+
+    return maybe_compile
+
+
+def _recording(stock: Callable[..., Any]) -> Callable[..., Any]:
+    def record_gradient(op_name: Any, inputs: Any, attrs: Any, outputs: Any) -> Any:
+        marks = _marks_of(outputs[0]) if outputs and not context.executing_eagerly() else {}
+        if marks:
+            attrs = (*(attrs or ()), _MARKS, marks)
+        return stock(op_name, inputs, attrs, outputs)
+
+    return record_gradient
+
+
+def _gradient_function(
+    op_name: Any, attr_tuple: Any, num_inputs: Any, inputs: Any, outputs: Any, *arguments: Any
+) -> Any:
+    # `runtime/errors/error_display` finds the op of which there is no gradient in `outputs`.
+    arguments = (num_inputs, inputs, outputs, *arguments)
+    if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == _MARKS:
+        with tracing.attributes(attr_tuple[-1]):
+            return backprop._gradient_function(op_name, attr_tuple[:-2], *arguments)
+    return backprop._gradient_function(op_name, attr_tuple, *arguments)
+
+
+def _marks_of(tensor: Any) -> dict[str, attr_value_pb2.AttrValue]:
+    """Attributes of the gradient of an op."""
+    op = getattr(tensor, "op", None) if hasattr(tensor, "graph") else None
+    given = {} if op is None else op.node_def.attr
+    marks = {}
+    if vocabulary.SHARDING_ATTRIBUTE in given:
+        marks[vocabulary.SHARDING_ATTRIBUTE] = given[vocabulary.SHARDING_ATTRIBUTE]
+    if vocabulary.OUTLINED_CALL_ATTRIBUTE in given:
+        call = given[vocabulary.OUTLINED_CALL_ATTRIBUTE].s
+        marks[vocabulary.OUTLINED_CALL_ATTRIBUTE] = attr_value_pb2.AttrValue(s=call + b", gradient")
+    return marks

@@ -1,0 +1,172 @@
+"""`tensorflow.python.ipu.sharding`: reads and spreads the marks of `ipu_shard`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow.compiler.xla import xla_data_pb2
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.sharding import sharded_tape
+
+_SHARDING = vocabulary.SHARDING_ATTRIBUTE
+_COLOCATION = vocabulary.COLOCATION_ATTRIBUTE
+_COLOCATED = b"loc:@"
+
+
+def has_attr(o: Any, attr_name: str) -> bool:
+    """Whether an op has an attribute.
+
+    Args:
+        o: the operation.
+        attr_name: such as `"_XlaSharding"`.
+
+    Source: `tensorflow.python.ipu.sharding.has_attr`.
+
+    Example:
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_shard(1):
+        ...     one = tf.constant(1.0)
+        >>> has_attr(one.op, "_XlaSharding")
+        True
+    """
+    return attr_name in o.node_def.attr
+
+
+def get_sharding(op: Any) -> list[int] | None:
+    """The shards that an op is marked for.
+
+    Args:
+        op: the operation.
+
+    Returns:
+        The IPU indices; None where the op is not marked.
+
+    Source: `tensorflow.python.ipu.sharding.get_sharding`.
+
+    Example:
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_shard(1):
+        ...     get_sharding(tf.constant(1.0).op)
+        [1]
+    """
+    if not has_attr(op, _SHARDING):
+        return None
+    sharding = xla_data_pb2.OpSharding.FromString(op.get_attr(_SHARDING))
+    return list(sharding.tile_assignment_devices)
+
+
+def get_shard_from_colocation(op: Any) -> Any:
+    """The op that an op is colocated with, if that one is marked for a shard.
+
+    Args:
+        op: the operation.
+
+    Returns:
+        The marked operation; None where there is none.
+
+    Source: `tensorflow.python.ipu.sharding.get_shard_from_colocation`.
+
+    Example:
+        >>> with tf.Graph().as_default() as graph:
+        ...     with ipu.scopes.ipu_shard(1):
+        ...         x = tf.constant(1.0)
+        ...     with graph.colocate_with(x.op):
+        ...         y = tf.constant(2.0)
+        ...     get_shard_from_colocation(y.op) is x.op
+        True
+    """
+    if not has_attr(op, _COLOCATION):
+        return None
+    for group in op.get_attr(_COLOCATION):
+        if group.startswith(_COLOCATED):
+            other = _operation(op.graph, group[len(_COLOCATED) :].decode())
+            if other is not None and has_attr(other, _SHARDING):
+                return other
+    return None
+
+
+def _operation(graph: Any, name: str) -> Any:
+    """The operation of a name, in the body of a loop or the graph around it, where variables are; None without one."""
+    while graph is not None:
+        with contextlib.suppress(KeyError):
+            return graph.get_operation_by_name(name)
+        graph = getattr(graph, "outer_graph", None)
+    return None
+
+
+def dependencies(roots: Iterable[Any]) -> set[Any]:
+    """All ops that some ops depend on for data or order, themselves included.
+
+    Args:
+        roots: operations.
+
+    Source: `tensorflow.python.ipu.sharding.dependencies`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     x = tf.constant(1.0)
+        ...     loss = tf.sin(x)
+        ...     x.op in dependencies([loss.op])
+        True
+    """
+    waiting = deque(roots)
+    found = set(waiting)
+    while waiting:
+        op = waiting.popleft()
+        for other in [tensor.op for tensor in op.inputs] + list(op.control_inputs):
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
+
+
+def propagate_sharding(g: Any) -> None:
+    """Marks ops that are not marked like the op they are colocated with, else like their first marked neighbour.
+
+    Args:
+        g: the graph whose ops to mark.
+
+    Source: `tensorflow.python.ipu.sharding.propagate_sharding`.
+
+    Example:
+        >>> propagate_sharding(tf.compat.v1.get_default_graph())
+    """
+    waiting = [op for op in g.get_operations() if not has_attr(op, _SHARDING)]
+    progress = True
+    while waiting and progress:
+        left = []
+        for op in waiting:
+            source = _marked_neighbour(op)
+            if source is None:
+                left.append(op)
+            else:
+                op._set_attr(_SHARDING, source.node_def.attr[_SHARDING])
+        progress = len(left) < len(waiting)
+        waiting = left
+
+
+def _marked_neighbour(op: Any) -> Any:
+    colocated = get_shard_from_colocation(op)
+    if colocated is not None:
+        return colocated
+    for tensor in op.outputs:
+        for user in tensor.consumers():
+            if has_attr(user, _SHARDING):
+                return user
+    for tensor in op.inputs:
+        if has_attr(tensor.op, _SHARDING):
+            return tensor.op
+    return None
+
+
+def enable_sharded_gradient_tape() -> None:
+    """Has `tf.GradientTape` mark the gradient ops of an op for the shard of that op. Importing `ipu` does it.
+
+    Source: `tensorflow.python.ipu.sharding.enable_sharded_gradient_tape`.
+
+    Example:
+        >>> enable_sharded_gradient_tape()
+    """
+    sharded_tape.enable()

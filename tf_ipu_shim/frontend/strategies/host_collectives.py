@@ -1,0 +1,247 @@
+"""TensorFlow ops for collective operations between the processes of a job, with gradients.
+
+In a graph an operation is two ops on the host: one begins it and waits for nobody, the other waits for the others.
+What stands first in one process may then stand last in another.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from tensorflow.python.distribute import reduce_util
+from tensorflow.python.eager import context
+from tensorflow.python.framework import dtypes, ops, tensor_shape
+from tensorflow.python.ops import array_ops, custom_gradient, math_ops, script_ops
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.sharding import scopes
+from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.frontend.validation.results import as_list
+from tf_ipu_shim.runtime.jobs import collectives, job, waits
+
+_HOST = "/device:CPU:0"
+_ORDERED = "_ipu_exchanges_are_ordered"
+_LAST = "_ipu_last_exchange"
+
+
+def all_reduce(tensors: Sequence[Any], mean: bool, name: str | None = None) -> list[Any]:
+    """Sums or averages tensors over all processes, in one exchange.
+
+    Args:
+        tensors: of the same shapes in every process.
+        mean: whether to divide by the number of processes.
+        name: the same in every process.
+
+    Returns:
+        A tensor for each given one.
+
+    Example:
+        >>> (total,) = all_reduce([tf.constant([1.0])], mean=False)
+        >>> total.numpy().tolist()  # in a job of one process
+        [1.0]
+    """
+    kind = "mean" if mean else "sum"
+
+    @custom_gradient.custom_gradient
+    def reduced(*values: Any) -> Any:
+        def gradient(*upstream: Any) -> Any:
+            return _exchange(kind, upstream, f"{name or kind}_gradient")
+
+        return _exchange(kind, values, name), gradient
+
+    return as_list(reduced(*map(ops.convert_to_tensor, tensors)))
+
+
+def all_gather(tensor: Any, name: str | None = None) -> Any:
+    """Concatenates the tensors of all processes along their first axis, in the order of ranks.
+
+    Args:
+        tensor: of any size along the first axis, else of the same shape in every process.
+        name: the same in every process.
+
+    Example:
+        >>> all_gather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
+        [1.0]
+    """
+
+    @custom_gradient.custom_gradient
+    def gathered(value: Any) -> Any:
+        size = array_ops.shape(value)[:1]
+
+        def gradient(upstream: Any) -> Any:
+            (total,) = _exchange("sum", [upstream], f"{name or 'gather'}_gradient")
+            (sizes,) = _exchange("gather", [size], f"{name or 'gather'}_sizes")
+            start = math_ops.reduce_sum(sizes[: job.current().rank])
+            return total[start : start + size[0]]
+
+        return _exchange("gather", [value], name)[0], gradient
+
+    return gathered(ops.convert_to_tensor(tensor))
+
+
+def all_stacked(tensor: Any, name: str | None = None) -> Any:
+    """The tensors of all processes along a new first axis, in the order of ranks.
+
+    Args:
+        tensor: of the same shape in every process.
+        name: the same in every process.
+
+    Returns:
+        Shape [processes, ...].
+
+    Example:
+        >>> all_stacked(tf.constant(1.0)).numpy().tolist()  # in a job of one process
+        [1.0]
+    """
+    given = ops.convert_to_tensor(tensor)
+    stacked = all_gather(given[None], name)
+    stacked.set_shape([job.current().size, *given.shape] if given.shape.rank is not None else None)
+    return stacked
+
+
+def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
+    """The tensor of one process, in all of them.
+
+    Args:
+        tensor: of the same shape in every process.
+        root: the rank whose tensor it is.
+        name: the same in every process.
+
+    Raises:
+        TypeError: `root` is no integer.
+        ValueError: there is no such rank.
+
+    Example:
+        >>> broadcast(tf.constant([1.0]), 0).numpy().tolist()
+        [1.0]
+    """
+    here = job.current()
+    root = check_integer("root_rank", root)
+    if not 0 <= root < here.size:
+        raise ValueError(f"root_rank must be from 0 to {here.size - 1}, the ranks of this job, but {root} was given.")
+
+    @custom_gradient.custom_gradient
+    def same(value: Any) -> Any:
+        def gradient(upstream: Any) -> Any:
+            (total,) = _exchange("sum", [upstream], f"{name or 'broadcast'}_gradient")
+            return total if here.rank == root else array_ops.zeros_like(total)
+
+        return _exchange("broadcast", [value], name, root)[0], gradient
+
+    return same(ops.convert_to_tensor(tensor))
+
+
+def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0) -> list[Any]:
+    if job.current().size == 1:
+        return [array_ops.identity(tensor) for tensor in tensors]
+    if context.executing_eagerly():
+        arrays = collectives.run(kind, name or kind, [tensor.numpy() for tensor in tensors], root)
+        with ops.device(_HOST):
+            return [ops.convert_to_tensor(array) for array in arrays]
+    key = name or ops.get_default_graph().unique_name(f"host_{kind}")
+    place = waits.line_of(sys._getframe())
+
+    def start(*arrays: Any) -> Any:
+        return np.int64(collectives.start(kind, key, arrays, root, place))
+
+    def finish(number: Any) -> list[Any]:
+        return collectives.finish(key, int(number))
+
+    with _on_host():
+        # TensorFlow has what keeps state in a function follow each other, and so all of these beginnings.
+        started = script_ops.numpy_function(start, list(tensors), dtypes.int64)
+        with _in_order():
+            results: list[Any] = as_list(
+                script_ops.numpy_function(finish, [started], [tensor.dtype for tensor in tensors], stateful=False)
+            )
+    for tensor, result in zip(tensors, results):
+        shape = tensor.shape
+        if kind == "gather" and shape.rank is not None:
+            shape = tensor_shape.TensorShape([None]).concatenate(shape[1:])
+        result.set_shape(shape)
+    return results
+
+
+@contextmanager
+def ordered() -> Iterator[None]:
+    """Has the exchanges made inside be waited for one after the other, in graphs that would do so in any order.
+
+    A process has few threads that run ops, and each exchange that is waited for holds one: processes that all wait
+    for different ones would have no thread left to begin the others.
+    """
+    graph = ops.get_default_graph()
+    before = getattr(graph, _ORDERED, False)
+    setattr(graph, _ORDERED, True)
+    try:
+        yield
+    finally:
+        setattr(graph, _ORDERED, before)
+
+
+@contextmanager
+def _in_order() -> Iterator[None]:
+    graph = ops.get_default_graph()
+    if not (graph.building_function or getattr(graph, _ORDERED, False)):
+        yield  # in a session a script chooses what runs
+        return
+    last = getattr(graph, _LAST, None)
+    context_of_last = last._get_control_flow_context() if last is not None else None
+    same = last is not None and context_of_last is graph._get_control_flow_context()
+    made = len(graph.get_operations())
+    with ops.control_dependencies([last] if same else []):
+        yield
+    exchange = [op for op in graph.get_operations()[made:] if "PyFunc" in op.type]
+    setattr(graph, _LAST, exchange[-1] if exchange else last)
+
+
+def _on_host() -> Any:
+    """In a program for the IPU its ops on the host are marked; a script may have done so already."""
+    marked = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in getattr(ops.get_default_graph(), "_attr_scope_map", {})
+    if tracing.in_compilation() and not marked:
+        return scopes.host_part("host_collective")
+    return ops.device(_HOST)
+
+
+def name_of(tensor: Any, kind: str) -> str | None:
+    """What a collective operation of a script's is called where the script gives no name: it goes by its tensor's.
+
+    Processes may then come to several such operations in any order, as long as their graphs name the tensors alike.
+
+    Args:
+        tensor: what is given to the operation.
+        kind: of the operation.
+
+    Returns:
+        A name that nothing else in the graph has; None for a value, which has none.
+
+    Example:
+        >>> name_of(tf.constant(1.0), "sum") is None
+        True
+    """
+    if not isinstance(tensor, ops.Tensor) or hasattr(tensor, "numpy"):
+        return None
+    return str(ops.get_default_graph().unique_name(f"{kind}_{tensor.op.name}"))
+
+
+def is_mean(reduce_op: Any) -> bool:
+    """Whether a reduction divides by the number of what it sums.
+
+    Args:
+        reduce_op: a `tf.distribute.ReduceOp`, or its name.
+
+    Raises:
+        ValueError: it is neither a sum nor a mean.
+
+    Example:
+        >>> is_mean("MEAN")
+        True
+    """
+    name = reduce_op.name if isinstance(reduce_op, reduce_util.ReduceOp) else str(reduce_op).upper()
+    if name not in ("SUM", "MEAN"):
+        raise ValueError(f"Unsupported reduce op: {reduce_op}. Use tf.distribute.ReduceOp.SUM or MEAN.")
+    return name == "MEAN"

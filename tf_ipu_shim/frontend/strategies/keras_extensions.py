@@ -1,0 +1,34 @@
+"""`tensorflow.python.ipu.keras_extensions`: what a strategy changes of the datasets and Keras models in its scope."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.frontend.strategies import delegation
+
+
+class KerasExtensions:
+    """The part of a strategy that says what happens to datasets and Keras models made in its scope.
+
+    Args:
+        enable_dataset_iterators: whether `iter(dataset)` in the scope gives an `IPUIterator`.
+        enable_keras_extensions: whether Keras models made in the scope gain the IPU's methods.
+
+    Source: `tensorflow.python.ipu.keras_extensions.KerasExtensions`.
+
+    Example:
+        >>> KerasExtensions(enable_dataset_iterators=False)._enable_dataset_iterators
+        False
+    """
+
+    def __init__(self, enable_dataset_iterators: bool = True, enable_keras_extensions: bool = True) -> None:
+        self._enable_dataset_iterators = enable_dataset_iterators
+        self._enable_keras_extensions = enable_keras_extensions
+
+    def _register_keras_extension(self, class_type: Any, keras_extension_base: Any, extension: Any) -> None:
+        """Has objects of a Keras class that are made in the scope get an extension; see `delegation`."""
+        delegation.register(self, class_type, keras_extension_base, extension)
+
+    def _delete_keras_extension(self, class_type: Any, keras_extension_base: Any) -> None:
+        """Takes back what `_register_keras_extension` did: models get the IPU's own extension again."""
+        delegation.delete(self, class_type, keras_extension_base)

@@ -1,0 +1,199 @@
+"""What strategies for several processes share: each process has its own IPUs, and gradients meet on the host.
+
+Graphcore's instances of one job share a program whose replicas exchange over IPU-Links. Here a process's replicas
+exchange inside its program, and processes through TensorFlow's collective runtime; the sums are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensorflow.python.distribute import distribute_lib, distribute_utils, values
+from tensorflow.python.framework import indexed_slices, ops
+from tensorflow.python.platform import tf_logging
+
+from tf_ipu_shim import errors, sdk
+from tf_ipu_shim.frontend.strategies import host_collectives, process_variables, strategy_extended
+from tf_ipu_shim.frontend.tracing import compiled_functions, tracing
+from tf_ipu_shim.runtime.jobs import job
+
+
+class ProcessStrategy(distribute_lib.StrategyV1):
+    """A strategy of one process among several.
+
+    Args:
+        extended: its extended part.
+    """
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any:
+        """Runs a function on this process's IPU device; a `tf.function` as one compiled program.
+
+        Args:
+            fn: a `tf.function`, or a Python function, whose ops run one by one outside a graph.
+            args: positional arguments.
+            kwargs: keyword arguments.
+            options: a `tf.distribute.RunOptions`; nothing in it changes what a compiled function does.
+
+        Returns:
+            What the function returns, in this process.
+
+        Example:
+            >>> strategy = ipu.distributed.popdist_strategy.PopDistStrategy()
+            >>> float(strategy.run(tf.function(lambda x: x + 1.0), args=[1.0]))
+            2.0
+        """
+        if compiled_functions.is_function(fn) and not tracing.in_compilation():
+            fn = compiled_functions.compiled(fn)
+        return super().run(fn, args, kwargs, options)
+
+    def experimental_run_v2(
+        self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """`run`, as TensorFlow 1.15 and 2.1 call it.
+
+        Args:
+            fn: the function. It takes this process's part of what a distributed dataset gives.
+            args: positional arguments.
+            kwargs: keyword arguments.
+
+        Returns:
+            What the function returns, in this process.
+
+        Example:
+            >>> strategy = ipu.distributed.popdist_strategy.PopDistStrategy()
+            >>> float(strategy.experimental_run_v2(tf.function(lambda x: x + 1.0), args=[1.0]))
+            2.0
+        """
+        args, kwargs = distribute_utils.select_replica(0, (tuple(args), kwargs))
+        return self.run(fn, args, kwargs)
+
+    @property
+    def _device_ordinal(self) -> int:
+        """The TensorFlow device that queues made in the scope belong to."""
+        return self.extended._device_ordinal
+
+
+class ProcessExtended(strategy_extended.DeviceExtended):
+    """The extended part of a strategy of one process among several.
+
+    Args:
+        container_strategy: the strategy.
+        ipu_device: where functions run, and variables live.
+        variables_on_host: whether variables live on the host instead.
+        replica_reductions: whether a reduction in a program is one over the program's replicas, too.
+    """
+
+    def __init__(
+        self,
+        container_strategy: Any,
+        ipu_device: str,
+        variables_on_host: bool = False,
+        replica_reductions: bool = False,
+    ) -> None:
+        super().__init__(container_strategy, ipu_device, "/device:CPU:0")
+        self._job = job.current()
+        self._variable_device = self._cpu_device if variables_on_host else ipu_device
+        self._add_ipu_cross_replica_reductions = replica_reductions
+
+    _scripts_reduce_on_device = False
+    """Whether reductions in a program, where the strategy makes none over replicas, are the script's own."""
+
+    @property
+    def should_checkpoint(self) -> bool:
+        """Whether this process writes checkpoints: the first does."""
+        return self._job.rank == 0
+
+    @property
+    def should_save_summary(self) -> bool:
+        """Whether this process writes summaries: the first does."""
+        return self._job.rank == 0
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return self._job.size
+
+    def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        kwargs["initial_value"] = _of_type(kwargs.get("initial_value"), kwargs.get("dtype"))
+        if kwargs.get("colocate_with") is None and self._variable_device != self._ipu_device:
+            kwargs.pop("colocate_with", None)
+            kwargs["initial_value"] = self._initial_value_on_host(kwargs.get("initial_value"))
+            with ops.device(self._variable_device):
+                return process_variables.with_synchronization(next_creator(**kwargs), self)
+        return process_variables.with_synchronization(super()._create_variable(next_creator, **kwargs), self)
+
+    def _initial_value_on_host(self, initial_value: Any) -> Any:
+        """Every process begins with the values of the first."""
+        on_host = super()._initial_value_on_host(initial_value)
+        if self._job.size == 1 or initial_value is None:
+            return on_host
+
+        def from_the_first(*args: Any, **kwargs: Any) -> Any:
+            with strategy_extended.on_device(self._cpu_device):
+                value = on_host(*args, **kwargs) if callable(on_host) else on_host
+                with host_collectives.ordered():
+                    return host_collectives.broadcast(value, 0)
+
+        return from_the_first
+
+    def _reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any) -> Any:
+        return self._reduced(reduce_op, [value])[0]
+
+    def _batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any) -> list[Any]:
+        return self._reduced(reduce_op, [value for value, _ in value_destination_pairs])
+
+    def _reduced(self, reduce_op: Any, given: Sequence[Any]) -> list[Any]:
+        """Reduces all at once: processes that wait for each other one tensor at a time may do so in other orders."""
+        parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in given]
+        if self._add_ipu_cross_replica_reductions:
+            with strategy_extended.within_instance():
+                parts = [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
+        elif self._scripts_reduce_on_device and strategy_extended.is_on_device():
+            return parts
+        mean = host_collectives.is_mean(reduce_op)
+        tensors = [index for index, value in enumerate(parts) if _is_value(value)]
+        if self._job.size == 1 or not tensors:
+            return parts
+        for index, value in zip(tensors, host_collectives.all_reduce([parts[i] for i in tensors], mean)):
+            parts[index] = value
+        return parts
+
+    def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
+        if self._job.size > 1:
+            raise errors.UnsupportedError(
+                f"A dataset is not divided among the {self._job.size} processes of a job. Take each one's part with "
+                "dataset.shard(processes, rank), or use distribute_datasets_from_function."
+            )
+        return super()._experimental_distribute_dataset(dataset, options)
+
+    def _distribute_datasets_from_function(self, dataset_fn: Any, options: Any) -> Any:
+        this = distribute_lib.InputContext(self._job.size, self._job.rank, self._num_replicas_in_sync)
+        return self._from_function(dataset_fn, this, options)
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, indexed_slices.IndexedSlices) or hasattr(value, "dtype")
+
+
+def warn_of_deprecation(strategy: str) -> None:
+    """Logs that a strategy is an old one, in the SDKs that say so."""
+    if sdk.current() >= (3, 0):
+        tf_logging.warning(f"{strategy} is deprecated. Use PopDistStrategy instead.")
+
+
+def _of_type(initial_value: Any, dtype: Any) -> Any:
+    """A variable's first value as a function that makes it of the variable's type: processes hand tensors on.
+
+    Args:
+        initial_value: a value; a function, which makes the type it is meant to have; or None.
+        dtype: the variable's; None: the value's own.
+    """
+    if initial_value is None or dtype is None or callable(initial_value):
+        return initial_value
+    return lambda: ops.convert_to_tensor(initial_value, dtype)

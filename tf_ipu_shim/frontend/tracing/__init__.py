@@ -1,0 +1,1 @@
+"""Python functions become functions of the plugin's programs."""

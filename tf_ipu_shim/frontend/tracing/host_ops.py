@@ -1,0 +1,27 @@
+"""Ops that run on the host although the program around them runs on the IPUs: prints, host embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import tensorflow.compat.v2 as tf
+from tensorflow.core.framework import attr_value_pb2
+
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.tracing import tracing
+
+
+@contextmanager
+def on_host(name: str) -> Iterator[None]:
+    """Marks ops for the host, in whatever kind of program they are traced; outside programs they are placed there.
+
+    Unlike `scopes.outside_compilation_scope` it may stand anywhere, inside that scope too: library functions do not
+    know where they are called.
+
+    Args:
+        name: of the group of ops.
+    """
+    mark = attr_value_pb2.AttrValue(s=name.encode())
+    with tracing.attributes({vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE: mark}), tf.device("/device:CPU:0"):
+        yield

@@ -1,0 +1,301 @@
+"""`tensorflow.python.ipu.ipu_compiler`: compiles a function for the IPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensorflow.python.eager import context, def_function
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import errors_impl, ops
+from tensorflow.python.ops import array_ops, control_flow_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.frontend.tracing import tracing
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
+def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None) -> Any:
+    """Builds an op that runs a function on the IPU, compiled with XLA.
+
+    What the function runs as, and on how many IPUs, is decided when the op first runs: the system may be configured
+    after the graph is built.
+
+    Args:
+        computation: a Python function of as many arguments as there are inputs. It returns tensors, then operations
+            to run with them.
+        inputs: a list of what can be converted to tensors, or of nested structures of it.
+
+    Returns:
+        As Graphcore's: a list of tensors for a tensor or a flat sequence of tensors; an operation where the function
+        returns operations only, or None; the same structure for a nested one.
+
+    Raises:
+        TypeError: `inputs` is no list.
+        ValueError: the function returns operations before tensors, or something that is no tensor; it uses tensors of
+            another graph; or it is called in another compiled function.
+        Exception: none of its ops is on an IPU device: use `ipu_scope`.
+
+    Source: `tensorflow.python.ipu.ipu_compiler.compile`.
+
+    Example:
+        >>> with ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...     (total,) = ipu.ipu_compiler.compile(lambda a, b: a + b, [tf.constant(1.0), tf.constant(2.0)])
+        >>> float(total)
+        3.0
+    """
+    if context.executing_eagerly():
+        device = context.context().device_name  # a tf.function does not take over the device it is called under
+
+        def compiled() -> Any:
+            with ops.device(device):
+                return _compile(computation, inputs)
+
+        return def_function.function(compiled, autograph=False)()
+    return _compile(computation, inputs)
+
+
+def compile_named(name: str, computation: Callable[..., Any]) -> Any:
+    """As `compile` in a session's graph, for a function without inputs.
+
+    Args:
+        name: by which profiles call the program.
+        computation: the function.
+
+    Example:
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...     compile_named("train", lambda: tf.constant(1.0) + 1.0)
+        [<tf.Tensor 'output_0:0' shape=() dtype=float32>]
+    """
+    return _compile(computation, [], name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Traced:
+    """A function that was traced, to be compiled.
+
+    Args:
+        name: for the op that stands for it.
+        graph: what it does; what it takes from around is in `external_captures`, the inputs first.
+        inputs: its inputs as tensors of the graph around.
+        result: what it returned.
+    """
+
+    name: str
+    graph: Any
+    inputs: list[Any]
+    result: Result
+
+
+def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = "") -> Traced:
+    """Traces a function as `compile` does; takes and raises the same.
+
+    Args:
+        computation: the function.
+        inputs: what it takes.
+        program: the name by which profiles call it; the function's own if empty.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     traced(lambda a: a + 1.0, [2.0]).result.tensors[0].dtype
+        tf.float32
+    """
+    if inputs is None:
+        inputs = []
+    if not isinstance(inputs, Sequence):
+        raise TypeError(f"inputs must be a list, not {type(inputs).__name__}. Put a single input into a list.")
+    _refuse_nesting()
+    flat = [ops.convert_to_tensor(value) for value in nest.flatten(inputs)]
+    result = Result()
+
+    def function(*arguments: Any) -> None:
+        ops.get_default_graph()._ipu_compiled = True
+        result.take(computation(*nest.pack_sequence_as(inputs, list(arguments))))
+
+    name = ops.get_default_graph().unique_name("cluster", mark_as_used=False)
+    try:
+        graph, _ = tracing.trace(program or _name_of(computation) or name, function, flat)
+    except TypeError as error:
+        if "_ref" in str(error):  # TensorFlow's own words for writing to one: "expected types ([tf.float32_ref, ...])"
+            raise _reference_variable_error(str(error)) from None  # whose text is in it
+        raise
+    _refuse_foreign_tensors(graph)
+    _refuse_reference_variables(graph)
+    return Traced(name, graph, flat, result)
+
+
+def _name_of(function: Any) -> str:
+    """The name that the script gave a function, by which profiles call its program; empty for a lambda."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", "")
+    return name if _NAME.fullmatch(name) else ""
+
+
+def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = "") -> Any:
+    function = traced(computation, inputs, program)
+    graph, result = function.graph, function.result
+    if all(operation.type == "NoOp" for operation in graph.get_operations()):
+        return control_flow_ops.no_op(name="output_0")  # nothing to compile, so it matters not where
+    program = tracing.call(graph, _ipu_device_of(graph), result.tensors, result.operations, function.name)
+    return result.outside(program)
+
+
+class Result:
+    """What a compiled function returned, inside and outside of it.
+
+    Attributes:
+        tensors: of the function's graph.
+        operations: of that graph, to be run although no tensor needs them.
+    """
+
+    def __init__(self) -> None:
+        self.tensors: list[Any] = []
+        self.operations: list[Any] = []
+        self._structure: Any = None
+        self._is_flat = True
+
+    def take(self, returned: Any) -> None:
+        """Sorts what was returned, in the function's graph."""
+        self._refuse_estimator_spec(returned)
+        self._structure = returned
+        self._is_flat = not _is_nested(returned)
+        values = _as_list(returned) if self._is_flat else nest.flatten(returned)
+        for value in values:
+            if isinstance(value, ops.Operation):
+                if not self._is_flat:
+                    raise ValueError(
+                        "A compiled function does not support an Operation as a return value in a non-flat output "
+                        f"structure, and {value.name} is one. Return it beside the tensors in one flat list, or make "
+                        "it a control dependency of a returned tensor."
+                    )
+                self.operations.append(value)
+                continue
+            if self.operations:
+                raise ValueError(
+                    "XLA computation function must return zero or more Tensor values followed by zero or more "
+                    f"Operations; {value!r} follows the operation {self.operations[-1].name}."
+                )
+            try:
+                tensor = ops.convert_to_tensor(value)
+            except Exception as error:
+                raise ValueError(
+                    "XLA computation function return values must all either be Operations or convertible to Tensors. "
+                    f"{value!r} is neither: {error}"
+                ) from error
+            self.tensors.append(array_ops.identity(tensor))
+
+    def outside(self, program: Any) -> Any:
+        """The same in the caller's graph."""
+        if not self.tensors:
+            with ops.control_dependencies([program]):
+                return control_flow_ops.no_op(name="output_0")
+        with ops.device(program.device):
+            tensors = [array_ops.identity(tensor, name=f"output_{i}") for i, tensor in enumerate(program.outputs)]
+        return tensors if self._is_flat else nest.pack_sequence_as(self._structure, tensors)
+
+    @staticmethod
+    def _refuse_estimator_spec(returned: Any) -> None:
+        if _holds_estimator_spec(returned):
+            raise ValueError(
+                "Your computation output contains an EstimatorSpec or is one, which is no tensor. Use IPUEstimator, "
+                "or return the spec's loss and train_op."
+            )
+
+
+def _holds_estimator_spec(returned: Any) -> bool:
+    if type(returned).__name__ in ("EstimatorSpec", "IPUEstimatorSpec"):  # these are named tuples
+        return True
+    parts = returned.values() if isinstance(returned, Mapping) else returned
+    return isinstance(returned, (Mapping, list, tuple)) and any(_holds_estimator_spec(part) for part in parts)
+
+
+def _as_list(returned: Any) -> list[Any]:
+    if returned is None:
+        return []
+    if isinstance(returned, Sequence) and not isinstance(returned, (str, bytes)):
+        return list(returned)
+    return [returned]
+
+
+def _is_nested(returned: Any) -> bool:
+    def structured(value: Any) -> bool:
+        is_sequence = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+        return is_sequence or isinstance(value, Mapping) or hasattr(type(value), "__attrs_attrs__")
+
+    if isinstance(returned, Sequence) and not isinstance(returned, (str, bytes)):
+        return any(structured(value) for value in returned)
+    return structured(returned)
+
+
+def _ipu_device_of(graph: Any) -> str:
+    """The IPU device that the function's ops are on.
+
+    Raises:
+        Exception: on none; Graphcore's type.
+    """
+    operations = graph.get_operations()
+    for operation in operations:
+        if _is_ipu(operation.device):
+            return operation.device
+    for function in graph.as_graph_def().library.function:  # bodies of loops and branches
+        for node in function.node_def:
+            if _is_ipu(node.device):
+                return str(node.device)
+    raise Exception(
+        "A computation has been compiled, however it was not placed on an IPU device: none of its "
+        f"{len(operations)} ops is. Compile it inside `with ipu.scopes.ipu_scope('/device:IPU:0'):`."
+    )
+
+
+def _is_ipu(device: str) -> bool:
+    return bool(device) and device_lib.DeviceSpec.from_string(device).device_type == "IPU"
+
+
+def _graphs_around() -> list[Any]:
+    """The current graph, and those it is nested in."""
+    graphs, graph = [], ops.get_default_graph()
+    while graph is not None:
+        graphs.append(graph)
+        graph = getattr(graph, "outer_graph", None)
+    return graphs
+
+
+def _refuse_nesting() -> None:
+    for graph in _graphs_around():
+        if getattr(graph, "_ipu_compiled", False):
+            raise ValueError(
+                f"XLA compiled computations cannot be nested: this is already compiled as part of {graph.name}. Call "
+                "the inner function itself instead of ipu_compiler.compile."
+            )
+
+
+def _refuse_foreign_tensors(graph: Any) -> None:
+    around = _graphs_around()
+    for tensor in graph.external_captures:
+        if getattr(tensor, "graph", around[0]) not in around:  # an eager tensor has none
+            raise ValueError(
+                f"The compiled function uses {tensor.name}, which is from another graph. Make it in the graph that "
+                "compile is called in."
+            )
+
+
+def _refuse_reference_variables(graph: Any) -> None:
+    for tensor in graph.external_captures:
+        if tensor.dtype._is_ref_dtype:
+            raise _reference_variable_error(f"{tensor.op.type} {tensor.op.name} makes no resource variable.", tensor.op)
+
+
+def _reference_variable_error(reason: str, operation: Any = None) -> Exception:
+    name = "" if operation is None else f" for operation {operation.name}"
+    return errors_impl.InvalidArgumentError(
+        None,
+        operation,
+        f"Cannot assign a device{name}: Could not satisfy explicit device specification because no supported kernel "
+        f"for IPU devices is available. {reason} Create the variable inside the ipu_scope, or with "
+        "tf.compat.v1.get_variable(..., use_resource=True).",
+    )

@@ -1,0 +1,46 @@
+"""TensorFlow's own `tf.xla.experimental.compile`, as scripts of TensorFlow 1 use it under an `ipu_scope`.
+
+Checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+from tensorflow.python.compiler.xla import xla
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.frontend.tracing import ipu_compiler
+
+_WHY = "under an ipu_scope it compiles for the IPU, as in Graphcore's TensorFlow, where each device has one XLA"
+
+
+def install() -> None:
+    """Has `tf.xla.experimental.compile` compile for the IPU where its caller is under an `ipu_scope`.
+
+    TensorFlow marks the ops and leaves it to its graph passes to find them again, which know no device of a plugin.
+    """
+    for module in (xla, tf.xla.experimental, tf.compat.v1.xla.experimental):
+        patches.replace(module, "compile", _compiling, _WHY)
+
+
+def _compiling(stock: Callable[..., Any]) -> Callable[..., Any]:
+    def compile(computation: Callable[..., Any], inputs: Any = None) -> Any:
+        return ipu_compiler.compile(computation, inputs) if is_under_ipu() else stock(computation, inputs)
+
+    compile.__doc__ = stock.__doc__
+    return compile
+
+
+def is_under_ipu() -> bool:
+    """Whether ops of the session's graph that are made here are on an IPU device."""
+    if context.executing_eagerly():
+        return False  # where TensorFlow runs the function op by op
+    for function in reversed(ops.get_default_graph()._device_functions_outer_to_inner):
+        if kind := getattr(getattr(function, "_spec", None), "device_type", None):  # a script may give any function
+            return kind == "IPU"
+    return False

@@ -1,0 +1,294 @@
+"""Traces a Python function into a function of its own, whose one op in the user's graph the plugin lowers.
+
+Uses `FuncGraph` and its captures, `atomic_function.from_func_graph`, `Graph._attr_scope`, `Graph._functions` and the
+XLA control flow context; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2, function_pb2
+from tensorflow.python.eager.polymorphic_function import atomic_function
+from tensorflow.python.framework import auto_control_deps, dtypes, func_graph, ops
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import function as function_lib
+from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
+
+from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
+from tf_ipu_shim.frontend.tracing import host_variables, side_effects, summaries
+
+_serial = itertools.count()
+
+
+def in_compilation() -> bool:
+    """Whether the current graph, or one it is nested in, is being compiled."""
+    return control_flow_ops.get_enclosing_xla_context() is not None
+
+
+def is_like_a_session(graph: Any) -> bool:
+    """Whether loops and branches that are built in a graph run what their results need, as those of TensorFlow 1 do.
+
+    Those that TensorFlow makes functional, in `tf.function` and `tf.switch_case`, run all of their side effects.
+
+    Args:
+        graph: the innermost one of a program: of the compiled function, of a loop or branch, or by `Defun`.
+    """
+    return isinstance(graph, function_lib._FuncGraph) or getattr(graph, "_ipu_like_a_session", False)
+
+
+def never_runs(graph: Any) -> None:
+    """Notes that a graph is traced for what tracing it makes, as variables: what it builds is no part of a program.
+
+    Args:
+        graph: of a function.
+    """
+    graph._ipu_never_runs = True
+
+
+def is_kept(graph: Any) -> bool:
+    """Whether a program may come of a graph, see `never_runs`.
+
+    Args:
+        graph: the innermost one.
+    """
+    while graph is not None:
+        if getattr(graph, "_ipu_never_runs", False) or _is_scratch(graph):
+            return False
+        graph = getattr(graph, "outer_graph", None)
+    return True
+
+
+def _is_scratch(graph: Any) -> bool:
+    """Whether TensorFlow throws a graph away: it calls a function in it to see of which shape results are.
+
+    Keras 2.15.0 and tf_keras 2.21.0 call layers so, in a graph that they name after the layer; autograph the body of a
+    loop with a variable that has no value before the loop, in one called "tmp", which is none of a `tf.function`.
+    """
+    name = getattr(graph, "name", "")
+    return name.endswith("_scratch_graph") or (
+        # Of a `tf.function` it is known by then; graphs of other functions have none.
+        name == "tmp" and getattr(graph, "structured_input_signature", ()) is None
+    )
+
+
+@contextmanager
+def attributes(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[None]:
+    """Gives every op made inside these attributes; does nothing where ops run at once."""
+    with ExitStack() as stack:
+        graph = ops.get_default_graph()
+        if not _runs_eagerly():
+            stack.enter_context(graph._attr_scope(dict(values)))
+        yield
+
+
+def inherit_attributes(graph: Any) -> None:
+    """What the script tells the compiler of ops around a function that becomes part of its program holds inside too.
+
+    Args:
+        graph: of the function, still empty.
+    """
+    told = getattr(graph.outer_graph, "_attr_scope_map", {}).get(vocabulary.FRONTEND_ATTRIBUTE)
+    if told is not None:
+        graph._attr_scope_map[vocabulary.FRONTEND_ATTRIBUTE] = told
+
+
+@contextmanager
+def resource_variables() -> Iterator[None]:
+    """Makes resource variables of those created inside: there are no others on an IPU."""
+    if _runs_eagerly():
+        yield
+        return
+    scope = variable_scope.get_variable_scope()
+    before = scope.use_resource
+    scope._use_resource = True  # `set_use_resource` cannot put None back
+    try:
+        yield
+    finally:
+        scope._use_resource = before
+
+
+def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[func_graph.FuncGraph, Any]:
+    """Calls a Python function with placeholders in a graph of its own.
+
+    Args:
+        name: for the function; a number makes it unique.
+        function: takes one tensor for each argument.
+        arguments: tensors of the current graph.
+
+    Returns:
+        The graph, without outputs yet, and what the function returned. Inside it the default device and the
+        variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order.
+        In a session's graph those that something returned depends on, what is sent to the host's part of the step, and
+        those on the host in an `outside_compilation_scope`; `as_function` adds the others.
+    """
+    summaries.leave_out()
+    outer = ops.get_default_graph()
+    # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
+    collections = None if ops.executing_eagerly_outside_functions() else outer._collections
+    graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}", collections=collections)
+    # Loops in the function order their side effects as the script does, as `tf.function` has them.
+    graph._add_control_dependencies = True
+    graph._ipu_like_a_session = not ops.executing_eagerly_outside_functions() and (
+        not outer.building_function or is_like_a_session(outer)
+    )
+    # TensorFlow's own functions take the caller's device only where it is a Python function.
+    graph._device_function_stack = outer._device_function_stack.copy()
+    inherit_attributes(graph)
+    # Has TensorFlow build what XLA can compile: functional loops with a bound. `summaries` looks at it, too.
+    graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
+    order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
+    # There, too, names of ops begin with the scope around them; a `tf.function` begins anew.
+    scope = "" if collections is None else outer.get_name_scope()
+    named = graph.name_scope(f"{scope}/") if scope else nullcontext()
+    with _entered(outer), graph.as_default(), named, order, resource_variables():
+        placeholders = [graph.capture(argument) for argument in arguments]
+        returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
+    summaries.forget(graph)
+    if not outer.building_function:
+        _order_variables(graph, arguments)
+    on_the_host = side_effects.on_the_host(graph)
+    graph.control_outputs = list(getattr(order, "ops_which_must_run", on_the_host))
+    traced_functions.remember(graph)
+    # An error that names an op's line needs the graph as long as the program can run.
+    outer._ipu_traced = (*getattr(outer, "_ipu_traced", ()), graph)
+    return graph, returned
+
+
+def _order_variables(graph: func_graph.FuncGraph, arguments: Sequence[Any]) -> None:
+    """Has a program take variables in the order they were made, as TensorFlow 1 does, not in that of their use."""
+    given = set(map(id, arguments))
+    captures = list(graph.captures)
+    handles = [pair for pair in captures if id(pair[0]) not in given and pair[0].dtype == dtypes.resource]
+    in_order = iter(sorted(handles, key=lambda pair: pair[0].op._id))
+    taken = set(map(id, handles))
+    for external, _ in captures:
+        graph.function_captures.pop(id(external), False)
+    graph.inputs = []
+    for pair in captures:
+        graph.add_capture(*(next(in_order) if id(pair) in taken else pair))
+
+
+def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str) -> Any:
+    """Adds the op that runs a traced function to the graph around it.
+
+    Args:
+        graph: the traced function.
+        device: the IPU device it runs on.
+        outputs: tensors of `graph` that it returns.
+        controls: ops of `graph` that must run although no output needs them.
+        name: of the op.
+
+    Returns:
+        The op; its outputs stand for `outputs`.
+    """
+    if not ops.get_default_graph().building_function:
+        host_variables.read_outside(graph)
+    function = as_function(graph, outputs, controls)
+    library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
+    library.function.append(function.definition)
+    shapes = [tensor.shape.as_proto() for tensor in outputs]
+    with ops.device(device):
+        # The op is made by hand: the generated wrapper returns the outputs, and there may be none.
+        op = ops.get_default_graph()._create_op_internal(
+            vocabulary.PROGRAM,
+            graph.external_captures,
+            [tensor.dtype for tensor in outputs],
+            name=name,
+            attrs={
+                "Tin": _types(graph.external_captures),
+                "Tout": _types(outputs),
+                "function": attr_value_pb2.AttrValue(s=graph.name.encode()),
+                "library": attr_value_pb2.AttrValue(s=library.SerializeToString(deterministic=True)),
+                "output_shapes": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(shape=shapes)),
+                "device_ordinal": attr_value_pb2.AttrValue(i=_ordinal(device)),
+            },
+        )
+    for inner, outer in zip(outputs, op.outputs):
+        outer.set_shape(inner.shape)
+    return op
+
+
+def _ordinal(device: str) -> int:
+    index = device_lib.DeviceSpec.from_string(device).device_index
+    return 0 if index is None else index
+
+
+def call_inside(
+    graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any], inputs: Sequence[Any] | None = None
+) -> list[Any]:
+    """Calls a traced function within another one that is being traced, so that both are lowered together.
+
+    Args:
+        graph: the traced function.
+        outputs: tensors of `graph` that it returns.
+        controls: ops of `graph` that must run although no output needs them.
+        inputs: what it takes in the place of what it captured.
+
+    Returns:
+        What stands for `outputs` in the current graph; where there are none, the call itself.
+    """
+    function = as_function(graph, outputs, controls)
+    current = ops.get_default_graph()
+    current._add_function_recursive(function)
+    op = current._create_op_internal(
+        "StatefulPartitionedCall",
+        graph.external_captures if inputs is None else list(inputs),
+        [tensor.dtype for tensor in outputs],
+        name="call",
+        attrs={
+            "Tin": _types(graph.external_captures),
+            "Tout": _types(outputs),
+            "f": attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=graph.name)),
+        },
+    )
+    for inner, outer in zip(outputs, op.outputs):
+        outer.set_shape(inner.shape)
+    return list(op.outputs) or [op]
+
+
+def as_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> Any:
+    """Makes TensorFlow's function of a traced graph.
+
+    Args:
+        graph: the traced function.
+        outputs: tensors of it that are returned.
+        controls: ops of it that must run although no output needs them. In a session's graph all other ops with a side
+            effect do too: TensorFlow 1 makes a program of a function before it leaves anything out, and nothing with
+            an effect is left out of a program. Of a loop's body what its results need is taken into the program.
+    """
+    graph.outputs = list(outputs)
+    graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
+    if not graph.outer_graph.building_function:
+        graph.control_outputs += side_effects.not_needed(
+            graph, [*(output.op for output in outputs), *graph.control_outputs]
+        )
+    return atomic_function.from_func_graph(graph.name, graph, {})
+
+
+@contextmanager
+def _entered(graph: Any) -> Iterator[None]:
+    """Has `init_scope`, which creates variables, find a graph that is the default without ever having been entered."""
+    if graph.building_function:
+        yield
+    else:
+        with graph.as_default():
+            yield
+
+
+def _types(tensors: Sequence[Any]) -> attr_value_pb2.AttrValue:
+    kinds = [tensor.dtype.base_dtype.as_datatype_enum for tensor in tensors]
+    return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=kinds))
+
+
+def _is_value(tensor: Any) -> bool:
+    return tensor.dtype.name not in ("resource", "variant")
+
+
+def _runs_eagerly() -> bool:
+    from tensorflow.python.eager import context
+
+    return context.executing_eagerly()

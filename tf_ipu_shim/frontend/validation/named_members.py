@@ -1,0 +1,26 @@
+"""Members of enumerations that scripts give by name."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, TypeVar
+
+Member = TypeVar("Member", bound=enum.Enum)
+
+
+def named_member(kind: type[Member], value: Any) -> Member | None:
+    """The member that a script means; None where it is none.
+
+    Args:
+        kind: the enumeration.
+        value: a member, or its name in any case.
+
+    Example:
+        >>> from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule
+        >>> named_member(PipelineSchedule, "grouped").name
+        'Grouped'
+    """
+    if isinstance(value, kind):
+        return value
+    names = {name.upper(): member for name, member in kind.__members__.items()}
+    return names.get(value.upper()) if isinstance(value, str) else None

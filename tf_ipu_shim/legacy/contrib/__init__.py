@@ -1,0 +1,1 @@
+"""`tensorflow.contrib`: cells, tables, metrics, optimizers and seq2seq, computed."""

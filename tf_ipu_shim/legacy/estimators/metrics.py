@@ -1,0 +1,112 @@
+"""Metrics of an evaluation on IPUs, as an estimator of TensorFlow takes them: pairs of a value and an update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, metrics_impl, variable_v1
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.legacy.estimators import graphs
+
+# Variables of metrics whose mean over replicas of equally large shares is the metric over all data.
+_OF_MEANS = {"total", "count"}
+
+
+def updates(eval_metric_ops: Mapping[str, Any]) -> dict[str, Any]:
+    """The updates of metrics on the IPU, by name: tensors or operations; called where the model function was."""
+    return {
+        name: metric[1] if isinstance(metric, tuple) else control_flow_ops.group(*metric.updates)
+        for name, metric in eval_metric_ops.items()
+    }
+
+
+def on_ipu(eval_metric_ops: Mapping[str, Any], program: Any, sent: Mapping[str, Any], replicas: int) -> dict[str, Any]:
+    """Metrics that the IPU has updated in each iteration.
+
+    Args:
+        eval_metric_ops: what the model function returned.
+        program: the operation that runs an evaluation loop.
+        sent: the updates of each iteration, for several replicas.
+        replicas: how many there are, each with variables of its own.
+
+    Raises:
+        UnsupportedError: several replicas, and a metric that is no mean.
+    """
+    if replicas == 1:
+        values = {
+            name: metric[0] if isinstance(metric, tuple) else metric.result()
+            for name, metric in eval_metric_ops.items()
+        }
+        return {name: (graphs.lifted(value), program) for name, value in values.items()}
+    of_metrics = {variable.op.name for variable in ops.get_collection(ops.GraphKeys.METRIC_VARIABLES)}
+    for name in sent:
+        used = sorted(graphs.sources(eval_metric_ops[name][1]) & of_metrics)
+        if {variable.rpartition("/")[2] for variable in used} != _OF_MEANS or len(used) != len(_OF_MEANS):
+            raise errors.UnsupportedError(
+                f"Metric {name!r}, with variables {', '.join(used)}, is computed by {replicas} replicas, each from its "
+                "own share of the data, and is no mean that could be averaged over them. Compute it on the host: "
+                "return an IPUEstimatorSpec with eval_metrics=(function, tensors)."
+            )
+    return {
+        name: _kept(name, math_ops.reduce_mean(values[-1], axis=0), eval_metric_ops[name][1].shape)
+        for name, values in sent.items()
+    }
+
+
+def _kept(name: str, value: Any, shape: Any) -> tuple[Any, Any]:
+    """The last value of a run, kept on the host for when the evaluation ends."""
+    with ops.device("/device:CPU:0"):
+        variable = variable_v1.VariableV1(
+            array_ops.zeros(shape, value.dtype),
+            trainable=False,
+            use_resource=True,
+            collections=[ops.GraphKeys.LOCAL_VARIABLES],
+            name=f"{name}_of_replicas",
+        )
+        return variable.read_value(), variable.assign(value)
+
+
+def on_host(function: Any, sent: Any) -> dict[str, Any]:
+    """Metrics that a function computes on the host, from what the IPU sent in a run.
+
+    Args:
+        function: returns metrics by name.
+        sent: its arguments, a list or a dictionary: tensors [iterations, replicas if there are several, ...].
+
+    Raises:
+        TypeError: it returns something else.
+    """
+    with ops.device("/device:CPU:0"):
+        found = function(**sent) if isinstance(sent, dict) else function(*sent)
+    if not isinstance(found, Mapping):
+        raise TypeError(
+            "The function of eval_metrics must return a dictionary of metrics by name, and returned a "
+            f"{type(found).__name__}."
+        )
+    return dict(found)
+
+
+def completed(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics as TensorFlow wants them; a plain tensor among them stands for its mean over the evaluation."""
+    with ops.device("/device:CPU:0"):
+        return _completed(found)
+
+
+def _completed(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _pair(name, metric) for name, metric in found.items()}
+
+
+def _pair(name: str, metric: Any) -> Any:
+    if isinstance(metric, tuple):
+        return metric
+    if not hasattr(metric, "result"):
+        return metrics_impl.mean(metric)
+    if not metric.updates:
+        raise ValueError(f"Metric {name!r} is never updated. Call its update_state() in the function that returns it.")
+    for variable in metric.variables:  # Keras' are in no collection, and sessions of estimators initialise collections
+        for collection in (ops.GraphKeys.LOCAL_VARIABLES, ops.GraphKeys.METRIC_VARIABLES):
+            ops.add_to_collection(collection, variable)
+    return metric.result(), control_flow_ops.group(*metric.updates)

@@ -1,0 +1,89 @@
+"""How many IPUs a replica of an estimator's program has: as many as its configuration says, whatever its ops are on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.framework import constant_op
+
+from tf_ipu_shim.compiler.ir import sharding_annotations
+from tf_ipu_shim.frontend.sharding import scopes
+from tf_ipu_shim.machine import selection
+from tf_ipu_shim.runtime import devices
+
+_EVERY = -1  # a stage on all IPUs
+
+
+def show(shards: int) -> None:
+    """Has a program that is traced show that a replica has so many IPUs; otherwise those of its ops are counted.
+
+    Args:
+        shards: `IPURunConfig.num_shards`.
+    """
+    if shards > 1:
+        with scopes.ipu_shard(shards - 1):
+            constant_op.constant(0, name="last_shard")  # nothing needs it: the lowering looks at its mark
+
+
+def refuse_others(graph: Any, shards: int) -> None:
+    """Refuses a model on more IPUs than a replica has: fewer replicas would run than the configuration says.
+
+    Args:
+        graph: of the model.
+        shards: `IPURunConfig.num_shards`.
+
+    Raises:
+        ValueError: an op is on another IPU.
+    """
+    inside = [node for function in graph._functions.values() for node in function.definition.node_def]
+    for node in [*(operation.node_def for operation in graph.get_operations()), *inside]:
+        mark = sharding_annotations.shard_of(node)
+        if mark is not None and (mark.ipu or 0) >= shards:
+            raise ValueError(
+                f"{node.name} is on IPU {mark.ipu} of a replica, and `IPURunConfig.num_shards` was set to {shards}. "
+                f"Set num_shards to {(mark.ipu or 0) + 1} or more, auto_select_ipus to its product with num_replicas."
+            )
+
+
+def check_pipeline(stages: Sequence[Any], mapping: Sequence[int] | None, shards: int) -> None:
+    """Refuses a pipeline that is not on all IPUs of a replica.
+
+    Args:
+        stages: its stages.
+        mapping: the IPU of each; one after another where None.
+        shards: `IPURunConfig.num_shards`.
+
+    Raises:
+        ValueError: it is on more, or on fewer.
+    """
+    if mapping is not None and _EVERY in mapping:
+        return
+    needed = len(stages) if mapping is None else len(set(mapping))
+    if needed != shards:
+        advice = f"Map its stages to {shards} by device_mapping"
+        if needed and needed & (needed - 1) == 0:  # auto_select_ipus takes no three of them
+            advice += f", or set num_shards to {needed} and auto_select_ipus to num_replicas times {needed}"
+        raise ValueError(
+            f"This pipeline requires {needed} devices, but `IPURunConfig.num_shards` was set to {shards}. {advice}."
+        )
+
+
+def check_device(ordinal: int, replicas: int, shards: int) -> None:
+    """Refuses a device on which another number of replicas would run.
+
+    Args:
+        ordinal: of the TensorFlow device, configured.
+        replicas: `IPURunConfig.num_replicas`.
+        shards: `IPURunConfig.num_shards`.
+
+    Raises:
+        ValueError: it has more IPUs than they need, or fewer.
+    """
+    found = devices.get(ordinal, attach=False).num_ipus
+    if found // selection.ipus_of_replica(shards, found) != replicas:
+        raise ValueError(
+            f"`IPURunConfig` configured with {replicas * shards} devices ({replicas} replicas times {shards} shards), "
+            f"but /device:IPU:{ordinal} has {found}. Select {replicas * shards}, by auto_select_ipus or by a device "
+            "that has as many."
+        )

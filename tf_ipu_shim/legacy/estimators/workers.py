@@ -1,0 +1,145 @@
+"""An estimator that is distributed over workers: each has a graph, input, session and IPUs of its own.
+
+Uses what TensorFlow's own estimator uses of strategies (`Strategy._scale_loss_for_estimator_enabled`,
+`StrategyExtended._reduce_to`) and of graphs (`Graph._variable_creator_stack`, and `Graph._is_loss_scaled_by_optimizer`,
+which optimizers of TensorFlow 1 set); checked on TensorFlow 2.15.1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from tensorflow.python.distribute import distribute_lib, reduce_util, values
+from tensorflow.python.framework import ops
+from tensorflow.python.training import basic_session_run_hooks
+
+from tf_ipu_shim.frontend.strategies import host_collectives, strategy_processes
+from tf_ipu_shim.runtime.jobs import collectives
+
+_STEPS_BETWEEN_CHECKPOINTS = 1000
+"""What a number of seconds becomes where all workers save together, as with TensorFlow's own strategies."""
+
+
+@contextlib.contextmanager
+def graph_of(strategy: Any) -> Iterator[Any]:
+    """A new graph in a strategy's scope, where optimizers of TensorFlow 1 divide the loss by the number of workers."""
+    with ops.Graph().as_default() as graph, strategy.scope(), strategy._scale_loss_for_estimator_enabled():
+        yield graph
+
+
+def number_of(strategy: Any) -> int:
+    """How many workers there are: servers of a cluster, or processes of a job."""
+    here = _job(strategy)
+    return strategy.num_replicas_in_sync if here is None else here.size
+
+
+def input_context(strategy: Any) -> Any:
+    """Which part of the data an input function that takes `input_context` is asked for."""
+    here = _job(strategy)
+    this = getattr(strategy.extended, "_id_in_cluster", 0) if here is None else here.rank
+    return distribute_lib.InputContext(number_of(strategy), this, strategy.num_replicas_in_sync)
+
+
+def _job(strategy: Any) -> Any:
+    """The job whose processes are the workers; None of a cluster's, and where there is one worker."""
+    extended = strategy.extended
+    return extended._job if isinstance(extended, strategy_processes.ProcessExtended) else None
+
+
+@contextlib.contextmanager
+def own_variables(strategy: Any) -> Iterator[None]:
+    """Has variables made that each worker has for itself, on its host."""
+    graph = ops.get_default_graph()
+    stack = graph._variable_creator_stack
+    graph._variable_creator_stack = []
+    try:
+        with ops.device(strategy.extended.worker_devices[0]):
+            yield
+    finally:
+        graph._variable_creator_stack = stack
+
+
+def divides_loss(graph: Any) -> bool:
+    """Whether an optimizer of TensorFlow 1 in the graph of a program's body has divided the loss by the workers."""
+    return bool(getattr(graph, "_is_loss_scaled_by_optimizer", False))
+
+
+def reported_loss(strategy: Any, loss: Any, mean: bool) -> Any:
+    """The mean or sum of all workers' losses."""
+    if _job(strategy) is not None:
+        return host_collectives.all_reduce([loss], mean)[0]
+    return strategy.reduce(reduce_util.ReduceOp.MEAN if mean else reduce_util.ReduceOp.SUM, loss, axis=None)
+
+
+def begin(strategy: Any) -> None:
+    """Waits for the other processes of a job: a checkpoint that one has yet to write would be missed."""
+    if _job(strategy) is not None:
+        collectives.run("sum", "an estimator begins to train", [np.zeros(1)])
+
+
+def is_silent(strategy: Any) -> bool:
+    """Whether this process leaves checkpoints and summaries to the first one of its job."""
+    here = _job(strategy)
+    return here is not None and here.rank > 0
+
+
+def silent(config: Any) -> Any:
+    """The configuration of such a process."""
+    return _changed(
+        config,
+        save_checkpoints_steps=None,
+        save_checkpoints_secs=None,
+        save_summary_steps=None,
+        log_step_count_steps=None,
+    )
+
+
+def _changed(config: Any, **values: Any) -> Any:
+    """A configuration with other values, and the same strategies, of which `RunConfig.replace` makes copies."""
+    changed = copy.copy(config)
+    for name, value in values.items():
+        setattr(changed, f"_{name}", value)
+    return changed
+
+
+def save_together(strategy: Any) -> bool:
+    """Whether a checkpoint takes all workers: it has the mean or sum of what each has in a variable of its own."""
+    made = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
+    return _job(strategy) is None and any(isinstance(one, values.SyncOnReadVariable) for one in made)
+
+
+def saving_by_steps(config: Any) -> Any:
+    """A configuration whose checkpoints come after the same steps on all workers."""
+    if not config.save_checkpoints_secs:
+        return config
+    return _changed(config, save_checkpoints_steps=_STEPS_BETWEEN_CHECKPOINTS, save_checkpoints_secs=None)
+
+
+def saving_hooks(config: Any, scaffold: Any) -> list[Any]:
+    """What has a worker that is not the first take part in checkpoints."""
+    if config.is_chief or not config.save_checkpoints_steps:
+        return []
+    return [SavesAlong(config.save_checkpoints_steps, scaffold)]
+
+
+class SavesAlong(basic_session_run_hooks.CheckpointSaverHook):
+    """Takes part in the checkpoints of the first worker, on another, which keeps none.
+
+    Args:
+        save_steps: steps between two, as on the first.
+        scaffold: of the session.
+    """
+
+    def __init__(self, save_steps: int, scaffold: Any) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="tf_ipu_shim_checkpoints_")
+        super().__init__(self._folder.name, save_steps=save_steps, scaffold=scaffold, save_graph_def=False)
+
+    def end(self, session: Any) -> None:
+        """Takes part in the last, and removes what was written."""
+        super().end(session)
+        self._folder.cleanup()

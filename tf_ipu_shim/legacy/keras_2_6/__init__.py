@@ -1,0 +1,1 @@
+"""What Keras 2.6 did, in the Keras 2 that is installed."""

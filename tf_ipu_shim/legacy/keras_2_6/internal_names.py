@@ -1,0 +1,103 @@
+"""Names of Keras 2.6 where its modules had them.
+
+Modules of Keras were public then: `keras.losses.losses_utils` is now in `keras.src.losses` alone. In a process that
+uses `ipu` a public module of Keras that lacks a name looks into the internal module of the same name, one that was
+split looks into its parts, and `keras` has the packages that it loaded. Checked on `keras` 2.15.0, `tf_keras` 2.21.0.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.legacy.names import mode
+from tf_ipu_shim.legacy.names.keras import keras_paths, one_keras
+
+_ROOTS = ("keras", "tf_keras")
+_APPLICATIONS = (
+    "densenet efficientnet imagenet_utils inception_resnet_v2 inception_v3 mobilenet mobilenet_v2 mobilenet_v3 nasnet "
+    "resnet resnet_v2 vgg16 vgg19 xception"
+)
+_PARTS = (
+    *"activations backend callbacks constraints estimator initializers layers losses metrics mixed_precision".split(),
+    *"models preprocessing.image preprocessing.sequence regularizers saving utils".split(),
+    *(f"applications.{name}" for name in _APPLICATIONS.split()),
+)
+# Public modules that look into internal ones: `tf.keras.losses` is a module of `keras.api`.
+PUBLIC = {
+    f"{root}{api}.{part}": f"{root}.src.{part}"
+    for root in _ROOTS
+    for api in ("", ".api._v1.keras", ".api._v2.keras")
+    for part in _PARTS
+}
+# Internal modules of which a part is a module of its own since.
+SPLIT = {f"{root}.src.{part}": (f"{root}.src.", part) for root in _ROOTS for part in keras_paths.BESIDE}
+_EXPERIMENTAL = "mixed_precision.experimental"
+
+
+def root_loaded(module: Any) -> None:
+    """Gives Keras' own package the packages that it loaded then, such as `keras.engine`.
+
+    Args:
+        module: `keras`, or `tf_keras`.
+    """
+    if module.__name__ in _ROOTS and "__getattr__" not in vars(module):
+        patches.replace(module, "__getattr__", lambda _: _package, why="packages that it loads no more")
+
+
+def loaded(name: str, module: Any) -> None:
+    """Has a module of `PUBLIC` or `SPLIT` that has been loaded look for names that it lacks.
+
+    Args:
+        name: its name.
+        module: the module.
+    """
+    if "__getattr__" in vars(module):
+        return
+    if name in PUBLIC:
+        looks_into = _looks_into(module, PUBLIC[name])
+        patches.replace(module, "__getattr__", lambda _: looks_into, why="names that are internal now")
+    elif name in SPLIT:
+        beside = _looks_beside(module, *SPLIT[name])
+        patches.replace(module, "__getattr__", lambda _: beside, why="names that went to modules of their own")
+
+
+def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
+    def __getattr__(name: str) -> Any:
+        if not name.startswith("__") and internal.startswith(_ROOTS):
+            path = f"{internal.partition('.src.')[2]}.{name}"
+            if path == _EXPERIMENTAL and mode.wanted():
+                return importlib.import_module("tf_ipu_shim.legacy.keras_2_6.mixed_precision")
+            if keras_paths.is_moved(path) and mode.wanted():
+                return importlib.import_module(f"{one_keras.NAME}.{path}")
+            found = importlib.import_module(internal) if importlib.util.find_spec(internal) else None  # in Keras 3
+            if hasattr(found, name):
+                return getattr(found, name)
+            if hasattr(found, "__path__") and importlib.util.find_spec(f"{internal}.{name}") is not None:
+                return importlib.import_module(f"{internal}.{name}")
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    return __getattr__
+
+
+def _package(name: str) -> Any:
+    """What `import keras` loaded, such as `keras.engine`, and loads no more."""
+    if not name.startswith("_") and mode.wanted() and importlib.util.find_spec(f"keras.{name}") is not None:
+        return importlib.import_module(f"keras.{name}")
+    raise AttributeError(f"module 'keras' has no attribute {name!r}")
+
+
+def _looks_beside(module: Any, root: str, path: str) -> Callable[[str], Any]:
+    def __getattr__(name: str) -> Any:
+        if not name.startswith("__") and mode.wanted():
+            for beside in keras_paths.BESIDE[path].split():
+                spec = importlib.util.find_spec(root + beside)  # None in Keras 3
+                found = importlib.import_module(root + beside) if spec is not None else None
+                if hasattr(found, name):
+                    return getattr(found, name)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    return __getattr__

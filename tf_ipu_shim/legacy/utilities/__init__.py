@@ -1,0 +1,1 @@
+"""Utilities of older SDKs."""
