@@ -137,7 +137,9 @@ class _Lowering:
             request = stochastic_rounding.common_only(request)
         self._request = request
         self._diagnostics = Diagnostics(call)
-        self._asked = execution_of(device, is_rounded, kernels_only.described(request, self._diagnostics.describe))
+        only_kernels = kernels_only.described(request, self._diagnostics.describe)
+        self._is_required = bool(only_kernels)
+        self._asked = execution_of(device, is_rounded, only_kernels)
         self._profile = profiles.wanted(device) if compiles else ()
         self._has_dumps = compiles and dumps.wanted()
         self._has_events = device.options.profiling.enable_ipu_trace_events
@@ -184,13 +186,19 @@ class _Lowering:
                 plan, work, details = memory_plan.plan_memory(
                     self._request, program, self._device, self._diagnostics.user_line, names, self._lower_as
                 )
-            uncompilable.refuse(self._diagnostics, program, details.without_form)
+            uncompilable.refuse(self._diagnostics, program, self._unexcused(details.without_form))
             execution = choose(work) if self._asked.way == AUTO else self._asked
             if execution.way != KERNELS:
                 return _Planned(plan, work, details, program, program, execution)
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             made = self._kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
             return _Planned(plan, work, details, *self._settled(program, made, execution, unknown))
+
+    def _unexcused(self, without_form: dict[str, str]) -> dict[str, str]:
+        """XLA's errors, without those about ops that run by kernels in every mode."""
+        if not self._is_required:
+            return without_form
+        return {name: text for name, text in without_form.items() if not kernels_only.excuses(self._request, text)}
 
     def _told(
         self, program: LoweredProgram, names: ComputeSetNames | None, plan: MemoryPlan | None, details: Details
@@ -279,7 +287,7 @@ class _Lowering:
     ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
         """A program's launches, what runs, and in which way: some have to run by XLA all the same."""
         launches, runs = made
-        execution = settled(execution, self._library, runs, unknown)
+        execution = settled(execution, self._library, runs, {} if self._is_required else unknown)
         if execution.way != KERNELS:
             launches = runs = planned if self._asked.way == AUTO else self._lower(chunks=True)
         launches.result_shapes = runs.result_shapes = planned.result_shapes

@@ -12,7 +12,7 @@ from tensorflow.python.framework import errors_impl
 from tf_ipu_shim.compiler.ir import op_types, traced_functions, vocabulary
 from tf_ipu_shim.compiler.ir.functions import Functions, Written
 from tf_ipu_shim.compiler.placement.placement import forward_name
-from tf_ipu_shim.compiler.xla_semantics import xla_workarounds
+from tf_ipu_shim.compiler.xla_semantics import kernels_only, xla_workarounds
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime.errors import layer_lines, script_files
 
@@ -159,7 +159,11 @@ def refuse_uncompilable(
     for function, definition in _with_called(functions, programs):
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
         names = {*plugin.uncompilable(graph.SerializeToString()), *xla_workarounds.wrong(graph.node)}
-        refused.extend((function, node) for node in graph.node if node.name in names)
+        refused.extend(
+            (function, node)
+            for node in graph.node
+            if node.name in names and node.op not in kernels_only.WITHOUT_CONVERSION
+        )
         by_name = {node.name: node for node in graph.node}
         dynamic.extend((function, node) for node in graph.node if _is_dynamic(node, by_name))
     if dynamic:

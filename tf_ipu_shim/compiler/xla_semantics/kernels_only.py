@@ -7,6 +7,8 @@ functions, Fourier transforms, factors of matrices and segments of NaN, infinity
 
 from __future__ import annotations
 
+import re
+
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from tf_ipu_shim.compiler.ir.functions import Functions
@@ -54,8 +56,10 @@ _FACTORS = frozenset(
     }
 )  # fmt: skip
 _OTHERS = frozenset({"Angle", "ApproxTopK", "DataFormatDimMap", "LowerBound", "UpperBound"})
+WITHOUT_CONVERSION = frozenset({"TensorListResize"})
+"""Ops that XLA does not have, of the gradients of lists that grow."""
 # Fake quantisation has no attribute for its type.
-_OF_ANY_TYPE = _FAKE_QUANTISATION | _FOURIER | _FACTORS | _OTHERS
+_OF_ANY_TYPE = _FAKE_QUANTISATION | _FOURIER | _FACTORS | _OTHERS | WITHOUT_CONVERSION
 _TYPES: dict[str, frozenset[int]] = {
     **dict.fromkeys((*_SORTING, *_SPECIAL_FUNCTIONS, *_COLOURS, *_IMAGES, *_COMPARISONS, *_OPTIMIZERS), _FLOATING),
     **dict.fromkeys(
@@ -69,6 +73,8 @@ _TYPES: dict[str, frozenset[int]] = {
     **dict.fromkeys(_COMPLEX_FUNCTIONS, _COMPLEX),
 }
 _GROWS = "resize_if_index_out_of_bounds"
+_THREW = "an op's conversion threw"  # `csrc/conversion_errors`
+_OF_LISTS = re.compile(r"dynamic slice dimension|tensor list|TensorList|list element", re.IGNORECASE)
 
 
 def described(request: ProgramRequest, describe: Describe) -> list[str]:
@@ -87,9 +93,27 @@ def described(request: ProgramRequest, describe: Describe) -> list[str]:
     ]
 
 
+def excuses(request: ProgramRequest, text: str) -> bool:
+    """Whether an error of XLA's is about what such a program runs by kernels, which can do it.
+
+    Args:
+        request: a program that has such ops.
+        text: XLA's error.
+    """
+    if _THREW in text:
+        return True
+    functions = Functions(request.library, request.function)
+    nodes = (node.proto for name in functions.reached() for node in functions[name].nodes)
+    return bool(_OF_LISTS.search(text)) and any(map(_grows, nodes))
+
+
+def _grows(node: node_def_pb2.NodeDef) -> bool:
+    return node.op == "TensorListSetItem" and node.attr[_GROWS].b
+
+
 def _only_by_kernels(node: node_def_pb2.NodeDef) -> bool:
-    if node.op == "TensorListSetItem":
-        return node.attr[_GROWS].b
+    if _grows(node):
+        return True
     if types := _TYPES.get(node.op):
         return node.attr["dtype" if "dtype" in node.attr else "T"].type in types
     return node.op in _OF_ANY_TYPE

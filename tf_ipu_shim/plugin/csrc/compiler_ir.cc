@@ -2,12 +2,15 @@
 // which that holds. Variables are stood in for: their memory is never touched.
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "conversion_errors.h"
+#include "log_noise.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
 #include "tensorflow/core/common_runtime/eager/tensor_handle.h"
@@ -145,14 +148,19 @@ tensorflow::Status Form(tensorflow::EagerContext* context, const std::string& fu
                                      context->HostCPU(), context, arguments.values(), handles,
                                      tensorflow::CompilerArgSource::TENSOR_SPEC);
   };
-  auto made = ask(serialized);
-  if (made.ok() && made->rfind(kText, 0) == 0) {
-    serialized = kSerializedLater;
-    made = ask(serialized);
+  const WithoutConversionErrors hidden;
+  try {
+    auto made = ask(serialized);
+    if (made.ok() && made->rfind(kText, 0) == 0) {
+      serialized = kSerializedLater;
+      made = ask(serialized);
+    }
+    if (!made.ok()) return made.status();
+    *form = std::move(*made);
+    return tensorflow::OkStatus();
+  } catch (const std::exception& error) {
+    return ConversionThrew(error);
   }
-  if (!made.ok()) return made.status();
-  *form = std::move(*made);
-  return tensorflow::OkStatus();
 }
 
 tensorflow::Status CompilerIr(tensorflow::EagerContext* context, const char* library, int64_t size,

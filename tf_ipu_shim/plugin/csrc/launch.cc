@@ -3,14 +3,19 @@
 // told that there are none: XLA writes to the variables' own memory where nobody else holds it.
 #include "launch.h"
 
+#include <atomic>
+#include <exception>
 #include <future>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "compile_ahead.h"
+#include "conversion_errors.h"
 #include "launch_options.h"
+#include "log_noise.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
@@ -51,19 +56,34 @@ class Launch final : public XlaLocalLaunchBase {
       const Status status = ahead_.Wait(context, [this](OpKernelContext* own) { ComputeWhole(own); });
       OP_REQUIRES_ASYNC(context, status.ok(), status, done);
     }
-    ComputeAsKernels(context, std::move(done));
+    ComputeAsKernels(context, done);
   }
 
  private:
   // XLA compiles on this thread, and `done` may go on with other ops on it.
-  void ComputeAsKernels(OpKernelContext* context, DoneCallback done) {
+  void ComputeAsKernels(OpKernelContext* context, const DoneCallback& done) {
     const auto options = std::make_shared<LaunchOptions>(fuses_);
+    const auto is_done = std::make_shared<std::atomic<bool>>(false);
     const auto compiler = std::this_thread::get_id();
-    XlaLocalLaunchBase::ComputeAsync(context, [options, compiler, done = std::move(done)] {
-      if (std::this_thread::get_id() == compiler) options->Leave();
-      done();
-    });
+    auto hidden = std::make_shared<std::optional<WithoutConversionErrors>>(std::in_place);
+    try {
+      XlaLocalLaunchBase::ComputeAsync(context, [=] {
+        *is_done = true;
+        if (std::this_thread::get_id() == compiler) {
+          options->Leave();
+          hidden->reset();
+        }
+        done();
+      });
+    } catch (const std::exception& error) {
+      if (*is_done) throw;  // of what ran after it on this thread
+      context->CtxFailure(ConversionThrew(error));
+      options->Leave();
+      hidden->reset();
+      return done();
+    }
     options->Leave();
+    hidden->reset();
   }
 
   void ComputeWhole(OpKernelContext* context) {
