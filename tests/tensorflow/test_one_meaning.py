@@ -1,11 +1,13 @@
 """Both execution modes give what stock TensorFlow's kernels give, also for NaN, infinity and out of range."""
 
-import re
+import itertools
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
+from tf_ipu_shim.compiler.ir import program
+from tf_ipu_shim.compiler.xla_semantics import kernels_only
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 HOSTILE = np.array([4.0, 5.5, np.nan, -np.inf, np.inf, 3e9, -3e9, 0.0, -0.0, 1e20], np.float32)
@@ -128,23 +130,35 @@ ALONE = {
 
 
 @pytest.mark.parametrize("mode", ["xla"], indirect=True)
-@pytest.mark.parametrize("name", ALONE)
-def test_an_op_in_a_program_of_its_own(mode, name):
-    check({name: ALONE[name]}, IMAGE)
+def test_ops_that_run_by_kernels_in_every_mode(mode):
+    check(ALONE, IMAGE)
 
 
-@pytest.mark.parametrize("gradient", [np.nan, np.inf, 0.5])
-def test_ftrl_of_a_gradient_that_is_not_finite(gradient):
+def request_of(function, *arguments):
+    traced = tf.function(function).get_concrete_function(*map(tf.constant, arguments))
+    definition = traced.function_def
+    library = {one.signature.name: one for one in traced.graph.as_graph_def().library.function}
+    library[definition.signature.name] = definition
+    return program.ProgramRequest("program", definition.signature.name, 0, library, [], [], [], [], [])
+
+
+@pytest.mark.parametrize("mode", ["xla"], indirect=True)
+def test_each_of_them_has_its_program_run_by_kernels(mode):
+    for name, function in ALONE.items():
+        assert kernels_only.described(request_of(function, IMAGE), lambda _, node: node.op), name
+
+
+def test_ftrl_of_a_gradient_that_is_not_finite():
     def trained(device):
         with tf.device(device):
-            variables = [tf.Variable(value) for value in np.array([[0.5], [0.1], [0.2]], np.float32)]
+            variables = [tf.Variable([value] * 3) for value in (0.5, 0.1, 0.2)]
 
             def step(gradient):
                 var, accum, linear = (one.handle for one in variables)
                 rates = dict(lr=0.1, l1=0.01, l2=0.01, lr_power=-0.5)
                 tf.raw_ops.ResourceApplyFtrl(var=var, accum=accum, linear=linear, grad=gradient, **rates)
 
-            tf.function(step, jit_compile=device == IPU)(tf.constant([gradient]))
+            tf.function(step, jit_compile=device == IPU)(tf.constant([np.nan, np.inf, 0.5]))
             return np.stack([one.numpy() for one in variables])
 
     np.testing.assert_allclose(trained(IPU), trained("CPU"), rtol=1e-5)
@@ -174,11 +188,15 @@ def test_casts_to_integers_out_of_range(kind):
     check({name: to(name) for name in ("uint32", "uint64")}, np.array([4.0, -2.0, 65000.0], kind))
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint32])
-def test_shifts_by_more_than_there_are_bits(kind):
-    values = np.array([1, 7, np.iinfo(kind).max, np.iinfo(kind).min], kind)
-    by = np.array([np.iinfo(kind).max, 5, 64, np.iinfo(kind).min], kind)
-    check({"left": tf.bitwise.left_shift, "right": tf.bitwise.right_shift}, values, by)
+def test_shifts_by_more_than_there_are_bits():
+    arguments, functions = [], {}
+    for place, kind in enumerate((np.int8, np.uint8, np.int32, np.uint32)):
+        limits = np.iinfo(kind)
+        arguments.append(np.array([1, 7, limits.max, limits.min], kind))
+        arguments.append(np.array([limits.max, 5, 64, limits.min], kind))
+        for shift in (tf.bitwise.left_shift, tf.bitwise.right_shift):
+            functions[f"{shift.__name__} {limits}"] = lambda *x, at=2 * place, by=shift: by(x[at], x[at + 1])
+    check(functions, *arguments)
 
 
 @pytest.mark.parametrize("mode", ["xla", "kernels", "auto"], indirect=True)
@@ -242,16 +260,22 @@ def slice_of_a_tensor(variable):
     )
 
 
-@pytest.mark.parametrize("function", [slices, gathered, updated, slice_of_a_tensor])
-def test_updates_of_a_slice_read_the_old_values(function):
-    start = np.arange(1, 9, dtype=np.float32)
+def test_updates_of_a_slice_read_the_old_values():
+    start, functions = np.arange(1, 9, dtype=np.float32), (slices, gathered, updated, slice_of_a_tensor)
     with tf.device("CPU"):
-        expected = tf.Variable(start)
-    function(expected)
+        expected = [tf.Variable(start) for _ in functions]
+    for function, variable in zip(functions, expected, strict=True):
+        function(variable)
     with tf.device(IPU):
-        variable = tf.Variable(start)
-        tf.function(lambda: function(variable), jit_compile=True)()
-    np.testing.assert_allclose(variable.numpy(), expected.numpy())
+        variables = [tf.Variable(start) for _ in functions]
+
+        def update():
+            for function, variable in zip(functions, variables, strict=True):
+                function(variable)
+
+        tf.function(update, jit_compile=True, autograph=False)()
+    for function, variable, value in zip(functions, variables, expected, strict=True):
+        np.testing.assert_allclose(variable.numpy(), value.numpy(), err_msg=function.__name__)
 
 
 def test_a_function_reads_what_a_loop_before_it_has_written():
@@ -293,15 +317,53 @@ def test_a_tensor_array_grows(mode):
     np.testing.assert_array_equal(on_ipu(grown, np.float32(2)), [2, 3, 4, 5])
 
 
-def test_a_tensor_array_without_a_size_grows_or_is_refused_with_its_line():
-    """XLA converts it on TensorFlow 2.21, and does not on 2.15."""
-    try:
-        made = on_ipu(lambda first: grown(first, 0), np.float32(2))
-    except tf.errors.InvalidArgumentError as error:
-        assert re.search(r"test_one_meaning.py:\d+, in grown.*size=n", str(error))
-        assert "dummy_file_name" not in str(error)
-    else:
-        np.testing.assert_array_equal(made, [2, 3, 4, 5])
+def summed(rows):
+    return tf.reduce_sum(rows.stack() ** 3)
+
+
+def of_a_range(first, size):
+    return tf.reduce_sum(grown(first, size) ** 2)
+
+
+def of_a_while_loop(first, size):
+    rows = tf.TensorArray(tf.float32, size=size, dynamic_size=True, element_shape=[])
+    return summed(tf.while_loop(lambda i, _: i < 4, lambda i, rows: (i + 1, rows.write(i, first**2)), (0, rows))[1])
+
+
+def of_writes(first, size):
+    rows = tf.TensorArray(tf.float32, size=size, dynamic_size=True, element_shape=[])
+    return summed(rows.write(0, first).write(1, first * 2.0).write(2, first * first))
+
+
+def test_a_tensor_array_that_grows_has_a_gradient():
+    def values(first):
+        made = []
+        for function, size in itertools.product((of_a_range, of_a_while_loop, of_writes), (0, 1)):
+            with tf.GradientTape() as tape:
+                tape.watch(first)
+                total = function(first, size)
+            made += [total, tape.gradient(total, first)]
+        return tf.stack(made)
+
+    with tf.device("CPU"):
+        expected = tf.function(values)(tf.constant(2.0))
+    np.testing.assert_allclose(on_ipu(values, np.float32(2)), expected, rtol=1e-6)
+
+
+def test_a_conversion_of_xlas_that_throws():
+    """Of patches without channels TensorFlow's conversion throws; its kernel has the result."""
+    images = np.zeros([1, 4, 4, 0], np.float32)
+    patches = on_ipu(
+        lambda x: tf.image.extract_patches(x, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID"), images
+    )
+    assert patches.shape == (1, 3, 3, 0)
+
+
+@pytest.mark.parametrize("op", [tf.raw_ops.Multinomial, tf.raw_ops.StatelessMultinomial])
+def test_a_class_of_none_is_not_drawn(op):
+    seeds = {"seed": [1, 2]} if op is tf.raw_ops.StatelessMultinomial else {}
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"size\[1\]"):
+        on_ipu(lambda logits: op(logits=logits, num_samples=3, **seeds), np.zeros([2, 0], np.float32))
 
 
 def test_random_numbers_of_a_seed_that_is_written_down():

@@ -26,6 +26,10 @@ _THRESHOLD = (
     "type: a float16 with what is behind it in memory"
 )
 _UNINITIALISED = "results that nothing writes"
+_NO_CHANNELS = (
+    "gradients without a batch, outputs or channels: in a function TensorFlow's own kernel writes nothing, eagerly the "
+    "CPU's oneDNN gives zeros"
+)
 _NOT_ONE = "in a function the CPU has zeros, eagerly ones"
 _RANDOM = "random numbers are XLA's by kernels too, and XLA takes any range: TensorFlow's own kernel alone refuses one"
 _EMPTY = (
@@ -36,10 +40,10 @@ _EMPTY = (
 # By op: the ways, and why. Not of elements at the edges of their type, which have reasons of their own below.
 DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     **{op: (frozenset({"eager"}), _ROUNDED)
-       for op in ("Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3DBackpropInputV2", "Softmax",
-                  "DepthwiseConv2dNativeBackpropInput")},
-    **{op: (frozenset({"eager", "kernels"}), _ONEDNN)
-       for op in ("Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter", "MaxPool")},
+       for op in ("Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3DBackpropInputV2", "Softmax")},
+    **{op: (frozenset({"eager", "kernels"}), _ONEDNN) for op in ("Conv3DBackpropFilterV2", "MaxPool")},
+    **{op: (frozenset({"eager", "xla", "kernels"}), f"{_NO_CHANNELS}; {_ONEDNN}; {_ROUNDED}")
+       for op in ("DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput")},
     **{op: (frozenset({"eager", "xla", "kernels"}), _NO_BATCH)
        for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad",
                   "FusedBatchNormGradV2", "FusedBatchNormGradV3")},
@@ -53,7 +57,7 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     **{op: (frozenset({"kernels"}), _RANDOM) for op in ("RandomUniformInt", "StatelessRandomUniformIntV2")},
     "OnesLike": (frozenset({"xla", "kernels"}), _NOT_ONE),
     **{op: (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED)
-       for op in ("RFFT", "RFFT2D", "RFFT3D", "XlaSelfAdjointEig")},
+       for op in ("IRFFT", "IRFFT2D", "IRFFT3D", "RFFT", "RFFT2D", "RFFT3D", "XlaSelfAdjointEig")},
     "MatrixSolveLs": (frozenset({"eager"}), _UNINITIALISED),  # of matrices without rows
     "SparseAdd": (frozenset({"eager", "kernels"}), _THRESHOLD),
 }  # fmt: skip

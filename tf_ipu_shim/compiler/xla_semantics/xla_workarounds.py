@@ -97,6 +97,39 @@ def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
     return [*added, counted]
 
 
+def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
+    """XLA draws a class of none: the first class, which XLA and kernels refuse to slice if there is none, and the rest."""
+    drawn = node_def_pb2.NodeDef()
+    drawn.CopyFrom(node.proto)
+    kind, made = drawn.attr["T"].type, []
+
+    def add(name: str, op: str, *inputs: str) -> node_def_pb2.NodeDef:
+        one = node_def_pb2.NodeDef(name=f"{node.name}/{name}", op=op, device=drawn.device, input=inputs)
+        for attribute, value in node.proto.attr.items():
+            if attribute.startswith("_"):
+                one.attr[attribute].CopyFrom(value)
+        made.append(one)
+        return one
+
+    def constant(name: str, value: list[int] | int) -> str:
+        one = add(name, "Const")
+        one.attr["dtype"].type = types_pb2.DT_INT32
+        one.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(np.array(value, np.int32)))
+        return f"{one.name}:output:0"
+
+    def part(name: str, begin: int, size: int) -> str:
+        places = constant(f"{name}/begin", [0, begin]), constant(f"{name}/size", [-1, size])
+        one = add(name, "Slice", drawn.input[0], *places)
+        one.attr["T"].type, one.attr["Index"].type = kind, types_pb2.DT_INT32
+        return f"{one.name}:output:0"
+
+    parts = part("first_class", 0, 1), part("classes", 1, -1)
+    whole = add("logits", "ConcatV2", *parts, constant("axis", 1))
+    whole.attr["T"].type, whole.attr["Tidx"].type, whole.attr["N"].i = kind, types_pb2.DT_INT32, len(parts)
+    drawn.input[0] = f"{whole.name}:output:0"
+    return [*made, drawn]
+
+
 def _resize_gradient(node: Node) -> op_functions.Replacement | None:
     """XLA gives out the bytes of float32 where the picture, and so its gradient, has 16 bits."""
     attributes, kind = node.proto.attr, node.proto.attr["T"].type
@@ -191,4 +224,9 @@ _SUPPRESSIONS = {
     "NonMaxSuppressionV3": "non_max_suppression_v3",
     "NonMaxSuppressionV4": "non_max_suppression_v4",
 }
-_RULES = {"ConjugateTranspose": _transpose, "Bincount": _bincount}
+_RULES = {
+    "ConjugateTranspose": _transpose,
+    "Bincount": _bincount,
+    "Multinomial": _classes,
+    "StatelessMultinomial": _classes,
+}
