@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
+from tf_ipu_shim.ipu import config, ipu_compiler, scopes
+
 from tf_ipu_shim.compiler.ir import program
 from tf_ipu_shim.compiler.xla_semantics import kernels_only
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 HOSTILE = np.array([4.0, 5.5, np.nan, -np.inf, np.inf, 3e9, -3e9, 0.0, -0.0, 1e20], np.float32)
 LARGEST = np.finfo(np.float32).max
@@ -273,7 +274,7 @@ def test_updates_of_a_slice_read_the_old_values():
             for function, variable in zip(functions, variables, strict=True):
                 function(variable)
 
-        tf.function(update, jit_compile=True, autograph=False)()
+        tf.function(update, jit_compile=True)()
     for function, variable, value in zip(functions, variables, expected, strict=True):
         np.testing.assert_allclose(variable.numpy(), value.numpy(), err_msg=function.__name__)
 
@@ -353,9 +354,7 @@ def test_a_tensor_array_that_grows_has_a_gradient():
 def test_a_conversion_of_xlas_that_throws():
     """Of patches without channels TensorFlow's conversion throws; its kernel has the result."""
     images = np.zeros([1, 4, 4, 0], np.float32)
-    patches = on_ipu(
-        lambda x: tf.image.extract_patches(x, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID"), images
-    )
+    patches = on_ipu(lambda x: tf.image.extract_patches(x, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID"), images)
     assert patches.shape == (1, 3, 3, 0)
 
 

@@ -98,7 +98,7 @@ def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
 
 
 def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
-    """XLA draws a class of none: the first class, which XLA and kernels refuse to slice if there is none, and the rest."""
+    """XLA draws a class of none: slices the first class off, which XLA and kernels refuse then, and joins it."""
     drawn = node_def_pb2.NodeDef()
     drawn.CopyFrom(node.proto)
     kind, made = drawn.attr["T"].type, []
