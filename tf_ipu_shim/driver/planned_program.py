@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
@@ -194,7 +195,7 @@ class _Lowering:
             made = self._kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
             return _Planned(plan, work, details, *self._settled(program, made, execution, unknown))
 
-    def _unexcused(self, without_form: dict[str, str]) -> dict[str, str]:
+    def _unexcused(self, without_form: Mapping[str, str]) -> Mapping[str, str]:
         """XLA's errors, without those about ops that run by kernels in every mode."""
         if not self._is_required:
             return without_form

@@ -122,6 +122,12 @@ _OWN_SOFTMAX = Edge(
 )
 _NO_SIZE = Edge(("eager",), ("zeros",), "zeros for a size: the CPU's oneDNN has an empty result, IPUs refuse it")
 
+_FIVE_SIZES = Edge(
+    ("eager",),
+    ("",),
+    "a window of five sizes for four axes: the CPU's oneDNN has an empty result, TensorFlow's own kernel refuses it",
+)
+
 EDGES: dict[str, list[Edge]] = {
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv2DBackpropFilter",
                      "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropInput",
@@ -130,6 +136,7 @@ EDGES: dict[str, list[Edge]] = {
                      "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), [_SUMS]),
     **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), [_SUMS, _NO_SIZE]),
     "Cholesky": [_UNWRITTEN],
+    "QuantizedAvgPool": [_FIVE_SIZES],
     "SqrtGrad": [_PLACES],
     **dict.fromkeys((f"ResourceApply{kind}" for kind in ("AdaMax", "Adadelta", "AddSign", "KerasMomentum",
                                                          "PowerSign")), [_RATES]),
