@@ -2,11 +2,13 @@
 
 import importlib.util
 import os
+import pathlib
 import re
 
 import pytest
 from tracebacks import COMMON, FRAME, traceback_of
 
+import tf_ipu_shim
 from tf_ipu_shim.runtime.errors import error_display, error_texts, script_files
 
 IN_SESSION = (
@@ -384,3 +386,11 @@ def test_importing_ipu_where_it_cannot_be_compiled_shows_the_script_s_line_alone
     shown = traceback_of(process)
     assert FRAME.findall(shown) == [(str(script), "1")]
     assert "no-such-compiler" in shown.splitlines()[-1]
+
+
+def test_files_of_the_package_are_none_of_the_script():
+    package = pathlib.Path(tf_ipu_shim.__file__).resolve().parent
+    assert script_files.HIDDEN[0] == f"{package}{os.sep}"
+    assert all(not script_files.is_users(str(file)) for file in package.rglob("*.py"))
+    assert os.path.isfile(os.path.join(script_files.RUNNER, "runner.py"))
+    assert all(map(os.path.isdir, script_files._RUNNING_MODELS))
