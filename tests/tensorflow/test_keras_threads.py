@@ -6,6 +6,8 @@ Layers of ones pass inputs on, so that NumPy knows what each call has to give.
 import collections
 import concurrent.futures
 import functools
+import os
+import signal
 import threading
 
 import numpy as np
@@ -295,3 +297,52 @@ def test_errors_leave_the_model_to_others(ipus):
             predicts(model, value, "evaluate")
 
     together(fails, works)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")  # since Python 3.12
+def test_a_turn_that_another_thread_has_is_free_in_a_fork():
+    lock, held, ended = turns.FairLock(), threading.Event(), threading.Event()
+
+    def holds():
+        with lock.held():
+            held.set()
+            ended.wait(WAIT)
+
+    holder = threading.Thread(target=holds)
+    holder.start()
+    held.wait(WAIT)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # who waits for the other thread would do so for ever
+        with lock.held():
+            os._exit(5)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    ended.set()
+    holder.join(WAIT)
+    assert status == 5
+
+
+def test_a_turn_ends_by_an_interrupt():
+    """Some hit the code that takes the lock, some the code that releases it, and some the time in between."""
+    lock, interrupts = turns.FairLock(), 0
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for microseconds in range(1, 400):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, microseconds / 1e6)
+                for _ in range(1_000_000):
+                    with lock.held():
+                        pass
+            except KeyboardInterrupt:
+                interrupts += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+
+    def takes():
+        with lock.held():
+            return "taken"
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert pool.submit(takes).result(WAIT) == "taken"
+    assert interrupts == 399
