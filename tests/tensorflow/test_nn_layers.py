@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 from harness import IPU, configure
 from layer_harness import check_config, on_the_host, on_the_ipu, run
-from test_nn_ops import all_paths, grouped, numbers
+from test_nn_losses import all_paths
+from test_nn_ops import grouped, numbers
 from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 
 from tf_ipu_shim import keras2
