@@ -139,7 +139,7 @@ def test_sampled_losses_with_a_given_sample() -> None:
 
 def test_sample_is_log_uniform_without_repetition() -> None:
     def sample() -> Any:
-        from tf_ipu_shim.building.ops import sampled_losses
+        from tf_ipu_shim.frontend.ops import sampled_losses
 
         return sampled_losses._sample(tf.constant([[0]]), 3, 8, None)
 
