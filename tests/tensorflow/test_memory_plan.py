@@ -168,6 +168,31 @@ def test_a_training_loop_counts_its_variables_once(ipus):
     assert plan.not_always_live_bytes <= nbytes(32, 64) + nbytes(64, 64) + SCALARS
 
 
+def unrolled(steps, is_read_inside):
+    """The modelled plan of training a recurrent cell of so many time steps, whose weight the loop may read itself."""
+
+    def model(x):
+        w = variable("w", [64, 64])
+        read = tf.identity(w)
+
+        def body(i, state):
+            return i + 1, tf.tanh(tf.matmul(state, w.read_value() if is_read_inside else read))
+
+        last = tf.while_loop(lambda i, state: i < steps, body, [0, x], maximum_iterations=steps)[1]
+        return tf.gradients(tf.reduce_sum(last), w)
+
+    return modelled(train(model, X)[1])
+
+
+def test_a_weight_that_a_loop_reads_is_kept_once(ipus):
+    ipus(1)
+    few, many = unrolled(4, True), unrolled(12, True)
+    # A time step more keeps its state and its activation, and no weight.
+    assert many.not_always_live_bytes - few.not_always_live_bytes <= 8 * 2 * nbytes(32, 64) + SCALARS
+    outside = unrolled(12, False)
+    assert many.not_always_live_bytes - outside.not_always_live_bytes <= nbytes(64, 64) + SCALARS
+
+
 def test_of_two_branches_the_larger_one_counts(ipus):
     ipus(1)
 

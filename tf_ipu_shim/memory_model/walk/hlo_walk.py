@@ -8,6 +8,7 @@ libraries' own temporaries (of a convolution, say): they are no part of XLA's pr
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
@@ -21,7 +22,9 @@ from tf_ipu_shim.memory_model.computations.outlined_calls import Place
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo.conditionals import Branch, elements_taken, given_of_a_size, hand_on
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
+from tf_ipu_shim.memory_model.hlo.integer_literals import LITERAL_LIMIT, integers
 from tf_ipu_shim.memory_model.hlo.loop_counters import counters_in
+from tf_ipu_shim.memory_model.hlo.repeated_pushes import pushes_in
 from tf_ipu_shim.memory_model.hlo.running_order import in_post_order
 from tf_ipu_shim.memory_model.hlo.trees import Tree, flat, is_same, origin, packed
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis, axis_as_operands
@@ -36,8 +39,6 @@ EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-don
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
 # What makes no value of its own.
 _HANDED_ON = frozenset({"parameter", "tuple", "get-tuple-element", "optimization-barrier"})
-_LITERAL_LIMIT = 64
-_INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)
 _SINGLE_OF_HALF = (xla_data_pb2.F16, xla_data_pb2.F32)
 _HOLDING = frozenset({"conditional", "while"})
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
@@ -87,6 +88,7 @@ class HloReader:
         self._key_of = key_of
         self._mapped, self._function = mapped, ""
         self._context: Context | None = None
+        self._pushes: set[int] = set()  # instructions that write to a list what it has already
         self._homes_inside: dict[tuple[int, int], int] = {}  # (loop or branch, element of what it gives) to variable
 
     def _enter(self, block: Block, mini_batch: MiniBatch | None) -> None:
@@ -124,8 +126,8 @@ class HloReader:
         found: list[list[int] | None] = []
         for index, number in enumerate(results):
             if index not in stored:
-                literal = _integers(by_id, number)
-                found.append(literal if 0 < len(literal) <= _LITERAL_LIMIT else None)
+                literal = integers(by_id, number)
+                found.append(literal if 0 < len(literal) <= LITERAL_LIMIT else None)
         return found
 
     def _homes(self, arguments: Sequence[int]) -> dict[int, int]:
@@ -189,7 +191,7 @@ class HloReader:
             opcode, numbers = instruction.opcode, list(instruction.operand_ids)
             shapes[number] = instruction.shape
             operands = [made[operand] for operand in numbers]
-            if opcode in _HANDED_ON:
+            if opcode in _HANDED_ON or number in self._pushes:
                 made[number] = _handed_on(instruction, operands, arguments)
             elif opcode == "call":
                 around = self._context
@@ -232,18 +234,20 @@ class HloReader:
         trips = self._trips(instruction)
         if self._instructions is not None and trips is not None:
             self._instructions.counters.update(counters_in(body))
+        leaves, pushed = flat(initial), self._pushed(body, initial)
         inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
-        while self._cut(flat(initial), axes):  # such as a state, and then a list of states
+        while self._cut(leaves, axes):  # such as a state, and then a list of states
             inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
         test, _, _, _ = self._inside(condition, [initial], Mode.BORROWED)
         gives: list[int] = []
         takes: list[int] = []
         shapes = _leaves(instruction.shape)
-        for index, (leaf, argument, result) in enumerate(zip(flat(initial), flat(arguments[0]), flat(results))):
+        for index, (leaf, argument, result) in enumerate(zip(leaves, flat(arguments[0]), flat(results))):
             if not is_same(inner, result, argument):
                 leaf = self._own(leaf, shapes[index], name, takes)
-            takes.append(leaf)
             size = block.values[leaf].bytes
+            leaf = leaves[pushed[index]] if index in pushed else leaf
+            takes.append(leaf)
             if is_same(inner, result, argument):  # such as the weights: nobody writes to them
                 inner.values[argument] = inner.values[argument]._replace(mode=Mode.BORROWED)
                 value = Value(size, name, block.values[leaf].kind, Mode.VIEW, (leaf,))
@@ -254,6 +258,15 @@ class HloReader:
         self._axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
         block.run(name, takes, gives, (test, inner), True, self._meeting(instruction, trips))
         return packed(initial, iter(gives))
+
+    def _pushed(self, body: Any, initial: Tree) -> dict[int, int]:
+        """Lists whose elements are all one tensor of the loop's state: leaf of the elements to leaf of the tensor."""
+        if not isinstance(initial, list):
+            return {}
+        begins = list(itertools.accumulate((len(flat(part)) for part in initial), initial=0))
+        pushes = pushes_in(body)
+        self._pushes.update(push.update for push in pushes)
+        return {begins[push.list_place]: begins[push.tensor_place] for push in pushes}
 
     def _own(self, leaf: int, shape: Any, name: str, others: Sequence[int]) -> int:
         """What a loop writes to has memory of its own: constants, and what it has twice, are copied before."""
@@ -449,19 +462,6 @@ def _memory_of(opcode: str, takes: Sequence[int]) -> tuple[Mode, tuple[int, ...]
     if opcode in ELEMENTWISE:
         return Mode.IN_PLACE, tuple(takes)
     return (Mode.IN_PLACE, tuple(takes[:1])) if opcode in UPDATES else (Mode.NEW, ())
-
-
-def _integers(by_id: Mapping[int, Any], number: int) -> list[int]:
-    """The elements of an instruction's result where they are integer constants; nothing for any other."""
-    made = by_id[number]
-    if made.opcode in ("copy", "reshape"):
-        return _integers(by_id, made.operand_ids[0])
-    if made.opcode in ("broadcast", "convert") and made.shape.element_type in _INTEGERS:
-        return _integers(by_id, made.operand_ids[0]) if math.prod(made.shape.dimensions) == 1 else []
-    if made.opcode == "concatenate":  # of the sizes that `tf.shape_n` gives
-        parts = [_integers(by_id, operand) for operand in made.operand_ids[: _LITERAL_LIMIT + 1]]
-        return [element for part in parts for element in part] if all(parts) and len(made.shape.dimensions) == 1 else []
-    return list(made.literal.s32s or made.literal.s64s) if made.opcode == "constant" else []
 
 
 def mark_activations(block: Block) -> None:

@@ -1,0 +1,74 @@
+"""Lists to which a loop pushes a tensor that it never changes, such as a weight that its gradient reads.
+
+All elements of such a list are one tensor. TensorFlow's gradient of a loop makes one for each variable that the body
+reads; a compiler keeps the tensor once, for the gradient to read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+_HANDS_ON = frozenset({"bitcast", "copy", "reshape"})
+
+
+class Push(NamedTuple):
+    """A push of a loop: the instruction that writes, and the places in the loop's state of the list and the tensor."""
+
+    update: int
+    list_place: int
+    tensor_place: int
+
+
+def pushes_in(body: Any) -> list[Push]:
+    """The pushes of a loop's body that push the same tensor each time.
+
+    Args:
+        body: the computation, as XLA has it: a list is a pair of its elements and their number.
+    """
+    by_id = {instruction.id: instruction for instruction in body.instructions}
+    root = by_id[body.root_id]
+    if root.opcode != "tuple":
+        return []
+    kept = {place for place, number in enumerate(root.operand_ids) if _place(by_id, number) == place}
+    found = (_push(by_id, by_id[number], place) for place, number in enumerate(root.operand_ids))
+    return [push for push in found if push is not None and push.tensor_place in kept]
+
+
+def _push(by_id: Mapping[int, Any], pair: Any, place: int) -> Push | None:
+    """The push that gives a list of the state its next value, where that is all that happens to it."""
+    if pair.opcode != "tuple" or len(pair.operand_ids) != 2:
+        return None
+    update, count = (by_id[number] for number in pair.operand_ids)
+    if update.opcode != "dynamic-update-slice" or count.opcode != "add":
+        return None
+    elements, pushed, index, *offsets = update.operand_ids
+    begins = all(by_id[number].opcode == "constant" for number in offsets)
+    one_more = any(_part_of_list(by_id, number, place, 1) for number in count.operand_ids) and any(
+        by_id[number].opcode == "constant" for number in count.operand_ids
+    )
+    at_end = _part_of_list(by_id, elements, place, 0) and _part_of_list(by_id, index, place, 1)
+    tensor_place = _place(by_id, pushed)
+    if not (begins and one_more and at_end) or tensor_place is None:
+        return None
+    return Push(update.id, place, tensor_place)
+
+
+def _part_of_list(by_id: Mapping[int, Any], number: int, place: int, part: int) -> bool:
+    """Whether an instruction is the elements (0) or the number of elements (1) of a list of the state."""
+    taken = by_id[number]
+    return (
+        taken.opcode == "get-tuple-element"
+        and taken.tuple_index == part
+        and _place(by_id, taken.operand_ids[0]) == place
+    )
+
+
+def _place(by_id: Mapping[int, Any], number: int) -> int | None:
+    """The place in the loop's state that an instruction hands on; None where it is anything else."""
+    taken = by_id[number]
+    while taken.opcode in _HANDS_ON:
+        taken = by_id[taken.operand_ids[0]]
+    if taken.opcode != "get-tuple-element" or by_id[taken.operand_ids[0]].opcode != "parameter":
+        return None
+    return int(taken.tuple_index)
