@@ -109,3 +109,24 @@ def test_checkpoints_json_and_clones(ipus, tmp_path):
             one.fit(X, Y, batch_size=8, verbose=0, shuffle=False)
         assert_near(restored.get_weights(), model.get_weights())
         assert all(hasattr(one, "set_pipelining_options") for one in (again, restored))
+
+
+@pytest.mark.parametrize("accumulates", [False, True])
+def test_the_graph_of_training_that_tensorboard_writes(ipus, accumulates):
+    """Keras' callback takes it from the model after the first batch; `tf.summary.graph` needs TensorBoard installed."""
+    ipus(1)
+    graphs = []
+
+    class Board(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            function = self.model.train_tf_function
+            assert hasattr(function, "function_spec")
+            graphs.append(function._concrete_variable_creation_fn.graph.as_graph_def())
+
+    with strategy().scope():
+        model = compiled(functional(), steps_per_execution=8)
+        if accumulates:
+            model.set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2)
+        model.fit(X, Y, batch_size=8, callbacks=[Board()], verbose=0)
+    (graph,) = graphs
+    assert all(f"{layer.name}/" in str(graph) for layer in model.layers if layer.weights)

@@ -407,6 +407,8 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                     yield from self._executions(mode, handler)
                     return
                 replica_shares.check_padding(self, program, handler, replicas)
+                if mode == "fit":
+                    cast(Any, self).train_tf_function = program.function  # its graph is what TensorBoard shows
                 turn = functools.partial(self._ipu.turns.of_call, self, mode, iterator, training)
                 unpack = self._unpacked(mode)
                 yield (

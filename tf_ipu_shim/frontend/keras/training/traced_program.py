@@ -19,7 +19,7 @@ class TracedProgram:
     """
 
     def __init__(self, function: Any, check: Callable[[Any, int], None], forget: Callable[[], Any]) -> None:
-        self._function = function
+        self.function = function
         self._check = check
         self._forget = forget
         self._concrete: Any = None
@@ -36,12 +36,12 @@ class TracedProgram:
     def __call__(self) -> None:
         """Runs once."""
         self.trace()
-        self._function()
+        self.function()
 
     def _traced(self) -> Any:
         before = entered()
         try:
-            concrete = self._function.get_concrete_function()
+            concrete = self.function.get_concrete_function()
             self._check(concrete, before)
         except BaseException:
             self._forget()
