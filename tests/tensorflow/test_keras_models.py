@@ -360,6 +360,19 @@ def test_epochs_of_a_data_handler():
     assert seen == [0, 1, 2]
 
 
+@pytest.mark.parametrize("structure", [lambda x: x, lambda x: (x,), lambda x: {"x": x, "n": tf.range(64)}])
+def test_double_numbers_of_a_dataset_are_cast(structure):
+    dataset = tf.data.Dataset.from_tensor_slices(structure(X.astype(np.float64))).batch(8, drop_remainder=True)
+    handler = keras.ipu.extensions.data_adapter.IPUDataHandler(dataset)
+    assert handler.inferred_steps == 8
+    ((_, iterator),) = handler.enumerate_epochs()
+    element = next(iterator)
+    tf.nest.assert_same_structure(element, next(iter(dataset)))
+    parts = tf.nest.flatten(element)
+    assert [part.dtype for part in parts] == [tf.int32, tf.float32][2 - len(parts) :]
+    np.testing.assert_array_equal(parts[-1], X[:8])
+
+
 def test_an_outfeed_that_a_layer_fills_once(ipus):
     """Graphs that are traced for variables alone leave its queue as it was."""
     ipus(1)

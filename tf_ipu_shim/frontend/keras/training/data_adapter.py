@@ -12,7 +12,8 @@ from typing import Any
 from tensorflow.python.data.experimental.ops import cardinality
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import errors, ops
+from tensorflow.python.framework import dtypes, errors, ops, tensor_spec
+from tensorflow.python.ops import math_ops
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
@@ -130,6 +131,7 @@ class IPUDataHandler:
         self._dataset = self._adapter.get_dataset()
         if class_weight:
             self._dataset = self._dataset.map(adapters._make_class_weight_map_fn(class_weight))
+        self._dataset = _without_doubles(self._dataset, package)
         self._replication_factor: int | None = None
         self._inferred_steps = 0
         self._insufficient_data = False
@@ -362,6 +364,23 @@ class IPUDataHandler:
     def _check_replication_factor_set(self, what: str) -> None:
         if self._replication_factor is None:
             raise RuntimeError(f"Cannot call {what} before the replication factor is set: set_replication_factor(n).")
+
+
+def _without_doubles(dataset: Any, package: Any) -> Any:
+    """The dataset with its doubles in Keras' float type, as Keras' adapters hand on those of arrays."""
+    spec, kind = dataset.element_spec, keras2.module("backend", package).floatx()
+    flat = nest.flatten(spec)
+    doubles = [isinstance(one, tensor_spec.TensorSpec) and one.dtype == dtypes.float64 for one in flat]
+    layers_cast = keras2.module("engine.base_layer_utils", package).v2_dtype_behavior_enabled()
+    if not any(doubles) or kind == "float64" or not layers_cast:
+        return dataset
+
+    def cast(*element: Any) -> Any:
+        parts = nest.flatten(element if isinstance(spec, tuple) else element[0])
+        parts = [math_ops.cast(one, kind) if is_double else one for one, is_double in zip(parts, doubles)]
+        return nest.pack_sequence_as(spec, parts)
+
+    return dataset.map(cast)
 
 
 def _partial_execution(steps: int, execution: int) -> ValueError:
