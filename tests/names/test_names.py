@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import types
 
 import pytest
 
@@ -69,6 +70,30 @@ def test_missing_attribute_says_where_graphcore_has_it(stand_in):
     with pytest.raises(errors.MissingAttributeError, match=r"ipu\.utils\.create_ipu_config exists in SDK 1\.2-2\.3"):
         stand_in.create_ipu_config  # noqa: B018
     assert not hasattr(stand_in, "create_ipu_config")
+
+
+def test_a_module_that_others_have_added_to_a_package_is_imported(tmp_path, monkeypatch):
+    """Its finder knows Graphcore's name alone, and `from` asks for a module of the package's own `__name__`."""
+    (tmp_path / "added.py").write_text("VALUE = 3\n")
+
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            added = name == "tensorflow.python.ipu.ops.added"
+            return importlib.util.spec_from_file_location(name, tmp_path / "added.py") if added else None
+
+    package = types.ModuleType("ours")
+    package.__path__ = []
+    package.__getattr__ = missing._refusing_getattr("ours", "tensorflow.python.ipu.ops", None)
+    monkeypatch.setitem(sys.modules, "ours", package)
+    monkeypatch.setitem(sys.modules, "tensorflow.python.ipu.ops", package)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
+    from ours import added
+
+    monkeypatch.delitem(sys.modules, "tensorflow.python.ipu.ops.added")
+    assert added.VALUE == 3
+    with pytest.raises(ImportError, match="cannot import name 'other' from 'tensorflow.python.ipu.ops'"):
+        from ours import other  # noqa: F401
 
 
 def test_missing_attribute_in_a_from_import_keeps_the_message(stand_in):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import types
 from collections.abc import Callable
@@ -85,6 +86,8 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
         releases = graphcore_names.attributes(theirs).get(name)
         if releases is None:
             if importers.is_import_from(sys._getframe(1)) and f"{ours}.{name}" not in sys.modules:
+                if _has_been_added(theirs, name):
+                    return importlib.import_module(f"{theirs}.{name}")
                 raise ImportError(suggestions.unknown_import(ours, theirs, name), name=theirs)
             # With an object of its own, Python adds no second suggestion where it shows the error.
             raise AttributeError(suggestions.unknown(ours, theirs, name), name=name, obj=None)
@@ -94,6 +97,13 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
         raise errors.MissingAttributeError(message)
 
     return __getattr__
+
+
+def _has_been_added(package: str, name: str) -> bool:
+    """Whether a finder of somebody else's has a module in a package; `from` asks finders for our name alone."""
+    if not hasattr(sys.modules.get(package), "__path__"):
+        return False
+    return importlib.util.find_spec(f"{package}.{name}") is not None
 
 
 def _module_below(package: str, name: str, is_import_from: bool) -> types.ModuleType:
