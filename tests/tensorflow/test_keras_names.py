@@ -25,6 +25,7 @@ def test_internal_modules_that_were_public():
     from tensorflow.python.keras import utils
 
     assert callable(utils.get_file)
+    assert tf.keras.ipu.__ipu__built__ == keras.ipu.__ipu__built__ == "1"
 
 
 @pytest.mark.parametrize("root", ["keras", "tensorflow.python.keras"])

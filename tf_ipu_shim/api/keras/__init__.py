@@ -12,6 +12,7 @@ _EXTENSIONS = (
     "SequentialLayerPipelineStageAssignment",
     "SequentialNestedModelPipelineStageAssignment",
 )
+__ipu__built__ = "1"  # by which scripts tell Keras with `ipu` from stock Keras
 _OPTIMIZERS = ("ALSOptimizer", "ALSOptimizerGradientAccumulationWrapper")
 
 __getattr__, __dir__ = lazy(
