@@ -71,6 +71,22 @@ def test_two_values_of_one_tag_and_two_calls():
         assert tf.nest.map_structure(float, tape.captured_gradients) == {"t": [scale], "t_1": 5 * scale}
 
 
+@pytest.mark.parametrize("kind", [backprop.GradientCaptureTape, backprop.GradientCaptureContext])
+def test_gradients_computed_after_the_context_of_the_value(kind):
+    @tf.function
+    def step(x):
+        with kind() as kept:
+            result = grad_util_ops.capture_upstream_gradients(x * x, tag="t") ** 2
+        with kind() as other:
+            pass
+        gradient = tf.gradients(result, x)[0]
+        assert not other.captured_gradients
+        return gradient, kept.captured_gradients["t"]
+
+    gradient, captured = step(tf.constant(X))
+    assert float(gradient) == pytest.approx(4 * X**3) and float(captured) == pytest.approx(2 * X**2)
+
+
 def test_another_tape_is_refused():
     x = tf.Variable(X)
     with tf.GradientTape() as tape:

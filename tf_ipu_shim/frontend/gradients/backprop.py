@@ -143,24 +143,31 @@ def num_gradient_collection_tapes() -> int:
     return len(_active.contexts)
 
 
-def capture(tag: str, gradient: Any) -> None:
+def entered() -> list[GradientCaptureContext]:
+    """The contexts of this thread that are entered now."""
+    return list(_active.contexts)
+
+
+def capture(tag: str, gradient: Any, around_value: list[GradientCaptureContext]) -> None:
     """Hands a gradient to all contexts that are entered.
 
     Args:
         tag: the name it is found by.
         gradient: a tensor, or a list of them.
+        around_value: contexts that were entered when the value was made, which have the gradient where none is now.
 
     Raises:
-        RuntimeError: no context is entered: what computes the gradients is another tape.
+        RuntimeError: no context is or was entered: what computes the gradients is another tape.
     """
-    if not _active.contexts:
+    contexts = _active.contexts or around_value
+    if not contexts:
         raise RuntimeError(
             "capture_upstream_gradients may only be used within the context of a GradientCaptureTape or a "
             f"GradientCaptureContext; the gradients of {tag!r} are computed in neither. Make the tape an "
             "ipu.eager.backprop.GradientCaptureTape, or enter an ipu.eager.backprop.GradientCaptureContext around what "
             "computes the gradients."
         )
-    for context in _active.contexts:
+    for context in contexts:
         name, number = tag, 0
         while name in context._captured:
             number += 1
