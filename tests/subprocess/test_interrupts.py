@@ -101,7 +101,7 @@ with tf.Session() as session:
         runs()
     assert interrupted(lambda: session.run(shards[1])), "shards"
     assert interrupted(lambda: session.run(pipeline[1])), "pipeline"
-    assert interrupted(lambda: session.run(lowered[1]), while_in="tf_ipu_shim/lowering"), "lowering"
+    assert interrupted(lambda: session.run(lowered[1]), while_in="tf_ipu_shim/compiler"), "lowering"
     runs()
     session.run(lowered[1])
 
@@ -222,7 +222,7 @@ def long_to_lower(x):
         with ipu.scopes.ipu_shard(number % 2):
             x = tf.tanh(x)
     return x
-assert interrupted(lambda: strategy.run(long_to_lower, [tf.zeros([4])]), while_in="tf_ipu_shim/lowering"), "lowering"
+assert interrupted(lambda: strategy.run(long_to_lower, [tf.zeros([4])]), while_in="tf_ipu_shim/compiler"), "lowering"
 print(strategy.run(long_to_lower, [tf.zeros([4])]).numpy())
 """
 )
@@ -340,7 +340,7 @@ def in_compilation(call):
             time.sleep(0.01)
             frames = sys._current_frames()
             files = (inner.f_code.co_filename for frame in frames.values() for inner, _ in traceback.walk_stack(frame))
-            lowers = any("tf_ipu_shim/lowering" in file for file in files)
+            lowers = any("tf_ipu_shim/compiler" in file for file in files)
             frame = frames[threading.main_thread().ident]
             now = id(frame), frame.f_lasti
             still, before = (still + 1 if now == before and not lowers else 0), now
