@@ -76,7 +76,7 @@ def test_wheel(python, environment, wheel):
     environment.install(wheel)
     check_start(python, environment)
     package = environment.packages / "tf_ipu_shim"
-    for pattern in ("plugin/csrc/*.cc", "plugin/csrc/*.h", "names/*.txt"):
+    for pattern in ("plugin/csrc/*/*.cc", "plugin/csrc/*/*.h", "names/*.txt"):
         in_checkout = sorted(path.name for path in (ROOT / "tf_ipu_shim").glob(pattern))
         assert sorted(path.name for path in package.glob(pattern)) == in_checkout != []
     assert (environment.python.parent / "tf-ipu").exists()

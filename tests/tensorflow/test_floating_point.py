@@ -384,11 +384,11 @@ def test_switched_off_again():
 
 
 def test_the_plugin_knows_the_same_checks():
-    source = pathlib.Path(plugin.__file__).with_name("csrc") / "float_checks"
+    source = pathlib.Path(plugin.__file__).with_name("csrc") / "floats" / "float_checks"
     constants = dict(re.findall(r"k(\w+) = (\d),", source.with_suffix(".h").read_text()))
     ours = {check.name.replace("_", "").lower(): check.value for check in FloatCheck}
     assert {name.lower(): int(value) for name, value in constants.items()} == ours
-    overflow = source.with_name("half_overflow.cc").read_text()
+    overflow = source.with_name("float16_overflow.cc").read_text()
     (listed,) = re.findall(r"new std::set<std::string>\{(.*?)\};", overflow, re.DOTALL)
     assert set(re.findall(r'"(\w+)"', listed)) == float16_overflow.OVERFLOWING
     assert {op: int(index) for op, index in re.findall(r'\{"(\w+)", (\d)\}', overflow)} == float16_overflow.DIVISORS

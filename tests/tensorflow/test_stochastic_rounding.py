@@ -424,7 +424,7 @@ def test_what_they_have_in_common_follows_calls_branches_and_variables():
 
 
 def test_the_plugin_rounds_the_same_ops():
-    source = pathlib.Path(plugin.__file__).with_name("csrc") / "stochastic_rounding"
+    source = pathlib.Path(plugin.__file__).with_name("csrc") / "floats" / "stochastic_rounding"
     text = source.with_suffix(".cc").read_text()
     (listed,) = re.findall(r"new std::set<std::string>\{(.*?)\};", text, re.DOTALL)
     assert set(re.findall(r'"(\w+)"', listed)) == stochastic_rounding.WITHIN_RANGE

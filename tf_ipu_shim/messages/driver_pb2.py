@@ -1,7 +1,7 @@
 """What the plugin's ops ask of Python's driver, and what it answers (see `runtime.driver`).
 
-The plugin declares the same fields in `plugin/csrc/driver_messages.h`; `tests/tensorflow/test_messages.py` compares
-the two declarations.
+The plugin declares the same fields in `plugin/csrc/protocol/driver_messages.h`; `tests/tensorflow/test_messages.py`
+compares the two declarations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What Python and the plugin say to each other of a program: the call as it is, and what it runs as.
 
-The plugin declares the same fields in `plugin/csrc/program_messages.h`; `tests/tensorflow/test_messages.py` compares
-the two declarations. A field that one side does not know is an error, not left out.
+The plugin declares the same fields in `plugin/csrc/protocol/program_messages.h`; `tests/tensorflow/test_messages.py`
+compares the two declarations. A field that one side does not know is an error, not left out.
 
 The messages hold some of TensorFlow's own, so that they are made when one is first asked for.
 """

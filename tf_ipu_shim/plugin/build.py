@@ -24,7 +24,7 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.machine.environment import log_level
 from tf_ipu_shim.plugin import cache, compiler
 
-SOURCE_DIRECTORY = pathlib.Path(__file__).with_name("csrc")
+SOURCE_DIRECTORY = compiler.SOURCE_DIRECTORY
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _say(text: str) -> None:
 
 def _source_files(sources: Iterable[str | os.PathLike[str]] | None) -> list[pathlib.Path]:
     if sources is None:
-        files = sorted([*SOURCE_DIRECTORY.glob("*.cc"), *SOURCE_DIRECTORY.glob("*.h")])
+        files = sorted(path for path in SOURCE_DIRECTORY.rglob("*") if path.suffix in (".cc", ".h"))
     else:
         files = [pathlib.Path(source) for source in sources]
     if not any(file.suffix == ".cc" for file in files):

@@ -20,6 +20,7 @@ from tf_ipu_shim import errors
 
 ENVIRONMENT_VARIABLE = "CXX"
 FLAGS = ("-O2", "-fPIC", "-fvisibility-inlines-hidden")
+SOURCE_DIRECTORY = pathlib.Path(__file__).resolve().with_name("csrc")
 UNITS = 2  # always, so that what is tested here is what is compiled elsewhere
 _SHOWN_ERROR_LINES = 12
 
@@ -65,6 +66,12 @@ def missing_message() -> str:
     )
 
 
+def _include_directories(sources: Sequence[pathlib.Path]) -> list[str]:
+    """Where sources find what they include by its path: above the folders of ours, else beside them."""
+    found = {source.resolve().parent for source in sources}
+    return sorted({str(folder.parent if folder.is_relative_to(SOURCE_DIRECTORY) else folder) for folder in found})
+
+
 def compile_library(
     compiler: Compiler,
     sources: Sequence[pathlib.Path],
@@ -79,7 +86,7 @@ def compile_library(
     """
     # TensorFlow's headers as system headers: their warnings are none of ours.
     flags = [*FLAGS, *(f"-isystem{flag[2:]}" if flag.startswith("-I") else flag for flag in compile_flags)]
-    flags.extend(f"-I{parent}" for parent in sorted({str(source.resolve().parent) for source in sources}))
+    flags.extend(f"-I{directory}" for directory in _include_directories(sources))
     objects = []
 
     def compiled(number: int, part: Sequence[pathlib.Path]) -> None:

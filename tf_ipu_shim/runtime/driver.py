@@ -171,4 +171,4 @@ HANDLERS: dict[str, Handler] = {
     "explain_compile_error": Handler(driver_pb2.CompileError, driver_pb2.CompileErrorText, _explain_compile_error),
     "synthetic_data": Handler(driver_pb2.SyntheticQuestion, driver_pb2.YesOrNo, _synthetic_data),
 }
-"""By the name under which the plugin calls them (`csrc/driver_messages.h` has the same names and messages)."""
+"""By the name under which the plugin calls them (`csrc/protocol/driver_messages.h` has the same names and messages)."""

@@ -2,7 +2,7 @@
 
 All sessions of a process share one pool of threads, which is made with the first of them; a session has one of its own
 where its `ConfigProto` says so, and none where it runs on the thread that calls it. What runs eagerly is refused by the
-plugin (`csrc/forks`).
+plugin (`csrc/process/forks`).
 
 Nor can a fork end what those threads have part in: TensorFlow waits for them where it deletes an eager context, a
 session or an iterator. A fork therefore keeps its parent's, and the system frees them with the process. Uses

@@ -1,9 +1,9 @@
 """Ctrl-C while a program runs: the program ends, and `KeyboardInterrupt` is raised where the script waits for it.
 
 Python's own handler only notes the signal: the main thread, which raises the exception, waits in TensorFlow. So the
-plugin notes it first (`csrc/interrupts`), and programs end with an error at their next op: the next iteration of a
-loop, the next chunk or stage, the next launch, which XLA goes on compiling on its own. Then Python has its thread back,
-and its handler, which is told here, raises KeyboardInterrupt.
+plugin notes it first (`csrc/process/interrupts`), and programs end with an error at their next op: the next iteration
+of a loop, the next chunk or stage, the next launch, which XLA goes on compiling on its own. Then Python has its
+thread back, and its handler, which is told here, raises KeyboardInterrupt.
 
 What `__del__` and callbacks of weak references raise, Python drops. A Ctrl-C that comes while one runs, such as where
 TensorFlow deletes a function, is therefore sent again a little later. So is one that comes while an error of

@@ -73,7 +73,7 @@ _TYPES: dict[str, frozenset[int]] = {
     **dict.fromkeys(_COMPLEX_FUNCTIONS, _COMPLEX),
 }
 _GROWS = "resize_if_index_out_of_bounds"
-_THREW = "an op's conversion threw"  # `csrc/conversion_errors`
+_THREW = "an op's conversion threw"  # `csrc/launches/conversion_errors`
 _OF_LISTS = re.compile(r"dynamic slice dimension|tensor list|TensorList|list element", re.IGNORECASE)
 
 

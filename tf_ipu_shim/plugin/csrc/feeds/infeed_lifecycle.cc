@@ -1,0 +1,170 @@
+// How an infeed begins and how it goes, in a process that runs ops at once.
+//
+// An iterator that is let go waits for the thread that tunes its dataset. TensorFlow wakes that thread before it says that
+// the dataset is cancelled, so that it may go to sleep again, for as long as half of the time that there has been an
+// iterator, a minute at most (checked on 2.15.1 and 2.21.0). So iterators are let go in a thread of their own: a script that
+// trains anew would wait for one that has trained before. Sessions keep TensorFlow's own ops: their devices, which an
+// iterator uses until it is gone, end with them.
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "feeds/infeed_source.h"
+#include "tensorflow/core/framework/dataset.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/kernels/data/iterator_ops.h"
+#include "tensorflow/core/platform/env.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+using namespace tensorflow;  // NOLINT: this file is a set of TensorFlow ops
+using Iterator = core::RefCountPtr<data::IteratorResource>;
+
+// How long it takes where nothing sleeps, and more.
+constexpr std::chrono::milliseconds kLetGo(50);
+
+// Lets an iterator go. Its threads are gone then, but for one that sleeps.
+void LetGo(Iterator iterator, bool waits) {
+  if (iterator == nullptr) return;
+  const auto gone = std::make_shared<std::promise<void>>();
+  std::future<void> known = gone->get_future();
+  Env::Default()->SchedClosure([held = iterator.release(), gone] {
+    held->Unref();
+    gone->set_value();
+  });
+  if (waits) known.wait_for(kLetGo);
+}
+
+Status NameOf(const Tensor& feed_id, std::string* name) {
+  if (!TensorShapeUtils::IsScalar(feed_id.shape())) {
+    return errors::InvalidArgument("An infeed has a name, not ", feed_id.shape().DebugString());
+  }
+  *name = feed_id.scalar<tstring>()();
+  return OkStatus();
+}
+
+// Lets an infeed begin a dataset. Its name is an input, as TensorFlow keeps a kernel for each value of an attribute.
+REGISTER_OP("IpuStartInfeed")
+    .Input("dataset: variant")
+    .Input("feed_id: string")
+    .Attr("output_types: list(type) >= 1")
+    .Attr("output_shapes: list(shape) >= 1")
+    .SetIsStateful()
+    .SetShapeFn(shape_inference::NoOutputs);
+
+class StartInfeedOp : public OpKernel {
+ public:
+  explicit StartInfeedOp(OpKernelConstruction* context) : OpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("output_types", &types_));
+    OP_REQUIRES_OK(context, context->GetAttr("output_shapes", &shapes_));
+  }
+  void Compute(OpKernelContext* context) override {
+    data::DatasetBase* dataset = nullptr;
+    std::string name;
+    OP_REQUIRES_OK(context, data::GetDatasetFromVariantTensor(context->input(0), &dataset));
+    OP_REQUIRES_OK(context, NameOf(context->input(1), &name));
+    std::unique_ptr<FunctionLibraryDefinition> definitions;
+    std::unique_ptr<ProcessFunctionLibraryRuntime> process;
+    FunctionLibraryRuntime* library = nullptr;
+    OP_REQUIRES_OK(context, context->function_library()->Clone(&definitions, &process, &library, true));
+    Iterator iterator(new data::IteratorResource(context->env(), types_, shapes_, nullptr, std::move(definitions),
+                                                 std::move(process), library));
+    OP_REQUIRES_OK(context, iterator->SetIteratorFromDataset(context, dataset));
+    Iterator before;
+    const Status status = PutInfeed(context->resource_manager(), name, std::move(iterator), &before);
+    LetGo(std::move(before), false);
+    OP_REQUIRES_OK(context, status);
+  }
+
+ private:
+  DataTypeVector types_;
+  std::vector<PartialTensorShape> shapes_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuStartInfeed").Device("CPU"), StartInfeedOp);
+
+// Fails where nothing has started an infeed yet: whoever frees it expects that there is something to free.
+REGISTER_OP("IpuInfeedStarted").Attr("feed_id: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
+
+class InfeedStartedOp : public OpKernel {
+ public:
+  explicit InfeedStartedOp(OpKernelConstruction* context) : OpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("feed_id", &feed_id_));
+  }
+  void Compute(OpKernelContext* context) override {
+    ResourceMgr* resources = context->resource_manager();
+    data::IteratorResource* iterator = nullptr;
+    OP_REQUIRES(context, resources->Lookup(resources->default_container(), feed_id_, &iterator).ok(),
+                errors::NotFound("Infeed with id='", feed_id_, "' does not exist: it was not started in this session. ",
+                                 "Run its `initializer` before its `deleter`."));
+    iterator->Unref();
+  }
+  bool IsExpensive() override { return false; }
+
+ private:
+  string feed_id_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuInfeedStarted").Device("CPU"), InfeedStartedOp);
+
+// Has programs that take elements of an infeed take those of an iterator that was started under another name.
+REGISTER_OP("IpuSelectIterator")
+    .Input("feed_id: string")
+    .Input("iterator_id: string")
+    .SetIsStateful()
+    .SetShapeFn(shape_inference::NoOutputs);
+
+class SelectIteratorOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    std::string infeed, iterator;
+    OP_REQUIRES_OK(context, NameOf(context->input(0), &infeed));
+    OP_REQUIRES_OK(context, NameOf(context->input(1), &iterator));
+    SelectIterator(infeed, iterator);
+  }
+  bool IsExpensive() override { return false; }
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuSelectIterator").Device("CPU"), SelectIteratorOp);
+
+// Frees an infeed that no program takes elements from any more, and the threads of its dataset. It may not have been
+// started.
+REGISTER_OP("IpuDeleteInfeed")
+    .Input("feed_id: string")
+    // Whether it returns only once the dataset's threads are gone, but for one that sleeps.
+    .Attr("waits: bool = true")
+    .SetIsStateful()
+    .SetShapeFn(shape_inference::NoOutputs);
+
+class DeleteInfeedOp : public OpKernel {
+ public:
+  explicit DeleteInfeedOp(OpKernelConstruction* context) : OpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("waits", &waits_));
+  }
+  void Compute(OpKernelContext* context) override {
+    std::string name;
+    OP_REQUIRES_OK(context, NameOf(context->input(0), &name));
+    Iterator before;
+    SelectIterator(name, "");
+    OP_REQUIRES_OK(context, PutInfeed(context->resource_manager(), name, nullptr, &before));
+    LetGo(std::move(before), waits_);
+  }
+  bool IsExpensive() override { return false; }
+
+ private:
+  bool waits_ = true;
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuDeleteInfeed").Device("CPU"), DeleteInfeedOp);
+
+}  // namespace
+}  // namespace tf_ipu_shim

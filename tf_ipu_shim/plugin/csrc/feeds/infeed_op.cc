@@ -1,0 +1,188 @@
+// `IpuInfeedDequeue`: an element of an infeed. Where there are several replicas, replica r gets the elements r,
+// r + replicas, ... whichever replica asks first. They are taken from the dataset in whole rows; what was taken on behalf of
+// another replica waits here, and a dataset ends for all replicas after the same iteration.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/arena.h"
+#include "feeds/infeed_source.h"
+#include "kernels/output_shapes.h"
+#include "programs/program_runs.h"
+#include "replicas/wait_limit.h"
+#include "tensorflow/core/common_runtime/input_colocation_exemption_registry.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/kernels/data/iterator_ops.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
+
+REGISTER_OP("IpuInfeedDequeue")
+    .Input("iterators: N * resource")
+    .Output("components: output_types")
+    .Attr("N: int >= 0 = 0")
+    .Attr("container: string = ''")
+    .Attr("shared_name: string = ''")
+    .Attr("output_types: list(type) >= 1")
+    .Attr("output_shapes: list(shape) >= 1")
+    // The IPU that takes the elements.
+    .Attr("chip: int >= 0 = 0")
+    .Attr("replica: int >= 0 = 0")
+    .Attr("replicas: int >= 1 = 1")
+    .Attr("run_group: string = ''")
+    .SetIsStateful()
+    .SetShapeFn(OutputShapesOfAttribute);
+// Runs on the IPU's device, whose kernels find the iterator on the host: without soft placement TensorFlow cannot colocate
+// the two.
+REGISTER_INPUT_COLOCATION_EXEMPTION("IpuInfeedDequeue");
+
+// Deals the elements of one iterator out to the replicas of one run.
+class Dealer {
+ public:
+  Status Next(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source, int64_t run,
+              int64_t replica, int64_t replicas, std::vector<Tensor>* element) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (run != run_ || static_cast<int64_t>(waiting_.size()) != replicas) {
+      // A new run begins with the dataset's next element; what a failed one has left is gone with it.
+      run_ = run;
+      waiting_.assign(replicas, {});
+      failure_ = OkStatus();
+      ended_ = 0;
+    }
+    if (waiting_[replica].empty() && failure_.ok()) failure_ = TakeRow(context, iterator, source);
+    if (waiting_[replica].empty()) return End(context, &lock);
+    *element = std::move(waiting_[replica].front());
+    waiting_[replica].pop_front();
+    return OkStatus();
+  }
+
+ private:
+  // An element for each replica. A row that the dataset does not fill is dropped.
+  Status TakeRow(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source) {
+    std::vector<std::vector<Tensor>> row(waiting_.size());
+    for (std::vector<Tensor>& element : row) {
+      bool end = false;
+      TF_RETURN_IF_ERROR(source.Next(context, iterator, &element, &end));
+      if (end) return source.End();
+    }
+    for (size_t replica = 0; replica < row.size(); ++replica) waiting_[replica].push_back(std::move(row[replica]));
+    return OkStatus();
+  }
+
+  // The dataset's end or error, once every replica has come to it: the error of one cancels the others, which may still
+  // be at an iteration before it. The thread that waits here is the op's own.
+  Status End(OpKernelContext* context, std::unique_lock<std::mutex>* lock) {
+    const Status failure = failure_;
+    const int64_t run = run_;
+    if (++ended_ >= waiting_.size()) {
+      everybody_.notify_all();
+      return failure;
+    }
+    CancellationManager* const manager = context->cancellation_manager();
+    bool cancelled = false;
+    const CancellationToken token = manager->get_cancellation_token();
+    lock->unlock();
+    const bool registered = manager->RegisterCallback(token, [this, &cancelled] {
+      std::lock_guard<std::mutex> lock(mutex_);
+      cancelled = true;
+      everybody_.notify_all();
+    });
+    lock->lock();
+    everybody_.wait_for(*lock, WaitLimit(), [&] {
+      return !registered || cancelled || run_ != run || ended_ >= waiting_.size();
+    });
+    lock->unlock();
+    manager->DeregisterCallback(token);
+    return failure;
+  }
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable everybody_;
+  int64_t run_ = -1;
+  std::vector<std::deque<std::vector<Tensor>>> waiting_;
+  Status failure_;    // how the dataset has ended for this run
+  size_t ended_ = 0;  // replicas that have come to that
+};
+
+// The dealer of an iterator: held by the ops that use it, so that it goes with the last of them.
+std::shared_ptr<Dealer> DealerOf(const void* iterator) {
+  static auto* mutex = new tensorflow::mutex;
+  static auto* dealers = new std::map<const void*, std::weak_ptr<Dealer>>;
+  mutex_lock lock(*mutex);
+  for (auto known = dealers->begin(); known != dealers->end();) {
+    known = known->second.expired() && known->first != iterator ? dealers->erase(known) : std::next(known);
+  }
+  std::shared_ptr<Dealer> dealer = (*dealers)[iterator].lock();
+  if (dealer == nullptr) (*dealers)[iterator] = dealer = std::make_shared<Dealer>();
+  return dealer;
+}
+
+class InfeedDequeueOp : public data::HybridAsyncOpKernel {
+ public:
+  // The base has a thread of its own for datasets that make a caller wait.
+  explicit InfeedDequeueOp(OpKernelConstruction* context) : HybridAsyncOpKernel(context, "tf_data_iterator_get_next") {
+    OP_REQUIRES_OK(context, source_.Init(context));
+    OP_REQUIRES_OK(context, context->GetAttr("chip", &chip_));
+    OP_REQUIRES(context, chip_ < kMaxChips, errors::InvalidArgument(name(), ": there is no IPU ", chip_));
+    OP_REQUIRES_OK(context, context->GetAttr("replica", &replica_));
+    OP_REQUIRES_OK(context, context->GetAttr("replicas", &replicas_));
+    string run_group;
+    OP_REQUIRES_OK(context, context->GetAttr("run_group", &run_group));
+    run_number_ = &RunNumberOf(run_group);
+    OP_REQUIRES(context, replica_ < replicas_ && replicas_ <= kMaxChips,
+                errors::InvalidArgument(name(), ": there is no replica ", replica_, " of ", replicas_));
+  }
+
+ protected:
+  Status DoCompute(OpKernelContext* context) override {
+    core::RefCountPtr<data::IteratorResource> iterator;
+    TF_RETURN_IF_ERROR(source_.Find(context, &iterator));
+    std::vector<Tensor> element;
+    if (replicas_ == 1) {
+      bool end = false;
+      TF_RETURN_IF_ERROR(source_.Next(context, iterator.get(), &element, &end));
+      if (end) return source_.End();
+    } else {
+      TF_RETURN_IF_ERROR(DealerFor(iterator.get())
+                             ->Next(context, iterator.get(), source_, *run_number_, replica_, replicas_, &element));
+    }
+    TF_RETURN_IF_ERROR(CheckElement(name(), element, output_types()));
+    for (size_t i = 0; i < element.size(); ++i) {
+      Tensor copy;
+      TF_RETURN_IF_ERROR(CopyToIpu(context, chip_, element[i], &copy));
+      context->set_output(i, copy);
+    }
+    return OkStatus();
+  }
+
+ private:
+  std::shared_ptr<Dealer> DealerFor(const void* iterator) {
+    mutex_lock lock(mutex_);
+    if (seen_ != iterator) {
+      seen_ = iterator;
+      dealer_ = DealerOf(iterator);
+    }
+    return dealer_;
+  }
+
+  InfeedSource source_;
+  int64_t chip_ = 0, replica_ = 0, replicas_ = 1;
+  const std::atomic<int64_t>* run_number_ = nullptr;
+  mutex mutex_;
+  const void* seen_ TF_GUARDED_BY(mutex_) = nullptr;
+  std::shared_ptr<Dealer> dealer_ TF_GUARDED_BY(mutex_);
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuInfeedDequeue").Device("CPU"), InfeedDequeueOp);
+
+}  // namespace
+}  // namespace tf_ipu_shim

@@ -1,0 +1,62 @@
+#include "floats/float16_conversion.h"
+
+#include "unsupported/Eigen/CXX11/Tensor"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+namespace tf_ipu_shim {
+namespace {
+
+#if defined(__x86_64__)
+// Eight numbers at a time; the plugin is compiled for any processor, so that Eigen's conversions are many instructions
+// for each. What is left is less than eight.
+constexpr int64_t kLanes = 8;
+
+// __builtin_cpu_supports knows the name f16c in newer compilers alone.
+bool HasInstructions() {
+  static const bool has = [] {
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  }();
+  return has;
+}
+
+__attribute__((target("avx,f16c"))) int64_t ManyToFloats(const uint16_t* halves, int64_t count, float* floats) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const __m128i narrow = _mm_loadu_si128(reinterpret_cast<const __m128i*>(halves + i));
+    _mm256_storeu_ps(floats + i, _mm256_cvtph_ps(narrow));
+  }
+  return i;
+}
+
+__attribute__((target("avx,f16c"))) int64_t ManyToHalves(const float* floats, int64_t count, uint16_t* halves) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const __m128i narrow = _mm256_cvtps_ph(_mm256_loadu_ps(floats + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(halves + i), narrow);
+  }
+  return i;
+}
+#else
+bool HasInstructions() { return false; }
+int64_t ManyToFloats(const uint16_t*, int64_t, float*) { return 0; }
+int64_t ManyToHalves(const float*, int64_t, uint16_t*) { return 0; }
+#endif
+
+}  // namespace
+
+void HalvesToFloats(const uint16_t* halves, int64_t count, float* floats) {
+  int64_t i = HasInstructions() ? ManyToFloats(halves, count, floats) : 0;
+  for (; i < count; ++i) floats[i] = static_cast<float>(Eigen::numext::bit_cast<Eigen::half>(halves[i]));
+}
+
+void FloatsToHalves(const float* floats, int64_t count, uint16_t* halves) {
+  int64_t i = HasInstructions() ? ManyToHalves(floats, count, halves) : 0;
+  for (; i < count; ++i) halves[i] = Eigen::numext::bit_cast<uint16_t>(static_cast<Eigen::half>(floats[i]));
+}
+
+}  // namespace tf_ipu_shim

@@ -1,0 +1,137 @@
+#include "launches/compile_watch.h"
+
+#include <cstdio>
+#include <ctime>
+#include <exception>
+
+#include "process/trace.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+struct WatchedLaunches {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<CompileWatch>> by_function;
+};
+
+WatchedLaunches& Watched() {
+  static auto* const watched = new WatchedLaunches;
+  return *watched;
+}
+
+// As TensorFlow's log writes it.
+std::string LogTime() {
+  const int64_t now = NowMicros();
+  const std::time_t seconds = now / 1000000;
+  std::tm local = {};
+  char text[64];
+  if (localtime_r(&seconds, &local) == nullptr) return "";
+  const size_t length = std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local);
+  std::snprintf(text + length, sizeof(text) - length, ".%06d", static_cast<int>(now % 1000000));
+  return text;
+}
+
+thread_local LaunchScope* running_launch = nullptr;  // that is not known to be compiled yet
+
+}  // namespace
+
+std::atomic<int> compile_watches{0};
+
+std::shared_ptr<CompileWatch> CompileWatch::Begin(const std::string& module, const std::vector<std::string>& launches,
+                                                  bool show_bar, const std::string& log_line, int64_t start_micros) {
+  std::shared_ptr<CompileWatch> watch(new CompileWatch(module, show_bar, log_line, start_micros));
+  for (const std::string& launch : launches) watch->compiled_[launch] = false;
+  watch->end_micros_ = NowMicros();
+  {
+    std::lock_guard<std::mutex> lock(Watched().mutex);
+    for (const std::string& launch : launches) Watched().by_function[launch] = watch;
+  }
+  ++compile_watches;
+  return watch;
+}
+
+CompileWatch::~CompileWatch() {
+  --compile_watches;
+  std::lock_guard<std::mutex> lock(Watched().mutex);
+  for (const auto& launch : compiled_) Watched().by_function.erase(launch.first);
+}
+
+int CompileWatch::Done() const {
+  int done = 1;
+  for (const auto& launch : compiled_) done += launch.second;
+  return done;
+}
+
+void CompileWatch::ShowBar() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!show_bar_) return;
+  show_bar_ = false;
+  try {
+    bar_ = std::make_unique<ProgressBar>(module_, start_micros_, static_cast<int>(compiled_.size()) + 1, Done());
+  } catch (const std::exception&) {
+    // The system gives no thread: the program compiles without a bar.
+  }
+}
+
+void CompileWatch::EndBar(bool succeeded) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (bar_ != nullptr && succeeded) bar_->Finish();
+  bar_.reset();
+  if (succeeded) return;
+  for (auto& launch : compiled_) launch.second = false;  // a launch that failed may not have been compiled
+}
+
+void CompileWatch::LaunchCompiled(const std::string& function) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  bool& compiled = compiled_[function];
+  if (compiled) return;
+  compiled = true;
+  end_micros_ = NowMicros();
+  if (bar_ == nullptr) return;
+  bar_->SetDone(Done());
+  if (Done() > static_cast<int>(compiled_.size())) {
+    bar_->Finish();
+    bar_.reset();
+  }
+}
+
+void CompileWatch::Log() {
+  if (log_line_.empty()) return;
+  const int64_t taken = end_micros() - start_micros_;
+  // In one call, so that lines of other threads are not mixed with it.
+  std::fprintf(stderr, "%s: I %s in %.2f s\n", LogTime().c_str(), log_line_.c_str(), static_cast<double>(taken) / 1e6);
+}
+
+int64_t CompileWatch::end_micros() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return end_micros_;
+}
+
+void LaunchScope::Begin(const tensorflow::OpKernel* kernel) {
+  if (kernel->def().op() != "XlaLaunch") return;
+  const auto function = kernel->def().attr().find("function");
+  if (function == kernel->def().attr().end()) return;
+  {
+    std::lock_guard<std::mutex> lock(Watched().mutex);
+    const auto found = Watched().by_function.find(function->second.func().name());
+    if (found != Watched().by_function.end()) watch_ = found->second.lock();
+  }
+  if (watch_ == nullptr) return;
+  function_ = function->second.func().name();
+  outer_ = running_launch;
+  running_launch = this;
+}
+
+void LaunchScope::End() {
+  running_launch = outer_;
+  watch_->LaunchCompiled(function_);
+}
+
+void LaunchScope::NoteAllocation() {
+  LaunchScope* const launch = running_launch;
+  if (launch == nullptr) return;
+  running_launch = nullptr;
+  launch->watch_->LaunchCompiled(launch->function_);
+}
+
+}  // namespace tf_ipu_shim

@@ -1,0 +1,42 @@
+// What XLA programs call on the host while they run (`compiler/ir/custom_calls`). Operand 0 is a boolean, the configuration
+// a text; an error ends the launch. Checked on 2.15.1 and 2.21.0.
+#include <cstddef>
+#include <string>
+
+#include "process/interrupts.h"
+#if __has_include("xla/service/custom_call_target_registry.h")
+#include "xla/service/custom_call_status_internal.h"
+#include "xla/service/custom_call_target_registry.h"
+#else
+#include "tensorflow/compiler/xla/service/custom_call_status_internal.h"
+#include "tensorflow/compiler/xla/service/custom_call_target_registry.h"
+#endif
+
+namespace tf_ipu_shim {
+namespace {
+
+// `tf.Assert`: the operand is the condition, the configuration is the message.
+void CheckInProgram(void*, const void** operands, const char* text, size_t size, XlaCustomCallStatus_* status) {
+  if (!*static_cast<const bool*>(operands[0])) status->message = std::string(text, size);
+}
+
+// The condition of a long loop. Where there is a Ctrl-C to answer the loop ends, and with it the launch.
+void GoesOnInProgram(void* result, const void** operands, const char*, size_t, XlaCustomCallStatus_* status) {
+  bool* const goes_on = static_cast<bool*>(result);
+  *goes_on = *static_cast<const bool*>(operands[0]);
+  if (!*goes_on || !Interrupted()) return;
+  *goes_on = false;
+  status->message = std::string(InterruptedError("A loop").message());
+}
+
+bool RegisterInProgram() {
+  auto* const registry = xla::CustomCallTargetRegistry::Global();
+  registry->Register("TfIpuShimAssert", reinterpret_cast<void*>(&CheckInProgram), "Host");
+  registry->Register("TfIpuShimGoesOn", reinterpret_cast<void*>(&GoesOnInProgram), "Host");
+  return true;
+}
+
+const bool in_program = RegisterInProgram();
+
+}  // namespace
+}  // namespace tf_ipu_shim

@@ -1,0 +1,73 @@
+// Lines of TensorFlow's log that every run with XLA would have, and that nobody can act on.
+#include "process/log_noise.h"
+
+#include <string>
+
+#include "absl/base/call_once.h"
+#include "tensorflow/core/public/version.h"
+#include "tsl/platform/logging.h"
+
+// Whether XLA's first compilation has been announced in this process: a variable of an inline function of TensorFlow's
+// device_compiler.h, which the wheel exports. Null where a version has it no more. Checked on 2.15.1 and 2.21.0.
+extern absl::once_flag compilation_announced __asm__(
+    "_ZZN10tensorflow24device_compiler_internal30LogOnceXlaCompiledFirstClusterEvE8log_once") __attribute__((weak));
+
+namespace tf_ipu_shim {
+namespace {
+
+// "Compiled cluster using XLA!", once a process, goes past TF_CPP_MIN_LOG_LEVEL on 2.15.1. The driver's log has a line
+// for each program, also for those that XLA does not compile.
+void DoNotAnnounceCompilation() {
+  if (&compilation_announced != nullptr) absl::call_once(compilation_announced, [] {});
+}
+
+thread_local int hides_conversion_errors = 0;
+
+}  // namespace
+
+WithoutConversionErrors::WithoutConversionErrors() { ++hides_conversion_errors; }
+WithoutConversionErrors::~WithoutConversionErrors() { --hides_conversion_errors; }
+
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION == 15
+
+namespace {
+
+// An error in the log of 2.15 for each stream of XLA's CPU client; 2.21 has it no more. Checked on 2.15.1.
+constexpr char kNoise[] = "SetPriority unimplemented for this stream.";
+// An op that an XLA program cannot have, with XLA's own text (TF_DUMP_GRAPH_PREFIX, dummy_file_name).
+constexpr char kFailed[] = "OP_REQUIRES failed at ";
+
+bool IsNoise(const std::string& line) {
+  return line == kNoise || (hides_conversion_errors > 0 && line.rfind(kFailed, 0) == 0);
+}
+
+class WithoutNoise : public tsl::TFLogSink {
+ public:
+  explicit WithoutNoise(tsl::TFLogSink* shown) : shown_(shown) {}
+  void Send(const tsl::TFLogEntry& entry) override {
+    if (!IsNoise(entry.ToString())) shown_->Send(entry);
+  }
+  void WaitTillSent() override { shown_->WaitTillSent(); }
+
+ private:
+  tsl::TFLogSink* const shown_;
+};
+
+}  // namespace
+
+void LeaveNoiseOutOfTheLog() {
+  DoNotAnnounceCompilation();
+  for (tsl::TFLogSink* sink : tsl::TFGetLogSinks()) {
+    if (dynamic_cast<tsl::TFDefaultLogSink*>(sink) == nullptr) continue;
+    tsl::TFRemoveLogSink(sink);  // lines that come before the next one are kept for it
+    tsl::TFAddLogSink(new WithoutNoise(sink));
+  }
+}
+
+#else
+
+void LeaveNoiseOutOfTheLog() { DoNotAnnounceCompilation(); }
+
+#endif
+
+}  // namespace tf_ipu_shim

@@ -1,0 +1,13 @@
+// Whether what the lowering answered can be a program: a mistake there is an error of the op, and nothing worse.
+#pragma once
+
+#include "protocol/program_messages.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/platform/status.h"
+
+namespace tf_ipu_shim {
+
+// Checks an answer for the `IpuProgram` that runs in `context`.
+tensorflow::Status CheckAnswer(tensorflow::OpKernelContext* context, const ProgramAnswer& answer);
+
+}  // namespace tf_ipu_shim

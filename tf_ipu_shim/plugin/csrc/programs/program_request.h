@@ -1,0 +1,19 @@
+// What the lowering is told of a program: the traced function, and what is known of its arguments when it runs.
+#pragma once
+
+#include "protocol/program_messages.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/platform/status.h"
+
+namespace tf_ipu_shim {
+
+// What is known of an input of an op that runs; one that is a resource has its variable.
+ArgumentMessage ArgumentOf(tensorflow::OpKernelContext* context, int input);
+
+// Makes the request of an op that runs in `context`, for the TensorFlow device `ordinal`. The functions that it reaches
+// are `library`, or, where that is empty, in the library of the runtime.
+tensorflow::Status MakeRequest(tensorflow::OpKernelContext* context, int ordinal, const std::string& function,
+                               const tensorflow::FunctionDefLibrary& library, ProgramRequest* request);
+
+}  // namespace tf_ipu_shim
