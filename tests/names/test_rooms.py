@@ -97,7 +97,7 @@ def test_no_files_import_each_other():
     assert [group for group in components(forward, backward) if len(group) > 1] == []
 
 
-def components(forward, backward):
+def components(forward, backward, nodes=tuple(MODULES)):
     order, seen = [], set()
 
     def visit(start, edges, leave):
@@ -113,7 +113,7 @@ def components(forward, backward):
                 seen.add(following)
                 stack.append((following, iter(sorted(edges[following]))))
 
-    for module in sorted(MODULES):
+    for module in sorted(nodes):
         if module not in seen:
             visit(module, forward, order.append)
     seen.clear()
@@ -195,3 +195,35 @@ def test_the_past_is_switched_on_in_one_place():
         and room_of(module) != "api"
     ]
     assert past == []
+
+
+def folder_of(module):
+    """The package that a module is, or is in."""
+    return module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+
+
+def test_folders_within_a_room_do_not_import_each_other():
+    """A folder may share modules with those inside it; two beside each other may not import each other."""
+    forward, backward = collections.defaultdict(set), collections.defaultdict(set)
+    for module, _, target in imports():
+        taker, giver = folder_of(module), folder_of(target)
+        is_around = f"{taker}.".startswith(f"{giver}.") or f"{giver}.".startswith(f"{taker}.")
+        if not is_around and room_of(module) == room_of(target):
+            forward[taker].add(giver)
+            backward[giver].add(taker)
+    folders = {folder_of(module) for module in MODULES}
+    assert [group for group in components(forward, backward, folders) if len(group) > 1] == []
+
+
+def test_folders_are_small():
+    """At most 20 source files each, but for `api`, which has a file for each of Graphcore's modules."""
+    files = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".cc", ".h")]
+    counts = collections.Counter(str(path.parent.relative_to(PACKAGE)) for path in files)
+    assert {folder: count for folder, count in counts.items() if count > 20 and not folder.startswith("api/")} == {}
+
+
+def test_files_are_short():
+    files = [
+        path for path in ROOT.rglob("t*/**/*") if path.suffix in (".py", ".cc", ".h") and "build" not in path.parts
+    ]
+    assert [str(path.relative_to(ROOT)) for path in files if len(path.read_text().splitlines()) > 500] == []
