@@ -103,7 +103,7 @@ class PipelineStep:
         """Refuses a variable that stages on different IPUs use: it is stored on one IPU."""
         graph = ops.get_default_graph()
         names = _names_of_variables(graph)
-        operations = [one for one in graph.get_operations()[first:] if not _is_on_the_host(one)]
+        operations = graph.get_operations()[first:]
         tensors = {id(tensor): None for operation in operations for tensor in operation.inputs}
         for name in [names[tensor] for tensor in tensors if tensor in names]:
             before, of = self._users.setdefault(name, (stage, ipus))
@@ -261,12 +261,6 @@ def _named(outputs: list[Any]) -> list[Any]:
     """Outputs under names as in Graphcore's graph, by which a function from tensor to dtype tells them apart."""
     named = array_ops.identity_n(nest.flatten(outputs), name="PipelineStage")
     return nest.pack_sequence_as(outputs, named)  # type: ignore[no-any-return]
-
-
-def _is_on_the_host(operation: Any) -> bool:
-    """Whether an op is in an `outside_compilation_scope`."""
-    marks = operation.node_def.attr
-    return vocabulary.OUTSIDE_SCOPE_ATTRIBUTE in marks or vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in marks
 
 
 def _names_of_variables(graph: func_graph.FuncGraph) -> dict[int, str]:
