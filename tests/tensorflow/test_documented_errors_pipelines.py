@@ -357,18 +357,3 @@ def test_a_wrapper_around_an_optimizer_of_keras(monkeypatch, release, where):
 def test_captured_gradients_are_read_only():
     words = "captured_gradients is read only"
     documented_errors.check(ValueError, words, lambda: setattr(CAPTURING(), "captured_gradients", {}))
-
-
-@pytest.mark.parametrize("mapping", [(0, 1), (0, 0), (0, -1)])
-def test_a_variable_of_stages_on_several_ipus(ipus, graph, mapping):
-    ipus(2)
-
-    def stage(x):
-        with tf.compat.v1.variable_scope("shared", reuse=tf.compat.v1.AUTO_REUSE, use_resource=True):
-            return x * tf.compat.v1.get_variable("weight", initializer=2.0)
-
-    call = pipeline((stage, stage), device_mapping=list(mapping))
-    if mapping == (0, 1):
-        documented_errors.check(ValueError, "Pipeline: the variable shared/weight:0 is used by stage 0 on IPU 0", call)
-    else:
-        call()

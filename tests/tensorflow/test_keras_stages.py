@@ -48,10 +48,7 @@ def test_assigned_stages(make, stages):
     assert_same(got, on_the_cpu(make, 32))
 
 
-@pytest.mark.parametrize(("number", "rate"), [(1, 0.1), slowly(2, 0.2)])
-def test_a_layer_in_two_stages_and_a_model_in_a_stage(ipus, number, rate):
-    """Two IPUs are two replicas, whose gradients are added up: stock's with twice the mini-batch and the rate."""
-
+def test_a_layer_in_two_stages_and_a_model_in_a_stage():
     def make(scoped=True):
         keras.utils.set_random_seed(1)
         stage = PipelineStage if scoped else lambda _: tf.name_scope("none")
@@ -64,22 +61,14 @@ def test_a_layer_in_two_stages_and_a_model_in_a_stage(ipus, number, rate):
             x = inner(x)
         return keras.Model(inputs, x)
 
-    stock = compiled(make(False), lambda: keras.optimizers.SGD(rate))
-    expected = trained(stock, 32 * number)
+    expected = trained(compiled(make(False)), 32)
     with strategy().scope():
-        with pytest.raises(ValueError, match="variable shared/kernel:0 .* on IPU 0 .* IPU 1; an input can only be"):
-            trained(pipelined(make()))
-        ipus(number)
-        model = compiled(make(), steps_per_execution=8 // number)
-        model.set_pipelining_options(4, device_mapping=[0, 0], gradient_accumulation_reduction_method="mean")
+        model = pipelined(make())
         found = model.get_pipeline_stage_assignment()
         assert [one.node_index for one in found] == [0, 1, 0]
         assert [one.pipeline_stage for one in flat(found)] == [0, 1, 1]
         got = trained(model)
-    if number == 1:
-        assert_same(got, expected)
-    for mine, theirs in zip(got[3], expected[3]):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-6)
+    assert_same(got, expected)
 
 
 def test_a_dataset_with_fewer_inputs_than_the_model(ipus):

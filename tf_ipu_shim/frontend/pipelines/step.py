@@ -1,7 +1,6 @@
 """What a pipeline does with one mini-batch: all stages, the loss, its gradients. Traced once.
 
-Uses `Operation._original_op`, which TensorFlow sets on ops of gradients, and `FuncGraph._watched_variables`; checked on
-TensorFlow 2.15.1 and 2.21.0.
+Uses `Operation._original_op`, which TensorFlow sets on ops of gradients; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import func_graph, ops, tensor_util
+from tensorflow.python.framework import ops, tensor_util
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
@@ -19,7 +18,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.control_flow import loops
 from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import element_arguments
 from tf_ipu_shim.frontend.ops import planner_options
-from tf_ipu_shim.frontend.pipelines.arguments import ALL_IPUS, PipelineArguments
+from tf_ipu_shim.frontend.pipelines.arguments import PipelineArguments
 from tf_ipu_shim.frontend.pipelines.footprint import footprint
 from tf_ipu_shim.frontend.pipelines.optimizer_output import OptimizerFunctionOutput
 from tf_ipu_shim.frontend.pipelines.options import PipelineStageOptions
@@ -57,7 +56,6 @@ class PipelineStep:
         self.captured: dict[str, Any] = {}
         self.outfeed: Any = None
         self._operations: list[Any] = []
-        self._users: dict[str, tuple[int, set[int]]] = {}
         # Stands for the number of the mini-batch, which the loop around the step knows when it calls it.
         self._counter = array_ops.identity(array_ops.zeros([], "int32"), name="mini_batch")
         with loops.counted_by(self._counter):
@@ -82,7 +80,6 @@ class PipelineStep:
             with planner_options.planned(**_products(options)), tracing.attributes(mark):
                 outputs = self._run_stage(number, stage, outputs, keywords)
             self._check_products(bounds[-1], outputs, options, backward)
-            self._check_variables(number, bounds[-1], {ipu for _, ipu in stage})
             keywords = {}
             bounds.append(self._number_of_ops())
         self._operations = [output for output in outputs if isinstance(output, ops.Operation)]
@@ -98,21 +95,6 @@ class PipelineStep:
         given = [value for value in outputs if tensor_util.is_tf_type(value)]
         read = options if self._arguments.optimizer_function is not None else options[:1]
         planner_options.check_products(given, operations, *map(_products, read))
-
-    def _check_variables(self, stage: int, first: int, ipus: set[int]) -> None:
-        """Refuses a variable that stages on different IPUs use: it is stored on one IPU."""
-        graph = ops.get_default_graph()
-        names = _names_of_variables(graph)
-        operations = graph.get_operations()[first:]
-        tensors = {id(tensor): None for operation in operations for tensor in operation.inputs}
-        for name in [names[tensor] for tensor in tensors if tensor in names]:
-            before, of = self._users.setdefault(name, (stage, ipus))
-            if ALL_IPUS not in of | ipus and of.isdisjoint(ipus):
-                raise ValueError(
-                    f"Pipeline: the variable {name} is used by stage {before} on IPU {min(of)} and by stage "
-                    f"{stage} on IPU {min(ipus)}; an input can only be used by pipeline stages on the same IPU. Map "
-                    "these stages to one IPU with device_mapping, or give each a variable of its own."
-                )
 
     @staticmethod
     def _number_of_ops() -> int:
@@ -261,15 +243,6 @@ def _named(outputs: list[Any]) -> list[Any]:
     """Outputs under names as in Graphcore's graph, by which a function from tensor to dtype tells them apart."""
     named = array_ops.identity_n(nest.flatten(outputs), name="PipelineStage")
     return nest.pack_sequence_as(outputs, named)  # type: ignore[no-any-return]
-
-
-def _names_of_variables(graph: func_graph.FuncGraph) -> dict[int, str]:
-    """Names by the identity of the handle, or of what stands for it in a graph and those around it."""
-    names = {id(variable.handle): variable.name for variable in graph._watched_variables}
-    if isinstance(graph.outer_graph, func_graph.FuncGraph):
-        names.update(_names_of_variables(graph.outer_graph))
-    names.update({id(inside): names[id(tensor)] for tensor, inside in graph.captures if id(tensor) in names})
-    return names
 
 
 def _products(options: PipelineStageOptions) -> dict[str, dict[str, str]]:
