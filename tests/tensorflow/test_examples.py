@@ -59,5 +59,5 @@ def test_examples(example, ipus):
 def test_all_examples_are_found():
     """Those of classes, of what decorators replace, and of private functions are among them."""
     found = {str(example) for example in EXAMPLES}
-    assert {"building.strategies.ipu_strategy:IPUStrategyV1.run", "building.loops:repeat"} <= found
+    assert {"frontend.strategies.ipu_strategy:IPUStrategyV1.run", "frontend.control_flow.loops:repeat"} <= found
     assert len(found) == len(EXAMPLES) > 250

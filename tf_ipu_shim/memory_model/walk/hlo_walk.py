@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any
 
 from tensorflow.compiler.xla import xla_data_pb2
@@ -176,9 +176,7 @@ class HloReader:
     def _run(self, computation: Any, arguments: Sequence[Tree], homes: Mapping[int, int]) -> Tree:
         """Adds the steps of a computation; returns its result."""
         needed = self._needed(computation)
-        if self._instructions is not None:
-            by_id = {one.id: one for one in computation.instructions if one.id in needed}
-            self._context = self._instructions.enter(by_id, self._weights(by_id, arguments))
+        self._enter_computation(computation, arguments, needed)
         made: dict[int, Tree] = {}
         shapes: dict[int, Any] = {}
         stored = {place for place, home in self._homes_inside.items() if home in self._away}
@@ -206,6 +204,12 @@ class HloReader:
                 home = homes.get(number, -1)
                 made[number] = self._plain(instruction, opcode, operands, given, home, number in summed)
         return made[computation.root_id]
+
+    def _enter_computation(self, computation: Any, arguments: Sequence[Tree], needed: Collection[int]) -> None:
+        """Makes a computation the one whose instructions are looked at, where cycles are wanted."""
+        if self._instructions is not None:
+            by_id = {one.id: one for one in computation.instructions if one.id in needed}
+            self._context = self._instructions.enter(by_id, self._weights(by_id, arguments))
 
     def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
         """The instructions that are weights of the program, with the name of the variable."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from tf_ipu_shim.frontend.applications.calls import (
     RuntimeContext,
+    _find_opaque_blob,  # noqa: F401  scripts that look into executables import it
     embedded_runtime_call,
     embedded_runtime_start,
     embedded_runtime_start_and_call,
