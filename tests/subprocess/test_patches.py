@@ -101,8 +101,8 @@ def test_all_is_as_it_was(python):
             registered = {patch.target for patch in patches.applied()}
             assert all(patch.why and patch.undone and patch.checked for patch in patches.applied())
             beyond = {
-                "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: yaml", "sys.excepthook", "SIGINT",
-                "threading.excepthook",
+                "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: Keras 2.6", "sys.meta_path: yaml",
+                "sys.excepthook", "SIGINT", "threading.excepthook",
                 "sys.meta_path: tensorflow.python.layers.normalization",
                 "sys.modules['tensorflow.python.keras']",
                 "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",

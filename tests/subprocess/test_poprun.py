@@ -180,7 +180,8 @@ def test_what_instances_are_told(python):
 
 
 def test_a_job_beside_another_one_has_other_ipus(python):
-    script = python.script("import popdist\nfrom tf_ipu_shim.machine import systems\nfrom tf_ipu_shim.machine.sharing import attach\n"
+    script = python.script("import popdist\nfrom tf_ipu_shim.machine import systems\n"
+                           "from tf_ipu_shim.machine.sharing import attach\n"
                            "device = systems.current().devices[popdist.getDeviceId()]\n"
                            "held = attach.attach(systems.current(), device)\n"
                            "print(popdist.getDeviceId(), held is not None, flush=True)\ninput()\n")  # fmt: skip

@@ -59,7 +59,7 @@ def _loaded(name: str, module: Any) -> None:
     elif name in op_layers.MODULES:
         op_layers.loaded(module)
     elif name in PACKAGES:
-        if not hasattr(module, "ipu"):
+        if "ipu" not in vars(module):  # `legacy` gives packages a `__getattr__` that would find it
             ours = importlib.import_module(finder.ALIASES["keras.ipu"])
             patches.replace(module, "ipu", lambda _: ours, why="Graphcore's `keras.ipu`")
     elif name == keras3.MODULE:
