@@ -186,8 +186,10 @@ def test_dropout_with_seed_and_noise_shape() -> None:
     assert np.array_equal(first, np.broadcast_to(first[:, :1], x.shape)) and set(np.unique(first)) == {0, 2}
     with tf.device(IPU):
         on_ipu = tf.function(drop, autograph=False, jit_compile=True)(tf.constant(x)).numpy()
-    # The same bits, of which XLA makes other numbers than the CPU's kernels.
-    assert np.array_equal(on_ipu, np.broadcast_to(on_ipu[:, :1], x.shape)) and set(np.unique(on_ipu)) == {0, 2}
+    # XLA makes other numbers of the same bits than the CPU's kernels; a literal seed would be folded by the latter.
+    with tf.device("CPU"):
+        by_xla = tf.function(drop, autograph=False, jit_compile=True)(tf.constant(x), tf.constant([3, 4]))
+    np.testing.assert_array_equal(on_ipu, by_xla)
     for shape in (np.array([6, 1, 5]), tf.constant([6, 1, 5]), [None, 1, 5]):
         np.testing.assert_array_equal(rand_ops.dropout(x, 0.5, shape, [3, 4]).numpy(), first)
     batch = tf.TensorSpec([None, 16, 5])
