@@ -1,4 +1,4 @@
-"""Exceptions of this project's own. What Graphcore's users know is raised with Graphcore's exception type instead.
+"""This project's own exceptions. Errors that Graphcore's users know have Graphcore's exception types instead.
 
 ShimError
 ├── UnsupportedError         (NotImplementedError)   a feature that is refused by name

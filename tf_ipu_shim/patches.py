@@ -1,4 +1,4 @@
-"""What this process has changed of TensorFlow, Keras and Python's imports: made here, and undone here.
+"""Registers, applies and undoes every patch of TensorFlow, Keras and Python's import system.
 
 A change is made once however often it is asked for, from whichever thread. What a change does may differ from thread to
 thread (a pipeline stage is that of the thread that entered it); that it is there does not.

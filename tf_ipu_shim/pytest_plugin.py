@@ -1,4 +1,4 @@
-"""The pytest plugin, which pip makes known to pytest: IPUs for tests, that none shares with another.
+"""The pytest plugin: fixtures and markers that give each test its own simulated IPUs.
 
 fixtures: `ipu_clean` (nothing configured, before and after), `ipus` (a function that configures), `ipu_strategy`,
           `ipu_memory` (what programs need and hold, to assert on), `ipu_baseline` (the same against a kept file)

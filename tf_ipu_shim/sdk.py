@@ -1,4 +1,4 @@
-"""Which Poplar SDK line is emulated: log lines, defaults and names differ between them."""
+"""Selects the emulated Poplar SDK release: log lines, defaults and names differ between releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphcore's module names, and nothing else: what scripts import. The work is `building`'s.
+"""Graphcore's module names, as scripts import them. Implementations are in `frontend`.
 
 ipu      `tensorflow.python.ipu`
 keras    `keras.ipu`

@@ -1,4 +1,4 @@
-"""`gcipuinfo`: what the system's management library says of IPUs, as far as simulated ones have it."""
+"""`gcipuinfo`: queries the simulated IPUs as Graphcore's management library does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gcprofile`: writes what a script of SDK 1.2 to 2.1 has collected for PopVision; here, our own report."""
+"""`gcprofile`: saves the reports that scripts of SDK 1.2 to 2.1 collect for PopVision."""
 
 from __future__ import annotations
 

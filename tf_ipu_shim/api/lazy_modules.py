@@ -1,4 +1,4 @@
-"""Packages whose modules and names load when asked for: `import ipu_tensorflow_addons` need not import Keras."""
+"""Lazily loads submodules and names: `import ipu_tensorflow_addons` must not import Keras."""
 
 from __future__ import annotations
 

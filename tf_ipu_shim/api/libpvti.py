@@ -1,4 +1,4 @@
-"""`libpvti`: PopVision's tracepoints and graphs of a script's own, as spans of TensorFlow's profiler.
+"""`libpvti`: PopVision tracepoints and graphs, recorded as spans of TensorFlow's profiler.
 
 They are in what `tf.profiler.experimental.start` and `stop` write, beside the ops that ran meanwhile. What has no
 length, such as a value of a graph, is a span that ends at once, with the value beside its name.

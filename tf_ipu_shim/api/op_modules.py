@@ -1,4 +1,4 @@
-"""What makes a module of `tensorflow.compiler.plugin.poplar.ops`: names of the plugin's ops, looked up when asked for.
+"""Builds the `tensorflow.compiler.plugin.poplar.ops` modules: looks up the plugin's ops when asked for.
 
 Importing such a module costs nothing: the plugin is built and loaded with the first op that is asked for.
 """

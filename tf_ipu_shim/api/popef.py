@@ -1,4 +1,4 @@
-"""`popef`: reads files of executables that Poplar has compiled, of which there are none here."""
+"""`popef`: readers of Poplar's compiled executables, which this package never writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The porting report: what becomes of every IPU call of a script. See `docs/porting_report.md`."""
+"""The porting report: how each IPU call of a script is handled. See `docs/porting_report.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of each use of Graphcore's names: looked up where this package itself keeps it."""
+"""Classifies each use of a Graphcore name in a script: emulated, no effect, not supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file uses of Graphcore's names, read from its syntax tree: no line of it runs."""
+"""Finds the Graphcore names that a file uses, from its syntax tree, without running it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a script: itself, and the modules beside it that it imports."""
+"""Collects a script's source files: the script and the local modules it imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The porting report as text."""
+"""Formats the porting report as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs and does something else than a user of IPUs expects: of TensorFlow, Keras and configurations.
+"""Detects code that runs but behaves differently than IPU users expect, in TensorFlow, Keras and configurations.
 
 Each is said only where the files show it. A model that a function is given, or a batch whose size a program computes,
 is left alone.

@@ -1,4 +1,4 @@
-"""`python -m tf_ipu_shim.cli COMMAND`: `tf-ipu` where it is not installed as a command."""
+"""`python -m tf_ipu_shim.cli COMMAND`: the `tf-ipu` command when it is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tf-ipu check`: the porting report of a script, with what a run of it accepted in silence and refused."""
+"""`tf-ipu check`: prints the porting report of a script, with the ignored options and refusals of a run."""
 
 from __future__ import annotations
 

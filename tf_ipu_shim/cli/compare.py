@@ -1,4 +1,4 @@
-"""`tf-ipu compare`: two profiles side by side, as lines and as a page."""
+"""`tf-ipu compare`: compares two profiles as text and as an HTML page."""
 
 from __future__ import annotations
 

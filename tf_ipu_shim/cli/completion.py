@@ -1,4 +1,4 @@
-"""`tf-ipu completion`: what a shell needs to complete the commands, their options and the names of files."""
+"""`tf-ipu completion`: prints shell completion for commands, options and file names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tf-ipu doctor`: looks at everything an installation needs, and says what was found, expected, and what to do."""
+"""`tf-ipu doctor`: checks the installation and prints what was found, what was expected, and the fix."""
 
 from __future__ import annotations
 

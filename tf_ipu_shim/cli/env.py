@@ -1,4 +1,4 @@
-"""`tf-ipu env`: what is set from outside, and what could be, with the values that are in force."""
+"""`tf-ipu env`: prints the environment variables, flags and engine options with their current values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorFlow logs while it is imported, before it looks at `TF_CPP_MIN_LOG_LEVEL`: left out of the error stream.
+"""Suppresses TensorFlow's log lines during its import, before `TF_CPP_MIN_LOG_LEVEL` takes effect.
 
 Its libraries of 2.18 and later have lines of information there (oneDNN's rounding, CUDA's drivers), each several times.
 The package `tensorflow`, which is installed where Python has no 2.15 any more, has errors for CUDA's libraries being

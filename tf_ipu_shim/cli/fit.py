@@ -1,4 +1,4 @@
-"""`tf-ipu fit`: whether a script's programs fit on other systems, and how fast they would be. Nothing is computed."""
+"""`tf-ipu fit`: estimates whether a script's programs fit on other IPU systems, and how fast they would run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gc-inventory` and `gc-monitor`: the simulated IPUs as text, or as JSON for a program to read."""
+"""`gc-inventory` and `gc-monitor`: list the simulated IPUs as text or JSON."""
 
 from __future__ import annotations
 

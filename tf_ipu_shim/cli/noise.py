@@ -1,4 +1,4 @@
-"""What the runner keeps off a script's screen: what TensorFlow logs and a user of simulated IPUs cannot act on.
+"""Suppresses TensorFlow log messages that do not concern users of simulated IPUs.
 
 The lines of the simulated driver stay ("attached to 1 IPU ..."), and so do all errors, and what the user asks for by
 `TF_CPP_MIN_LOG_LEVEL` or an option. Checked on TensorFlow 2.15.1 and 2.21.0.

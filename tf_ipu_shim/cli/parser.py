@@ -1,4 +1,4 @@
-"""Reads the words of a command line, and names the option that was meant where one is not known."""
+"""Parses command lines and suggests the nearest option for an unknown one."""
 
 from __future__ import annotations
 

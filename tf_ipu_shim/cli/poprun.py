@@ -1,4 +1,4 @@
-"""`tf-ipu poprun`, and `poprun`: starts the instances of a job on this machine, each with IPUs of its own."""
+"""`tf-ipu poprun`, and `poprun`: starts a job's instances on this machine, each with its own IPUs."""
 
 from __future__ import annotations
 

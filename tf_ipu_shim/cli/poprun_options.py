@@ -1,4 +1,4 @@
-"""The options of `poprun`: what they are, which contradict each other, and what they tell the instances."""
+"""Defines and validates `poprun` options and translates them to instance environment variables."""
 
 from __future__ import annotations
 

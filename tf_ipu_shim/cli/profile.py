@@ -1,4 +1,4 @@
-"""`tf-ipu profile`: a profile as a page, as a trace, or as a few lines."""
+"""`tf-ipu profile`: converts a profile to an HTML page, a trace or a text summary."""
 
 from __future__ import annotations
 

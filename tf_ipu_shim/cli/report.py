@@ -1,4 +1,4 @@
-"""The memory report of a script that the runner ran: printed, or written to files, when it ends."""
+"""Prints or writes the memory report of a run script when it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs an unchanged script or module as `python SCRIPT` would, with Graphcore's names and the chosen SDK in place."""
+"""Runs an unchanged script or module as `python SCRIPT` would, with Graphcore's names and the chosen SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A profile as TensorBoard's profile plugin opens it: TensorFlow's own record of a trace, a plane for each IPU."""
+"""Converts a profile to TensorBoard's profile plugin format (XSpace), one plane per IPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of Graphcore's SDK under their own names: `gc-info`, `gc-inventory`, `gc-monitor`, `poprun`."""
+"""Graphcore's SDK commands under their own names: `gc-info`, `gc-inventory`, `gc-monitor`, `poprun`."""
 
 from __future__ import annotations
 

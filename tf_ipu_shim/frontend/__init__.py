@@ -1,4 +1,4 @@
-"""What a script's calls put into a graph. Importing it loads the plugin, so that TensorFlow has its IPU device.
+"""Builds the TensorFlow graph of a script's IPU calls. Importing it loads the plugin and registers the IPU device.
 
 sharding      scopes, marks on a script's ops, gradients on the shard of their forward op
 tracing       Python functions become functions of the plugin's programs

@@ -1,1 +1,1 @@
-"""Tools around Python's import system: what is done after a module is loaded, aliases of modules, who imports."""
+"""Import-system helpers: post-import hooks, module aliases, detection of the importing code."""

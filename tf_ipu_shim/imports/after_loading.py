@@ -1,4 +1,4 @@
-"""Something to do when a module has been loaded, by whichever loader does it."""
+"""Runs a callback after a module has been loaded, whatever loader loads it."""
 
 from __future__ import annotations
 

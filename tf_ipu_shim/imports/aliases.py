@@ -1,4 +1,4 @@
-"""Modules under further names: both names give the same module object."""
+"""Registers module aliases: both names give the same module object."""
 
 from __future__ import annotations
 

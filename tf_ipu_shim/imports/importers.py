@@ -1,4 +1,4 @@
-"""Who imports, and by which statement: read from the frames of the call stack."""
+"""Finds which code imports a module, and by which statement, from the call stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tf.keras` is Keras 2 where that is a package of its own: TensorFlow 2.16 and later bring Keras 3.
+"""Makes `tf.keras` Keras 2 on TensorFlow 2.16 and later, which default to Keras 3.
 
 TensorFlow reads `TF_USE_LEGACY_KERAS` while it is imported, so the variable is set just before that, in every process
 of an environment with this package. A value that the user has given stays, and so does Keras 3 under

@@ -1,4 +1,4 @@
-"""The one place where what needs TensorFlow of the past is switched on: Keras 2.6, in the Keras that is installed.
+"""Activates the compatibility code that needs TensorFlow: Keras 2.6 behaviour on the installed Keras.
 
 `frontend` loads it by name, before it changes Keras itself. What comes before TensorFlow is in `names.activation`.
 """

@@ -1,4 +1,4 @@
-"""Reports of what programs need and did: Python objects, text, JSON, pictures.
+"""Memory reports of a script's programs: Python objects, text, JSON, charts.
 
 report      `memory_report()` and the objects it returns
 text        the report as a table of at most 100 columns

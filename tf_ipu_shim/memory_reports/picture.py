@@ -1,4 +1,4 @@
-"""The modelled figures as a picture: a bar for each IPU, by category, against the memory it has."""
+"""Draws the memory report as an SVG chart: one bar per IPU, by category, against its capacity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory report: what programs need on each IPU (modelled), what was held and moved (measured)."""
+"""Builds the memory report: modelled memory of each IPU, measured allocations and transfers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory report as text, at most 100 columns wide."""
+"""Formats the memory report as text, at most 100 columns wide."""
 
 from __future__ import annotations
 

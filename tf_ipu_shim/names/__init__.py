@@ -1,4 +1,4 @@
-"""Graphcore's module names, served by this package: the part that runs when Python starts.
+"""Import hooks for Graphcore's module names: the part that runs at every Python start.
 
 `install()` puts two finders on `sys.meta_path`. The first takes this package's modules and their aliases before Python
 looks for files; the last is asked only for modules that nobody else has found. Both compare strings and do nothing

@@ -1,4 +1,4 @@
-"""Why names of Graphcore's are not emulated, and what a script does instead: what their refusal says.
+"""The reasons and alternatives shown when a Graphcore name is not supported.
 
 By the beginning of the name, the longest first. `tests/names/test_instead.py` holds that no name is missing without.
 """

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.util._dependency_versions`: the versions that a checkout of the addons is told to expect.
+"""`ipu_tensorflow_addons.util._dependency_versions`: the versions that an addons checkout expects.
 
 Graphcore's build writes that file. The addons' sources alone lack it, and with it the check they make when they are
 imported; here they are for the TensorFlow and Keras that are installed.

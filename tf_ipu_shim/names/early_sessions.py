@@ -1,4 +1,4 @@
-"""Sessions of the runner's script that are made before it names an IPU, and have run nothing, get the device too.
+"""Rebuilds sessions created before the script first named an IPU, so that they have the IPU device.
 
 A session of TensorFlow has the devices that there are when it is made, and Graphcore's TensorFlow has an IPU from the
 start. One that has run something keeps what it has: its variables are there.

@@ -1,4 +1,4 @@
-"""Whether a name of Graphcore's is emulated here: what `docs/coverage.md` and `tf-ipu check` say of it."""
+"""Determines whether a Graphcore name is emulated, for `docs/coverage.md` and `tf-ipu check`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every public name of Graphcore's TensorFlow and the SDK releases that have it, read from `graphcore_names.txt`."""
+"""Reads `graphcore_names.txt`: every public name of Graphcore's TensorFlow and the SDK releases that have it."""
 
 from __future__ import annotations
 

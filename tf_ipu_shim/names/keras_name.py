@@ -1,4 +1,4 @@
-"""`import keras` is Keras 2 in scripts for IPUs, where that is a package of its own.
+"""Makes `import keras` mean Keras 2 in IPU scripts when Keras 2 is a separate package.
 
 Scripts of the time import `keras` or `tensorflow.keras` as they please: it was one. From TensorFlow 2.16 on `keras` is
 Keras 3, whose models run on no IPU. So in a process that uses IPUs, or in a script that is about to, the name leads to

@@ -1,4 +1,4 @@
-"""Graphcore's ops on Keras' symbolic tensors: one layer each, as TensorFlow's own ops make one.
+"""Wraps Graphcore's ops as Keras layers when they are called with symbolic Keras tensors.
 
 TensorFlow's `add_dispatch_support` calls an op first and asks Keras if it fails. Our ops consist of others, each of
 which would be a layer by then, so Keras is asked first. Nothing here imports TensorFlow before that.

@@ -1,4 +1,4 @@
-"""Refuses by name what Graphcore's TensorFlow has and this package has not yet."""
+"""Raises an error that names the Graphcore module or attribute when this package does not support it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads the plugin where the runner's script names an IPU device and imports nothing of Graphcore's.
+"""Loads the plugin when a script names an IPU device without importing a Graphcore module.
 
 Graphcore's TensorFlow has the device from the start: `tf.device("/device:IPU:0")` is all that a small script says.
 TensorFlow would put its ops on the CPU, or find no such device when the session runs.

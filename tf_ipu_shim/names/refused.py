@@ -1,4 +1,4 @@
-"""Functions and classes of Graphcore's that are there to say, when called, why they cannot be had.
+"""Marks functions and classes that always raise because they are not supported.
 
 The mark that a call meets is the one that `tools/generate_coverage.py` reads, so that no such name counts as emulated.
 """

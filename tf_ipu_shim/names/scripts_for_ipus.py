@@ -1,4 +1,4 @@
-"""Whether an import comes from a script that is written for IPUs, before it has imported `ipu`.
+"""Decides whether an import comes from an IPU script that has not imported `ipu` yet.
 
 Scripts import `horovod.tensorflow` or `tensorflow.contrib` in their first lines, and `ipu` in a later one. A stock
 script that looks whether there is such a package must not find ours. So the files whose imports are under way are

@@ -1,4 +1,4 @@
-"""What a misspelt name of one of Graphcore's modules may have meant."""
+"""Suggests the nearest name for a misspelt name of a Graphcore module."""
 
 from __future__ import annotations
 

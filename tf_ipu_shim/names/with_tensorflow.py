@@ -1,4 +1,4 @@
-"""What is done just before TensorFlow is imported, and just after, where a script for IPUs imports it.
+"""Runs hooks just before and after an IPU script imports TensorFlow.
 
 Most scripts import TensorFlow first, parts of it then, and `ipu` after those: `tensorflow.python.framework.ops` comes
 before it by the alphabet. What `ipu` would put back is there for them from the first line on, as under the runner.

@@ -1,4 +1,4 @@
-"""The C++ half: the IPU device inside TensorFlow, its kernels, arenas and counters."""
+"""Loads the C++ plugin: the IPU device inside TensorFlow, its kernels, arenas and counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the C++ plugin against the installed TensorFlow, once, and keeps it in a cache.
+"""Builds the C++ plugin against the installed TensorFlow and caches the library.
 
     python -m tf_ipu_shim.plugin.build      builds now instead of at first use and prints where the library is
 

@@ -1,4 +1,4 @@
-"""Where built libraries are kept: which directories, how two processes share one, how a broken file is noticed.
+"""Stores built plugin libraries: trusted directories, locking between processes, integrity checks.
 
 A library ends in a mark with the digest of what stands before it. ELF ignores bytes after its last section, and a
 file that was cut short or changed has no mark that fits. So one rename publishes library and proof together.

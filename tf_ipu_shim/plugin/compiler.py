@@ -1,4 +1,4 @@
-"""Runs the C++ compiler: all sources as two translation units, side by side, then the shared library.
+"""Runs the C++ compiler: compiles the sources as two translation units in parallel and links the shared library.
 
 TensorFlow's headers take seconds to read, so that a unit for each source would take several times as long. The sources
 are written for it: names that are local to a file differ from those of the other files.

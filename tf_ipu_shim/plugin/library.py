@@ -1,4 +1,4 @@
-"""The plugin as Python sees it: op wrappers, devices, counters, and the call back into the lowering."""
+"""The Python interface of the C++ plugin: op wrappers, devices, counters, the lowering callback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which IPU devices TensorFlow's eager context has, and which it lists.
+"""Adds and lists IPU devices in TensorFlow's live eager context.
 
 Before a process configures its devices TensorFlow lists one for each IPU of the system, as Graphcore's TensorFlow does:
 scripts choose their branch by that count. `/device:IPU:0` is the only one that runs ops then. A configuration's devices

@@ -1,4 +1,4 @@
-"""The Python functions that TensorFlow makes of the plugin's ops."""
+"""Generates the Python wrappers of the plugin's ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles of programs in files: where the cycles and the bytes of a program go. Never imports TensorFlow.
+"""Profiles of programs in files: cycles and memory of each op and IPU. Never imports TensorFlow.
 
 settings       what `POPLAR_ENGINE_OPTIONS` and the like ask for, and where
 profile        a program's profile as records

@@ -1,4 +1,4 @@
-"""The memory of a script's programs as a file to keep beside it, and what has grown since.
+"""Stores the memory use of a script's programs as a baseline file and reports growth against it.
 
 The file is JSON, sorted and indented, so that a change of it can be read in a review. Figures are the modelled ones, in
 bytes: the same on every machine.

@@ -1,4 +1,4 @@
-"""Makes a program's profile of its blocks, its memory plan and its timeline."""
+"""Builds a program's profile from its HLO computations, memory plan and timeline."""
 
 from __future__ import annotations
 

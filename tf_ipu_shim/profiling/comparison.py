@@ -1,4 +1,4 @@
-"""Two profiles side by side: what grew and what shrank."""
+"""Compares two profiles and ranks the changes."""
 
 from __future__ import annotations
 

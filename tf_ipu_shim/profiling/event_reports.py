@@ -1,4 +1,4 @@
-"""Reports of a program as trace events have them: JSON with the keys of Poplar's older reports, as far as modelled."""
+"""Writes compile and execution reports for trace events, as JSON with the keys of Poplar's older reports."""
 
 from __future__ import annotations
 

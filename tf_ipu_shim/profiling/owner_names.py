@@ -1,4 +1,4 @@
-"""Names of owners of memory that are the same in another run."""
+"""Normalizes the names of memory allocations so that they match between runs."""
 
 from __future__ import annotations
 

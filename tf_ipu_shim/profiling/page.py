@@ -1,4 +1,4 @@
-"""A profile, or two side by side, as one HTML file that needs no network."""
+"""Renders one profile, or two side by side, as a self-contained HTML page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where everything that runs is in time, loops drawn once: what the trace and the page show."""
+"""Lays out a profile's events in time for the trace and the HTML page, each loop drawn once."""
 
 from __future__ import annotations
 

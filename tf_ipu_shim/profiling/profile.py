@@ -1,4 +1,4 @@
-"""A program's profile as records: each class is a table of the file, and each field a column."""
+"""The records of a program's profile: each class is a table of the file, each field a column."""
 
 from __future__ import annotations
 

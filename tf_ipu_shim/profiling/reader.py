@@ -1,4 +1,4 @@
-"""Reads a program's profile."""
+"""Reads a program's profile from its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether programs are profiled, and where their profiles go."""
+"""Decides from the Poplar engine options whether programs are profiled, and where profiles are written."""
 
 from __future__ import annotations
 

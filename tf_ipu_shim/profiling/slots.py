@@ -1,4 +1,4 @@
-"""When the steps of a pipeline run: slot by slot, each for the mini-batch whose turn it is.
+"""Schedules a pipeline's stages into time slots, each slot for one mini-batch.
 
 A profile has a pipeline's loop as one mini-batch goes through it. Its stages work side by side, each on another one.
 """

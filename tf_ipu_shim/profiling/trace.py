@@ -1,4 +1,4 @@
-"""A profile as a trace that Chrome and Perfetto open: one process an IPU, a track for each kind of work."""
+"""Exports a profile as a Chrome/Perfetto trace: one process per IPU, one track per kind of work."""
 
 from __future__ import annotations
 

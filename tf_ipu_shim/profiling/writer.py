@@ -1,4 +1,4 @@
-"""Writes a program's profile: a SQLite file that other programs read, and a summary in JSON."""
+"""Writes a program's profile: a SQLite file, and a summary in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assertions on modelled memory."""
+"""Assertions on modelled memory: fits, peak below a limit, no growth against a baseline."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`ipu_tensorflow_addons.optimizers` of TensorFlow 1: a module that holds nothing in any SDK."""
+"""`ipu_tensorflow_addons.optimizers` of TensorFlow 1: an empty module in every SDK."""

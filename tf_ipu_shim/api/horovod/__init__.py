@@ -1,4 +1,4 @@
-"""`horovod`, as far as scripts for IPUs use it: `horovod.tensorflow`, over the processes of a job.
+"""`horovod`: the part that IPU scripts use, over the processes of a job.
 
 It is served where Horovod itself is not installed. Its functions are those of `ipu.distributed`.
 """

@@ -1,4 +1,4 @@
-"""The drop-in `tensorflow.python.ipu`. Importing it loads the plugin, so that TensorFlow has its IPU device.
+"""The drop-in `tensorflow.python.ipu`. Importing it loads the plugin and registers the IPU device.
 
 Its modules are loaded when first asked for: a script that shards a model does not pay for Keras layers.
 """

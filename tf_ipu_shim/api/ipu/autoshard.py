@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.autoshard` of SDK 1.0 to 1.4: spreads a graph over IPUs by itself."""
+"""`tensorflow.python.ipu.autoshard` of SDK 1.0 to 1.4: automatic sharding of a graph."""
 
 from __future__ import annotations
 

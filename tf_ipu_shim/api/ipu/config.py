@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.config`: how the IPU system is configured."""
+"""`tensorflow.python.ipu.config`: configuration of the IPU system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.dataset_benchmark`: how fast the host makes data."""
+"""`tensorflow.python.ipu.dataset_benchmark`: measures the throughput of datasets and infeeds on the host."""
 
 from __future__ import annotations
 

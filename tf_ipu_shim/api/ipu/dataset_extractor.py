@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.dataset_extractor`: datasets and variables in files.
+"""`tensorflow.python.ipu.dataset_extractor`: exports datasets and variables to files.
 
 The files are TFRecord files that `tf_ipu_shim.TensorFile` reads. Graphcore's own tools read another format.
 """

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.gradient_accumulation`: how gradients of mini-batches become one."""
+"""`tensorflow.python.ipu.gradient_accumulation`: reduction methods for accumulated gradients."""
 
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 

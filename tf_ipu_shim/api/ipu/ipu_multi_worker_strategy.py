@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ipu_multi_worker_strategy`: one worker of a cluster, on an IPU device of its own."""
+"""`tensorflow.python.ipu.ipu_multi_worker_strategy`: strategy for one worker of a cluster, with its own IPU device."""
 
 from __future__ import annotations
 

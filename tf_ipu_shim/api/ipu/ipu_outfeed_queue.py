@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ipu_outfeed_queue`: what programs send to the host while they run."""
+"""`tensorflow.python.ipu.ipu_outfeed_queue`: sends tensors from running programs to the host."""
 
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import (
     IPUOutfeedMode,

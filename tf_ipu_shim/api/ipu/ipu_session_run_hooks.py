@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ipu_session_run_hooks`: tensors of a program's loop in the log."""
+"""`tensorflow.python.ipu.ipu_session_run_hooks`: logs tensors of a program's loop."""
 
 from __future__ import annotations
 

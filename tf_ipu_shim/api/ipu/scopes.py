@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.scopes`: where ops run, and what the compiler is told about them."""
+"""`tensorflow.python.ipu.scopes`: device, shard and compiler-attribute scopes."""
 
 from tf_ipu_shim.frontend.sharding.scopes import (
     FRONTEND_ATTRIBUTES_NAME,

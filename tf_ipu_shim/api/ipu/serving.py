@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.serving`: writes models for TensorFlow Serving.
+"""`tensorflow.python.ipu.serving`: exports models for TensorFlow Serving.
 
 What is written is a SavedModel of stock ops: TensorFlow Serving and TensorFlow run it on the CPU, with no trace of this
 package. Loaded where `ipu` is imported, the prediction runs on the IPUs of `/device:IPU:0`.

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.sharding_utils`: finds where a graph can be cut, and cuts it.
+"""`tensorflow.python.ipu.sharding_utils`: finds cut points in a graph and splits it over IPUs.
 
 Graphcore's functions over `networkx` graphs are left out; `cut` does what they do together.
 """

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.utils`: helpers around the configuration, seeds, trace events and variables.
+"""`tensorflow.python.ipu.utils`: configuration helpers, seeds, trace events, variables.
 
 The configuration's own names are here too, as scripts spell them both ways.
 """

@@ -1,4 +1,4 @@
-"""`keras.ipu`: the IPU's part of Keras. Its modules are loaded when asked for."""
+"""`keras.ipu`: the IPU extensions of Keras. Its modules load when asked for."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

@@ -1,4 +1,4 @@
-"""`popdist`: what a script asks about the instances that `poprun` started.
+"""`popdist`: queries about the instances that `poprun` started.
 
 Without `poprun` there is one instance with one replica. `python -m tf_ipu_shim.cli poprun` is here what Graphcore's
 `poprun` command is.

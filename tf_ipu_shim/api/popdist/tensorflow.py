@@ -1,4 +1,4 @@
-"""`popdist.tensorflow`: gives a configuration the IPUs of this instance."""
+"""`popdist.tensorflow`: selects this instance's IPUs in a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applications: programs in files, and the engines that run them embedded in a graph of the host.
+"""Embedded applications: programs compiled to files, and the engines that run them inside a host graph.
 
 compile_op      traces a function, and the op that writes it
 calls           ops that start an engine and hand it a batch

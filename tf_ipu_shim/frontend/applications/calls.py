@@ -1,4 +1,4 @@
-"""Starts and calls engines from a graph on the host."""
+"""Starts embedded-runtime engines and calls them from a host graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces a function whose program is written to a file when the op runs.
+"""Implements `application_compile`: traces a function and writes its compiled program to a file when the op runs.
 
 Uses `FuncGraph.captures` and `FuncGraph._watched_variables`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

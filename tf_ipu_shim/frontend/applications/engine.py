@@ -1,4 +1,4 @@
-"""One engine: a compiled application in a graph and session of its own, which a thread runs again and again.
+"""Runs one embedded-runtime engine: a compiled application with its own graph, session and thread.
 
 A session of an engine has one IPU device, that of the engine: what the process configures does not reach it. It has
 threads of its own too, because TensorFlow's would be taken by programs that wait for calls. Uses the session option

@@ -1,4 +1,4 @@
-"""The engines of this process: started by the plugin's op, ended with the process."""
+"""Keeps this process's embedded-runtime engines: the plugin's op starts them, process exit stops them."""
 
 from __future__ import annotations
 

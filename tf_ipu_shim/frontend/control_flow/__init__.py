@@ -1,1 +1,1 @@
-"""Loops and branches that run on the IPU without returning to Python."""
+"""Loops and conditionals that run on the IPU without returning to Python."""

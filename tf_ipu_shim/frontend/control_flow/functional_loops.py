@@ -1,4 +1,6 @@
-"""Functional loops and branches, and which side effects in them happen; checked on TensorFlow 2.15.1 and 2.21.0.
+"""Builds functional loops and conditionals with TensorFlow's rules on which side effects run.
+
+Checked on TensorFlow 2.15.1.
 
 A loop of TensorFlow 1 runs in its body the ops that its next values depend on, and a branch those that its results
 depend on. A session leaves out all else, and so does `xla.compile` of stock TensorFlow inside loops

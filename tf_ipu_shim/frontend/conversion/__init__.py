@@ -1,1 +1,1 @@
-"""Graphs of SavedModels rewritten for IPUs: what the converters of `ipu_tensorflow_addons.saved_model_tool` share."""
+"""Rewrites SavedModel graphs for IPUs: shared code of the `ipu_tensorflow_addons.saved_model_tool` converters."""

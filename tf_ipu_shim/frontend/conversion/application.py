@@ -1,4 +1,4 @@
-"""The part of a graph that is on the IPU as an embedded application: a file, and a call of its engine in the graph.
+"""Compiles a graph's IPU part to an embedded application and replaces it by a call of its engine.
 
 An application is compiled under a configuration of its own. The process has one, so that of the script is taken away
 for that time and put back.

@@ -1,4 +1,4 @@
-"""Gives the inputs of a graph a batch size where they leave it open."""
+"""Sets the unknown batch dimension of a graph's inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SavedModel of TensorFlow 1 as one graph with constants, and the way back.
+"""Loads a TensorFlow 1 SavedModel as one frozen graph, and saves a frozen graph as a SavedModel.
 
 Checked on TensorFlow 2.15.1.
 """

@@ -1,4 +1,4 @@
-"""Names in a GraphDef: which node an input names, which tensor, who reads it."""
+"""Finds nodes and tensors by name in a GraphDef: producers, consumers, ancestors, signature tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.tools.graph_transforms` of TensorFlow 1.15: the transforms that scripts for IPUs use.
+"""Implements the transforms of TensorFlow 1.15's `tensorflow.tools.graph_transforms` that IPU scripts use.
 
 Uses `graph_util` and grappler; checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""What of a graph is on the host and what on the IPU, and what goes from one to the other."""
+"""Splits a graph into host and IPU parts, and finds the tensors that cross between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes one program of the part of a graph that is on the IPU."""
+"""Replaces the nodes of a graph that are placed on the IPU by one compiled program."""
 
 from __future__ import annotations
 

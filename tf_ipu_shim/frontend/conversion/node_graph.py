@@ -1,4 +1,4 @@
-"""A directed graph of nodes by name, in the form of `networkx.DiGraph` as far as scripts look at it."""
+"""A directed graph of named nodes with the part of `networkx.DiGraph`'s interface that scripts use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The dtypes that a node takes and gives, from its op's definition. Checked on TensorFlow 2.15.1."""
+"""Reads and changes the dtypes of a node's inputs and outputs, from its op definition.
+
+Checked on TensorFlow 2.15.1.
+"""
 
 from __future__ import annotations
 

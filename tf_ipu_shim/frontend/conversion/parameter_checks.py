@@ -1,4 +1,4 @@
-"""What the arguments of a conversion can be."""
+"""Validates the parameters of a SavedModel conversion."""
 
 from __future__ import annotations
 

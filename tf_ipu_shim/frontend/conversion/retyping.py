@@ -1,4 +1,4 @@
-"""Puts one dtype in the place of another in a whole graph, with casts where the two meet."""
+"""Changes one dtype to another throughout a graph, and inserts casts where both meet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the nodes of a graph cost a stage, estimated from their shapes.
+"""Estimates the memory and compute cost of graph nodes from their shapes, to balance pipeline stages.
 
 Uses TensorFlow's statistics of floating-point operations; checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""Cuts a graph into functions, one for each pipeline stage."""
+"""Splits a graph into one function for each pipeline stage."""
 
 from __future__ import annotations
 

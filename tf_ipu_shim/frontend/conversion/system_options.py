@@ -1,4 +1,4 @@
-"""The system that a converted model runs on."""
+"""Configures the IPU system that a converted model runs on."""
 
 from __future__ import annotations
 

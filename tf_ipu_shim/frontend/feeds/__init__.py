@@ -1,1 +1,1 @@
-"""What programs take from the host while they run, and what they send there."""
+"""Infeeds and outfeeds: data that running programs receive from the host or send to it."""

@@ -1,4 +1,4 @@
-"""Checks of what infeeds, outfeeds and iterators are made with."""
+"""Checks the constructor arguments of infeeds, outfeeds and iterators."""
 
 from __future__ import annotations
 

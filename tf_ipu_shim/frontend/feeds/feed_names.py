@@ -1,4 +1,4 @@
-"""Names of feeds: unique in a process, so that queues of several graphs and sessions never meet."""
+"""Generates feed names that are unique in a process."""
 
 from __future__ import annotations
 

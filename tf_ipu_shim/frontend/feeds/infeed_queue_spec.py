@@ -1,4 +1,4 @@
-"""What an infeed queue is, without its dataset: enough for a function to take elements from it."""
+"""The type spec of an infeed queue, which lets a function dequeue without the dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ipu_infeed_queue`: what programs take from a dataset while they run."""
+"""`tensorflow.python.ipu.ipu_infeed_queue`: feeds dataset elements to running programs."""
 
 from __future__ import annotations
 

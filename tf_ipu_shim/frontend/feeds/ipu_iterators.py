@@ -1,4 +1,4 @@
-"""Dataset iterators whose elements only programs on an IPU take: what `iter(dataset)` gives in a strategy's scope.
+"""Dataset iterators for IPU programs: what `iter(dataset)` returns in the scope of a strategy.
 
 Subclasses `iterator_ops.OwnedIterator` and replaces `dataset_ops.DatasetV2.__iter__`; checked on TensorFlow 2.15.1 and
 2.21.0.

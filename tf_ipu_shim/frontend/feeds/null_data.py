@@ -1,4 +1,4 @@
-"""`--null_data_feed` of `TF_POPLAR_FLAGS`: feeds give elements that nobody has filled in."""
+"""Implements `--null_data_feed` of `TF_POPLAR_FLAGS`: feeds yield uninitialized elements."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Gradients of several mini-batches, scaled losses, gradients kept for a script to see."""
+"""Gradient accumulation, loss scaling and captured gradients."""

@@ -1,4 +1,4 @@
-"""Gradients of several mini-batches become one update: what pipelines and all accumulating optimizers share.
+"""Accumulates the gradients of several mini-batches into one update, for pipelines and accumulating optimizers.
 
 Graphcore's compiler cuts the loop in two; here the state is in variables that only the program knows. They are in no
 collection, so checkpoints are those of the model alone, and each loop sets them to zero before it begins.

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.grad_util_ops`: marks values whose gradients a script wants to see."""
+"""`tensorflow.python.ipu.ops.grad_util_ops`: tags tensors whose upstream gradients are to be captured."""
 
 from __future__ import annotations
 

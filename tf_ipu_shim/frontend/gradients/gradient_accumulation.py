@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.gradient_accumulation`: how gradients of mini-batches become one."""
+"""`tensorflow.python.ipu.gradient_accumulation`: reduction methods for accumulated gradients."""
 
 from __future__ import annotations
 

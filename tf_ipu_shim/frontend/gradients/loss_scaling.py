@@ -1,4 +1,4 @@
-"""How automatic loss scaling finds its factor: shared by the optimizers of all SDKs.
+"""Automatic loss scaling: adjusts the scale from gradient histograms, for the optimizers of all SDKs.
 
 The magnitudes of scaled gradients are counted in two bins. Every few updates the share of the upper bin decides: too
 many large ones, and the factor is divided; else it is multiplied, up to a limit. It never goes below one.

@@ -1,4 +1,4 @@
-"""Keras models made in the scope of an `IPUStrategy`: how they are made, what they gain, what they run as.
+"""Keras models created in the scope of an `IPUStrategy`: construction, extensions, compiled programs.
 
 pipeline_stage_assignment   which layer is in which stage
 options                     what a model is told, checked

@@ -1,4 +1,4 @@
-"""Keras is loaded late, if at all: what `keras.ipu` changes of it is done when it is.
+"""Applies the `keras.ipu` patches when Keras is imported.
 
 `tf.keras.ipu` is then there by attribute, and models ask for the strategy of their scope. Imports nothing of Keras or
 TensorFlow by itself.

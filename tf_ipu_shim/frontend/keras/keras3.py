@@ -1,4 +1,4 @@
-"""Keras 3 is refused in a strategy's scope: its models know nothing of IPUs and would train on the host's CPU unseen.
+"""Refuses Keras 3 models in the scope of a strategy, because they would train on the host CPU unnoticed.
 
 Checked on keras 3.15, which TensorFlow 2.21.0 brings.
 """

@@ -1,4 +1,4 @@
-"""`keras.ipu.optimizers.optimizer_v2_wrapper`: the base of Keras optimizers that wrap another one."""
+"""`keras.ipu.optimizers.optimizer_v2_wrapper`: the base class of Keras optimizers that wrap another optimizer."""
 
 from __future__ import annotations
 

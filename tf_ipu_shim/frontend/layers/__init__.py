@@ -1,1 +1,1 @@
-"""What the Keras layers of several modules share."""
+"""Base classes and shared code of the IPU Keras layers."""

@@ -1,4 +1,4 @@
-"""A dense layer whose kernel has numbers of eight bits, for inference."""
+"""A dense Keras layer with a float8 kernel, for inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of Keras layers for IPUs."""
+"""The base class of Keras layers for IPUs."""
 
 from __future__ import annotations
 

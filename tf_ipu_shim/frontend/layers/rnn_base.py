@@ -1,4 +1,4 @@
-"""What the IPU's recurrent Keras layers have in common: arguments, weights, states and what they give back."""
+"""The base class of the IPU's recurrent Keras layers: arguments, weights, states and outputs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One implementation of each op; Graphcore's modules, of any release, give them out."""
+"""One implementation of each IPU op, re-exported by Graphcore's modules of every SDK release."""

@@ -1,4 +1,4 @@
-"""Elementwise functions that the IPU has as single operations, under Graphcore's names for them."""
+"""Elementwise activation functions under Graphcore's names."""
 
 from __future__ import annotations
 

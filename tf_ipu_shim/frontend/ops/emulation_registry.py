@@ -1,4 +1,4 @@
-"""Which TensorFlow function stands for the ops of which shared library, by file name or by path."""
+"""Registers TensorFlow functions that emulate the ops of a shared library, by file name or path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.image_ops`: preparing images on the IPU."""
+"""`tensorflow.python.ipu.ops.image_ops`: normalizes images on the IPU."""
 
 from __future__ import annotations
 

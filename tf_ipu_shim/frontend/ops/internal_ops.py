@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.internal_ops`: printing, queues inside a program, and hints to the compiler."""
+"""`tensorflow.python.ipu.ops.internal_ops`: printing, FIFOs inside a program, compiler hints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.nn_ops`: activations, CTC, sampled losses, and convolutions meant to run side by side."""
+"""`tensorflow.python.ipu.nn_ops`: activations, CTC, sampled losses and multi-convolutions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ops for Poplar's planner: the machine model reads them, and refuses what Poplar would, when it would.
+"""Attaches matmul and convolution planner options to ops, for the cycle model and for Poplar's checks.
 
 Poplar reads an op's options when it compiles the program, so that a wrong one fails the run and not the call.
 """

@@ -1,4 +1,4 @@
-"""CTC as `gen_popnn_ops` has it, computed by `nn_ops`."""
+"""The CTC ops of `gen_popnn_ops`, computed by `nn_ops`."""
 
 from __future__ import annotations
 

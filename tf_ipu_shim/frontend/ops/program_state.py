@@ -1,4 +1,4 @@
-"""Variables that ops of a program keep between its runs, and that the script does not see.
+"""Creates hidden variables in which a program's ops keep state between runs.
 
 Uses `ResourceVariable` and `executing_eagerly_outside_functions`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""Dropout that keeps no mask: the backward pass makes it again from the seed."""
+"""Dropout that recomputes its mask from the seed in the backward pass."""
 
 from __future__ import annotations
 

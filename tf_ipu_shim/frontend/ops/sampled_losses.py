@@ -1,4 +1,4 @@
-"""Losses over a sample of the classes. TensorFlow's own samplers and its search for accidental hits run on hosts only.
+"""Sampled softmax and NCE losses that run on the IPU, with their own candidate sampling.
 
 The sample is log-uniform without repetition, as stock TensorFlow's default. A class arrives after an exponential time
 with its probability p as rate; the sample is the first arrivals, and with the time t of the last one the expected

@@ -1,4 +1,4 @@
-"""How many parts an op is done in, one after the other: what calls may give for it."""
+"""Validates serialization factors: into how many sequential parts an op is split."""
 
 from __future__ import annotations
 

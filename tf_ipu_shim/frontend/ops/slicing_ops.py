@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.slicing_ops`: copies of many slices at once, at places known when they run."""
+"""`tensorflow.python.ipu.ops.slicing_ops`: copies many slices at offsets known only at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.statistics_ops`: histograms over chosen levels."""
+"""`tensorflow.python.ipu.ops.statistics_ops`: histograms over given levels."""
 
 from __future__ import annotations
 

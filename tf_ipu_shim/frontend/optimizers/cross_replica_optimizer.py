@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.optimizers.cross_replica_optimizer`: the same update on every replica."""
+"""`tensorflow.python.ipu.optimizers.cross_replica_optimizer`: sums gradients over replicas before the update."""
 
 from __future__ import annotations
 

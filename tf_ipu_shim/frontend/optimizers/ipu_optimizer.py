@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.optimizers.ipu_optimizer`: the base of optimizers that wrap another one."""
+"""`tensorflow.python.ipu.optimizers.ipu_optimizer`: the base class of optimizers that wrap another optimizer."""
 
 from __future__ import annotations
 

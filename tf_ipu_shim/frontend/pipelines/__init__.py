@@ -1,4 +1,4 @@
-"""One model over several IPUs, stage by stage.
+"""Pipelines: one model over several IPUs, stage by stage.
 
     options            schedules, recomputation modes and checkpoints, options of a stage
     optimizer_output   what an optimizer function returns

@@ -1,4 +1,4 @@
-"""The arguments of a pipeline, checked as Graphcore's are."""
+"""Validates a pipeline's arguments as Graphcore does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loops of a pipeline: over mini-batches, then one update; the whole as often as asked."""
+"""Builds a pipeline's loops: over mini-batches, then the update, repeated as requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stages of a traced mini-batch take and keep, for the memory model."""
+"""Measures the inputs and outputs of each stage of a traced mini-batch, for the memory model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pipeline's optimizer function returns."""
+"""Checks and unpacks the return value of a pipeline's optimizer function."""
 
 from __future__ import annotations
 

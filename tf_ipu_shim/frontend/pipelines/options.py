@@ -1,4 +1,4 @@
-"""How a pipeline is to run."""
+"""A pipeline's options: schedule, recomputation, offloading, stage options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pipelining_ops.pipeline`: checks its arguments, and builds the stages and their loops."""
+"""Implements `pipelining_ops.pipeline`: checks its arguments, then builds stages and loops."""
 
 from __future__ import annotations
 

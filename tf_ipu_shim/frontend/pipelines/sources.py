@@ -1,4 +1,4 @@
-"""Where a value of a traced mini-batch comes from, through calls and loops that hand it on, and how large it is.
+"""Traces a value of a mini-batch to its source through calls and loops, and computes its size.
 
 A recurrent layer is a call or a loop whose gradient takes from it what each step has computed, as lists, and weights as
 they were given. TensorFlow says of neither what it is.

@@ -1,4 +1,4 @@
-"""What a pipeline does with one mini-batch: all stages, the loss, its gradients. Traced once.
+"""Traces one mini-batch of a pipeline: all stages, the loss, its gradients.
 
 Uses `Operation._original_op`, which TensorFlow sets on ops of gradients; checked on TensorFlow 2.15.1 and 2.21.0.
 """

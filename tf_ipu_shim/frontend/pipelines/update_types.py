@@ -1,4 +1,4 @@
-"""Types of a pipeline's update: an optimizer has to take gradients of the type that they are accumulated in."""
+"""Checks that an optimizer accepts gradients of the accumulator's dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models for TensorFlow Serving: a SavedModel of stock ops, one call in which is marked as a program of IPUs.
+"""Exports for TensorFlow Serving: a SavedModel of stock ops with one call annotated as an IPU program.
 
 plan            what is exported: the steps, their signatures, the names of inputs and outputs
 signatures      where the signature of a request comes from, and the checks of it

@@ -1,4 +1,4 @@
-"""Positional arguments of exports in the order of Graphcore's TensorFlow 1, which has one between others."""
+"""Accepts positional export arguments in the order of Graphcore's TensorFlow 1 as well as TensorFlow 2."""
 
 from __future__ import annotations
 

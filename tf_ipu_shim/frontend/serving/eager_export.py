@@ -1,4 +1,4 @@
-"""Exports for serving from TensorFlow 2: one function with a signature, its variables beside it.
+"""Writes serving exports from TensorFlow 2: one function with a signature and its variables.
 
 Uses `FuncGraph.variables`, `FuncGraph._watched_variables` and `CapturableResource.resource_handle`; checked on
 TensorFlow 2.15.1 and 2.21.0.

@@ -1,4 +1,4 @@
-"""Exports a function or a pipeline: from the arguments to what is written, in TensorFlow 1 or 2."""
+"""Exports a function or pipeline for serving, from the call's arguments to the files, in TensorFlow 1 and 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where this package is loaded, a served model's marked call becomes a program of the IPUs.
+"""Turns the annotated call of a served model into an IPU program when the SavedModel is loaded.
 
 It happens where TensorFlow reads the file of a SavedModel, so `tf.saved_model.load`, the loader of TensorFlow 1 and
 Keras all give the same. Uses `loader_impl.parse_saved_model`, `load.Loader._recreate_variable`,

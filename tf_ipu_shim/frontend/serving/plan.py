@@ -1,4 +1,4 @@
-"""What is exported for serving: the steps of a request, their signatures, the names of inputs and outputs."""
+"""Describes a serving export: its steps, their signatures, input and output names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python functions refer to: TensorFlow saves a resource only if an object that it saves refers to it."""
+"""Finds the resources that Python functions reference, so that TensorFlow saves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signatures of a served model's steps: where they come from, and what is wrong with them.
+"""Determines and checks the input signatures of a served model's steps.
 
 Uses `def_function.Function.input_signature` and `python_function`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""A pipeline for serving: a request goes through its stages, each on its IPU."""
+"""Chains a pipeline's stages for serving: a request passes through them, each on its own IPU."""
 
 from __future__ import annotations
 

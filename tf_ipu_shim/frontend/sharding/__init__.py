@@ -1,1 +1,1 @@
-"""Where ops run: scopes, marks of shards, gradients on the shard of their forward op."""
+"""Op placement: device scopes, sharding annotations, gradients on the shard of their forward op."""

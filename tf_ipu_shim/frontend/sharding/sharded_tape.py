@@ -1,4 +1,4 @@
-"""Gradients that stay on the shard of their forward op, of gradient tapes and of `tf.gradients`.
+"""Places gradient ops on the shard of their forward op, for gradient tapes and `tf.gradients`.
 
 Those of an outlined function's ops are marked as well: they are a function too, which all calls share.
 

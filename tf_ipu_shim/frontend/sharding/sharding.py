@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.sharding`: reads and spreads the marks of `ipu_shard`."""
+"""`tensorflow.python.ipu.sharding`: reads and propagates sharding annotations."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`tf.distribute` strategies: functions that run as one program each, in one process or several."""
+"""`tf.distribute` strategies that run each function as one IPU program, in one process or several."""

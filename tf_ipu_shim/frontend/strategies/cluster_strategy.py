@@ -1,4 +1,4 @@
-"""One worker of a cluster of TensorFlow servers, which may be threads of one process.
+"""The strategy of one worker in a cluster of TensorFlow servers, possibly threads of one process.
 
 Each worker builds a graph of its own and runs it on a server that the script started. Variables' first values,
 gradients and reductions meet in TensorFlow's collective ops on the workers' hosts, as they do with

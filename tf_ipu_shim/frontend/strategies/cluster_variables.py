@@ -1,4 +1,4 @@
-"""Variables of one worker of a cluster: one value each, and what the workers agree on."""
+"""Distributed variables of one cluster worker, and their synchronization between workers."""
 
 from __future__ import annotations
 

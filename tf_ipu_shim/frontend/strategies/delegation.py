@@ -1,4 +1,4 @@
-"""Methods of Keras classes that a strategy's extension may answer in the place of.
+"""Lets a strategy's extension override methods of Keras classes.
 
 An extension says for a method `call` whether it takes part (`_call_supported`) and what happens (`_call_delegate`). An
 object that is made in the scope of a strategy which has an extension registered for its class becomes one of a class

@@ -1,4 +1,4 @@
-"""TensorFlow ops for collective operations between the processes of a job, with gradients.
+"""Differentiable TensorFlow ops for collectives between the processes of a job.
 
 In a graph an operation is two ops on the host: one begins it and waits for nobody, the other waits for the others.
 What stands first in one process may then stand last in another.

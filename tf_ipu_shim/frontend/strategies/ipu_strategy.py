@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ipu_strategy`: a distribution strategy whose one worker is an IPU device.
+"""`tensorflow.python.ipu.ipu_strategy`: a distribution strategy with one IPU device as its only worker.
 
 Builds on `distribute_lib.StrategyV1` and `StrategyExtendedV1`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

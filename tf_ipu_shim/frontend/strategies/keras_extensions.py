@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras_extensions`: what a strategy changes of the datasets and Keras models in its scope."""
+"""`tensorflow.python.ipu.keras_extensions`: registers a strategy's extensions of datasets and Keras models."""
 
 from __future__ import annotations
 

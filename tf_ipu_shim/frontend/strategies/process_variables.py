@@ -1,4 +1,4 @@
-"""Variables of a job of processes, which each hold one value: how reads and writes keep to `synchronization`.
+"""Distributed variables of a multi-process job: reads and writes follow `synchronization`.
 
 The behaviour is that of `values.MirroredVariable` and `values.SyncOnReadVariable`. Each process has one value, so the
 variables stay resource variables, whose handles compiled programs read and write.

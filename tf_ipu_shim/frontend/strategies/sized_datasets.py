@@ -1,4 +1,4 @@
-"""What a strategy's datasets have and stock TensorFlow's distributed ones do not: a length, and the script's dataset.
+"""Distributed datasets with a length and access to the original dataset.
 
 Graphcore's strategies return datasets that are as long as those they are given, and that Keras' `fit` accepts.
 Subclasses `input_lib.DistributedDataset` and `DistributedDatasetsFromFunction`; checked on TensorFlow 2.15.1 and

@@ -1,4 +1,4 @@
-"""What strategies for several processes share: each process has its own IPUs, and gradients meet on the host.
+"""The base of multi-process strategies: each process has its own IPUs, and gradients are reduced on the host.
 
 Graphcore's instances of one job share a program whose replicas exchange over IPU-Links. Here a process's replicas
 exchange inside its program, and processes through TensorFlow's collective runtime; the sums are the same.

@@ -1,1 +1,1 @@
-"""Python functions become functions of the plugin's programs."""
+"""Traces Python functions into the functions of IPU programs."""

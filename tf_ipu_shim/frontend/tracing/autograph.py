@@ -1,4 +1,4 @@
-"""Autograph converts a script's functions, wherever it hands them to; this library's own are left alone.
+"""Applies AutoGraph to a script's functions and leaves this library's functions unconverted.
 
 Graphcore's library is part of TensorFlow, which is never converted. Checked on TensorFlow 2.15.1 and 2.21.0.
 """

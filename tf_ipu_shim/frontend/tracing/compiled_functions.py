@@ -1,4 +1,4 @@
-"""`tf.function`s as a strategy runs them: whatever they were declared as, compiled into one program.
+"""Compiles a strategy's `tf.function`s into one program each, whatever options they were declared with.
 
 Uses attributes of `def_function.Function`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""Ops that run on the host although the program around them runs on the IPUs: prints, host embeddings."""
+"""Places ops of an IPU program on the host: prints, host embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables of the host in the compiled programs of a session: read before the program, and given to it as values.
+"""Reads host variables before a session's compiled program and passes their values to it.
 
 TensorFlow has an op and the variables that it takes on one device. On Graphcore's hardware, too, a program gets the
 value of a variable that is not its own.

@@ -1,4 +1,4 @@
-"""Functions that a script hands over, as messages speak of them: by name and line."""
+"""Describes a script's functions in messages by name and line, and checks that arguments fit them."""
 
 from __future__ import annotations
 

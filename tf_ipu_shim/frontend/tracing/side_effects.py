@@ -1,4 +1,4 @@
-"""Which ops of a compiled function in a session's graph run although nothing that it returns needs them.
+"""Selects which side-effecting ops run in a session's compiled function although no result depends on them.
 
 Checked on TensorFlow 2.15.1 and 2.21.0.
 """

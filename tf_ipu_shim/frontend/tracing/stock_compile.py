@@ -1,4 +1,4 @@
-"""TensorFlow's own `tf.xla.experimental.compile`, as scripts of TensorFlow 1 use it under an `ipu_scope`.
+"""Runs `tf.xla.experimental.compile` on the IPU when TensorFlow 1 scripts call it in an `ipu_scope`.
 
 Checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""TensorFlow 1's summaries in what is traced for the IPUs.
+"""Leaves TensorFlow 1 summaries out of functions traced for IPUs.
 
 Replaces `summary_op_util.skip_summary`, which `tf.compat.v1.summary` asks; checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""Traces a Python function into a function of its own, whose one op in the user's graph the plugin lowers.
+"""Traces a Python function into a FuncGraph called by one `IpuProgram` op in the user's graph.
 
 Uses `FuncGraph` and its captures, `atomic_function.from_func_graph`, `Graph._attr_scope`, `Graph._functions` and the
 XLA control flow context; checked on TensorFlow 2.15.1 and 2.21.0.

@@ -1,1 +1,1 @@
-"""What `ipu.utils` has for running scripts: devices, trace events, variables."""
+"""Helpers behind `ipu.utils`: devices, trace events, variables, data files."""

@@ -1,4 +1,4 @@
-"""Questions and orders to one TensorFlow device."""
+"""Queries and configures one TensorFlow IPU device: IPU count, seed, synthetic data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trace events: what `ipu_event_trace` returns, taken apart."""
+"""Extracts reports and messages from the trace events of `ipu_event_trace`."""
 
 from __future__ import annotations
 

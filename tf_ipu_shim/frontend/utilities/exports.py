@@ -1,4 +1,4 @@
-"""`export_dataset_to_file` and `export_inputs_to_file` of `tensorflow.python.ipu.utils`: a program's data in a file."""
+"""Implements `export_dataset_to_file` and `export_inputs_to_file` of `tensorflow.python.ipu.utils`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of named tensors: what `export_dataset_to_file` and its relatives write, and their reader.
+"""Reads and writes files of named tensors, the format of `export_dataset_to_file`.
 
 A file is a TFRecord file, which stock TensorFlow reads. The first record is JSON: `format` ("ipu tensors"), `version`
 (1), `kind` ("dataset", "inputs" or "variables"), `feed` (the feed's name) and `tensors`, a list of `name`, `dtype` and

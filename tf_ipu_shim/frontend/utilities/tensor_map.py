@@ -1,4 +1,4 @@
-"""On which tiles the tensors of a program are, as the event of its compilation tells it."""
+"""The tile mapping of a program's tensors, read from its compile event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initial values of variables, computed on the host."""
+"""Moves the initialization of variables to the CPU."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Checks of arguments that several calls share: counts, switches, members of enumerations, returned values."""
+"""Checks of arguments that several calls share: counts, booleans, enum members, returned values."""

@@ -1,4 +1,4 @@
-"""Arguments that count: integers of any type, and nothing else."""
+"""Checks integer arguments of any integer type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often loops run: what scripts may say, as an integer or a tensor that an int32 can count to."""
+"""Checks loop trip counts: an integer, or a tensor that fits int32."""
 
 from __future__ import annotations
 

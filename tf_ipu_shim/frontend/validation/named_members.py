@@ -1,4 +1,4 @@
-"""Members of enumerations that scripts give by name."""
+"""Parses enum members that scripts pass by name."""
 
 from __future__ import annotations
 

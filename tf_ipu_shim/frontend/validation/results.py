@@ -1,4 +1,4 @@
-"""What a user's function, or one of TensorFlow's, may return: nothing, one value, or several."""
+"""Normalizes the return value of a user's function to a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that are True or False, or left to the library by None."""
+"""Checks optional boolean arguments: True, False or None."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The functions of `ipu.utils` that wrote an `IpuOptions` before there was `ipu.config.IPUConfig`."""
+"""The configuration functions of `ipu.utils` on `IpuOptions`, from before `ipu.config.IPUConfig`."""

@@ -1,4 +1,4 @@
-"""Types of what functions on `IpuOptions` are given, as their own annotations have them.
+"""The argument types of the `IpuOptions` functions, as their annotations give them.
 
 Protobuf refuses wrong ones too, without a word of the function and the argument.
 """

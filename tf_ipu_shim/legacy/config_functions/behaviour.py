@@ -1,4 +1,4 @@
-"""What is computed, and how: the older functions for optimisations, rounding, normalisation, tiles and transfers."""
+"""`IpuOptions` functions for optimization, rounding, normalization, tiles and transfers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`create_ipu_config`: the start of a configuration before there was `IPUConfig`."""
+"""`create_ipu_config`: creates an `IpuOptions`, the configuration before `IPUConfig`."""
 
 from __future__ import annotations
 

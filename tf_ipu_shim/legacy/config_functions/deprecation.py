@@ -1,4 +1,4 @@
-"""Marks functions that `IPUConfig` replaced: from SDK 2.1 on the first call of each warns. Arguments are checked."""
+"""Deprecates the functions that `IPUConfig` replaced: from SDK 2.1 the first call warns. Arguments are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the Poplar libraries: the older functions that take a dictionary of texts."""
+"""`IpuOptions` functions for the options of the Poplar libraries, as dictionaries of strings."""
 
 from __future__ import annotations
 

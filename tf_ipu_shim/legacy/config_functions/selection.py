@@ -1,4 +1,4 @@
-"""Which IPUs: the older functions that write the devices of an `IpuOptions`."""
+"""`IpuOptions` functions that select IPUs."""
 
 from __future__ import annotations
 

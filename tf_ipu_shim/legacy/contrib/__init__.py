@@ -1,1 +1,1 @@
-"""`tensorflow.contrib`: cells, tables, metrics, optimizers and seq2seq, computed."""
+"""`tensorflow.contrib`: the parts with their own implementation (cells, tables, metrics, optimizers, seq2seq)."""

@@ -1,4 +1,7 @@
-"""Adam's relatives of `tensorflow.contrib.opt`; checked on TensorFlow 2.15.1 and 2.21.0."""
+"""Adam variants of `tensorflow.contrib.opt`.
+
+Checked on TensorFlow 2.15.1.
+"""
 
 from __future__ import annotations
 

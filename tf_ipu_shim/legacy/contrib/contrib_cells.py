@@ -1,4 +1,7 @@
-"""Cells of `tensorflow.contrib.rnn` that TensorFlow has no more; checked on TensorFlow 2.15.1 and 2.21.0."""
+"""Recurrent cells of `tensorflow.contrib.rnn` that TensorFlow has removed.
+
+Checked on TensorFlow 2.15.1.
+"""
 
 from __future__ import annotations
 

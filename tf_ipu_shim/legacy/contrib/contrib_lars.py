@@ -1,4 +1,7 @@
-"""`LARSOptimizer` of `tensorflow.contrib.opt`; checked on TensorFlow 2.15.1 and 2.21.0."""
+"""`LARSOptimizer` of `tensorflow.contrib.opt`.
+
+Checked on TensorFlow 2.15.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`tensorflow.contrib.lookup`: what has other arguments in `tf.lookup`; checked on TensorFlow 2.15.1 and 2.21.0."""
+"""Lookup tables of `tensorflow.contrib.lookup` whose arguments differ in `tf.lookup`.
+
+Checked on TensorFlow 2.15.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Optimizers of `tensorflow.contrib.opt` with decoupled weight decay; checked on TensorFlow 2.15.1 and 2.21.0."""
+"""Optimizers of `tensorflow.contrib.opt` with decoupled weight decay.
+
+Checked on TensorFlow 2.15.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tf.estimator` on IPUs: the steps of a session's run are one program's loop.
+"""`tf.estimator` on IPUs: one program loop runs the steps of a session run.
 
 run_config    what an estimator is told of the IPUs
 specs         what a model function returns, checked

@@ -1,4 +1,4 @@
-"""What the estimators for IPUs share: TensorFlow's own estimator, whose steps are a program's loop."""
+"""The base class of IPU estimators: TensorFlow's estimator with its steps in a program loop."""
 
 from __future__ import annotations
 

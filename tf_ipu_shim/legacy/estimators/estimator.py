@@ -1,4 +1,4 @@
-"""`IPUEstimator`: a model function that is a step, run in a loop on the IPU."""
+"""`IPUEstimator`: runs a model function as a loop of steps on the IPU."""
 
 from __future__ import annotations
 

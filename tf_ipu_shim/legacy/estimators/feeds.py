@@ -1,4 +1,4 @@
-"""The queues of an estimator's program, started and freed with its session."""
+"""Creates an estimator's infeed and outfeed with its session, and frees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loop's body did, looked at from the graph around it.
+"""Inspects an estimator's loop body from the outer graph: captures, collectives, writes of the global step.
 
 Uses `FuncGraph.captures`, `Graph._functions` and `Graph.create_op`; checked on TensorFlow 2.15.1.
 """

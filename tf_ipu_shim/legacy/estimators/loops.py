@@ -1,4 +1,4 @@
-"""A model function as the body of a loop on the IPU: what it returned, and what it sends to the host."""
+"""Runs a model function as a loop body on the IPU and collects its results and outfeed data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of an evaluation on IPUs, as an estimator of TensorFlow takes them: pairs of a value and an update."""
+"""Turns evaluation metrics on IPUs into the value and update pairs that estimators expect."""
 
 from __future__ import annotations
 

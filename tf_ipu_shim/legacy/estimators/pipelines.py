@@ -1,4 +1,4 @@
-"""`IPUPipelineEstimator`: a model function that gives pipeline stages."""
+"""`IPUPipelineEstimator`: runs a model function that returns pipeline stages."""
 
 from __future__ import annotations
 

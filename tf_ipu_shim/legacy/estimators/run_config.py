@@ -1,4 +1,4 @@
-"""What an estimator is told of the IPUs."""
+"""An estimator's IPU configuration: `IPURunConfig` and `RunConfig`."""
 
 from __future__ import annotations
 

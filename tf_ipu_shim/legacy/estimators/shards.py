@@ -1,4 +1,4 @@
-"""How many IPUs a replica of an estimator's program has: as many as its configuration says, whatever its ops are on."""
+"""Number of IPUs of an estimator's replica, taken from its configuration only."""
 
 from __future__ import annotations
 

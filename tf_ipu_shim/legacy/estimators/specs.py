@@ -1,4 +1,4 @@
-"""What the model function of an `IPUEstimator` returns, checked."""
+"""Validates what the model function of an `IPUEstimator` returns."""
 
 from __future__ import annotations
 

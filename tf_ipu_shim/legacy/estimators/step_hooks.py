@@ -1,4 +1,4 @@
-"""Hooks around the global step, which counts on by a whole loop at a time."""
+"""Session hooks on the global step, which advances by a whole loop at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An estimator that is distributed over workers: each has a graph, input, session and IPUs of its own.
+"""Distributes an estimator over workers, each with its own graph, input, session and IPUs.
 
 Uses what TensorFlow's own estimator uses of strategies (`Strategy._scale_loss_for_estimator_enabled`,
 `StrategyExtended._reduce_to`) and of graphs (`Graph._variable_creator_stack`, and `Graph._is_loss_scaled_by_optimizer`,

@@ -1,1 +1,1 @@
-"""What Keras 2.6 did, in the Keras 2 that is installed."""
+"""Restores Keras 2.6 behaviour on the installed Keras 2."""

@@ -1,4 +1,4 @@
-"""Names of Keras 2.6 where its modules had them.
+"""Restores internal Keras 2.6 names in the modules that had them.
 
 Modules of Keras were public then: `keras.losses.losses_utils` is now in `keras.src.losses` alone. In a process that
 uses `ipu` a public module of Keras that lacks a name looks into the internal module of the same name, one that was

@@ -1,4 +1,4 @@
-"""Subclasses of `tf.keras.mixed_precision.LossScaleOptimizer`, which was a class in Keras 2.6.
+"""Supports subclasses of `tf.keras.mixed_precision.LossScaleOptimizer`, which was a class in Keras 2.6.
 
 The public class of today constructs one of two others and has no constructor of its own: what a subclass hands to
 `super().__init__` reaches `object.__init__`, which takes nothing. A subclass that a script makes is one of the class of

@@ -1,4 +1,4 @@
-"""Methods that Keras' layers and models had in TensorFlow 2.1 to 2.6, and have no more.
+"""Restores methods of Keras layers and models that existed in TensorFlow 2.1 to 2.6.
 
 Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 """

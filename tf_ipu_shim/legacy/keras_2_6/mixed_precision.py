@@ -1,4 +1,4 @@
-"""`tf.keras.mixed_precision.experimental`, as TensorFlow 2.1 to 2.6 had it, on the mixed precision of today.
+"""`tf.keras.mixed_precision.experimental` of TensorFlow 2.1 to 2.6, over the current mixed precision API.
 
 Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""What Keras 2.6 did in the Keras 2 that is installed, and what its strategy may do.
+"""Restores Keras 2.6 names and behaviour on the installed Keras 2.
 
 Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 """

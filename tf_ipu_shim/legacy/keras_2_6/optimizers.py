@@ -1,4 +1,4 @@
-"""`tf.keras.optimizers` as scripts of the time know it: its classes are subclasses of OptimizerV2.
+"""Makes `tf.keras.optimizers` the OptimizerV2 classes that scripts of Keras 2.6 expect.
 
 In TensorFlow 2.6 `tf.keras.optimizers.Optimizer`, `SGD`, `Adam` and so on are what later versions call `legacy`.
 Scripts subclass and wrap them, look for their slots and ask for `_resource_apply_dense`; the classes that have taken

@@ -1,4 +1,4 @@
-"""Initial values of Keras' layers follow `tf.random.set_seed`, as they did in TensorFlow 2.6.
+"""Derives the initial values of Keras layers from `tf.random.set_seed`, as TensorFlow 2.6 did.
 
 Keras draws a seed for each initializer without one from Python's `random` today, so that two models made after the same
 `tf.random.set_seed` differ, and processes of a job start with different weights. In a process that uses `ipu` such an

@@ -1,1 +1,1 @@
-"""Names of modules and attributes that TensorFlow, Keras, NumPy and Python had, where they are today."""
+"""Import aliases for module and attribute names that TensorFlow, Keras, NumPy and Python have moved or removed."""

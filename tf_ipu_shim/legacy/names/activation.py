@@ -1,4 +1,4 @@
-"""The one place where dead names are switched on before anything of TensorFlow is loaded.
+"""Activates the old names that must exist before TensorFlow is loaded.
 
 It is imported whenever a process imports TensorFlow: all that is slow to import is imported by the functions.
 """

@@ -1,4 +1,4 @@
-"""Whether names of TensorFlow 1.15 to 2.6 are to mean in this process what they meant.
+"""Decides whether names of TensorFlow 1.15 to 2.6 keep their old meaning in this process.
 
 They do in a process that uses `ipu`, and under the runner. `TF_IPU_SHIM_ERA=stock` leaves TensorFlow and Keras as they
 are installed: then only names that they lack are served.

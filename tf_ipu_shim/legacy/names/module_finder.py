@@ -1,4 +1,4 @@
-"""Finds modules under the names that they had from TensorFlow 1.15 to 2.6."""
+"""Finds modules under the names that they had in TensorFlow 1.15 to 2.6."""
 
 from __future__ import annotations
 

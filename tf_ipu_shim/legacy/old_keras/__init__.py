@@ -1,1 +1,1 @@
-"""Keras models of SDK 1.2 to 2.1: `ipu.keras.Model` and its kin."""
+"""Keras models of SDK 1.2 to 2.1: `ipu.keras.Model`, `Sequential` and their pipelined forms."""

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.optimizers.ipu_wrappers`: the base of the others."""
+"""`tensorflow.python.ipu.keras.optimizers.ipu_wrappers`: the base class of optimizer wrappers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same class over each copy of Keras 2: an old model takes layers of whichever a script imports.
+"""Creates each old model class over every installed copy of Keras 2, so that layers of any copy work.
 
 `tf.keras` is `keras` or `tf_keras`; TensorFlow has an older copy as `tensorflow.python.keras`. Layers of one do not go
 into models of another.

@@ -1,4 +1,4 @@
-"""Old models made outside an `IPUStrategy`'s scope: what they have goes to the IPU when they are run in one.
+"""Moves old models created outside an `IPUStrategy` scope to the IPU when they run inside one.
 
 Uses `_handle` and `_distribute_strategy` of `ResourceVariable`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

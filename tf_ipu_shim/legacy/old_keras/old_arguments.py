@@ -1,4 +1,4 @@
-"""Checks of what old models are given, in all places alike."""
+"""Checks the arguments of old Keras models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all Keras models of SDK 1.2 to 2.1 share: `ipu.keras.Model`, `Sequential` and those that are pipelined.
+"""The base class of Keras models of SDK 1.2 to 2.1: `ipu.keras.Model`, `Sequential` and pipelined models.
 
 They are models of stock Keras with the extensions of `keras.ipu`, told once and for all how to run. What differs: they
 count in steps of several mini-batches, average gradients over replicas, and cannot be called.

@@ -1,4 +1,4 @@
-"""What pipelined models of SDK 1.2 to 2.1 share: how the pipeline runs."""
+"""The base class of pipelined models of SDK 1.2 to 2.1."""
 
 from __future__ import annotations
 

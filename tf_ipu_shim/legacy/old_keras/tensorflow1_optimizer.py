@@ -1,4 +1,4 @@
-"""Optimizers of `tf.compat.v1.train` in Keras models: those of SDK 1.2 to 2.1 took both kinds.
+"""Accepts `tf.compat.v1.train` optimizers in the Keras models of SDK 1.2 to 2.1.
 
 Relies on `optimizer.Optimizer.apply_gradients`, which makes its slots outside the function being traced; checked on
 TensorFlow 2.15.1 and 2.21.0.

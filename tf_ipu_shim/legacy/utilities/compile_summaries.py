@@ -1,4 +1,4 @@
-"""Trace events as a summary, as SDK 2.3 and older wrote them."""
+"""Formats trace events as a text summary, as SDK 2.3 and older did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""libpva's object model over profiles of this package: what `pva.openReport` gives.
+"""libpva's object model over this package's profiles: what `pva.openReport` returns.
 
 target        the machine that a program was compiled for
 program       programs and compute sets

@@ -1,4 +1,4 @@
-"""What a program consists of, and the memory that it needs."""
+"""The `compilation` part of a pva report: program structure and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of an engine: Graphcore's driver compiles three, and a switch that chooses one of them."""
+"""The three programs of a pva report's engine (load, main, save) and the switch between them."""
 
 from __future__ import annotations
 

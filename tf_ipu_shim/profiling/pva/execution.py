@@ -1,4 +1,4 @@
-"""Runs of a program: when they were, and the steps that a run takes in cycles of the machine model."""
+"""The `execution` part of a pva report: runs of a program and their steps in modelled cycles."""
 
 from __future__ import annotations
 

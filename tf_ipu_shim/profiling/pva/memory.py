@@ -1,4 +1,4 @@
-"""Tiles, variables and what is alive when."""
+"""The memory classes of a pva report: tiles, variables and their liveness."""
 
 from __future__ import annotations
 

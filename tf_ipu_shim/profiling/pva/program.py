@@ -1,4 +1,4 @@
-"""Programs of a profile: compute sets, exchanges, syncs, copies with the host, and what they are put together of."""
+"""The program tree of a pva report: compute sets, exchanges, syncs, host copies, sequences."""
 
 from __future__ import annotations
 

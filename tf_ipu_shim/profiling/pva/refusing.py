@@ -1,4 +1,4 @@
-"""What a profile of ours has not, and libpva's objects have."""
+"""Refuses attributes of libpva's objects that these profiles do not contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A profile that was opened."""
+"""The top-level object of an opened pva report."""
 
 from __future__ import annotations
 

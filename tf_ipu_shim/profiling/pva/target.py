@@ -1,4 +1,4 @@
-"""The machine that a program was compiled for."""
+"""The `target` part of a pva report: the IPU system that a program was compiled for."""
 
 from __future__ import annotations
 

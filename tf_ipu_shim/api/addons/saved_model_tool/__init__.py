@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool`: makes a SavedModel of TensorFlow 1 one for IPUs. Loaded when asked for."""
+"""`ipu_tensorflow_addons.saved_model_tool`: converts TensorFlow 1 SavedModels for IPUs. Loaded when asked for."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.ipu_convert`: reads a SavedModel, converts it for IPUs, writes it."""
+"""`ipu_tensorflow_addons.saved_model_tool.ipu_convert`: loads a SavedModel, converts it for IPUs, saves it."""
 
 from __future__ import annotations
 

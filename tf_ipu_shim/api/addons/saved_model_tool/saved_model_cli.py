@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.saved_model_cli`: TensorFlow's `saved_model_cli`, with IPUs.
+"""`ipu_tensorflow_addons.saved_model_tool.saved_model_cli`: TensorFlow's `saved_model_cli` with IPU conversion.
 
 `run` and `convert ipu` are here; `show` and `scan` are TensorFlow's own. Checked on 2.15.1.
 """

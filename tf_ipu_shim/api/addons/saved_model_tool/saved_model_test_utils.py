@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.saved_model_test_utils`: models to try converters on."""
+"""`ipu_tensorflow_addons.saved_model_tool.saved_model_test_utils`: test models for converters."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`ipu_tensorflow_addons.v1.optimizers`: a module that holds nothing in any SDK."""
+"""`ipu_tensorflow_addons.v1.optimizers`: an empty module in every SDK."""

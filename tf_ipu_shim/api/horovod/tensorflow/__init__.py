@@ -1,4 +1,4 @@
-"""`horovod.tensorflow`: collectives between the processes of a job, and what applies them to training."""
+"""`horovod.tensorflow`: collectives between the processes of a job, and distributed optimizers and tapes."""
 
 from __future__ import annotations
 

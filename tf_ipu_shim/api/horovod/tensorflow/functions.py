@@ -1,4 +1,4 @@
-"""`horovod.tensorflow.functions`: tensors, gradients and objects of all processes become one."""
+"""`horovod.tensorflow.functions`: reduces, gathers and broadcasts tensors, gradients and objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`horovod.tensorflow.keras`: `horovod.tensorflow` for Keras models, with callbacks."""
+"""`horovod.tensorflow.keras`: Horovod for Keras models, with callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.distributed.basics`: which process of a job this is, as Horovod says it."""
+"""`tensorflow.python.ipu.distributed.basics`: rank and size of a job's processes, as in Horovod."""
 
 from __future__ import annotations
 

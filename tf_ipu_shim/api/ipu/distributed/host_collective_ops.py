@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.distributed.host_collective_ops`: collectives between the instances of a job, on the host."""
+"""`tensorflow.python.ipu.distributed.host_collective_ops`: collectives between instances of a job, on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.distributed.ipu_horovod_strategy`: a process of a Horovod job, on its own IPU device."""
+"""`tensorflow.python.ipu.distributed.ipu_horovod_strategy`: strategy for one process of a Horovod job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.distributed.popdist_strategy`: one instance of a job that PopRun starts."""
+"""`tensorflow.python.ipu.distributed.popdist_strategy`: strategy for one instance of a PopRun job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.eager.backprop`: gradients of intermediate values, kept while a tape computes others."""
+"""`tensorflow.python.ipu.eager.backprop`: gradient tapes that also capture gradients of intermediate tensors."""
 
 from tf_ipu_shim.frontend.gradients.backprop import (
     GradientCaptureContext,

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.horovod.ipu_multi_replica_strategy`: what `PopDistStrategy` was called up to SDK 2.3."""
+"""`tensorflow.python.ipu.horovod.ipu_multi_replica_strategy`: the name of `PopDistStrategy` up to SDK 2.3."""
 
 from tf_ipu_shim.api.ipu.distributed.popdist_strategy import (
     Average,

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras`: Keras for IPUs before there was `keras.ipu`. Its modules load when asked for."""
+"""`tensorflow.python.ipu.keras`: Keras for IPUs before `keras.ipu`. Its modules load when asked for."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

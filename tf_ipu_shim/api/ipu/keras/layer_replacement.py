@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.layer_replacement`: Keras' layers exchanged for those of `ipu.keras.layers`."""
+"""`tensorflow.python.ipu.keras.layer_replacement`: replaces a model's Keras layers by those of `ipu.keras.layers`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops`. Its modules load when asked for, and the scopes that were here before SDK 1.0."""
+"""`tensorflow.python.ipu.ops`: IPU ops, and the scopes it held before SDK 1.0. Its modules load when asked for."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.all_to_all_op_grad`: the gradients of `all_to_all_op`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.all_to_all_op_grad`: gradients of `all_to_all_op`, registered with the ops."""
 
 from tf_ipu_shim.frontend.ops.collectives import all_to_all_op
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.control_flow_ops`: order between ops that no value orders."""
+"""`tensorflow.python.ipu.ops.control_flow_ops`: barriers that order ops without a data dependency."""
 
 from tf_ipu_shim.frontend.ops.control_flow_ops import barrier
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.control_flow_ops_grad`: the gradients of `control_flow_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.control_flow_ops_grad`: gradients of `control_flow_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.ops import control_flow_ops
 

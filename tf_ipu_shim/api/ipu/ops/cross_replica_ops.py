@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.cross_replica_ops`: values of all replicas, combined."""
+"""`tensorflow.python.ipu.ops.cross_replica_ops`: sums and means over replicas."""
 
 from tf_ipu_shim.frontend.ops.collectives.cross_replica_ops import (
     assume_equal_across_replicas,

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.custom_ops`: ops of the user's own."""
+"""`tensorflow.python.ipu.ops.custom_ops`: the user's own ops."""
 
 from __future__ import annotations
 

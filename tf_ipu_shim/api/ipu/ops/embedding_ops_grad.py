@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.embedding_ops_grad`: the gradients of `embedding_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.embedding_ops_grad`: gradients of `embedding_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.ops.embeddings import embedding_ops
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.f8_ops`: numbers of eight bits with a scale for the whole tensor."""
+"""`tensorflow.python.ipu.ops.f8_ops`: float8 tensors with one scale per tensor."""
 
 from tf_ipu_shim.frontend.ops.float8.f8_ops import (
     Format,

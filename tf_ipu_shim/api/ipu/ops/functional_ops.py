@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.functional_ops`: parts of a model that Graphcore's compiler keeps one copy of."""
+"""`tensorflow.python.ipu.ops.functional_ops`: outlined functions, compiled once and called several times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.functional_ops_grad`: the gradients of `functional_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.functional_ops_grad`: gradients of `functional_ops`, registered with the ops."""
 
 from tf_ipu_shim.api.ipu.ops import functional_ops
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.grad_util_ops_grad`: the gradients of `grad_util_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.grad_util_ops_grad`: gradients of `grad_util_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.gradients import grad_util_ops
 

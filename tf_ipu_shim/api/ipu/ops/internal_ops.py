@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.internal_ops`: printing, queues inside a program, and hints to the compiler."""
+"""`tensorflow.python.ipu.ops.internal_ops`: printing, FIFOs inside a program, compiler hints."""
 
 from tf_ipu_shim.frontend.ops.internal_ops import (
     block_recompute,

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.internal_ops_grad`: the gradients of `internal_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.internal_ops_grad`: gradients of `internal_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.ops import internal_ops
 

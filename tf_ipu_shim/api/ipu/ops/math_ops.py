@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.math_ops`: sums of segments, and matrix products computed part by part."""
+"""`tensorflow.python.ipu.ops.math_ops`: segment sums and serialized matmuls."""
 
 from tf_ipu_shim.frontend.ops.math_ops import segment_sum, serialized_matmul
 

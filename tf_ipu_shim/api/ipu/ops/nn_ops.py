@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.nn_ops`: see `tf_ipu_shim.frontend.ops.nn_ops`."""
+"""`tensorflow.python.ipu.ops.nn_ops`: activations, CTC, sampled losses and multi-convolutions."""
 
 from tf_ipu_shim.frontend.ops.nn_ops import (
     _compute_sampled_logits,

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.nn_ops_grad`: the gradients of `nn_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.nn_ops_grad`: gradients of `nn_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.ops import nn_ops
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.normalization_ops_grad`: the gradients of `normalization_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.normalization_ops_grad`: gradients of `normalization_ops`, registered with the ops."""
 
 from tf_ipu_shim.api.ipu.ops import normalization_ops
 

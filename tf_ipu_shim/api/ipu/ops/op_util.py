@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.op_util`: what several modules of Graphcore's library share, and some scripts import."""
+"""`tensorflow.python.ipu.ops.op_util`: helpers shared by several Graphcore modules, which some scripts import."""
 
 from tf_ipu_shim.frontend.ops.op_util import (
     accumulate_gradients,

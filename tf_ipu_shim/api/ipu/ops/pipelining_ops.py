@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.pipelining_ops`: one model over several IPUs, stage by stage."""
+"""`tensorflow.python.ipu.ops.pipelining_ops`: pipelines one model over several IPUs, stage by stage."""
 
 from __future__ import annotations
 

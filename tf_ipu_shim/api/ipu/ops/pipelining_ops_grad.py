@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.pipelining_ops_grad`: the gradients of `pipelining_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.pipelining_ops_grad`: gradients of `pipelining_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.pipelines import pipelining_ops
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.rand_ops`: see `tf_ipu_shim.frontend.ops.rand_ops`."""
+"""`tensorflow.python.ipu.ops.rand_ops`: dropout that recomputes its mask in the backward pass."""
 
 from tf_ipu_shim.frontend.ops.rand_ops import dropout
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.rand_ops_grad`: the gradients of `rand_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.rand_ops_grad`: gradients of `rand_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.ops import rand_ops
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.rnn_ops_grad`: the gradients of `rnn_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.rnn_ops_grad`: gradients of `rnn_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.ops.recurrent import rnn_ops
 

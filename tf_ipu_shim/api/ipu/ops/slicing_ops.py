@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.slicing_ops`: copies of many slices at once, at places known when they run."""
+"""`tensorflow.python.ipu.ops.slicing_ops`: copies many slices at offsets known only at run time."""
 
 from tf_ipu_shim.frontend.ops.slicing_ops import sequence_slice, sequence_slice_pack, sequence_slice_unpack
 

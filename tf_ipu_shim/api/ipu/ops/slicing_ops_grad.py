@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.slicing_ops_grad`: the gradients of `slicing_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.slicing_ops_grad`: gradients of `slicing_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.ops import slicing_ops
 

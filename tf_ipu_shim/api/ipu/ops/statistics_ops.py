@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.statistics_ops`: histograms over chosen levels."""
+"""`tensorflow.python.ipu.ops.statistics_ops`: histograms over given levels."""
 
 from tf_ipu_shim.frontend.ops.statistics_ops import fixed_width_bins, histogram, histogram_normalize, histogram_update
 

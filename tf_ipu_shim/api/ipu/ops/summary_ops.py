@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.summary_ops`: reports in summaries, which Graphcore has replaced by profiles."""
+"""`tensorflow.python.ipu.ops.summary_ops`: IPU reports as TensorFlow summaries, superseded by profiles."""
 
 from __future__ import annotations
 

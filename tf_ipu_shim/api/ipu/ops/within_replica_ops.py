@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.within_replica_ops`: the same for the IPUs of one replica, each holding one shard."""
+"""`tensorflow.python.ipu.ops.within_replica_ops`: collectives between the IPUs of one replica, one shard each."""
 
 from tf_ipu_shim.frontend.ops.collectives.within_replica_ops import all_gather, all_reduce, reduce_scatter
 

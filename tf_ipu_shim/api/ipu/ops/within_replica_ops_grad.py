@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.within_replica_ops_grad`: gradients of `within_replica_ops`, which come with the ops."""
+"""`tensorflow.python.ipu.ops.within_replica_ops_grad`: gradients of `within_replica_ops`, registered with the ops."""
 
 from tf_ipu_shim.frontend.ops.collectives import within_replica_ops
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.optimizers.sharded_optimizer`: gradients on the shards of their forward ops."""
+"""`tensorflow.python.ipu.optimizers.sharded_optimizer`: places gradients on the shards of their forward ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.test_utils.dataset_utils`: datasets whose elements count up."""
+"""`tensorflow.python.ipu.test_utils.dataset_utils`: datasets with increasing elements."""
 
 from __future__ import annotations
 

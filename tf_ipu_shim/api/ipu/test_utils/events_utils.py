@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.test_utils.events_utils`: events of the driver."""
+"""`tensorflow.python.ipu.test_utils.events_utils`: counts and asserts the driver's trace events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.test_utils.hardware_test_utils`: tests that need IPUs say how many.
+"""`tensorflow.python.ipu.test_utils.hardware_test_utils`: declares how many IPUs a test needs.
 
 `TF_IPU_COUNT` tells how many IPUs tests may use; unset, it means none, and tests that need hardware are skipped. The
 simulated machine is hardware here: `TF_IPU_COUNT=8` runs tests that need up to eight IPUs.

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.test_utils.test_case_extensions`: assertions on profiles, which `pva` opens."""
+"""`tensorflow.python.ipu.test_utils.test_case_extensions`: test assertions on profiles opened with `pva`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions`: what Keras models made in the scope of an `IPUStrategy` gain."""
+"""`keras.ipu.extensions`: IPU extensions of Keras models created in the scope of an `IPUStrategy`."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 from tf_ipu_shim.frontend.keras.models.extensions_base import ReplicatedMetricReductionMethod

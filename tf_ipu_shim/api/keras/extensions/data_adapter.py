@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.data_adapter`: the data of a call of fit, evaluate or predict as a dataset for an infeed."""
+"""`keras.ipu.extensions.data_adapter`: turns the data of fit, evaluate or predict into a dataset for an infeed."""
 
 from tf_ipu_shim.frontend.keras.training.data_adapter import IPUDataHandler
 

@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.data_feed_manager`: the queues of a model, one pair for each of fit, evaluate and predict."""
+"""`keras.ipu.extensions.data_feed_manager`: a model's infeed and outfeed for each of fit, evaluate and predict."""
 
 from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedManager, OutfeedManager
 

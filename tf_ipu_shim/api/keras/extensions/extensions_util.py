@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.extensions_util`: shapes of what comes out of an outfeed."""
+"""`keras.ipu.extensions.extensions_util`: reshapes dequeued outfeed results."""
 
 from tf_ipu_shim.frontend.keras.training.extensions_util import merge_into_batch_dimension
 

@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.polling_thread`: calls callbacks for mini-batches as they come out of a running program."""
+"""`keras.ipu.extensions.polling_thread`: calls callbacks with results while the program is still running."""
 
 from tf_ipu_shim.frontend.keras.training.polling_thread import PollingThread, PollingThreadPredict
 

@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.register_extensions`: importing it lets models made under an `IPUStrategy` have extensions.
+"""`keras.ipu.extensions.register_extensions`: importing it adds IPU extensions to models of an `IPUStrategy`.
 
 Importing `tensorflow.python.ipu` does so already.
 """

@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.sequential_extensions`: pipeline stages of `Sequential` models, layer by layer."""
+"""`keras.ipu.extensions.sequential_extensions`: assigns pipeline stages to the layers of `Sequential` models."""
 
 from tf_ipu_shim.frontend.keras.models.sequential_extensions import (
     SequentialExtension,

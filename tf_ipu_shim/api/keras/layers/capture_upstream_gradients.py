@@ -1,4 +1,4 @@
-"""Wrappers of Keras layers that keep the gradients which come back to their outputs or activations."""
+"""Keras layer wrappers that capture the gradients of their outputs or activations."""
 
 from __future__ import annotations
 

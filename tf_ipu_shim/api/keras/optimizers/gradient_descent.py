@@ -1,4 +1,4 @@
-"""`keras.ipu.optimizers.gradient_descent`: Gradient descent with automatic loss scaling."""
+"""`keras.ipu.optimizers.gradient_descent`: gradient descent with automatic loss scaling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keras.ipu.optimizers.parameter_unscaling_optimizer`: optimizers that bring their own loss scaling.
+"""`keras.ipu.optimizers.parameter_unscaling_optimizer`: optimizers with built-in loss scaling.
 
 Graphcore's unscale hyperparameters instead of gradients. The factor is a power of two, so both give the same values
 wherever an unscaled gradient has room in its type; here gradients are unscaled.

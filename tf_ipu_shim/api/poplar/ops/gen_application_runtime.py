@@ -1,4 +1,4 @@
-"""`gen_application_runtime`: starting and calling compiled applications from a graph. Its ops run on the CPU.
+"""`gen_application_runtime`: starts and calls compiled applications from a graph. Its ops run on the CPU.
 
 `ipu.embedded_runtime` makes them, with checks.
 """

@@ -1,4 +1,4 @@
-"""`gen_functional_ops`: of its ops only the one that takes tensors; those that take functions are refused by name."""
+"""`gen_functional_ops`: the op that takes tensors; ops that take functions are not supported."""
 
 from __future__ import annotations
 

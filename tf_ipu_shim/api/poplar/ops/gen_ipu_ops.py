@@ -1,4 +1,4 @@
-"""`gen_ipu_ops`: configuring and questioning the driver from a graph. Its ops run on the CPU.
+"""`gen_ipu_ops`: configures and queries the driver from a graph. Its ops run on the CPU.
 
 Example:
     >>> from tensorflow.compiler.plugin.poplar.ops import gen_ipu_ops

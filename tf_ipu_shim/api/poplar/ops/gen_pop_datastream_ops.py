@@ -1,4 +1,4 @@
-"""`gen_pop_datastream_ops`: the ops behind feeds and host embeddings, with the arguments of Graphcore's.
+"""`gen_pop_datastream_ops`: the ops behind feeds and host embeddings, with Graphcore's arguments.
 
 Scripts use `IPUInfeedQueue` and `IPUOutfeedQueue`; these wrappers reach the same iterators and queues by their feed id,
 and the tables of `create_host_embedding` by their names.

@@ -1,4 +1,4 @@
-"""`gen_popdist_ops`: collective operations between the processes of a job, as ops without defaults or gradients.
+"""`gen_popdist_ops`: collectives between the processes of a job, as ops without defaults or gradients.
 
 Example:
     >>> popdist_all_reduce(tf.constant([1.0]), reduce_op="SUM", tensor_name="x").numpy().tolist()

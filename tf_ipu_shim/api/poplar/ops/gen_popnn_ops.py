@@ -1,4 +1,4 @@
-"""`gen_popnn_ops`: op wrappers with the arguments of Graphcore's, computed by the modules of `ipu.ops`.
+"""`gen_popnn_ops`: ops with Graphcore's arguments, computed by the modules of `ipu.ops`.
 
 An argument is an input of the op, then come attributes, then `name`. Names that are not here are refused by name.
 """

@@ -1,4 +1,4 @@
-"""`gen_poprand_ops`: op wrappers with the arguments of Graphcore's, computed by `rand_ops`.
+"""`gen_poprand_ops`: ops with Graphcore's arguments, computed by `rand_ops`.
 
 An argument is an input of the op, then come attributes, then `name`. A mask follows from its seed alone here, so that
 the reference, which on an IPU keeps its layout, holds nothing.

@@ -1,4 +1,4 @@
-"""`gen_sendrecv_ops`: a program hands tensors to the host's part of the same step, while it runs.
+"""`gen_sendrecv_ops`: transfers tensors between a running program and the host part of the same step.
 
 Both ends belong to one graph and are fetched in one `session.run`; they find each other by their names. What is sent
 and not received is dropped when the step ends, and who receives what nobody sends is told so after

@@ -1,1 +1,1 @@
-"""Models made in the scope of an `IPUStrategy`: functional, sequential, subclassed, pipelined."""
+"""IPU extensions of Keras models: functional, sequential, subclassed, pipelined."""

@@ -1,4 +1,4 @@
-"""Models made in the scope of an `IPUStrategy` become models with extensions, and no others.
+"""Gives models created in the scope of an `IPUStrategy` a class with IPU extensions.
 
 Every Keras 2 model passes `Model.__new__`. There its class is replaced by one made from it, with an extension class
 between the user's classes and Keras' own. Checked on `keras` 2.15, `tf_keras` 2.21 and `tensorflow.python.keras`.

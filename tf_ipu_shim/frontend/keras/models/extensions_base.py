@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.extensions_base`: what all Keras models made in the scope of an `IPUStrategy` gain."""
+"""`keras.ipu.extensions.extensions_base`: the base class of Keras models created in an `IPUStrategy` scope."""
 
 from __future__ import annotations
 

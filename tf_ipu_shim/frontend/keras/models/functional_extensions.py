@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.functional_extensions`: pipeline stages of `Functional` models, call by call."""
+"""`keras.ipu.extensions.functional_extensions`: assigns pipeline stages to the layer calls of `Functional` models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses that layers add inside a `tf.function` of a script's, which the loss of the model would leave out.
+"""Detects `add_loss` calls inside a script's own `tf.function`, which the model's loss would miss.
 
 Keras notes a loss when Python runs `add_loss`. A function that was traced before is called again without its Python
 code. Checked on `keras` 2.15, `tf_keras` 2.21, and `Graph._functions` of TensorFlow 2.15.1 and 2.21.0.

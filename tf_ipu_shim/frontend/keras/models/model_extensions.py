@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.model_extensions`: pipeline stages of subclassed models, found by a call with Keras tensors."""
+"""`keras.ipu.extensions.model_extensions`: finds pipeline stages of subclassed models by a symbolic call."""
 
 from __future__ import annotations
 

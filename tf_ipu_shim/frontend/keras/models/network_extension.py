@@ -1,4 +1,4 @@
-"""Pipeline stages of models that have a graph of layer calls."""
+"""Assigns pipeline stages in models that have a graph of layer calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layers of a model in the order in which they run, with their pipeline stages."""
+"""Lists a model's layer calls in execution order with their pipeline stages."""
 
 from __future__ import annotations
 

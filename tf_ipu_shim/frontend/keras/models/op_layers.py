@@ -1,4 +1,4 @@
-"""Layers that Keras made of Graphcore's ops are found again when a model is cloned or loaded.
+"""Finds the Keras layers of Graphcore's ops again when a model is cloned or loaded.
 
 Checked on `keras` 2.15.0, `tf_keras` 2.21.0 and `tensorflow.python.keras` of TensorFlow 2.15.1 and 2.21.0.
 """

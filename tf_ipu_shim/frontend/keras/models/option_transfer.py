@@ -1,4 +1,4 @@
-"""Where Keras makes a model of another one, or of a file: what `saved_options` wrote goes over to it.
+"""Copies IPU options when Keras clones a model or loads it from a file.
 
 Checked on `keras` 2.15.0, `tf_keras` 2.21.0 and `tensorflow.python.keras` of TensorFlow 2.15.1 and 2.21.0.
 """

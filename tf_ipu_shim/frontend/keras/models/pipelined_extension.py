@@ -1,4 +1,4 @@
-"""What all kinds of models do with their pipeline stages."""
+"""The methods that all kinds of pipelined Keras models share."""
 
 from __future__ import annotations
 

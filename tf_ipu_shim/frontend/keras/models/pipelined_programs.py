@@ -1,4 +1,4 @@
-"""The compiled programs of a pipelined model."""
+"""Builds the compiled training, evaluation and prediction programs of a pipelined model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Keras model as it is exported for serving: a function of a request's inputs, pipelined or not."""
+"""Exports a Keras model for serving, pipelined or not, as a function of a request's inputs."""
 
 from __future__ import annotations
 

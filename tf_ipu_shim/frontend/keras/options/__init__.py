@@ -1,1 +1,1 @@
-"""What a model is told about replicas, accumulation and pipelining."""
+"""A model's options for replication, gradient accumulation and pipelining."""

@@ -1,4 +1,4 @@
-"""The methods by which a model is told how to run; most of them let the next call compile anew."""
+"""The `set_..._options` methods of Keras models; most of them recompile at the next call."""
 
 from __future__ import annotations
 

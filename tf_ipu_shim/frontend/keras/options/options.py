@@ -1,4 +1,4 @@
-"""What a model is told about accumulation, pipelining and its queues: stored, and checked when it is set."""
+"""Stores and validates a model's options for gradient accumulation, pipelining and feeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas of a model: how many there are, and how their metrics become one."""
+"""Computes a model's replication factor and reduces metrics over replicas."""
 
 from __future__ import annotations
 

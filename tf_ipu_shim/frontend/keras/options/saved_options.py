@@ -1,4 +1,4 @@
-"""What a model was told about accumulation and pipelining, as a part of its configuration.
+"""Saves and restores a model's accumulation and pipelining options as part of its configuration.
 
 A model that is saved and loaded in the scope of an `IPUStrategy` keeps it; outside, stock Keras passes over the entry.
 What cannot be written as JSON (`pipelining_kwargs`, `gradient_accumulation_optimizer_kwargs`) is left out, as in

@@ -1,1 +1,1 @@
-"""Which layer of a model is in which pipeline stage."""
+"""Assignment of a model's layers to pipeline stages."""

@@ -1,4 +1,4 @@
-"""Checks and printing of assignments, the same for all kinds of models."""
+"""Validates and prints pipeline stage assignments, for all kinds of models."""
 
 from __future__ import annotations
 

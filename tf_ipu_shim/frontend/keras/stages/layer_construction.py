@@ -1,4 +1,4 @@
-"""What constructors of Keras' layers and nodes do here: remember stages and lines, and take any `trainable`.
+"""Patches Keras' layer and node constructors to record pipeline stages and source lines, and to accept any `trainable`.
 
 `super().__init__(name)` is a mistake that Keras 2.6 let pass: the first argument is `trainable`. Checked on `keras`
 2.15.0 and `tf_keras` 2.21.0.

@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.pipeline_stage_assignment`: which layer is in which pipeline stage."""
+"""`keras.ipu.extensions.pipeline_stage_assignment`: assigns layers to pipeline stages."""
 
 from __future__ import annotations
 

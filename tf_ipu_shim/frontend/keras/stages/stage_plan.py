@@ -1,4 +1,4 @@
-"""A pipelined model as a list of steps, each in its stage.
+"""Represents a pipelined model as a list of steps, each in one stage.
 
 A step calls one layer on tensors that have names, and gives names to what comes out. The layers of a model in a model
 are steps of their own, between a step that names the inner model's inputs and one that names its outputs.

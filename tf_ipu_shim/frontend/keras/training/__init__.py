@@ -1,1 +1,1 @@
-"""`fit`, `evaluate` and `predict`: their data, programs, runs and results."""
+"""Keras' `fit`, `evaluate` and `predict` on IPUs: data, compiled programs, execution, results."""

@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.data_feed_manager`: the queues of a model, one pair for each of fit, evaluate and predict.
+"""`keras.ipu.extensions.data_feed_manager`: a model's infeed and outfeed for each of fit, evaluate and predict.
 
 A compiled program knows its queues by name. So a queue outlives the call that made it: a later call with a dataset of
 the same element structure uses the same queue, and the program need not be compiled again. Each call has an iterator of

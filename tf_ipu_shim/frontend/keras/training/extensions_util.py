@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.extensions_util`: shapes of what comes out of an outfeed."""
+"""`keras.ipu.extensions.extensions_util`: reshapes dequeued outfeed results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fit, evaluate and predict go through the data: an execution of the program at a time.
+"""Runs fit, evaluate and predict: one program execution at a time, with Keras' callbacks.
 
 The order of callbacks is Keras' own. Between two calls for a batch stands an execution, or, with asynchronous
 callbacks, a mini-batch that a thread has seen come out of a running program.

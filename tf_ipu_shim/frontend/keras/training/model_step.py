@@ -1,4 +1,4 @@
-"""One mini-batch of a Keras model, in the parts that programs are made of.
+"""Runs one mini-batch of a Keras model: forward pass, loss, gradients, update.
 
 Keras 2.15 computes loss and metrics in methods of the model; older copies call the compiled containers. Both are
 covered; checked on `keras` 2.15, `tf_keras` 2.21 and `tensorflow.python.keras` of TensorFlow 2.15.1 and 2.21.0.

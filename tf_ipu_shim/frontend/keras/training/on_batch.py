@@ -1,4 +1,4 @@
-"""`train_on_batch`, `test_on_batch` and `predict_on_batch`: one mini-batch, as a program of one step."""
+"""`train_on_batch`, `test_on_batch` and `predict_on_batch`: one mini-batch as a program of one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled programs of a model: one execution is a loop over mini-batches on the IPU.
+"""Builds a model's compiled programs: each execution is a loop over mini-batches on the IPU.
 
 `Function._omit_frequent_tracing_warning` checked on TensorFlow 2.15.1 and 2.21.0.
 

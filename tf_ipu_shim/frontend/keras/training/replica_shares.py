@@ -1,4 +1,4 @@
-"""Mini-batches that do not fill all replicas of a model: predictions are padded, training and evaluation say so."""
+"""Handles mini-batches that do not fill all replicas: pads predictions, warns in training and evaluation."""
 
 from __future__ import annotations
 

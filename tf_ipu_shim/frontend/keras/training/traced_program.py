@@ -1,4 +1,4 @@
-"""A model's program, which the first to run it traces while no other thread traces one."""
+"""A model's program, traced once by the first thread that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose turn it is to use what calls of one model share: its programs, its outfeeds and the variables of its metrics.
+"""Locks that let several threads use one model's programs, outfeeds and metric variables in turn.
 
 predicting   one execution of `predict` after the other; training and evaluation may run meanwhile
 measuring    one execution of `fit` after the other, and the whole of an `evaluate`: both write the model's metrics

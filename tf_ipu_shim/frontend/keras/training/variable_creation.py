@@ -1,4 +1,4 @@
-"""Variables that a model makes while its program is traced: named as in stock Keras, and without a second trace.
+"""Creates variables while a model's program is traced, named as in stock Keras and without retracing.
 
 Uses `Graph._variable_creator_scope` and the keyword by which a `tf.function` leaves a variable to the creators before
 its own; checked on TensorFlow 2.15.1 and 2.21.0.

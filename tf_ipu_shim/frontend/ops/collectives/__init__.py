@@ -1,1 +1,1 @@
-"""Values of all replicas, or of the IPUs of one: combined, gathered, scattered."""
+"""Collectives between replicas, and between the IPUs of one replica."""

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.all_to_all_op`: replicas hand tensors to each other."""
+"""`tensorflow.python.ipu.ops.all_to_all_op`: all-to-all and all-gather between replicas."""
 
 from __future__ import annotations
 

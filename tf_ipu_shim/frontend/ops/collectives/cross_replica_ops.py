@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.cross_replica_ops`: values of all replicas, combined."""
+"""`tensorflow.python.ipu.ops.cross_replica_ops`: sums and means over replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.reduce_scatter_op`: combines the replicas' tensors, and leaves each replica a part."""
+"""`tensorflow.python.ipu.ops.reduce_scatter_op`: reduces a tensor over replicas and keeps one slice on each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.replication_ops`: which replica this is."""
+"""`tensorflow.python.ipu.ops.replication_ops`: the index of the running replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collectives among the plain ops of a session's graph.
+"""Collectives outside compiled programs, among the ops of a session's graph.
 
 A device of several IPUs runs plain ops as one replicated program: each replica has the same inputs. Kernels run them
 once, so a collective is a program of its own, in which all replicas take part.

@@ -1,4 +1,4 @@
-"""Prefix beam search over the classes' scores, time-major, as XLA can compile it."""
+"""CTC prefix beam search over time-major scores, compilable by XLA."""
 
 from __future__ import annotations
 

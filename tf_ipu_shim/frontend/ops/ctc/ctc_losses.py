@@ -1,4 +1,4 @@
-"""Connectionist temporal classification loss with the classes' scores time-major, any blank, and padded labels."""
+"""CTC loss for time-major scores, any blank index and padded labels."""
 
 from __future__ import annotations
 

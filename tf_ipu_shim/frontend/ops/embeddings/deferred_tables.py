@@ -1,4 +1,4 @@
-"""Host tables of a session's graph whose variable is known only when the session registers it."""
+"""Host embedding tables of a session's graph whose variable becomes known only when the session registers it."""
 
 from __future__ import annotations
 

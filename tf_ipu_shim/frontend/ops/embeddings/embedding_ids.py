@@ -1,4 +1,4 @@
-"""Host tables by their ids: what Graphcore's ops on embeddings are told in the place of a table."""
+"""Maps embedding ids to host tables, for Graphcore's embedding ops that name a table by its id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embedding tables in the host's memory: programs on the IPU look rows up and send their gradients back."""
+"""Embedding tables in host memory: IPU programs look up rows and send gradients back."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Floats of eight bits, and of any other layout."""
+"""Float8 tensors and custom floating-point formats."""

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.f8_ops`: numbers of eight bits with a scale for the whole tensor.
+"""`tensorflow.python.ipu.ops.f8_ops`: float8 tensors with one scale per tensor.
 
 Both formats have one zero, no infinities and one NaN (0x80): those of Noune et al., "8-bit Numerical Formats for Deep
 Neural Networks", which `ml_dtypes` has as `float8_e4m3fnuz` and `float8_e5m2fnuz`.

@@ -1,4 +1,4 @@
-"""Rounding to floats of any layout, exact in float64."""
+"""Rounds to floating-point formats of any layout, exactly in float64."""
 
 from __future__ import annotations
 

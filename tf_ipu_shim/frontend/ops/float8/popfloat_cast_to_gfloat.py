@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat`: floats with as many bits as one likes.
+"""`tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat`: casts to custom floating-point formats.
 
 What Graphcore publishes does not say how its library lays out the parameters and the packed bits. Here the parameters
 are the format's numbers, and packed numbers are sign, exponent and mantissa in the lower bits.

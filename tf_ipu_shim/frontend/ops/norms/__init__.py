@@ -1,1 +1,1 @@
-"""Group normalisation: its arithmetic, and the steps that `gen_popnn_ops` has."""
+"""Group normalization: its arithmetic, and the ops of `gen_popnn_ops`."""

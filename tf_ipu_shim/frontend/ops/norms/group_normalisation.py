@@ -1,4 +1,4 @@
-"""Group normalisation: the arithmetic behind the norm ops and the norm layers."""
+"""Group normalization arithmetic behind the norm ops and norm layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group normalisation in the steps that `gen_popnn_ops` has: statistics, inference, training, gradients.
+"""The group normalization ops of `gen_popnn_ops`: statistics, inference, training, gradients.
 
 Statistics are `[batch * groups]`: the groups of the first sample come first.
 """

@@ -1,1 +1,1 @@
-"""Recurrent layers of Graphcore's ops, as loops that XLA compiles and TensorFlow differentiates."""
+"""Graphcore's recurrent layers as loops that XLA compiles and TensorFlow differentiates."""

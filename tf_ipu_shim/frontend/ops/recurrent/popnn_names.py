@@ -1,4 +1,4 @@
-"""Names that PopLibs' recurrent layers give what they compute, on the ops of the loops that stand for them here."""
+"""Names the ops of recurrent loops as PopLibs names its own, for memory reports and profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent layers as `gen_popnn_ops` has them, computed by `recurrences`.
+"""The recurrent ops of `gen_popnn_ops`, computed by `recurrences`.
 
 What Graphcore's layers hand to their backward ops is not kept here: `intermediates` is empty, and the wrappers of
 backward ops compute it again.

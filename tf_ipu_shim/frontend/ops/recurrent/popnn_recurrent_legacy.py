@@ -1,4 +1,4 @@
-"""Recurrent layers as `gen_popnn_ops` of SDK 1.2 to 2.5 has them.
+"""The recurrent ops of `gen_popnn_ops` in SDK 1.2 to 2.5.
 
 Last states are outputs of an op of their own, and up to SDK 2.4 shares of memory are arguments instead of options.
 """

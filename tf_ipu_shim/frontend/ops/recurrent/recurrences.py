@@ -1,4 +1,4 @@
-"""The arithmetic of the IPU's recurrent layers, time-major, as loops that XLA compiles and TensorFlow differentiates.
+"""Time-major LSTM and GRU loops that XLA compiles and TensorFlow differentiates.
 
 Gates are in the order Keras has them: input, forget, candidate, output for an LSTM; update, reset, candidate for a GRU.
 The kernel is `[input_size + num_units, gates * num_units]`: rows of the input come first.

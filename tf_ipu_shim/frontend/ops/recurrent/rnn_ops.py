@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.rnn_ops`: recurrent layers of TensorFlow 1, time-major, with one kernel and one bias variable.
+"""`tensorflow.python.ipu.rnn_ops`: TensorFlow 1 recurrent layers, time-major, with one kernel and one bias variable.
 
 They were moved to `ipu_tensorflow_addons.layers` and `ipu_tensorflow_addons.v1.layers`, which give out these classes.
 """

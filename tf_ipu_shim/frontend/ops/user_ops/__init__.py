@@ -1,1 +1,1 @@
-"""A user's own ops: functions of shared libraries for the host, and emulations of codelets."""
+"""Custom ops: host functions of shared libraries, and emulations of codelets."""

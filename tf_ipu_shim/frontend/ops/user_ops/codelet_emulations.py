@@ -1,4 +1,4 @@
-"""A user's own op with code for tiles: a TensorFlow function that the user registers stands for it."""
+"""Emulates a user's codelet op by a TensorFlow function that the user registers."""
 
 from __future__ import annotations
 

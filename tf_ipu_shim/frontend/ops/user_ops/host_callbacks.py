@@ -1,4 +1,4 @@
-"""A user's own op that is a function of a shared library for the host; the plugin calls it."""
+"""Calls a host function of a user's shared library as an op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both kinds of a user's own ops are called with: outputs, inputs with gradients, attributes."""
+"""Parses the arguments of custom ops: outputs, inputs with gradients, attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.contrib.seq2seq` of TensorFlow 1.15: attention, decoders that go on until a sequence ends, its loss.
+"""`tensorflow.contrib.seq2seq` of TensorFlow 1.15: attention, decoders, helpers, loss.
 
 attention          scores over a memory
 attention_wrapper  a recurrent cell that attends to memories

@@ -1,4 +1,4 @@
-"""Attention: how much each entry of a memory has to do with a query."""
+"""Attention mechanisms: score each memory entry against a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recurrent cell that attends to memories."""
+"""A recurrent cell wrapper that attends to memories."""
 
 from __future__ import annotations
 

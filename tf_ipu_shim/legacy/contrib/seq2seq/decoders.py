@@ -1,4 +1,4 @@
-"""The steps of a decoder, and the loop that takes them until all sequences have ended."""
+"""Decoders, and the loop that steps them until all sequences have ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decoder is given at each step: the next entry of a known sequence, or what it gave itself."""
+"""Decoder helpers: choose the next input, from a given sequence or the decoder's own output."""
 
 from __future__ import annotations
 

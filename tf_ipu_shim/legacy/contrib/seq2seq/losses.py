@@ -1,4 +1,4 @@
-"""The loss of sequences."""
+"""The sequence loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.contrib.ipu`, where Graphcore's package was before SDK 1.0, as far as published scripts use it."""
+"""`tensorflow.contrib.ipu`: Graphcore's package before SDK 1.0, as far as published scripts use it."""
 
 from __future__ import annotations
 

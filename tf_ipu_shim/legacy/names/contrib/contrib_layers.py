@@ -1,4 +1,4 @@
-"""Initializers, regularizers and embeddings of `tensorflow.contrib.layers`, with the arguments they had."""
+"""Initializers, regularizers and embeddings of `tensorflow.contrib.layers`, with their original arguments."""
 
 from __future__ import annotations
 

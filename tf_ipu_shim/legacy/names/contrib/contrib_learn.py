@@ -1,4 +1,4 @@
-"""Signatures of SavedModels as `tensorflow.contrib.learn` made them, for models without a kind of problem."""
+"""SavedModel signatures as `tensorflow.contrib.learn` made them, for models without a problem type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tensorflow.contrib.summary` has under another name today."""
+"""Names of `tensorflow.contrib.summary`, mapped to their current names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.contrib.training.HParams` of TensorFlow 1.15: hyperparameters by name, each of one type."""
+"""`tensorflow.contrib.training.HParams` of TensorFlow 1.15: named, typed hyperparameters."""
 
 from __future__ import annotations
 

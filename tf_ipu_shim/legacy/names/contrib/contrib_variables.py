@@ -1,4 +1,4 @@
-"""How `tensorflow.contrib.framework` finds variables of a graph."""
+"""Functions of `tensorflow.contrib.framework` that find a graph's variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.contrib` of TensorFlow 1.15, as far as published scripts for IPUs use it.
+"""Loads `tensorflow.contrib` of TensorFlow 1.15, as far as published IPU scripts use it.
 
 Most of what they take from it is in TensorFlow proper today: `TABLE` says where. `slim` is a package of its own,
 `tf_slim`, which has the layers too; it is used where it is installed. Served in a process that uses `ipu`, or under the

@@ -1,1 +1,1 @@
-"""Modules of Keras 2.6 and before, made of the Keras 2 that is installed."""
+"""Module names of Keras 2.6 and earlier, over the installed Keras 2."""

@@ -1,4 +1,4 @@
-"""Modules under the names that Keras had from TensorFlow 1.15 to 2.6, made of those of the Keras 2 that is installed.
+"""Creates modules under the names Keras had in TensorFlow 1.15 to 2.6, from the installed Keras 2.
 
 A module that is now one other is that module. A package, and a module whose names have gone to several, is an object of
 its own that looks names up: an alias of a package would put the modules of the time over those of the same name in it.

@@ -1,4 +1,4 @@
-"""Where modules of Keras are that TensorFlow 1.15 to 2.6 had elsewhere: their paths below the root of Keras 2.
+"""Maps Keras module paths of TensorFlow 1.15 to 2.6 to their paths in Keras 2.
 
 Keras split its large modules later (`layers.core` became a package without `Dropout`), so a path of the time may lead
 to several modules, which together have its names. Paths that are not in the table are as they were. Checked on `keras`

@@ -1,4 +1,4 @@
-"""One Keras: `tensorflow.python.keras` is the Keras 2 that `tf.keras` is.
+"""Makes `tensorflow.python.keras` the same Keras 2 as `tf.keras`.
 
 In Graphcore's TensorFlow 2.6 and before they were one. The TensorFlow of today brings a copy of old under that name,
 which its own modules load and use; layers of the one are no layers to the other. Once a process uses `ipu`, the name

@@ -1,1 +1,1 @@
-"""Names that Python's own library, NumPy and PyYAML have removed, for scripts alone."""
+"""Restores names that Python, NumPy and PyYAML have removed, for scripts only."""

@@ -1,4 +1,4 @@
-"""What Python's own library had or took in the time of Python 3.6 to 3.8, and no more, for scripts alone.
+"""Restores functions and arguments that Python removed after 3.6 to 3.8, for scripts only.
 
 `json.loads(text, encoding=...)`, whose argument did nothing, `inspect.getargspec`, and `time.clock` and others.
 Checked on Python 3.11.

@@ -1,4 +1,4 @@
-"""Names that NumPy and Python's `collections` had in the time of TensorFlow 1.15 to 2.6, for scripts alone.
+"""Restores NumPy and `collections` names of the TensorFlow 1.15 to 2.6 era, for scripts only.
 
 Installed packages ask for some of them to learn which version they run with, so they are answered as by the installed
 version; so is every name that it has. Checked on NumPy 1.26 and 2.4, and Python 3.11.

@@ -1,4 +1,4 @@
-"""Functions that NumPy had in the time of TensorFlow 1.15 to 2.6 and has removed, for scripts alone.
+"""Restores NumPy functions that were removed after TensorFlow 2.6, for scripts only.
 
 Checked on NumPy 1.26, which has some of them, and 2.4, which has none. Until 1.23 NumPy made an array of objects of
 lists and arrays of different lengths, with a warning: `np.save` writes them so for scripts (graphs' clusters, for one).

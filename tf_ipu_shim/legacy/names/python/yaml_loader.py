@@ -1,4 +1,4 @@
-"""`yaml.load` without a loader, as scripts of the time call it; PyYAML has asked for one since its version 6.
+"""Accepts `yaml.load` without a loader, which PyYAML 6 no longer does.
 
 Such a call gets the loader that PyYAML 5 took for it. Checked on PyYAML 6.0.
 """

@@ -1,1 +1,1 @@
-"""Names, signatures and methods that TensorFlow had from 1.15 to 2.6."""
+"""Restores names, signatures and methods that TensorFlow had in 1.15 to 2.6."""

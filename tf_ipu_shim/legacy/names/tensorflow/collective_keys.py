@@ -1,4 +1,4 @@
-"""`CollectiveKeys` with the arguments of TensorFlow 1.15, which numbered the collective ops of a process apart.
+"""Accepts the TensorFlow 1.15 arguments of `CollectiveKeys`, which numbers a process's collective ops.
 
 Since then each group of devices numbers its own, from one counter. Checked on TensorFlow 2.15.1 and 2.21.0.
 """

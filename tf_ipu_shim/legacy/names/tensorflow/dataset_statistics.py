@@ -1,4 +1,4 @@
-"""Statistics of datasets, which TensorFlow had from 1.13 to 2.7: its ops are there still, and their Python is not.
+"""Restores dataset statistics (TensorFlow 1.13 to 2.7), whose ops still exist without Python wrappers.
 
 `tf.data.experimental.StatsAggregator`, `latency_stats`, `bytes_produced_stats`, and `experimental_stats` of
 `tf.data.Options`. Checked on TensorFlow 2.15.1 and 2.21.0.

@@ -1,4 +1,4 @@
-"""Sizes of dimensions as TensorFlow 1.15 took them: whole numbers of any type, such as a quotient of sizes.
+"""Accepts integral floats as `Dimension` sizes, as TensorFlow 1.15 did.
 
 Checked on 2.15.1 and 2.21.0.
 """

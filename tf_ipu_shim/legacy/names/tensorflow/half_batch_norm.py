@@ -1,4 +1,4 @@
-"""`tf.nn.fused_batch_norm` with a scale of half precision, which Graphcore's TensorFlow takes and stock TensorFlow not.
+"""Accepts a float16 scale in `tf.nn.fused_batch_norm`, as Graphcore's TensorFlow does.
 
 What is computed is the same: the statistics are summed as float32 either way. Checked on 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""`tensorflow.python.layers.normalization`, which looks for its layers where no Keras 2 has them.
+"""Points `tensorflow.python.layers.normalization` at the installed Keras 2.
 
 TensorFlow 2.15.1 and 2.21.0 load `tf_keras.legacy_tf_layers`: 2.15 has that in `keras`, and `tf_keras` of 2.21 below
 another name.

@@ -1,4 +1,4 @@
-"""Names of TensorFlow 1.15 to 2.6 that stock TensorFlow has moved since, as IPU-era scripts spell them.
+"""Restores attributes of TensorFlow 1.15 to 2.6 that stock TensorFlow has moved.
 
 Modules are found only where the installed TensorFlow has none of that name; attributes are added, when `ipu` is first
 imported or the runner's script imports TensorFlow, only to modules that lack them. `stock_moves` has the tables.

@@ -1,4 +1,4 @@
-"""`--tf1`: lets `import tensorflow` mean TensorFlow 1, for scripts written for the 1.15 wheel.
+"""`--tf1`: makes `import tensorflow` mean TensorFlow 1, for scripts written for the 1.15 wheel.
 
 `sys.modules["tensorflow"]` becomes a module that answers with `tensorflow.compat.v1`'s names. Everything below it
 (`tensorflow.python`, `tensorflow.core`, `tensorflow.compat`, ...) stays the installed TensorFlow's.

@@ -1,4 +1,4 @@
-"""Methods that variables had at TensorFlow 2.6 and have lost since."""
+"""Restores variable methods that TensorFlow has removed since 2.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the compiler that a tensor is the same on all replicas, as a Keras layer."""
+"""Keras layer that asserts a tensor is equal on all replicas."""
 
 from __future__ import annotations
 

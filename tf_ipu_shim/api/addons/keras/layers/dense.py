@@ -1,4 +1,4 @@
-"""Dense layers: one that works in parts to need less memory, and one for 8-bit floats."""
+"""Dense Keras layers: serialized to need less memory, or with float8 kernels."""
 
 from __future__ import annotations
 

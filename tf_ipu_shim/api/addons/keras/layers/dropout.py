@@ -1,4 +1,4 @@
-"""Dropout as a Keras layer that keeps no mask."""
+"""Dropout as a Keras layer that recomputes its mask instead of storing it."""
 
 from __future__ import annotations
 

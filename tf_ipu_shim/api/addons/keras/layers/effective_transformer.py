@@ -1,4 +1,4 @@
-"""Multi-head attention between batches of padded sequences, a few sequences at a time."""
+"""Multi-head attention over padded sequences, packed to skip the padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversions to and from numbers of eight bits as Keras layers."""
+"""Keras layers that convert to and from float8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group, instance and layer normalisation as Keras layers."""
+"""Group, instance and layer normalization as Keras layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mark in a Keras model where a pipeline stage may start again in the backward pass."""
+"""Keras layer that marks a recomputation checkpoint inside a pipeline stage."""
 
 from __future__ import annotations
 

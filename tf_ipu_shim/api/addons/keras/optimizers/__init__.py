@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.keras.optimizers`: Keras 2 optimizers that say in which types they keep and compute state."""
+"""`ipu_tensorflow_addons.keras.optimizers`: Keras 2 optimizers with chosen dtypes for state and arithmetic."""
 
 from tf_ipu_shim.api.addons.keras.optimizers.adam_optimizer import AdamIpuOptimizer
 from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import IpuOptimizerBase

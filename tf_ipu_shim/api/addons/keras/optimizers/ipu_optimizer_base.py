@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.keras.optimizers.ipu_optimizer_base`: slots of chosen types."""
+"""`ipu_tensorflow_addons.keras.optimizers.ipu_optimizer_base`: optimizer slots of a chosen dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.keras.optimizers.lamb_optimizer`: LAMB, Adam with a rate for each layer."""
+"""`ipu_tensorflow_addons.keras.optimizers.lamb_optimizer`: LAMB, Adam with a learning rate for each layer."""
 
 from __future__ import annotations
 

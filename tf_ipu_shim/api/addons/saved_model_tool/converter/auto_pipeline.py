@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.auto_pipeline`: a pipeline whose stages are found."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.auto_pipeline`: converts to a pipeline with automatic stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.converter`: what all converters are."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.converter`: the base class of converters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.converter_pipeline`: the converters in their order."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.converter_pipeline`: runs the converters in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.gelu_replacement`: IPUs have an instruction for the GELU."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.gelu_replacement`: replaces GELU subgraphs by the IPU's op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.int64_to_int32_conversion`: IPUs have no 64-bit integers."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.int64_to_int32_conversion`: converts int64 tensors to int32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.ipu_compiler_wrapper`: one program of all nodes on the IPU."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.ipu_compiler_wrapper`: compiles the IPU's nodes as one program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.ipu_placement`: which nodes run on the IPU."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.ipu_placement`: selects the nodes that run on the IPU."""
 
 from __future__ import annotations
 

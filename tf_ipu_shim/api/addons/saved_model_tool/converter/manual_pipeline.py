@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline`: a pipeline whose stages patterns say."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline`: converts to a pipeline; patterns give the stages."""
 
 from __future__ import annotations
 

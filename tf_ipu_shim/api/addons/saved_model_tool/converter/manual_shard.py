@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_shard`: which IPU a node runs on."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_shard`: assigns nodes to IPUs by name patterns."""
 
 from __future__ import annotations
 

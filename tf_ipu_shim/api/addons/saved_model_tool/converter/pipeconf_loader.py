@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.pipeconf_loader`: a pipeline whose stages a file says."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.pipeconf_loader`: converts to a pipeline; a file gives the stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the three converters to pipelines share. Graphcore has no module of this name."""
+"""Shared code of the three converters to pipelines. Graphcore has no module of this name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.precision_conversion`: float16 in the place of float32, or back."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.precision_conversion`: converts float32 to float16 or back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.utils`: names, dtypes and checks that converters share."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.utils`: names, dtypes and checks for converters."""
 
 from __future__ import annotations
 

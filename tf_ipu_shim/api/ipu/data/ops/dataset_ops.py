@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.data.ops.dataset_ops`: datasets that IPU programs take whole numbers of batches from.
+"""`tensorflow.python.ipu.data.ops.dataset_ops`: datasets truncated to a multiple of a batch count.
 
 `UnaryUnchangedStructureDataset` checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""The old place of `tf_ipu_shim.api.addons.keras.layers.assume_equal_across_replicas`."""
+"""`tensorflow.python.ipu.keras.layers.assume_equal_across_replicas`, now in `ipu_tensorflow_addons.keras.layers`."""
 
 from tf_ipu_shim.api.addons.keras.layers.assume_equal_across_replicas import AssumeEqualAcrossReplicas
 

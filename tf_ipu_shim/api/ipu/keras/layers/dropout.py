@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.layers.dropout`, see `tf_ipu_shim.api.addons.keras.layers.dropout`."""
+"""`tensorflow.python.ipu.keras.layers.dropout`, now in `ipu_tensorflow_addons.keras.layers`."""
 
 from tf_ipu_shim.api.addons.keras.layers.dropout import Dropout
 

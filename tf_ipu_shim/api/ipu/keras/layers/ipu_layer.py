@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.layers.ipu_layer`, see `tf_ipu_shim.api.addons.keras.layers.ipu_layer`."""
+"""`tensorflow.python.ipu.keras.layers.ipu_layer`, now in `ipu_tensorflow_addons.keras.layers`."""
 
 from tf_ipu_shim.frontend.layers.ipu_layer import IPULayer
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.layers.math`, see `tf_ipu_shim.api.addons.keras.layers.dense`."""
+"""`tensorflow.python.ipu.keras.layers.math`, now `ipu_tensorflow_addons.keras.layers.dense`."""
 
 from tf_ipu_shim.api.addons.keras.layers.dense import SerialDense
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.layers.normalization`, see `tf_ipu_shim.api.addons.keras.layers.normalization`."""
+"""`tensorflow.python.ipu.keras.layers.normalization`, now in `ipu_tensorflow_addons.keras.layers`."""
 
 from tf_ipu_shim.api.addons.keras.layers.normalization import (
     GroupNorm,

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.layers.recomputation`, see `tf_ipu_shim.api.addons.keras.layers.recomputation`."""
+"""`tensorflow.python.ipu.keras.layers.recomputation`, now in `ipu_tensorflow_addons.keras.layers`."""
 
 from tf_ipu_shim.api.addons.keras.layers.recomputation import RecomputationCheckpoint
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.layers.rnn`, see `tf_ipu_shim.api.addons.keras.layers.rnn`."""
+"""`tensorflow.python.ipu.keras.layers.rnn`, now in `ipu_tensorflow_addons.keras.layers`."""
 
 from tf_ipu_shim.api.addons.keras.layers.rnn import (
     ACCEPTED_ACTIVATIONS,

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.optimizers.ipu_wrappers`: the base of the others."""
+"""`tensorflow.python.ipu.keras.optimizers.ipu_wrappers`: the base class of optimizer wrappers."""
 
 from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer, _KerasOptimizerWrapper
 

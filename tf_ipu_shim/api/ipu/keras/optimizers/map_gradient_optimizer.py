@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.optimizers.map_gradient_optimizer`: changes gradients before they are applied."""
+"""`tensorflow.python.ipu.keras.optimizers.map_gradient_optimizer`: transforms gradients before they are applied."""
 
 from __future__ import annotations
 

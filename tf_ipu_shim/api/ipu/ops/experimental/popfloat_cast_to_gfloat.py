@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat`: floats with as many bits as one likes."""
+"""`tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat`: casts to custom floating-point formats."""
 
 from tf_ipu_shim.frontend.ops.float8.popfloat_cast_to_gfloat import (
     GenericFloat,

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.autograph`: graphs cut into pipeline stages.
+"""`ipu_tensorflow_addons.saved_model_tool.converter.autograph`: splits graphs into pipeline stages.
 
 Its modules load when asked for.
 """

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.autograph.options`: how a pipeline runs."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.autograph.options`: options of a converted pipeline."""
 
 from __future__ import annotations
 

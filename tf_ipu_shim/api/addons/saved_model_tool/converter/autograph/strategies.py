@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.autograph.strategies`: which stage of a pipeline a node is in."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.autograph.strategies`: assigns nodes to pipeline stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.autograph.utils`: graphs in and out, and configurations."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.autograph.utils`: graph loading, saving and configuration."""
 
 from __future__ import annotations
 
