@@ -11,6 +11,7 @@ from tf_ipu_shim import patches
 
 PACKAGE = pathlib.Path(patches.__file__).parent
 FOREIGN = ("tensorflow", "keras", "tf_keras")
+BOUNDARY = "tf_ipu_shim.tf_private"  # gives their modules out
 REGISTRATIONS = {"replace", "change"}
 # What looks like a patch and is none: (file, what is assigned to).
 OURS = {
@@ -120,7 +121,9 @@ def foreign_names(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (a.asname or a.name.split(".")[0] for a in node.names if a.name.split(".")[0] in FOREIGN)
-        elif isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in FOREIGN:
+        elif isinstance(node, ast.ImportFrom) and (
+            node.module.split(".")[0] in FOREIGN or node.module.startswith(BOUNDARY)
+        ):
             yield from (alias.asname or alias.name for alias in node.names)
 
 
@@ -191,8 +194,9 @@ def patching(text):
     ],
 )
 def test_patches_are_recognised(line):
-    text = f"from tensorflow.python.eager import execute, pywrap_tfe\n{line}\n"
-    assert [number for number, _ in patching(text)] == [2]
+    for package in ("tensorflow.python", "tf_ipu_shim.tf_private"):
+        text = f"from {package}.eager import execute, pywrap_tfe\n{line}\n"
+        assert [number for number, _ in patching(text)] == [2]
 
 
 @pytest.mark.parametrize(

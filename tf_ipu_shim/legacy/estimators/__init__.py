@@ -18,7 +18,7 @@ Needs `tf.estimator`, which TensorFlow has up to 2.15.
 from tf_ipu_shim import errors
 
 try:
-    import tensorflow_estimator.python.estimator.estimator as _estimator
+    from tf_ipu_shim.tf_private import estimators as _estimators
 except ImportError as error:
     raise errors.MissingModuleError(
         "IPUEstimator needs tf.estimator, which TensorFlow has up to 2.15 and this one has not. Install "
@@ -26,4 +26,4 @@ except ImportError as error:
         name="tensorflow_estimator",
     ) from error
 
-del _estimator
+del _estimators

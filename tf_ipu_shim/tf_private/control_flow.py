@@ -1,0 +1,14 @@
+"""Conditionals and loops, as ops and as functions."""
+
+from __future__ import annotations
+
+from tensorflow.python.ops import (
+    cond,  # the conditional that autograph calls
+    cond_v2,  # the conditional of functions, in a graph of TensorFlow 1 too
+    control_flow_assert,  # Assert with its summary of many elements
+    control_flow_ops,  # XLAControlFlowContext: what is inside compiles
+    control_flow_util,  # whether control flow is functions, and a graph XLA's
+    control_flow_util_v2,  # the functions of a conditional or loop
+    control_flow_v2_func_graphs,  # the graphs of branches and bodies
+    while_v2,  # the loop of functions, in a graph of TensorFlow 1 too
+)

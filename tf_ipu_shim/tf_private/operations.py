@@ -1,0 +1,30 @@
+"""Ops by the modules that define them, where `tf` and `tf.raw_ops` have no such name or arguments."""
+
+from __future__ import annotations
+
+from tensorflow.compiler.tf2xla.ops import (
+    gen_xla_ops,  # XLA's optimization barrier
+)
+from tensorflow.python.ops import (
+    array_ops,  # placeholder, where_v2: names of both versions in one module
+    array_ops_stack,  # stack without Keras' dispatch
+    bitwise_ops,  # bitwise ops without dispatch
+    clip_ops,  # clip_by_value with its gradient
+    gen_array_ops,  # ops with positional arguments
+    gen_bitwise_ops,  # ops with positional arguments
+    gen_image_ops,  # the gradient of a resize
+    gen_logging_ops,  # the Assert op and timestamps themselves
+    gen_math_ops,  # a cast that is not left out
+    gen_nn_ops,  # fused_batch_norm_v3, which is patched
+    gen_stateless_random_ops,  # random ops of a seed and nothing else
+    init_ops_v2,  # Initializer, the base of ours
+    lookup_ops,  # tables of TensorFlow 1
+    math_ops,  # names of both versions in one module
+    metrics_impl,  # the streaming mean of TensorFlow 1
+    nn_ops,  # top_k
+    random_ops,  # random_uniform with the seed of TensorFlow 1
+    script_ops,  # numpy_function, and the register of functions that it keeps
+    special_math_ops,  # einsum without dispatch
+    state_ops,  # assign_add on variables of either version
+    summary_ops_v2,  # all summaries of a graph
+)

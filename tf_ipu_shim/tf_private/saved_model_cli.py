@@ -1,0 +1,7 @@
+"""The tool `saved_model_cli`, which `import tensorflow` leaves out."""
+
+from __future__ import annotations
+
+from tensorflow.python.tools import (
+    saved_model_cli,  # its parser of inputs, and its `run`
+)
