@@ -6,8 +6,6 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.checks import host_ops, nested_calls, outlined_arguments, outside_scopes
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, refuse_marked, refuse_uncompilable
 from tf_ipu_shim.compiler.emit import step_sends
@@ -50,6 +48,7 @@ from tf_ipu_shim.compiler.xla_semantics import (
 )
 from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _serial = itertools.count()
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tensorflow.core.framework import function_pb2, graph_pb2, types_pb2
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, traced_functions, vocabulary
 from tf_ipu_shim.compiler.ir.functions import Functions, Written
@@ -15,6 +14,7 @@ from tf_ipu_shim.compiler.placement.placement import forward_name
 from tf_ipu_shim.compiler.xla_semantics import kernels_only, xla_workarounds
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime.errors import layer_lines, script_files
+from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, types_pb2
 
 # Ops whose results have a shape that depends on values. XLA's CPU backend takes some of them and gives garbage for a
 # second such result; the IPU has no dynamic shapes.

@@ -6,10 +6,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
-from tensorflow.core.framework import function_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 Origin = Union[int, str, None]
 """Where a tensor comes from: an argument of the program, an iterator of that name, or anything else."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorflow.core.framework import node_def_pb2
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 ON_DEVICE_MARK = b"on device"  # for other ops of the host, as a value of `vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE`
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir import op_types, vocabulary

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorflow.core.framework import function_pb2
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.plugin.library import Call
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 # Ops that shapes, axes and permutations are made by.
 _MAKING = vocabulary.VIEWS | {"Cast", "ConcatV2", "Pack", "StridedSlice"}

@@ -6,7 +6,7 @@ a pipeline's stages: its loop over mini-batches is no loop of the script's.
 
 from __future__ import annotations
 
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir import op_types, vocabulary

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tensorflow.core.framework import function_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import strip
 from tf_ipu_shim.compiler.placement import cloned_constants as constant_ops
+from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
 _INTEGERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})  # what shapes, axes and indices are made of
 # The inputs that are the shape of what an op gives: an XLA program has no form without their values. What else XLA can

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import tensor_util
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Chunks, FunctionGraph
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.location import HOST
 from tf_ipu_shim.compiler.ir.trips import Trips
 from tf_ipu_shim.compiler.placement.placement import Placement
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 # Emits a function: (name, placement, the IPUs that hold its arguments, whether it runs in each iteration of a loop) ->
 # the emitted function's name, and the IPU that holds each result (None for the host or several).

@@ -9,8 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.checks import host_ops
 from tf_ipu_shim.compiler.emit.cluster import ClusterFunction, ConstantArguments
 from tf_ipu_shim.compiler.emit.control_flow import CHUNK_COUNTERS, run_chunks, run_functions
@@ -26,6 +24,7 @@ from tf_ipu_shim.compiler.placement.placement import Placement
 from tf_ipu_shim.compiler.placement.variants import loosen
 from tf_ipu_shim.compiler.replicas.replicas import Replica
 from tf_ipu_shim.runtime import interrupts
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 HOST_DEVICE = "/device:CPU:0"
 _serial = itertools.count()

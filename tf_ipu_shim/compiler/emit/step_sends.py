@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tensorflow.core.framework import function_pb2
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 # An attribute of functions that the kernel of a call looks for; checked on TensorFlow 2.15.1 and 2.21.0.
 _SHARED_RENDEZVOUS = "shared_rendezvous"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tensorflow.core.framework import node_def_pb2
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
 def make_call(

@@ -6,11 +6,10 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.ir.reachable import reachable
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _serial = itertools.count()
 

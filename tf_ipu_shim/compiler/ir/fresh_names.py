@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorflow.core.framework import function_pb2
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 class FreshNames:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 if TYPE_CHECKING:
     from tf_ipu_shim.compiler.ir.location import Location

@@ -6,12 +6,10 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2
-from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.ir.reachable import reachable
+from tf_ipu_shim.tf_private.protos import config_pb2, function_pb2, rewriter_config_pb2
 
 AS_WRITTEN = config_pb2.ConfigProto(
     graph_options=config_pb2.GraphOptions(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorflow.core.framework import node_def_pb2
-from tensorflow.python.util import _pywrap_util_port  # checked on 2.15.1 and 2.21.0
+from tf_ipu_shim.tf_private.protos import node_def_pb2
+from tf_ipu_shim.tf_private.utilities import _pywrap_util_port  # checked on 2.15.1 and 2.21.0
 
 LABEL = b"MklNameChangeOp"
 """The attribute `_kernel` of ops whose kernels take and give tensors in TensorFlow's own layout."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-from tensorflow.python.framework import dtypes, graph_to_function_def, ops
-from tensorflow.python.ops import array_ops
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import calls, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.graphs import graph_to_function_def, ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
 class Replacement(NamedTuple):

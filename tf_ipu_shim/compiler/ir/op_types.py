@@ -6,10 +6,9 @@ import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import op_def_registry
-
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private.graphs import op_def_registry
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, node_def_pb2, types_pb2
 
 RESOURCE = types_pb2.DT_RESOURCE
 VARIANT = types_pb2.DT_VARIANT

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,7 +30,7 @@ def is_on_host(node: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _location(serialised: bytes) -> Location | None:
-    from tensorflow.compiler.xla import xla_data_pb2
+    from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
     sharding = xla_data_pb2.OpSharding.FromString(serialised)
     if sharding.type != _MAXIMAL or len(sharding.tile_assignment_devices) != 1:
@@ -41,7 +41,7 @@ def _location(serialised: bytes) -> Location | None:
 
 def mark_of(ipu: int) -> bytes:
     """What marks an op for an IPU: the value of `vocabulary.SHARDING_ATTRIBUTE`."""
-    from tensorflow.compiler.xla import xla_data_pb2
+    from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
     sharding = xla_data_pb2.OpSharding(type=_MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[ipu])
     return bytes(sharding.SerializeToString(deterministic=True))

@@ -6,7 +6,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from tensorflow.python.framework import dtypes, tensor_util
+from tensorflow.compat.v2 import dtypes
+
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 MAKE = frozenset({"EmptyTensorList", "TensorListReserve"})
 """Ops that make a list without elements, of a shape and for a number that they are given."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.compiler.ir.one_dnn import LABEL, copy_of, enabled
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _FUSED = {"Conv2D": "_MklNativeFusedConv2D", "MatMul": "_MklNativeFusedMatMul"}
 _RESULTS = {

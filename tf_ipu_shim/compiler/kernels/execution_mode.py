@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tensorflow.core.framework import graph_pb2
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
@@ -15,6 +14,7 @@ from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.machine.environment.execution_mode import KERNELS, XLA
 from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime import log
+from tf_ipu_shim.tf_private.protos import graph_pb2
 
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice

@@ -13,11 +13,10 @@ from __future__ import annotations
 import collections
 from collections.abc import Container, Iterable, Iterator, Mapping
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.fresh_names import FreshNames
 from tf_ipu_shim.compiler.ir.reachable import reachable
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _FEW = 4  # edges that an op between them would not save
 

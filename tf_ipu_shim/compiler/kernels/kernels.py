@@ -17,8 +17,6 @@ import dataclasses
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import calls, op_functions, op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.ir.functions import AS_WRITTEN
@@ -35,6 +33,7 @@ from tf_ipu_shim.compiler.kernels.stochastic_rounding import settle_mark
 from tf_ipu_shim.compiler.passes import variable_order
 from tf_ipu_shim.compiler.passes.assertions import ASSERT, Describe, asserting_functions
 from tf_ipu_shim.compiler.passes.dead_code_elimination import without_idle_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2
 
 # What has TensorFlow compile a function or choose another one for it.
 _ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")

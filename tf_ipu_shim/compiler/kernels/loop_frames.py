@@ -15,12 +15,11 @@ import collections
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.fresh_names import FreshNames
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.passes.dead_code_elimination import graph_with_effects
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _FEW = 8  # edges that an op between them would not save
 

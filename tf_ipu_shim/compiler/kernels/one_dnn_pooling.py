@@ -8,9 +8,8 @@ values, also those of equal maxima, are those of stock TensorFlow.
 
 from __future__ import annotations
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir.one_dnn import LABEL, copy_of, enabled
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _FORWARD, _GRADIENT = "MaxPool", "MaxPoolGrad"
 _NATIVE = {_FORWARD: "_MklNativeMaxPool", _GRADIENT: "_MklNativeMaxPoolGrad"}

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes, tensor_util
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _INDEX_TYPES = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})
 _BOOL = types_pb2.DT_BOOL

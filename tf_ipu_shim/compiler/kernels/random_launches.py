@@ -6,9 +6,8 @@ way it runs in, these ops are XLA launches of one op each in both.
 
 from __future__ import annotations
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, op_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, op_def_pb2
 
 # Ops, and which of their inputs XLA must know when it compiles.
 LAUNCHED = {

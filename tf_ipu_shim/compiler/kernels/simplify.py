@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.passes.dead_code_elimination import graph_with_effects, has_effect
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _COPY = "Identity"
 _MEETING = "NoOp"

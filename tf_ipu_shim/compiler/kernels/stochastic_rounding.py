@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from tensorflow.compiler.xla import xla_data_pb2
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.replicas.replica_values import ReplicaValues
 from tf_ipu_shim.compiler.xla_semantics import float16_overflow
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, xla_data_pb2
 
 WITHIN_RANGE = frozenset(
     "Acos Acosh Asin Asinh Atan Atan2 Cos Elu Erf Erfc Sigmoid Sin Softmax Softplus Softsign Sqrt Tanh".split()

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.checks.host_ops import name_iterator
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
@@ -17,6 +16,7 @@ from tf_ipu_shim.compiler.ir.function_graph import Chunks, FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.trips import Trips
 from tf_ipu_shim.compiler.loops.function_writer import FunctionWriter
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _INT, _LONG = types_pb2.DT_INT32, types_pb2.DT_INT64
 

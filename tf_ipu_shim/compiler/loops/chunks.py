@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node

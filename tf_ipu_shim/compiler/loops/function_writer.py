@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2
-from tensorflow.python.framework import dtypes, tensor_util
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.checks.host_ops import ON_DEVICE_MARK
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Result
+from tf_ipu_shim.tf_private.protos import node_def_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 
 class FunctionWriter:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2, types_pb2
-from tensorflow.python.framework import dtypes, errors_impl, tensor_util
+from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
@@ -18,6 +18,8 @@ from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.loops import loop_variables
 from tf_ipu_shim.compiler.loops.loop_variables import LoopVariable
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
+from tf_ipu_shim.tf_private.protos import node_def_pb2, tensor_shape_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _INT = types_pb2.DT_INT32
 _UPDATES = ("ResourceApply", "ResourceSparseApply", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import itertools
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, program_call, with_changed
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _SHORT = 8  # iterations
 _TARGET = "TfIpuShimGoesOn"

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2
-from tensorflow.python.framework import dtypes, tensor_util
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node, Result
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2, tensor_shape_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 
 class LoopVariable(NamedTuple):

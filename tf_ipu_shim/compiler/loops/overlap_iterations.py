@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2, types_pb2
-
 from tf_ipu_shim.compiler.checks import host_ops
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node, Result
@@ -20,6 +18,7 @@ from tf_ipu_shim.compiler.ir.written_variables import READS
 from tf_ipu_shim.compiler.loops import loop_variables
 from tf_ipu_shim.compiler.loops.loop_variables import LoopVariable
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
+from tf_ipu_shim.tf_private.protos import node_def_pb2, tensor_shape_pb2, types_pb2
 
 _INT = types_pb2.DT_INT32
 _FEEDS = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}

@@ -10,7 +10,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.machine.pipelines import pipeline_schedule

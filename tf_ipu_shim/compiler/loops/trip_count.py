@@ -5,12 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 
-from tensorflow.core.framework import types_pb2
-from tensorflow.python.framework import tensor_util
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.trips import Limit, Trips
+from tf_ipu_shim.tf_private.protos import types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _PASSES_ON = vocabulary.IDENTITIES | {"Cast"}
 _WHOLE_NUMBERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})

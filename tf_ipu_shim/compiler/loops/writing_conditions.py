@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir import calls, op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.written_variables import READS
 from tf_ipu_shim.compiler.loops.function_writer import FunctionWriter
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _BOOL = types_pb2.DT_BOOL
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-from tensorflow.python.framework import tensor_util
-
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, program_call, with_changed
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 ASSERT = "Assert"
 _TARGET = "TfIpuShimAssert"

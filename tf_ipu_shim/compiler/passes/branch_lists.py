@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tensorflow.core.framework import node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, tensor_lists, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 _FAKE = "FakeParam"
 _CHANGING = frozenset({"TensorListPushBack", "TensorListSetItem"})  # return the list that is their first input

@@ -12,13 +12,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes, errors_impl
-from tensorflow.python.ops import array_ops, math_ops, nn_ops, random_ops
+from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_functions, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops, nn_ops, random_ops
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 OPS = frozenset({"LogUniformCandidateSampler", "UniformCandidateSampler"})
 _TINY = 1e-30  # no draw is zero, whose logarithm is infinite

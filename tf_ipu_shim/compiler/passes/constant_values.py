@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Union
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _EMPTY_LIST, _PUSH, _POP = "EmptyTensorList", "TensorListPushBack", "TensorListPopBack"
 _CALLS = vocabulary.CALLS | vocabulary.BRANCHES

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Result
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 # It costs nothing and has many wait for many by few edges.
 _MEETING = "NoOp"

@@ -12,11 +12,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 
-from tensorflow.core.framework import node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 _FEEDS = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE, vocabulary.SEND_TO_HOST}
 _INFEED, _OUTFEED, _ARGUMENT = "infeed", "outfeed", "argument"

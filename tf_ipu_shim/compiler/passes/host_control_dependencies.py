@@ -7,12 +7,11 @@ which only what has an effect waits.
 
 from __future__ import annotations
 
-from tensorflow.core.framework import node_def_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 _NOTHING: frozenset[str] = frozenset()
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import calls, op_types
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
 def as_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, function_pb2.FunctionDef]:

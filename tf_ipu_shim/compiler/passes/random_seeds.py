@@ -11,12 +11,12 @@ import zlib
 from collections.abc import Sequence
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import tensor_util
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node, Result
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _SEED_ARGUMENT = "ipu_random_seed"
 

@@ -6,10 +6,9 @@ three passes over the table in each step.
 
 from __future__ import annotations
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _APPLY, _SUM = "ResourceApplyGradientDescent", "UnsortedSegmentSum"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.core.framework import node_def_pb2
-from tensorflow.python.framework import dtypes
-from tensorflow.python.ops import array_ops, math_ops, nn_ops, random_ops
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_functions
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops, nn_ops, random_ops
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 OPS = frozenset({"RandomShuffle"})
 

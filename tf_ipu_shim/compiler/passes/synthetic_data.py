@@ -11,9 +11,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.core.framework import node_def_pb2
-from tensorflow.python.framework import constant_op, dtypes, graph_to_function_def, ops, tensor_shape
-from tensorflow.python.ops import array_ops, gen_stateless_random_ops, math_ops
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
@@ -21,6 +19,10 @@ from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.passes import unused_handles
 from tf_ipu_shim.machine.environment.flags import PoplarFlags
+from tf_ipu_shim.tf_private.graphs import graph_to_function_def, ops
+from tf_ipu_shim.tf_private.operations import array_ops, gen_stateless_random_ops, math_ops
+from tf_ipu_shim.tf_private.protos import node_def_pb2
+from tf_ipu_shim.tf_private.tensors import constant_op, tensor_shape
 
 # As figures: NumPy's `finfo` warns in a thread of TensorFlow's, where subnormal numbers are zero.
 _LARGEST = {

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import tensor_util
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _RUNNING = vocabulary.LOOPS | vocabulary.BRANCHES | vocabulary.CALLS
 

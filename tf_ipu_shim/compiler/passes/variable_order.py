@@ -6,12 +6,11 @@ XLA takes an op that calls a function as soon as it has its inputs, whatever the
 
 from __future__ import annotations
 
-from tensorflow.core.framework import function_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 _CALLING = vocabulary.CALLS | vocabulary.LOOPS | vocabulary.BRANCHES
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node

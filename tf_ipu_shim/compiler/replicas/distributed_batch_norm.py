@@ -11,14 +11,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.core.framework import types_pb2
-from tensorflow.python.framework import dtypes, errors_impl
-from tensorflow.python.ops import array_ops, math_ops
+from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.ir import op_functions
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops
+from tf_ipu_shim.tf_private.protos import types_pb2
 
 OPTION = "norms.experimental.distributed_batch_norm_replica_group_size"
 _NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})

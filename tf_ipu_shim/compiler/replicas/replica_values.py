@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _SOURCES = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE, vocabulary.REPLICATION_INDEX, vocabulary.RANDOM_SEED}
 _NO_SOURCES = frozenset({"Assert", "Print", "PrintV2", vocabulary.OUTFEED_ENQUEUE})

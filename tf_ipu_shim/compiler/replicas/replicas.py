@@ -13,14 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import errors_impl, tensor_util
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.machine import selection
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
 # Where none of these is, all replicas would compute the same: one is enough.

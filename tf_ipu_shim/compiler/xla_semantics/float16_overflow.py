@@ -12,12 +12,13 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes, tensor_util
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 OVERFLOWING = frozenset(
     "AccumulateNV2 Add AddN AddV2 Atanh AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2 BesselI0 "

@@ -6,10 +6,9 @@ depend on an element's place. XLA on the CPU takes the nearest number that there
 
 from __future__ import annotations
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _WIDER = {
     types_pb2.DT_INT8: types_pb2.DT_INT32,

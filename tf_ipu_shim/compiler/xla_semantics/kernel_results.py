@@ -11,14 +11,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.compiler.tf2xla.ops import gen_xla_ops
-from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes, graph_to_function_def, importer, ops, versions
-from tensorflow.python.ops import array_ops, bitwise_ops, gen_bitwise_ops, gen_math_ops, math_ops
+from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.ir import one_dnn, op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.tf_private.graphs import graph_to_function_def, importer, ops
+from tf_ipu_shim.tf_private.operations import (
+    array_ops,
+    bitwise_ops,
+    gen_bitwise_ops,
+    gen_math_ops,
+    gen_xla_ops,
+    math_ops,
+)
+from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, node_def_pb2, types_pb2
 
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
 # NumPy's own warn on threads where denormals are 0.

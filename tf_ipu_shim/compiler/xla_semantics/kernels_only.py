@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.passes.assertions import Describe
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
 _NARROW = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16})

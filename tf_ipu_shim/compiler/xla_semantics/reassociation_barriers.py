@@ -10,11 +10,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _BARRIER = "XlaOptimizationBarrier"
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT})

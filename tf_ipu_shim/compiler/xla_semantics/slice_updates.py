@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-from tensorflow.python.framework import versions
+from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.ir.reachable import reachable
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 # Ops that write a part of their first operand, and which of their inputs is what they write.
 _UPDATES = {

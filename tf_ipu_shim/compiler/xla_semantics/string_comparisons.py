@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes, tensor_util
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _COMPARISONS: dict[str, Callable[..., Any]] = {"Equal": np.equal, "NotEqual": np.not_equal}
 

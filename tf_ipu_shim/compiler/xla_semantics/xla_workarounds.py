@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import ops, tensor_util
-from tensorflow.python.ops import (
+
+from tf_ipu_shim.compiler.ir import op_functions
+from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import (
     array_ops,
     array_ops_stack,
     clip_ops,
@@ -21,10 +24,8 @@ from tensorflow.python.ops import (
     gen_logging_ops,
     math_ops,
 )
-
-from tf_ipu_shim.compiler.ir import op_functions
-from tf_ipu_shim.compiler.ir.function_graph import Node
-from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 # Made after TensorFlow 2.6. XLA checks no scales, and clips in another order.
 _QUANTIZED = frozenset(
