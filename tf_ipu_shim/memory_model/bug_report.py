@@ -10,12 +10,12 @@ import traceback
 import warnings
 
 from google.protobuf import text_format
-from tensorflow.core.framework import function_pb2, types_pb2
-from tensorflow.python.framework import versions
+from tensorflow.compat.v2 import version as versions
 
 import tf_ipu_shim
 from tf_ipu_shim import errors, sdk
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
+from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_FAULTS"
 

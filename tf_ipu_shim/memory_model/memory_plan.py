@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorflow.python.framework import errors
+from tensorflow.compat.v2 import errors
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.compiler.checks.diagnostics import program_name, shown_name

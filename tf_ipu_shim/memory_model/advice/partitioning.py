@@ -13,8 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
@@ -25,6 +24,7 @@ from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
 from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory, Taken, stashed, taken_by_layers
 from tf_ipu_shim.memory_model.walk.analysis_context import Accounts
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _SCALAR = 8  # bytes: such as a metric's, which begins no layer
 _NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE}) | vocabulary.SHAPE_QUERIES

@@ -12,8 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
-from tensorflow.core.framework import function_pb2, types_pb2
-from tensorflow.python.framework import errors
+from tensorflow.compat.v2 import errors
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
@@ -29,6 +28,7 @@ from tf_ipu_shim.memory_model.shapes.sizes import Sizes
 from tf_ipu_shim.memory_model.variables import variable_kinds
 from tf_ipu_shim.memory_model.variables.pipeline_memory import pipelines_in
 from tf_ipu_shim.memory_model.walk.analysis_context import Accounts, samples_of
+from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
 MOST_INSTRUCTIONS = 20_000
 """Of programs that are planned anew; a larger one would take long to be refused."""

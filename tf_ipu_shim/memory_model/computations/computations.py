@@ -6,8 +6,6 @@ import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.cycle_model import Computation, Planning, vertices
 from tf_ipu_shim.legacy.names import activation
@@ -27,6 +25,7 @@ from tf_ipu_shim.memory_model.computations.outlined_calls import Place, calls_in
 from tf_ipu_shim.memory_model.computations.planner_options import Plannings, marks_of
 from tf_ipu_shim.memory_model.computations.work import HloWork, convolution_sizes, dot_sizes, elements_of
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, shape_bytes
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 # What PopLibs calls element-wise work, where that is not XLA's word in capitals.
 _OPERATIONS = {

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from tensorflow.compiler.xla import xla_data_pb2
 
 from tf_ipu_shim.memory_model.computations.work import elements_of
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, is_gradient
+from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 _HALF_AND_SINGLE = frozenset({xla_data_pb2.F16, xla_data_pb2.F32})
 _SAME_NUMBERS = frozenset({"bitcast", "reshape"})

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tensorflow.core.framework import function_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 # Of the products with the gradient that a product's gradient consists of: one call of PopLibs.
 _GRADIENTS = {vocabulary.OUTPUT_GATE: "MulOGate"}

@@ -9,10 +9,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.memory_model.computations.fingerprints import AlikeComputations, without_names
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 class Place(NamedTuple):

@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tensorflow.compiler.xla import xla_data_pb2
-from tensorflow.core.framework import function_pb2, node_def_pb2
-from tensorflow.python.framework import errors
+from tensorflow.compat.v2 import errors
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.cycle_model import Planning, PlanningError
 from tf_ipu_shim.cycle_model.planning import PARTIALS
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, xla_data_pb2
 
 _PARTIALS = {"F16": "half", "F32": "float"}
 _PRODUCTS = {

@@ -12,9 +12,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2
-
 from tf_ipu_shim.compiler.kernels import random_launches
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 UNKNOWN_TRIPS = 16
 """Iterations that a loop is taken to make where its form does not tell."""

@@ -14,13 +14,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tensorflow.compiler.xla.service import hlo_pb2
-from tensorflow.core.framework import function_pb2, types_pb2
-from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.eager import context
-
 from tf_ipu_shim import plugin
 from tf_ipu_shim.runtime import interrupts
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.protos import config_pb2, function_pb2, hlo_pb2, types_pb2
 
 _HANDLES = frozenset({types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT})
 # `GetCompilerIr` makes a graph of the function, which its context keeps: tens of kilobytes each. A new context takes

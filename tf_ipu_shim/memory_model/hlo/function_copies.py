@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tensorflow.core.framework import function_pb2
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 def without_ops(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from tensorflow.compiler.xla import xla_data_pb2
+from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 VIEWS = frozenset(
     (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tensorflow.compiler.xla import xla_data_pb2
+from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 LITERAL_LIMIT = 64
 _INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)

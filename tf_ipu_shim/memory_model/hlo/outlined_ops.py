@@ -13,11 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.compiler.xla.service import hlo_pb2
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.memory_model.hlo.function_copies import rename, without_ops
+from tf_ipu_shim.tf_private.protos import function_pb2, hlo_pb2, node_def_pb2
 
 SLOW = frozenset({"Einsum", "LogSoftmax", "Softmax"})
 _PREFIX = "ipu_called_op_"

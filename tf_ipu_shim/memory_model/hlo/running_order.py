@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from tensorflow.core.framework import node_def_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 Unit = tuple[node_def_pb2.NodeDef, ...]
 _Key = TypeVar("_Key", str, int)

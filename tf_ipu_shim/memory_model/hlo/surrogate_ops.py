@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorflow.compiler.xla.service import hlo_pb2
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import tensor_util
-
 from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.memory_model.hlo.function_copies import rename, without_ops
+from tf_ipu_shim.tf_private.protos import function_pb2, hlo_pb2, node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _STAND_INS = {
     **dict.fromkeys(("Exp", "Log1p", "Relu", "Relu6", "Rsqrt", "Sigmoid", "Sqrt", "Tanh"), "Neg"),

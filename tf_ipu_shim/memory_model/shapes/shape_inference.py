@@ -6,12 +6,15 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
-from tensorflow.python.framework import dtypes, importer, ops, tensor_shape, tensor_util, versions
+from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.compiler.ir.tensor_lists import MAKE, Listed, made_by
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
+from tf_ipu_shim.tf_private.graphs import importer, ops
+from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_util
 
 _FEW = 16
 

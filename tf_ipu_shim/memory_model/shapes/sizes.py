@@ -10,13 +10,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tensorflow.compiler.xla import xla_data_pb2
-from tensorflow.core.framework import types_pb2
-
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.memory_model.hlo.instructions import shape_bytes
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known, bytes_of
+from tf_ipu_shim.tf_private.protos import types_pb2, xla_data_pb2
 
 
 @dataclasses.dataclass(frozen=True)

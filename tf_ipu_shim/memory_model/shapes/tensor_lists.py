@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.tensor_lists import Listed
 from tf_ipu_shim.memory_model.shapes import shape_inference
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _ROUNDS = 6  # of inference; and of a loop's body, which may learn of a list from the iteration before
 _PUTS_IN = {"TensorListPushBack": 1, "TensorListSetItem": 2}

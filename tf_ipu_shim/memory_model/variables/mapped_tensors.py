@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.compiler.xla import xla_data_pb2
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.memory_model.computations.outlined_calls import Place
+from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 _KINDS = {"F": "FLOAT", "BF": "BFLOAT", "S": "INT", "U": "UINT", "C": "COMPLEX", "PRED": "BOOL"}
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from tensorflow.core.framework import function_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 @dataclasses.dataclass(frozen=True)

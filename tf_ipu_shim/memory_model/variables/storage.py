@@ -11,11 +11,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.memory_model.variables import variable_kinds
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
 @dataclasses.dataclass(frozen=True)

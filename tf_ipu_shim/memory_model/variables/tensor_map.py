@@ -7,7 +7,7 @@ import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.cycle_model.phases import spread

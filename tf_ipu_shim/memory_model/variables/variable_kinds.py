@@ -9,11 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.memory_model.hlo.instructions import is_gradient
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 WEIGHT, STATE, ACCUMULATOR = "weight", "optimizer_state", "accumulator"
 _HANDED_ON = frozenset({"Cast", "Identity", vocabulary.READ_VARIABLE})

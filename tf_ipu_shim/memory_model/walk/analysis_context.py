@@ -8,8 +8,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import node_def_pb2
-
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
@@ -26,6 +24,7 @@ from tf_ipu_shim.memory_model.variables.io_tiles import IoTiles
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensors
 from tf_ipu_shim.memory_model.variables.storage import Storage, Stored
 from tf_ipu_shim.memory_model.variables.variable_kinds import WEIGHT, variable_kinds
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
 def samples_of(request: ProgramRequest) -> int:

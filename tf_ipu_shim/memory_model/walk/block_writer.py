@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tensorflow.core.framework import node_def_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation
@@ -17,6 +15,7 @@ from tf_ipu_shim.memory_model.variables import pipeline_memory
 from tf_ipu_shim.memory_model.walk.analysis_context import Accounts, Feed
 from tf_ipu_shim.memory_model.walk.load_sinking import put_loads
 from tf_ipu_shim.memory_model.walk.recomputation import Mark
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 VIEWS = vocabulary.VIEWS | {"BroadcastTo", "Transpose", vocabulary.READ_VARIABLE}
 """Ops that are looked at one by one, and that need no memory of their own."""

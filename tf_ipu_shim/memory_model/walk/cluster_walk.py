@@ -11,9 +11,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorflow.compiler.xla.service import hlo_pb2
-from tensorflow.core.framework import function_pb2, tensor_pb2
-from tensorflow.python.framework import dtypes, errors, tensor_util
+from tensorflow.compat.v2 import dtypes, errors
 
 from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.machine.memory import Mode, Value
@@ -31,6 +29,8 @@ from tf_ipu_shim.memory_model.variables.pipeline_memory import pipelines_in, sta
 from tf_ipu_shim.memory_model.walk.block_writer import VIEWS, BlockWriter, Held
 from tf_ipu_shim.memory_model.walk.hlo_walk import HloReader, Mapped
 from tf_ipu_shim.memory_model.walk.recomputation import marks_of
+from tf_ipu_shim.tf_private.protos import function_pb2, hlo_pb2, tensor_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _REASON_LENGTH = 200
 

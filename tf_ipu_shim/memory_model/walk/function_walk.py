@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import tensor_shape
-
 from tf_ipu_shim.compiler.emit.control_flow import CHUNK_COUNTERS
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
@@ -24,6 +21,8 @@ from tf_ipu_shim.memory_model.walk import cluster_walk, uncompiled_loops
 from tf_ipu_shim.memory_model.walk.analysis_context import Feed
 from tf_ipu_shim.memory_model.walk.block_writer import BlockWriter, Held
 from tf_ipu_shim.memory_model.walk.recomputation import interleaves, recompute
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_shape
 
 _FEEDS = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE}
 

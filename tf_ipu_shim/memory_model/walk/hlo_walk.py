@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any
 
-from tensorflow.compiler.xla import xla_data_pb2
-
 from tf_ipu_shim.cycle_model import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.memory_model.computations.computations import Context, InstructionReader
@@ -30,6 +28,7 @@ from tf_ipu_shim.memory_model.hlo.trees import Tree, flat, is_same, origin, pack
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis, axis_as_operands
 from tf_ipu_shim.memory_model.shapes.batch_operands import MiniBatch
 from tf_ipu_shim.memory_model.shapes.sizes import Sizes
+from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 Mapped = Callable[[Any, str, str, str, str, Place | None], None]
 """Takes an instruction, what it is called on the IPU, its op, the function it is in, a product's compute set, and where

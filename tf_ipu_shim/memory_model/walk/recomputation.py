@@ -13,13 +13,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Step
 from tf_ipu_shim.memory_model.computations.fusions import DRAWN
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 Rank = tuple[int, int]  # of a stage, and of the part of it that ends with a checkpoint
 _FIRST: Rank = (sys.maxsize, 0)  # of gradients that need weights alone

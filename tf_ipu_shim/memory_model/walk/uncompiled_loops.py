@@ -10,8 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes, tensor_util
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.cycle_model import Computation, Meeting, Planning, vertices
@@ -23,6 +22,8 @@ from tf_ipu_shim.memory_model.shapes.shape_inference import Known
 from tf_ipu_shim.memory_model.shapes.tensor_lists import begun, infer
 from tf_ipu_shim.memory_model.walk.analysis_context import Accounts
 from tf_ipu_shim.memory_model.walk.block_writer import VIEWS
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2"})
 _SUMS = frozenset({"BiasAddGrad", "Max", "Mean", "Min", "Prod", "Sum"})
