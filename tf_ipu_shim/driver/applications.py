@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tensorflow.core.framework import graph_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import errors_impl, tensor_util
-from tensorflow.python.framework import versions as tensorflow_versions
+from tensorflow.compat.v2 import errors as errors_impl
+from tensorflow.compat.v2 import version as tensorflow_versions
 
 import tf_ipu_shim
 from tf_ipu_shim.compiler.checks.feed_signature import Feed, feeds_of
@@ -19,6 +18,8 @@ from tf_ipu_shim.messages import poplar_executable_pb2
 from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime import application_file
 from tf_ipu_shim.runtime.device import IpuDevice
+from tf_ipu_shim.tf_private.protos import graph_pb2, node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _ARGUMENT, _RESULT = "XLA_Args/", "XLA_Retvals/"
 

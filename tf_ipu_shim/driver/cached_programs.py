@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from google.protobuf import message as protobuf
-from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
-from tensorflow.python.framework import versions as tensorflow_versions
+from tensorflow.compat.v2 import version as tensorflow_versions
 
 import tf_ipu_shim
 from tf_ipu_shim import sdk
@@ -32,6 +31,7 @@ from tf_ipu_shim.memory_model.variables.storage import storage_of
 from tf_ipu_shim.messages import cached_program_pb2
 from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime.device import IpuDevice
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2
 
 _serial = itertools.count()
 _ROOMS = ("compiler", "cycle_model", "driver", "machine", "memory_model", "messages")

@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.ir.written_variables import written_arguments
 from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.runtime import trace
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 # Ops that take Poplar long to compile. Graphcore's bar shows by itself from five of them on.
 _EXPENSIVE = frozenset(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from tensorflow.python.framework import versions
+from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.kernels.execution_mode import Execution
 from tf_ipu_shim.machine.environment.execution_mode import KERNELS, XLA

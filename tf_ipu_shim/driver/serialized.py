@@ -13,8 +13,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tensorflow.core.framework import types_pb2
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.checks.diagnostics import program_name, shown_name
 from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
@@ -25,6 +24,7 @@ from tf_ipu_shim.driver import cached_programs
 from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
+from tf_ipu_shim.tf_private.protos import types_pb2
 
 # XLA's names of types; all others are called in the same way.
 _XLA_NAMES = {"bool": "PRED", "bfloat16": "BF16", "float": "F", "uint": "U", "int": "S"}

@@ -12,8 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from tensorflow.core.framework import node_def_pb2
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, shown_name
@@ -22,6 +21,7 @@ from tf_ipu_shim.compiler.ir.program import Cluster, LoweredProgram
 from tf_ipu_shim.plugin.library import Call
 from tf_ipu_shim.runtime import driver
 from tf_ipu_shim.runtime.errors import error_texts
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 _NAMES = re.compile(r"node `([^`]+)`|\{\{node ([^}]+)\}\}|\[\[([^\]{]+)\]\]")
 _CONVERTED = re.compile(r"conversion failed while converting ([^\s\[]+)\[")  # the launch's function is the last one

@@ -13,8 +13,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import errors
+from tensorflow.compat.v2 import errors
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
@@ -26,6 +25,7 @@ from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import log, trace
 from tf_ipu_shim.runtime.device import IpuDevice
+from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, node_def_pb2, types_pb2
 
 NAME = "cluster"
 """What such a program is called, as Graphcore's TensorFlow names what it compiles of a session's graph."""
