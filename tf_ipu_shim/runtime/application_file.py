@@ -38,7 +38,7 @@ def write(path: str, executable: Any, weights: Sequence[bytes]) -> str:
         tf.errors.NotFoundError: the directory is not there.
         tf.errors.PermissionDeniedError: it cannot be written to.
     """
-    from tensorflow.python.framework import errors
+    from tensorflow.compat.v2 import errors
 
     try:
         if os.path.isdir(path):
@@ -97,7 +97,7 @@ def read_executable(path: str) -> Any:
 
 @contextmanager
 def _opened(path: str) -> Iterator[zipfile.ZipFile]:
-    from tensorflow.python.framework import errors
+    from tensorflow.compat.v2 import errors
 
     try:
         with zipfile.ZipFile(path) as archive:
@@ -135,7 +135,7 @@ def _member(path: str, archive: zipfile.ZipFile, name: str, size: int | None = N
 
 
 def _bytes_of(path: str, tensor: Any) -> int:
-    from tensorflow.python.framework import dtypes
+    from tensorflow.compat.v2 import dtypes
 
     try:
         size = int(dtypes.as_dtype(tensor.data_type).size)
@@ -149,7 +149,7 @@ def _bytes_of(path: str, tensor: Any) -> int:
 
 
 def _unreadable(path: str, reason: str) -> Exception:
-    from tensorflow.python.framework import errors
+    from tensorflow.compat.v2 import errors
 
     error: Exception = errors.InvalidArgumentError(
         None,

@@ -25,9 +25,11 @@ def install() -> None:
 
 
 def _keep() -> None:
-    from tensorflow.python.client import session
-    from tensorflow.python.framework import dtypes, ops
-    from tensorflow.python.ops import script_ops
+    from tensorflow.compat.v2 import dtypes
+
+    from tf_ipu_shim.tf_private.graphs import ops
+    from tf_ipu_shim.tf_private.operations import script_ops
+    from tf_ipu_shim.tf_private.sessions import session
 
     if not script_ops._py_funcs.size():
         return

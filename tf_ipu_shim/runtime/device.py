@@ -184,7 +184,7 @@ class IpuDevice:
         raise self._unavailable("Timed out trying to find an available device for TensorFlow virtual device")
 
     def _unavailable(self, phrase: str) -> Exception:
-        from tensorflow.python.framework import errors
+        from tensorflow.compat.v2 import errors
 
         holders = attach.in_use(self._system)
         ids = _ranges([device.id for device in self._candidates])
@@ -197,7 +197,7 @@ class IpuDevice:
         return error
 
     def _reset_error(self) -> Exception:
-        from tensorflow.python.framework import errors
+        from tensorflow.compat.v2 import errors
 
         error: Exception = errors.CancelledError(
             None, None, f"The IPU configuration was reset while {self.name} was waiting to attach. Run it again."

@@ -69,7 +69,7 @@ def configure(options: Any) -> None:
         if _options is not None:
             if _options == options:
                 return
-            from tensorflow.python.framework import errors
+            from tensorflow.compat.v2 import errors
 
             raise errors.FailedPreconditionError(
                 None,
@@ -142,7 +142,7 @@ def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
             _start(config_pb2.IpuOptions())
         devices = _devices
     if not 0 <= ordinal < len(devices):
-        from tensorflow.python.framework import errors
+        from tensorflow.compat.v2 import errors
 
         names = ", ".join(device.name for device in devices)
         raise errors.InvalidArgumentError(
@@ -204,7 +204,7 @@ def add_application(options: Any, num_ipus: int) -> IpuDevice:
     with _lock:
         free = [ordinal for ordinal in APPLICATION_DEVICES if ordinal not in _applications]
         if not free:
-            from tensorflow.python.framework import errors
+            from tensorflow.compat.v2 import errors
 
             raise errors.ResourceExhaustedError(
                 None, None, f"There can be {len(APPLICATION_DEVICES)} embedded engines in a process, and all run."

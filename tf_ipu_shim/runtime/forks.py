@@ -32,8 +32,8 @@ _iterators: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def install() -> None:
     """Has sessions refuse to run where their threads are not, and forks end with their own status."""
-    from tensorflow.python.client import session
-    from tensorflow.python.data.ops import iterator_ops
+    from tf_ipu_shim.tf_private.datasets import iterator_ops
+    from tf_ipu_shim.tf_private.sessions import session
 
     why = "a session says that its threads are in the process that this one was forked from"
     patches.replace(session.BaseSession, "_do_run", _checked, why=why)
@@ -69,7 +69,7 @@ def _checked(stock: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         process = getattr(self, "_ipu_pool_of", None)
         if process is not None and process != os.getpid():
-            from tensorflow.python.framework import errors
+            from tensorflow.compat.v2 import errors
 
             raise errors.FailedPreconditionError(
                 None,
@@ -109,7 +109,7 @@ def _noted(stock: Callable[..., None]) -> Callable[..., None]:
 
 def _in_fork() -> None:
     """Keeps what waits for threads of the parent: an iterator may be deleted at any time, the rest when Python ends."""
-    from tensorflow.python.eager import context as eager_context
+    from tf_ipu_shim.tf_private.eager import context as eager_context
 
     context = eager_context.context_safe()
     if _shared_pool_of is None and (context is None or context._context_handle is None):
@@ -126,7 +126,9 @@ def _in_fork() -> None:
 
 def _keep_all() -> None:
     """Keeps what modules hold, and TensorFlow's resources: Python lets go only of what the script's module holds."""
-    from tensorflow.python.framework import dtypes, ops
+    from tensorflow.compat.v2 import dtypes
+
+    from tf_ipu_shim.tf_private.graphs import ops
 
     files = io.IOBase.__base__ or io.IOBase  # Python's own class: asking an abstract one takes longer for each type
     for thing in gc.get_objects():

@@ -49,9 +49,9 @@ def install(library: Library) -> None:
     _library = library
     if threading.current_thread() is not threading.main_thread() or not _is_default(_handler_of(signal.SIGINT)):
         return
-    from tensorflow.python.client import session
-    from tensorflow.python.eager import core, execute
-    from tensorflow.python.framework import errors_impl
+    from tf_ipu_shim.tf_private.eager import core, execute
+    from tf_ipu_shim.tf_private.sessions import session
+    from tf_ipu_shim.tf_private.tensors import errors_impl
 
     global _error_files
     _error_files = frozenset({str(core.__file__), str(errors_impl.__file__)})

@@ -43,7 +43,7 @@ def keep(library: Library, session: Any) -> None:
 
 
 def _keep(library: Library, session: Any) -> None:
-    from tensorflow.python.client import pywrap_tf_session
+    from tf_ipu_shim.tf_private.sessions import pywrap_tf_session
 
     def close() -> None:
         session._closed = True  # TensorFlow refuses to run it
@@ -59,7 +59,7 @@ def _keep(library: Library, session: Any) -> None:
 def _leave(library: Library) -> None:
     if not library.compilations_left_behind():
         return
-    from tensorflow.python.eager import context as eager_context
+    from tf_ipu_shim.tf_private.eager import context as eager_context
 
     why = "what XLA compiles when the process ends may use its functions"
     patches.replace(eager_context.Context, "remove_function", lambda _: lambda self, name: None, why=why)

@@ -43,7 +43,7 @@ def _by_count(ordinal: int, num_ipus: int, options: Any, system: systems.System)
     device = IpuDevice(ordinal, num_ipus, options, system, candidates)
     # A model, or a program that is only compiled, may have any number of IPUs: nothing has to be found for it.
     if num_ipus < 1 or not (candidates or device.on_model or device.compiles_only):
-        from tensorflow.python.framework import errors
+        from tensorflow.compat.v2 import errors
 
         sizes = sorted({len(candidate.ipus) for candidate in system.devices})
         raise errors.FailedPreconditionError(
@@ -72,7 +72,7 @@ def _enough_ipus(wanted: int, sizes: list[int], system: systems.System) -> str:
 
 def _by_id(ordinal: int, index: int, options: Any, system: systems.System) -> IpuDevice:
     if index >= len(system.devices):
-        from tensorflow.python.framework import errors
+        from tensorflow.compat.v2 import errors
 
         raise errors.InvalidArgumentError(
             None,

@@ -20,7 +20,7 @@ _ORDINAL = re.compile(r"/device:IPU:(\d+)$", re.IGNORECASE)
 
 def install() -> None:
     """Has sessions in this process find the device that their graphs name beside those that are configured."""
-    from tensorflow.python.client import session
+    from tf_ipu_shim.tf_private.sessions import session
 
     why = "sessions have the IPU device that their graphs name"
     patches.replace(session.BaseSession, "__init__", _finding, why=why)
@@ -32,7 +32,7 @@ def _finding(stock: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(stock)
     def construct(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:
         if not target and devices.active() and devices.configured() is not None:
-            from tensorflow.python.framework import ops
+            from tf_ipu_shim.tf_private.graphs import ops
 
             highest = _highest(ops.get_default_graph() if graph is None else graph)
             if highest == devices.count():

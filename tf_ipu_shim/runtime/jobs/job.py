@@ -120,7 +120,7 @@ def _is_address(text: str) -> bool:
 
 def _of_step(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
     """Where the tasks of a SLURM step are: its nodes in their order, each with ports that follow from the step."""
-    from tensorflow.python.distribute.cluster_resolver import slurm_cluster_resolver
+    from tf_ipu_shim.tf_private.distribute import slurm_cluster_resolver
 
     expand_nodes, expand_tasks = slurm_cluster_resolver.expand_hostlist, slurm_cluster_resolver.expand_tasks_per_node
     nodes = _expanded(environment, "SLURM_STEP_NODELIST", 'a list of nodes such as "n[1-2]"', expand_nodes)

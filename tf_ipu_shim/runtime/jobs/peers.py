@@ -18,7 +18,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.runtime.jobs import connections, job, rendezvous
 from tf_ipu_shim.runtime.jobs.waits import Waits
