@@ -428,7 +428,7 @@ def open_library(ensure_built: Callable[..., pathlib.Path]) -> Library:
     Raises:
         PluginError: TensorFlow does not load a freshly built library either.
     """
-    from tensorflow.python.framework import errors_impl
+    from tensorflow.compat.v2 import errors as errors_impl
 
     try:
         return Library(ensure_built())

@@ -33,7 +33,7 @@ def install(c_library: ctypes.CDLL) -> None:
     Args:
         c_library: the plugin.
     """
-    from tensorflow.python.eager import context as eager_context
+    from tf_ipu_shim.tf_private.eager import context as eager_context
 
     context = eager_context.Context
     listing = functools.partial(_listing_physical, c_library)
@@ -95,12 +95,13 @@ def _listing_physical(c_library: ctypes.CDLL, stock: Callable[..., None]) -> Cal
 
 def _list_again(context: Any) -> None:
     """Lists a context's physical devices again; other devices that a script has hidden stay hidden."""
-    from tensorflow.python import pywrap_tfe
-    from tensorflow.python.eager.context import PhysicalDevice
+    import tensorflow.compat.v2 as tf
+
+    from tf_ipu_shim.tf_private.eager import pywrap_tfe
 
     hidden = set(context._physical_devices) - set(context._visible_device_list)
     names = [name.decode() for name in pywrap_tfe.TF_ListPhysicalDevices()]
-    context._physical_devices = [PhysicalDevice(name, name.split(":")[1]) for name in names]
+    context._physical_devices = [tf.config.PhysicalDevice(name, name.split(":")[1]) for name in names]
     context._physical_device_to_index = {device: index for index, device in enumerate(context._physical_devices)}
     context._visible_device_list = [
         device for device in context._physical_devices if device.device_type == "IPU" or device not in hidden
@@ -112,13 +113,13 @@ def _listing_logical(stock: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(stock)
     def method(self: Any) -> None:
-        from tensorflow.python.eager.context import LogicalDevice
+        import tensorflow.compat.v2 as tf
 
         stock(self)
         job = _job_of(self)
         others = [device for device in self._logical_devices if not device.name.startswith(f"{job}/device:IPU:")]
         names = [f"{job}/device:IPU:{ordinal}" for ordinal in range(len(self.get_visible_devices("IPU")))]
-        self._logical_devices = others + [LogicalDevice(name, "IPU") for name in names]
+        self._logical_devices = others + [tf.config.LogicalDevice(name, "IPU") for name in names]
 
     return method
 
@@ -144,7 +145,7 @@ def _present_context() -> Any:
     `context()` would make one, and a context that was made eager keeps `init_scope` from finding the graph of a script
     that calls `disable_v2_behavior` later.
     """
-    from tensorflow.python.eager import context as eager_context
+    from tf_ipu_shim.tf_private.eager import context as eager_context
 
     return eager_context.context_safe()
 

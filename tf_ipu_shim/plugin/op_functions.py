@@ -21,7 +21,8 @@ def load(path: str) -> Any:
         The module of its functions.
     """
     import tensorflow as tf
-    from tensorflow.python.util import tf_decorator
+
+    from tf_ipu_shim.tf_private.functions import tf_decorator
 
     ops = tf.load_op_library(path)
     for value in list(vars(ops).values()):
