@@ -80,7 +80,7 @@ message PoplarExecutableProto {
 
 @schema.once
 def _contents() -> dict[str, Any]:
-    from tensorflow.core.framework import function_pb2, tensor_shape_pb2, types_pb2
+    from tf_ipu_shim.tf_private.protos import function_pb2, tensor_shape_pb2, types_pb2
 
     files = (function_pb2, tensor_shape_pb2, types_pb2)
     return schema.load(FILE, "xla.poplarplugin", _TEXT, tuple(file.DESCRIPTOR.name for file in files))

@@ -138,7 +138,7 @@ message Frame {
 
 @schema.once
 def _contents() -> dict[str, Any]:
-    from tensorflow.core.framework import (
+    from tf_ipu_shim.tf_private.protos import (
         function_pb2,
         graph_pb2,
         node_def_pb2,
