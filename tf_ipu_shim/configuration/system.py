@@ -90,9 +90,8 @@ def get_ipu_config(session: Any = None) -> list[Any]:
 
     Source: `tensorflow.python.ipu.config`.
     """
-    from tensorflow.python.eager import context
-
     from tf_ipu_shim.runtime import devices
+    from tf_ipu_shim.tf_private.eager import context
 
     if session is not None and context.executing_eagerly():
         raise AssertionError("get_ipu_config takes a session in graph mode only; leave it out when executing eagerly.")
