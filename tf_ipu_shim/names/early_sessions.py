@@ -59,8 +59,8 @@ def make_anew() -> None:
 
 def _with_present_devices(session: Any) -> None:
     # Checked on TensorFlow 2.15.1 and 2.21.0.
-    from tensorflow.python.client import pywrap_tf_session
-    from tensorflow.python.client import session as sessions
+    from tf_ipu_shim.tf_private.sessions import pywrap_tf_session
+    from tf_ipu_shim.tf_private.sessions import session as sessions
 
     stale = session._session
     sessions.BaseSession.__init__(session, "", session._graph, session._config)

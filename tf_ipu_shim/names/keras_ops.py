@@ -130,7 +130,7 @@ def _is_symbolic(value: Any) -> bool:
 
 def _layer(op: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
     """The output of a layer that Keras makes of an op; of the Keras package whose tensors are among the arguments."""
-    from tensorflow.python.util import dispatch
+    from tf_ipu_shim.tf_private.functions import dispatch
 
     if not hasattr(op, dispatch.FALLBACK_DISPATCH_ATTR):
         dispatch.add_fallback_dispatch_list(op)
