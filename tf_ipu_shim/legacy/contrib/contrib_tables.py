@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow.compat.v1 as v1
-from tensorflow.python.ops import lookup_ops
+
+from tf_ipu_shim.tf_private.operations import lookup_ops
 
 
 class HashTable(lookup_ops.StaticHashTableV1):  # type: ignore[misc]

@@ -8,15 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.distribute import distribute_coordinator, distribute_lib
-from tensorflow.python.framework import ops, random_seed
-from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
-from tensorflow.python.training import basic_session_run_hooks, training_util
-from tensorflow.python.util import function_utils, nest
-from tensorflow_estimator.python.estimator import estimator as stock
-from tensorflow_estimator.python.estimator import model_fn as stock_specs
-from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
+from tensorflow.compat.v2 import distribute as distribute_lib
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.configuration import system
@@ -29,6 +22,17 @@ from tf_ipu_shim.legacy.estimators.specs import IPUEstimatorSpec, scaffold_of
 from tf_ipu_shim.legacy.estimators.step_hooks import StepRestorer, StopAtStep, before_others
 from tf_ipu_shim.legacy.utilities import compile_summaries
 from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.datasets import dataset_ops
+from tf_ipu_shim.tf_private.distribute import distribute_coordinator
+from tf_ipu_shim.tf_private.estimators import ModeKeys
+from tf_ipu_shim.tf_private.estimators import estimator as stock
+from tf_ipu_shim.tf_private.estimators import model_fn as stock_specs
+from tf_ipu_shim.tf_private.functions import function_utils
+from tf_ipu_shim.tf_private.graphs import ops, random_seed
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.training import basic_session_run_hooks, training_util
+from tf_ipu_shim.tf_private.variables import variable_scope
 
 PROGRAM_NAMES = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "evaluate", ModeKeys.PREDICT: "predict"}
 """What a profile calls the program of each mode."""

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import math_ops
-from tensorflow_estimator.python.estimator import model_fn as stock_specs
-from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
-
 from tf_ipu_shim import errors
 from tf_ipu_shim.legacy.estimators import loops, metrics
 from tf_ipu_shim.legacy.estimators.base import HOST, PROGRAM_NAMES, IPUEstimatorBase
@@ -17,6 +12,10 @@ from tf_ipu_shim.legacy.estimators.feeds import EvaluationFeeds, Feeds, Predicti
 from tf_ipu_shim.legacy.estimators.run_config import RunConfig
 from tf_ipu_shim.legacy.estimators.specs import scaffold_of
 from tf_ipu_shim.legacy.estimators.step_hooks import RestCounter
+from tf_ipu_shim.tf_private.estimators import ModeKeys
+from tf_ipu_shim.tf_private.estimators import model_fn as stock_specs
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import math_ops
 
 
 class IPUEstimator(IPUEstimatorBase):

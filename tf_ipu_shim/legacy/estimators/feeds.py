@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.training import session_run_hook
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.legacy.estimators.run_config import IPURunConfig
+from tf_ipu_shim.tf_private.datasets import dataset_ops
+from tf_ipu_shim.tf_private.training import session_run_hook
 
 
 class Feeds(session_run_hook.SessionRunHook):

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.python.framework import func_graph, ops
-from tensorflow.python.training import training_util
-
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private.graphs import func_graph, ops
+from tf_ipu_shim.tf_private.training import training_util
 
 _ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "Assign", "AssignAdd", "AssignSub")
 

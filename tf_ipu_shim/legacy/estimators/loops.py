@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.framework import dtypes, ops
-from tensorflow.python.ops import control_flow_ops, math_ops
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.frontend.control_flow import loops as ipu_loops
 from tf_ipu_shim.frontend.sharding import scopes
@@ -15,6 +14,9 @@ from tf_ipu_shim.legacy.estimators import graphs, shards, workers
 from tf_ipu_shim.legacy.estimators.feeds import Feeds
 from tf_ipu_shim.legacy.estimators.run_config import IPURunConfig
 from tf_ipu_shim.legacy.estimators.specs import refuse_scaffold_inside
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import math_ops
 
 # Takes features and labels (None where a dataset has none), returns a spec.
 Model = Callable[[Any, Any], Any]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, metrics_impl, variable_v1
-
 from tf_ipu_shim import errors
 from tf_ipu_shim.legacy.estimators import graphs
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops, metrics_impl
+from tf_ipu_shim.tf_private.variables import variable_v1
 
 # Variables of metrics whose mean over replicas of equally large shares is the metric over all data.
 _OF_MEANS = {"total", "count"}

@@ -8,11 +8,7 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import math_ops
-from tensorflow.python.util import function_utils, nest
-from tensorflow_estimator.python.estimator import model_fn as stock_specs
-from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.configuration.argument_order import argument_order
@@ -25,6 +21,11 @@ from tf_ipu_shim.legacy.estimators import metrics, shards
 from tf_ipu_shim.legacy.estimators.base import PROGRAM_NAMES, IPUEstimatorBase
 from tf_ipu_shim.legacy.estimators.feeds import EvaluationFeeds, Feeds, PredictionFeeds
 from tf_ipu_shim.legacy.estimators.step_hooks import RestCounter
+from tf_ipu_shim.tf_private.estimators import ModeKeys
+from tf_ipu_shim.tf_private.estimators import model_fn as stock_specs
+from tf_ipu_shim.tf_private.functions import function_utils
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import math_ops
 
 _COUNTED_UPDATES = (2, 0)  # the last SDK whose estimators could count updates as steps
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tensorflow_estimator.python.estimator import run_config
-
 from tf_ipu_shim import sdk
 from tf_ipu_shim.configuration import translate
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.messages import config_pb2
+from tf_ipu_shim.tf_private.estimators import run_config
 
 _ONLY_IPU_CONFIG = (2, 4)  # the SDK from which a protobuf is no longer accepted, where the user has named it
 _NO_COMPILE_SUMMARY = (2, 4)  # the SDK from which there are none

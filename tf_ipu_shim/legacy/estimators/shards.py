@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.python.framework import constant_op
-
 from tf_ipu_shim.compiler.ir import sharding_annotations
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.machine import selection
 from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.tf_private.tensors import constant_op
 
 _EVERY = -1  # a stage on all IPUs
 

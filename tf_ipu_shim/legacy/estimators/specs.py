@@ -6,7 +6,7 @@ import collections
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.training import saver
+from tf_ipu_shim.tf_private.training import saver
 
 _Fields: Any = collections.namedtuple(
     "_Fields",

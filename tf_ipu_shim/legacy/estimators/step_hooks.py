@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops
-from tensorflow.python.training import basic_session_run_hooks, session_run_hook, training_util
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
+
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.training import basic_session_run_hooks, session_run_hook, training_util
 
 
 class StopAtStep(session_run_hook.SessionRunHook):

@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from tensorflow.python.distribute import distribute_lib, reduce_util, values
-from tensorflow.python.framework import ops
-from tensorflow.python.training import basic_session_run_hooks
+from tensorflow.compat.v2 import distribute as distribute_lib
 
 from tf_ipu_shim.frontend.strategies import host_collectives, strategy_processes
 from tf_ipu_shim.runtime.jobs import collectives
+from tf_ipu_shim.tf_private.distribute import reduce_util, values
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.training import basic_session_run_hooks
 
 _STEPS_BETWEEN_CHECKPOINTS = 1000
 """What a number of seconds becomes where all workers save together, as with TensorFlow's own strategies."""

@@ -12,10 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import dtypes, tensor, tensor_util
-from tensorflow.python.ops import array_ops, init_ops_v2, variables
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import distribute as distribute_lib
+from tensorflow.compat.v2 import dtypes, nest
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.frontend.keras.models import lost_losses
@@ -23,6 +21,9 @@ from tf_ipu_shim.frontend.keras.stages import layer_construction
 from tf_ipu_shim.frontend.strategies import delegation
 from tf_ipu_shim.legacy.keras_2_6 import loss_scale_classes, methods, seeds
 from tf_ipu_shim.legacy.names import mode
+from tf_ipu_shim.tf_private.operations import array_ops, init_ops_v2
+from tf_ipu_shim.tf_private.tensors import tensor, tensor_util
+from tf_ipu_shim.tf_private.variables import variables
 
 _ROOTS = ("keras", "tf_keras")
 _LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precision.policy"

@@ -12,11 +12,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim import patches
 from tf_ipu_shim.legacy.names import mode
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
 
 
 def loaded(module: Any) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import gradients_impl, state_ops
-from tensorflow.python.training import optimizer
-
 from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.tf_private.eager import gradients_impl
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import state_ops
+from tf_ipu_shim.tf_private.training import optimizer
 
 
 class IpuOptimizer(_OptimizerV2Wrapper):

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.frontend.keras.models.pipelined_extension import PipelinedExtension
@@ -294,7 +294,7 @@ class OldModel(PipelinedExtension):
                 running_in.remove(threading.get_ident())
 
     def _data(self, mode: str, x: Any, steps: int | None, steps_per_run: int | None, **data: Any) -> step_data.StepData:
-        from tensorflow.python.framework import ops
+        from tf_ipu_shim.tf_private.graphs import ops
 
         strict = mode == "fit" or self._is_pipelined()
         with ops.device("/device:CPU:0"):

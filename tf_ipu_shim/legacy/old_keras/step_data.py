@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.python.data.experimental.ops import cardinality
-from tensorflow.python.data.ops import dataset_ops
-
 from tf_ipu_shim import sdk
 from tf_ipu_shim.frontend.keras.training.data_adapter import IPUDataHandler
 from tf_ipu_shim.frontend.validation.counts import check_whole
+from tf_ipu_shim.tf_private.datasets import cardinality, dataset_ops
 
 _GRADIENT_ACCUMULATION_COUNT_SINCE = (2, 0)  # called accumulation_count before
 _INPUTS_AND_TARGETS = (2, 3)

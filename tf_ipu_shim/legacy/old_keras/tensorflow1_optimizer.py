@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.training import optimizer as optimizer_v1
-
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
 OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
 

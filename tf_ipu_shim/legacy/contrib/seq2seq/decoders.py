@@ -6,7 +6,8 @@ import collections
 from typing import Any
 
 import tensorflow.compat.v1 as v1
-from tensorflow.python.ops import control_flow_util
+
+from tf_ipu_shim.tf_private.control_flow import control_flow_util
 
 BasicDecoderOutput = collections.namedtuple("BasicDecoderOutput", "rnn_output sample_id")
 """Of a step: what came out, and what it stands for."""

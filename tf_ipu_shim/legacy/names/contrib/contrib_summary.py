@@ -13,6 +13,6 @@ def all_summary_ops() -> list[Any]:
         ...     all_summary_ops()
         []
     """
-    from tensorflow.python.ops import summary_ops_v2
+    from tf_ipu_shim.tf_private.operations import summary_ops_v2
 
     return summary_ops_v2.all_v2_summary_ops()

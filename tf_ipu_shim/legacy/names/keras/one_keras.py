@@ -150,7 +150,7 @@ def _has_keras_2() -> bool:
 
 def _public() -> str:
     """The module of Keras' public API that `tf.keras` is."""
-    from tensorflow.python import tf2
+    from tf_ipu_shim.tf_private.eager import tf2
 
     return f"{keras2.root().partition('.')[0]}.api._v{2 if tf2.enabled() else 1}.keras"
 

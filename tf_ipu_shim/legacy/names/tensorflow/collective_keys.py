@@ -14,7 +14,7 @@ from tf_ipu_shim import patches
 
 def install() -> None:
     """Lets `CollectiveKeys` take `op_instance_key_start` and `variable_instance_key_start`."""
-    from tensorflow.python.distribute import cross_device_utils
+    from tf_ipu_shim.tf_private.distribute import cross_device_utils
 
     why = "where scripts of TensorFlow 1.15 begin to number collective ops"
     keys = cross_device_utils.CollectiveKeys

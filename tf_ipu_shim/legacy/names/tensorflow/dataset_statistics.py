@@ -19,7 +19,7 @@ _WHY = "statistics of datasets, which scripts write as summaries"
 
 def install() -> None:
     """Gives the names to `tf.data`, where it has none of them. TensorFlow is imported already."""
-    from tensorflow.python.data.ops import dataset_ops, options
+    from tf_ipu_shim.tf_private.datasets import dataset_ops, options
 
     names: dict[str, Any] = {
         "StatsAggregator": StatsAggregator,
@@ -51,7 +51,7 @@ class StatsAggregator:
     """
 
     def __init__(self) -> None:
-        from tensorflow.python.ops import gen_experimental_dataset_ops
+        from tf_ipu_shim.tf_private.datasets import gen_experimental_dataset_ops
 
         self._resource = gen_experimental_dataset_ops.stats_aggregator_handle()
 
@@ -62,7 +62,7 @@ class StatsAggregator:
             >>> tf.data.experimental.StatsAggregator().get_summary().shape
             TensorShape([])
         """
-        from tensorflow.python.ops import gen_experimental_dataset_ops
+        from tf_ipu_shim.tf_private.datasets import gen_experimental_dataset_ops
 
         return gen_experimental_dataset_ops.stats_aggregator_summary(self._resource)
 
@@ -135,8 +135,7 @@ def _transformation(op: str, tag: str) -> Callable[[Any], Any]:
 
 def _of_same_elements(op: str, dataset: Any, *arguments: Any) -> Any:
     """A dataset of the same elements that an op makes of another one."""
-    from tensorflow.python.data.ops import dataset_ops
-    from tensorflow.python.ops import gen_experimental_dataset_ops
+    from tf_ipu_shim.tf_private.datasets import dataset_ops, gen_experimental_dataset_ops
 
     variant = getattr(gen_experimental_dataset_ops, op)(dataset._variant_tensor, *arguments, **dataset._flat_structure)
     made = dataset_ops.UnaryUnchangedStructureDataset(dataset, variant)

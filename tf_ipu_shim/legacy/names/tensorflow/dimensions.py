@@ -14,7 +14,7 @@ from tf_ipu_shim import patches
 
 def install() -> None:
     """Makes a `Dimension` of a whole float, and lets dimensions be keys of a dictionary."""
-    from tensorflow.python.framework import tensor_shape
+    from tf_ipu_shim.tf_private.tensors import tensor_shape
 
     why = "shapes take whole floats, as those of TensorFlow 1.15 do"
     patches.replace(tensor_shape.Dimension, "__init__", _whole, why=why)

@@ -17,8 +17,8 @@ from tf_ipu_shim.legacy.names import mode
 
 def install() -> None:
     """Lets scale, offset, mean and variance be float16."""
-    from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import gen_nn_ops, math_ops
+    from tf_ipu_shim.tf_private.operations import gen_nn_ops, math_ops
+    from tf_ipu_shim.tf_private.tensors import dtypes
 
     why = "scales of half precision, as on IPUs"
     patches.replace(gen_nn_ops, "fused_batch_norm_v3", lambda stock: _of_halves(stock, dtypes, math_ops), why=why)

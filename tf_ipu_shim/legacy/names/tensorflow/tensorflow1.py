@@ -79,7 +79,7 @@ def is_active() -> bool:
 
     By `--tf1`, or one that has imported `contrib` and has version 2 behaviour off.
     """
-    from tensorflow.python import tf2
+    from tf_ipu_shim.tf_private.eager import tf2
 
     is_replaced = isinstance(sys.modules.get("tensorflow"), TensorFlow1)
     return is_replaced or ("tensorflow.contrib" in sys.modules and not tf2.enabled())
