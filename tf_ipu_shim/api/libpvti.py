@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.python.profiler import trace
+from tf_ipu_shim.tf_private.utilities import trace
 
 
 class TraceChannel(NamedTuple):

@@ -6,23 +6,18 @@ import json
 from typing import Any
 
 import numpy as np
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.data.util import structure
-from tensorflow.python.eager import context
-from tensorflow.python.framework import constant_op, dtypes, errors_impl, ops
-from tensorflow.python.ops import (
-    array_ops,
-    control_flow_assert,
-    gen_array_ops,
-    gen_logging_ops,
-    math_ops,
-    script_ops,
-)
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import dtypes, nest
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.tf_private.control_flow import control_flow_assert
+from tf_ipu_shim.tf_private.datasets import dataset_ops, structure
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, gen_array_ops, gen_logging_ops, math_ops, script_ops
+from tf_ipu_shim.tf_private.tensors import constant_op
 
 
 def dataset_benchmark(

@@ -10,13 +10,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.python.eager import context
-from tensorflow.python.framework import constant_op, dtypes, ops
-from tensorflow.python.ops import control_flow_ops, script_ops
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.utilities.exports import write_dataset, write_once
 from tf_ipu_shim.frontend.utilities.tensor_files import TensorFile, TensorInfo, check_filename, check_names
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import script_ops
+from tf_ipu_shim.tf_private.tensors import constant_op
 
 __all__ = ["dataset_extractor", "export_variables", "get_variable_handles", "import_variables"]
 

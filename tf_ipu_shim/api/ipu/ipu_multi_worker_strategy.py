@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.distribute.cluster_resolver.cluster_resolver import SimpleClusterResolver
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim import errors
 from tf_ipu_shim.frontend.strategies import cluster_strategy, strategy_processes
 from tf_ipu_shim.frontend.strategies.cluster_variables import IPUMirroredVariable, IPUSyncOnReadVariable
 from tf_ipu_shim.runtime.jobs import job
+from tf_ipu_shim.tf_private.distribute import SimpleClusterResolver
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
 
 __all__ = [
     "IPUMirroredVariable",

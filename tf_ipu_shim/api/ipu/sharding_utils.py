@@ -9,11 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tensorflow.compiler.xla import xla_data_pb2
-from tensorflow.core.framework import attr_value_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.pipelines.sources import bytes_of
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, xla_data_pb2
 
 # Ops that are no work of an IPU's.
 prohibited_ops = frozenset({"NoOp", "Placeholder", "Const"})

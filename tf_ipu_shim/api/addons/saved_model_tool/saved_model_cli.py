@@ -11,10 +11,9 @@ import json
 import sys
 from typing import Any
 
-from tensorflow.python.tools import saved_model_cli as stock
-
 from tf_ipu_shim.api.addons.saved_model_tool import ipu_convert
 from tf_ipu_shim.frontend.conversion import system_options
+from tf_ipu_shim.tf_private.saved_model_cli import saved_model_cli as stock
 
 _NAME = "ipu_saved_model_cli"
 _STOCK_COMMANDS = ("show", "scan")

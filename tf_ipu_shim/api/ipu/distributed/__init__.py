@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python import tf2
-
 from tf_ipu_shim import sdk
 from tf_ipu_shim.api.ipu.distributed.basics import HorovodBasics
 from tf_ipu_shim.api.lazy_modules import lazy
 from tf_ipu_shim.frontend.strategies import host_collectives
+from tf_ipu_shim.tf_private.eager import tf2
 
 __getattr__, __dir__ = lazy(__name__, ["host_collective_ops", "ipu_horovod_strategy", "popdist_strategy"])
 

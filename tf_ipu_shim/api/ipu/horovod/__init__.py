@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.horovod`: the name of `tensorflow.python.ipu.distributed` up to SDK 2.6."""
 
-from tensorflow.python.platform import tf_logging
+from tensorflow.compat.v1 import logging as tf_logging
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.api.ipu.distributed import (

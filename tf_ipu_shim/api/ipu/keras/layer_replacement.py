@@ -6,7 +6,7 @@ import importlib
 import inspect
 from typing import Any
 
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.keras.models import networks

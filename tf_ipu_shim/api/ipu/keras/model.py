@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.api.ipu.keras.layer_replacement import IPULayerReplacer, replace_in_graph

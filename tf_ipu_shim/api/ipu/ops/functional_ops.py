@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v2 as tf
-from tensorflow.core.framework import attr_value_pb2
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 
 @argument_order(1, "name", until=(2, 0))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import control_flow_ops, math_ops
-
 from tf_ipu_shim.frontend.gradients import loss_scaling
 from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import math_ops
 
 
 def check_factors(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
 from tf_ipu_shim.frontend.sharding import sharding
+from tf_ipu_shim.tf_private.graphs import ops
 
 
 class ShardedOptimizer(IpuOptimizer):

@@ -11,15 +11,14 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tensorflow.python.client import session as session_lib
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim.api.poplar.ops import gen_ipu_ops
 from tf_ipu_shim.frontend.utilities import events as trace_events
 from tf_ipu_shim.frontend.utilities.tensor_map import TensorMap
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.messages import trace_pb2
 from tf_ipu_shim.profiling import writer
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.sessions import session as session_lib
 
 __all__ = ["ReportHelper", "ReportJSON", "TensorMap", "missing_whitelist_entries_in_names"]
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
-from tensorflow.python.client import session
-
 from tf_ipu_shim.frontend.utilities import variables
+from tf_ipu_shim.tf_private.protos import config_pb2, rewriter_config_pb2
+from tf_ipu_shim.tf_private.sessions import session
 
 
 @contextmanager

@@ -7,10 +7,9 @@ import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tensorflow.python.framework import test_util
-
 from tf_ipu_shim import patches
 from tf_ipu_shim.profiling.pva.program import Program
+from tf_ipu_shim.tf_private.utilities import test_util
 
 _COMMON = ("*__seed*", "*host-exchange-*", "*[cC]opy_*")
 """Compute sets that any program may have."""

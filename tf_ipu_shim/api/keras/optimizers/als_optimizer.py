@@ -7,9 +7,7 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import control_flow_ops, gradients_impl, math_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.api.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
@@ -19,6 +17,10 @@ from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
 from tf_ipu_shim.frontend.validation import switches
 from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.eager import gradients_impl
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import math_ops
 
 
 class ALSDefaults:

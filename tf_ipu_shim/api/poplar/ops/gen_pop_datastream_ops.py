@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow.compat.v2 as tf
-from tensorflow.python.ops import gen_dataset_ops, resource_variable_ops
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.ops.embeddings import embedding_ids
 from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.tf_private.datasets import gen_dataset_ops
+from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
 _HOST = "/device:CPU:0"
 

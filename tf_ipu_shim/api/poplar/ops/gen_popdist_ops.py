@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim.frontend.strategies import host_collectives
+from tf_ipu_shim.tf_private.graphs import ops
 
 
 def popdist_all_reduce(tensor: Any, reduce_op: str, tensor_name: str, name: str | None = None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow.compat.v1 as v1
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
 from tf_ipu_shim.frontend.conversion import graph_nodes, node_types

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.compiler.xla import xla_data_pb2
-from tensorflow.core.framework import attr_value_pb2
-
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.conversion import graph_nodes, host_part
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, xla_data_pb2
 
 
 class ManualSharding(Converter):

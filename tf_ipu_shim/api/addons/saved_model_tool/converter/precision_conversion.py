@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tensorflow.core.framework import types_pb2
-from tensorflow.python.framework import dtypes, tensor_util
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter import utils
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
 from tf_ipu_shim.frontend.conversion import graph_nodes
 from tf_ipu_shim.frontend.conversion.retyping import Retyping
+from tf_ipu_shim.tf_private.protos import types_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 
 class PrecisionConversion(Converter):

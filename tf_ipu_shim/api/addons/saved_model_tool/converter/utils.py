@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as v1
-from tensorflow.core.framework import types_pb2
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.frontend.conversion import application, graph_nodes, host_part, system_options
+from tf_ipu_shim.tf_private.protos import types_pb2
 
 ATTR_TYPE_LIST = ["dtype", "T", "Tparams", "DstT", "SrcT"]
 NODES_TYPE_LIST = ["T", "Tparams", "dtype", "SrcT"]

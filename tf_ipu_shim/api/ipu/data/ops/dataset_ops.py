@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.data.util import nest
+from tf_ipu_shim.tf_private.datasets import data_nest as nest
+from tf_ipu_shim.tf_private.datasets import dataset_ops
 
 
 class BufferDataset(dataset_ops.UnaryUnchangedStructureDataset):

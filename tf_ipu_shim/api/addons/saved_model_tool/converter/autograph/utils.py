@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as v1
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.frontend.conversion import system_options
