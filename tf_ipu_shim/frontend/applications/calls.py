@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.python.framework import dtypes, ops, tensor_shape, tensor_util
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.messages import poplar_executable_pb2
 from tf_ipu_shim.runtime import application_file
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_util
 
 _HOST = "/device:CPU:0"
 _TIMEOUT_MICROSECONDS = 5000

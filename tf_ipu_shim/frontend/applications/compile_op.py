@@ -9,16 +9,19 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tensorflow.core.framework import function_pb2
-from tensorflow.python.eager import context, def_function
-from tensorflow.python.framework import device as device_lib
-from tensorflow.python.framework import ops, tensor_util
-from tensorflow.python.ops import array_ops, control_flow_assert, control_flow_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.checks.feed_signature import feeds_of
 from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
+from tf_ipu_shim.tf_private.control_flow import control_flow_assert, control_flow_ops
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.functions import def_function
+from tf_ipu_shim.tf_private.graphs import device as device_lib
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import function_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _NAME = "application_compile"
 

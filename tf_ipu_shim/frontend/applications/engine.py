@@ -12,12 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.core.protobuf import config_pb2 as session_options
-from tensorflow.python.client import session as session_lib
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.data.ops import options as dataset_options
-from tensorflow.python.framework import dtypes, errors_impl, ops, tensor_shape
-from tensorflow.python.ops import array_ops, control_flow_ops, gen_dataset_ops, gen_resource_variable_ops
+from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.ir import vocabulary
@@ -25,6 +21,15 @@ from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_SESSION
 from tf_ipu_shim.runtime import devices
 from tf_ipu_shim.runtime.device import IpuDevice
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.datasets import dataset_ops, gen_dataset_ops
+from tf_ipu_shim.tf_private.datasets import options as dataset_options
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import config_pb2 as session_options
+from tf_ipu_shim.tf_private.sessions import session as session_lib
+from tf_ipu_shim.tf_private.tensors import tensor_shape
+from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 _HOST = "/device:CPU:0"
 _THREADS = 4  # for ops between those that wait, which have threads of their own

@@ -6,7 +6,7 @@ import atexit
 import threading
 from typing import Any
 
-from tensorflow.python.framework import errors_impl
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.driver import applications

@@ -16,21 +16,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import dtypes, func_graph, function, ops
-from tensorflow.python.ops import cond as stock_cond
-from tensorflow.python.ops import (
-    cond_v2,
-    control_flow_util,
-    control_flow_util_v2,
-    resource_variable_ops,
-    while_v2,
-)
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import dtypes, nest
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import host_variables, tracing
+from tf_ipu_shim.tf_private.control_flow import cond as stock_cond
+from tf_ipu_shim.tf_private.control_flow import cond_v2, control_flow_util, control_flow_util_v2, while_v2
+from tf_ipu_shim.tf_private.graphs import func_graph, function, ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
+from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
 while_loop = while_v2.while_loop
 """TensorFlow's own, for loops of this package, which say themselves what happens in them."""

@@ -7,9 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tensorflow.python.framework import dtypes, ops
-from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import dtypes, nest
 
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.control_flow import functional_loops
@@ -18,6 +16,9 @@ from tf_ipu_shim.frontend.gradients import accumulators
 from tf_ipu_shim.frontend.tracing import autograph, script_functions
 from tf_ipu_shim.frontend.validation import loop_counts
 from tf_ipu_shim.frontend.validation.results import as_list
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops
 
 
 class _Tracing(threading.local):

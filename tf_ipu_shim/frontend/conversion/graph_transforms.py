@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as v1
-from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
-from tensorflow.python.grappler import tf_optimizer
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.tf_private.graphs import tf_optimizer
+from tf_ipu_shim.tf_private.protos import config_pb2, rewriter_config_pb2
 
 __all__ = ["TransformGraph"]
 

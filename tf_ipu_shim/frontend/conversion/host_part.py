@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
-
 from tf_ipu_shim.frontend.conversion import graph_nodes, node_types
+from tf_ipu_shim.tf_private.protos import meta_graph_pb2, node_def_pb2, tensor_shape_pb2
 
 
 def on_ipu(node: Any) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tensorflow.core.framework import types_pb2
-from tensorflow.python.framework import kernels, op_def_registry
+from tf_ipu_shim.tf_private.graphs import kernels, op_def_registry
+from tf_ipu_shim.tf_private.protos import types_pb2
 
 _HOST = "CPU"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.core.framework import node_def_pb2
-from tensorflow.python.framework import dtypes
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.frontend.conversion import graph_nodes, node_types
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 Values = Callable[[Any, list[Any]], Any]
 

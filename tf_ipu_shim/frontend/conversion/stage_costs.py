@@ -10,10 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  # registers the statistics
-
 from tf_ipu_shim.machine import systems
+from tf_ipu_shim.tf_private.graphs import (
+    flops_registry,  # noqa: F401  # registers the statistics
+    ops,
+)
 
 
 @dataclasses.dataclass(frozen=True)

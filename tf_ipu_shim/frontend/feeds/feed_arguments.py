@@ -7,14 +7,15 @@ import numbers
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tensorflow.core.framework import types_pb2
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import dtypes, errors_impl, none_tensor, tensor_spec
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import distribute as distribute_lib
+from tensorflow.compat.v2 import dtypes, nest
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.tf_private.datasets import dataset_ops
+from tf_ipu_shim.tf_private.protos import types_pb2
+from tf_ipu_shim.tf_private.tensors import none_tensor, tensor_spec
 
 _DEEPEST_PREFETCH = 255
 _DEEPER_PREFETCH = (2, 6)  # the SDK from which elements are 3 ahead

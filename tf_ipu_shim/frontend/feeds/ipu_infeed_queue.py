@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.data.util import structure
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import gen_dataset_ops
-
 from tf_ipu_shim import plugin
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names, infeed_queue_spec, null_data
 from tf_ipu_shim.frontend.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
 from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.tf_private.datasets import gen_dataset_ops, structure
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
 
 _HOST = "/device:CPU:0"
 

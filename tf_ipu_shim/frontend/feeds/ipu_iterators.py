@@ -10,17 +10,22 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops, iterator_ops, multi_device_iterator_ops
-from tensorflow.python.data.util import structure
-from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.eager import context
-from tensorflow.python.framework import dtypes, ops, type_spec
-from tensorflow.python.framework.tensor_spec import TensorSpec
-from tensorflow.python.ops import gen_dataset_ops
+from tensorflow.compat.v2 import TensorSpec, dtypes
+from tensorflow.compat.v2 import distribute as distribute_lib
 
 from tf_ipu_shim import patches, sdk
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds import feed_arguments, null_data
+from tf_ipu_shim.tf_private.datasets import (
+    dataset_ops,
+    gen_dataset_ops,
+    iterator_ops,
+    multi_device_iterator_ops,
+    structure,
+)
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.tensors import type_spec
 
 _HOST = "/device:CPU:0"
 _SINCE = (2, 2)  # the SDK that gave these iterators to scopes

@@ -6,10 +6,7 @@ import enum
 import threading
 from typing import Any, NamedTuple
 
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.configuration.arguments import note_arguments
@@ -19,6 +16,9 @@ from tf_ipu_shim.frontend.validation import switches
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
 
 _HOST = "/device:CPU:0"
 

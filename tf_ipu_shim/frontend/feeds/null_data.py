@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.data.util import structure
-from tensorflow.python.ops import array_ops
-
 from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.tf_private.datasets import dataset_ops, structure
+from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def or_null(dataset: Any, elements: Any) -> Any:

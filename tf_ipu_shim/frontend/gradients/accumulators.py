@@ -16,20 +16,16 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.eager import context
-from tensorflow.python.framework import dtypes, ops
-from tensorflow.python.ops import (
-    array_ops,
-    cond_v2,
-    control_flow_ops,
-    gen_resource_variable_ops,
-    math_ops,
-    resource_variable_ops,
-)
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod as Reduction
+from tf_ipu_shim.tf_private.control_flow import cond_v2, control_flow_ops
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
+from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops, resource_variable_ops
 
 
 def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduction) -> Any:

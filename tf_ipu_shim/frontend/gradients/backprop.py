@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from tensorflow.python.eager import backprop
-from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients
+from tensorflow.compat.v2 import UnconnectedGradients
+
+from tf_ipu_shim.tf_private.eager import backprop
 
 
 class _Active(threading.local):

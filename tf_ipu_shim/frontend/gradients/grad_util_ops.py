@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, custom_gradient
-
 from tf_ipu_shim.frontend.gradients import backprop
+from tf_ipu_shim.tf_private.eager import custom_gradient
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def capture_upstream_gradients(args: Any, tag: str = "") -> Any:

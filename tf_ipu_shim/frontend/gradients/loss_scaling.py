@@ -10,8 +10,12 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from tensorflow.python.framework import constant_op, dtypes, indexed_slices, ops
-from tensorflow.python.ops import array_ops, clip_ops, math_ops, resource_variable_ops
+from tensorflow.compat.v2 import dtypes
+
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, clip_ops, math_ops
+from tf_ipu_shim.tf_private.tensors import constant_op, indexed_slices
+from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
 
 @dataclasses.dataclass(frozen=True)

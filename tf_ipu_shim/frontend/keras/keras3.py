@@ -26,7 +26,7 @@ def loaded(module: Any) -> None:
 
 
 def _refusing(stock: Callable[..., Any]) -> Any:
-    from tensorflow.python.distribute import distribute_lib
+    from tensorflow.compat.v2 import distribute as distribute_lib
 
     @functools.wraps(stock)
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:

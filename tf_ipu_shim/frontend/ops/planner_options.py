@@ -10,17 +10,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.eager import context
-from tensorflow.python.framework import dtypes, errors_impl, ops
-from tensorflow.python.ops import array_ops, custom_gradient
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import dtypes, nest
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.cycle_model import Planning, PlanningError, planning
 from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
 from tf_ipu_shim.memory_model.computations import planner_options
 from tf_ipu_shim.runtime import ignored_options
+from tf_ipu_shim.tf_private.eager import context, custom_gradient
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 # Of a matrix product whose gradients are planned by options of their own; their names are in saved graphs.
 _GRADIENT = "IpuPlannedMatMul"

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow.compat.v2 as tf
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import resource_variable_ops
+
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
 v1 = tf.compat.v1
 _KEPT = "_ipu_program_state"

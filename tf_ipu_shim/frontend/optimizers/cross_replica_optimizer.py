@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.tf_private.graphs import ops
 
 
 def apply_cross_replica_op_single(grad: Any, var: Any) -> tuple[Any, Any]:

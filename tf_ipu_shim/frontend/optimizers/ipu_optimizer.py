@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorflow.python.training import optimizer as optimizer_v1
-
 from tf_ipu_shim import sdk
+from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
 
 class IpuOptimizer(optimizer_v1.Optimizer):

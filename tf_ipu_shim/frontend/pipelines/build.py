@@ -6,10 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import dtypes, ops
-from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops import pipeline_description
@@ -19,6 +16,11 @@ from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed, PipelineArguments
 from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, RecomputationMode, multiple_of
 from tf_ipu_shim.frontend.pipelines.step import PipelineStep
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
+from tf_ipu_shim.tf_private.tensors import dtypes
 
 
 def build(arguments: PipelineArguments, name: str) -> Any:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from tensorflow.python.eager import backprop
-from tensorflow.python.framework import ops, tensor_util
-from tensorflow.python.ops import array_ops, gradients_impl
-from tensorflow.python.platform import tf_logging
-from tensorflow.python.training import optimizer as optimizer_v1
+from tensorflow.compat.v1 import logging as tf_logging
 
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.frontend.gradients import backprop as ipu_backprop
 from tf_ipu_shim.frontend.pipelines import update_types
+from tf_ipu_shim.tf_private.eager import backprop, gradients_impl
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.tensors import tensor_util
+from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
 
 class OptimizerFunctionOutput:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.ops import planner_options
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 
 class PipelineSchedule(enum.IntEnum):

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
@@ -21,6 +18,8 @@ from tf_ipu_shim.frontend.pipelines.options import (
     recomputation_checkpoint,
 )
 from tf_ipu_shim.runtime import ignored_options
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
 
 _SINCE_SDK_1_4 = (
     "gradient_accumulation_count gradient_accumulation_dtype repeat_count batch_serialization_iterations inputs "

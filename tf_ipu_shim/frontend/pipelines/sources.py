@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tensorflow.python.ops import control_flow_util_v2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.tensor_lists import MAKE, made_by
+from tf_ipu_shim.tf_private.control_flow import control_flow_util_v2
 
 _VIEWS = vocabulary.VIEWS | {"TensorListFromTensor"}
 

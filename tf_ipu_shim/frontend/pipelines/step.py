@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import ops, tensor_util
-from tensorflow.python.ops import array_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.control_flow import loops
@@ -26,6 +23,10 @@ from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.tracing import autograph, script_functions, tracing
 from tf_ipu_shim.frontend.validation.results import as_list
 from tf_ipu_shim.legacy.names import activation
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 
 class PipelineStep:

@@ -6,8 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import handle_data_util
+from tf_ipu_shim.tf_private.graphs import handle_data_util, ops
 
 _UPDATES = ("ResourceApply", "ResourceSparseApply")
 

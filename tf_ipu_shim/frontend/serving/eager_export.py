@@ -10,18 +10,16 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.checkpoint import trackable_view
-from tensorflow.python.eager import def_function
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, resource_variable_ops
-from tensorflow.python.saved_model import load, save, signature_constants
-from tensorflow.python.trackable import autotrackable, resource
-
 from tf_ipu_shim.frontend.serving import loading, served_call
 from tf_ipu_shim.frontend.serving import plan as plans
 from tf_ipu_shim.frontend.serving.plan import Plan
 from tf_ipu_shim.frontend.serving.references import held_by
 from tf_ipu_shim.frontend.tracing import compiled_functions
+from tf_ipu_shim.tf_private.functions import def_function
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.saved_models import autotrackable, load, resource, save, signature_constants, trackable_view
+from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
 _KEY = signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim.frontend.serving import eager_export, graph_export, plan, stages
 from tf_ipu_shim.frontend.serving.plan import Plan
+from tf_ipu_shim.tf_private.graphs import ops
 
 
 def single_step(predict_step: Callable[..., Any], export_dir: str, iterations: int, **arguments: Any) -> Any:

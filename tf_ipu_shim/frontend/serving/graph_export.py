@@ -9,18 +9,23 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.core.framework import graph_pb2
-from tensorflow.python.checkpoint import checkpoint_management
-from tensorflow.python.client import session as session_lib
-from tensorflow.python.framework import convert_to_constants, importer, ops
-from tensorflow.python.ops import array_ops, control_flow_ops
-from tensorflow.python.saved_model import builder, signature_constants, signature_def_utils, tag_constants
-from tensorflow.python.training import saver as saver_lib
-
 from tf_ipu_shim.frontend.serving import loading, served_call
 from tf_ipu_shim.frontend.serving import plan as plans
 from tf_ipu_shim.frontend.serving.plan import Plan, Step
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.graphs import convert_to_constants, importer, ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import graph_pb2
+from tf_ipu_shim.tf_private.saved_models import (
+    builder,
+    checkpoint_management,
+    signature_constants,
+    signature_def_utils,
+    tag_constants,
+)
+from tf_ipu_shim.tf_private.sessions import session as session_lib
+from tf_ipu_shim.tf_private.training import saver as saver_lib
 
 _TABLES = ops.GraphKeys.TABLE_INITIALIZERS
 

@@ -11,14 +11,13 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2, function_pb2, graph_pb2
-from tensorflow.python.framework import op_def_registry, ops
-from tensorflow.python.ops import resource_variable_ops
-from tensorflow.python.saved_model import load, loader_impl
-
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.serving.served_call import ServedCall
+from tf_ipu_shim.tf_private.graphs import op_def_registry, ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, graph_pb2
+from tf_ipu_shim.tf_private.saved_models import load, loader_impl
+from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
 DEVICE, HOST = "/device:IPU:0", "/device:CPU:0"
 # What the saved object calls its variables, by where they are when it is loaded.

@@ -8,14 +8,14 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.eager import def_function
-from tensorflow.python.framework import ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.serving import signatures
 from tf_ipu_shim.frontend.serving.signatures import StepSignature
 from tf_ipu_shim.frontend.tracing import autograph
+from tf_ipu_shim.tf_private.functions import def_function
+from tf_ipu_shim.tf_private.graphs import ops
 
 
 @dataclasses.dataclass

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tensorflow.python.trackable import base
+from tf_ipu_shim.tf_private.saved_models import base
 
 _LIBRARIES = ("tensorflow", "keras", "tf_keras", "numpy")
 

@@ -12,16 +12,14 @@ import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2, graph_pb2
-from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.python.framework import device as device_lib
-from tensorflow.python.framework import func_graph
-from tensorflow.python.ops import array_ops
-
 from tf_ipu_shim import errors
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.serving.plan import Plan
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private.graphs import device as device_lib
+from tf_ipu_shim.tf_private.graphs import func_graph
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, graph_pb2, saved_model_pb2
 
 _FORMAT = 1
 _IN_THIS_PROCESS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")

@@ -11,10 +11,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.eager import def_function
-from tensorflow.python.framework import ops, tensor_spec
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
+
+from tf_ipu_shim.tf_private.datasets import dataset_ops
+from tf_ipu_shim.tf_private.functions import def_function
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.tensors import tensor_spec
 
 _DATASETS = (dataset_ops.DatasetV1, dataset_ops.DatasetV2)
 

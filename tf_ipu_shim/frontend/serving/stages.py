@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.eager import def_function
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.pipelines.arguments import PipelineArguments, check_stage_options
@@ -15,6 +12,8 @@ from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, multiple_of
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.tracing import autograph
 from tf_ipu_shim.frontend.validation.results import as_list
+from tf_ipu_shim.tf_private.functions import def_function
+from tf_ipu_shim.tf_private.graphs import ops
 
 Stages = list[list[tuple[Callable[..., Any], int]]]
 

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorflow.compiler.xla import xla_data_pb2
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.eager import context
-from tensorflow.python.framework import device_spec, dtypes, ops
-from tensorflow.python.ops import control_flow_v2_func_graphs
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.tf_private.control_flow import control_flow_v2_func_graphs
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import device_spec, ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, xla_data_pb2
 
 FRONTEND_ATTRIBUTES_NAME = vocabulary.FRONTEND_ATTRIBUTE
 OUTSIDE_COMPILATION_NAME = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE

@@ -14,14 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import backprop, context, execute
-from tensorflow.python.ops import gradients_util
-
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private.eager import backprop, context, execute, gradients_util, pywrap_tfe
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 _MARKS = "_ipu_marks"  # among the attributes of an op that a tape is told of
 _WHY = "gradients are marked for the shard of their forward op"

@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from tensorflow.compiler.xla import xla_data_pb2
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.sharding import sharded_tape
+from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 _SHARDING = vocabulary.SHARDING_ATTRIBUTE
 _COLOCATION = vocabulary.COLOCATION_ATTRIBUTE

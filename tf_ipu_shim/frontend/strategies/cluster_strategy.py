@@ -12,8 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.distribute import (
+from tensorflow.compat.v2 import nest
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.strategies import cluster_variables, host_collectives, strategy_extended
+from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime.jobs import job
+from tf_ipu_shim.tf_private.distribute import (
     collective_all_reduce_strategy,
     collective_util,
     cross_device_ops,
@@ -24,16 +31,9 @@ from tensorflow.python.distribute import (
     numpy_dataset,
     values,
 )
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import variable_scope
-from tensorflow.python.util import nest
-
-from tf_ipu_shim import errors
-from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.frontend.strategies import cluster_variables, host_collectives, strategy_extended
-from tf_ipu_shim.frontend.tracing import tracing
-from tf_ipu_shim.runtime import log
-from tf_ipu_shim.runtime.jobs import job
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
+from tf_ipu_shim.tf_private.variables import variable_scope
 
 _ON_READ = variable_scope.VariableSynchronization.ON_READ
 _CLASSES = {

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.python.distribute import values
-from tensorflow.python.framework import device as device_lib
-from tensorflow.python.framework import func_graph, ops
-from tensorflow.python.ops import array_ops
+from tf_ipu_shim.tf_private.distribute import values
+from tf_ipu_shim.tf_private.graphs import device as device_lib
+from tf_ipu_shim.tf_private.graphs import func_graph, ops
+from tf_ipu_shim.tf_private.operations import array_ops
 
 
 @contextlib.contextmanager

@@ -13,11 +13,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.autograph.core import ag_ctx
-from tensorflow.python.autograph.impl import api as autograph
-from tensorflow.python.distribute import distribute_lib
+from tensorflow.compat.v2 import distribute as distribute_lib
 
 from tf_ipu_shim import keras2, patches
+from tf_ipu_shim.tf_private.autograph import ag_ctx
+from tf_ipu_shim.tf_private.autograph import api as autograph
 
 _SWITCH = "__extension_delegate"  # an argument of every such method: False asks for the method itself
 _REGISTERED = "_registered_keras_extensions"  # of a strategy

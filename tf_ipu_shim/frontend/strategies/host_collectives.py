@@ -12,10 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from tensorflow.python.distribute import reduce_util
-from tensorflow.python.eager import context
-from tensorflow.python.framework import dtypes, ops, tensor_shape
-from tensorflow.python.ops import array_ops, custom_gradient, math_ops, script_ops
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.sharding import scopes
@@ -23,6 +20,11 @@ from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.frontend.validation.results import as_list
 from tf_ipu_shim.runtime.jobs import collectives, job, waits
+from tf_ipu_shim.tf_private.distribute import reduce_util
+from tf_ipu_shim.tf_private.eager import context, custom_gradient
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops, script_ops
+from tf_ipu_shim.tf_private.tensors import tensor_shape
 
 _HOST = "/device:CPU:0"
 _ORDERED = "_ipu_exchanges_are_ordered"

@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tensorflow.python.distribute import distribute_lib, reduce_util
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, math_ops, resource_variable_ops, variable_scope
-
 from tf_ipu_shim.frontend.strategies import host_collectives
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.runtime import log
+from tf_ipu_shim.tf_private.distribute import distribute_lib, reduce_util
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops
+from tf_ipu_shim.tf_private.variables import resource_variable_ops, variable_scope
 
 _SUM = variable_scope.VariableAggregation.SUM
 _MEAN = variable_scope.VariableAggregation.MEAN

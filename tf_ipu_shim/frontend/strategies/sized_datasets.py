@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.data.experimental.ops import cardinality
-from tensorflow.python.distribute import input_lib
+from tf_ipu_shim.tf_private.datasets import cardinality
+from tf_ipu_shim.tf_private.distribute import input_lib
 
 
 def _length(self: Any) -> int:

@@ -10,29 +10,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.distribute import (
-    device_util,
-    distribute_lib,
-    distribute_utils,
-    input_lib,
-    input_util,
-    numpy_dataset,
-    reduce_util,
-)
-from tensorflow.python.distribute.v1 import input_lib as input_lib_v1
-from tensorflow.python.eager import context
-from tensorflow.python.framework import device as device_lib
-from tensorflow.python.framework import indexed_slices, ops
-from tensorflow.python.ops import array_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.feeds import ipu_iterators
 from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.strategies import sized_datasets
+from tf_ipu_shim.tf_private.datasets import dataset_ops
+from tf_ipu_shim.tf_private.distribute import (
+    device_util,
+    distribute_lib,
+    distribute_utils,
+    input_lib,
+    input_lib_v1,
+    input_util,
+    numpy_dataset,
+    reduce_util,
+)
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import device as device_lib
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
+from tf_ipu_shim.tf_private.tensors import indexed_slices
 
 ipu_iterators.install()
 

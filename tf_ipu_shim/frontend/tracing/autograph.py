@@ -9,10 +9,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tensorflow.python.autograph.core import ag_ctx, config
-from tensorflow.python.autograph.impl import api
-
 from tf_ipu_shim import patches
+from tf_ipu_shim.tf_private.autograph import ag_ctx, api, config
 
 _OURS = config.DoNotConvert("tf_ipu_shim")
 

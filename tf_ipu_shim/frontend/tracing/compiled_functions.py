@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.eager import def_function
-from tensorflow.python.eager.polymorphic_function import concrete_function
-
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private.functions import concrete_function, def_function
 
 _TWIN = "_ipu_compiled_twin"
 _HOLDS_PROGRAM = "_ipu_holds_program"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import tensorflow.compat.v2 as tf
-from tensorflow.core.framework import attr_value_pb2
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 
 @contextmanager

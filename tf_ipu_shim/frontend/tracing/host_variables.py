@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.framework import device as device_lib
-from tensorflow.python.framework import func_graph, ops
-from tensorflow.python.ops import gen_resource_variable_ops
+from tf_ipu_shim.tf_private.graphs import device as device_lib
+from tf_ipu_shim.tf_private.graphs import func_graph, ops
+from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 
 def read_outside(graph: func_graph.FuncGraph) -> None:

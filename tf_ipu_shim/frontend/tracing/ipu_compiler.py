@@ -8,13 +8,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensorflow.python.eager import context, def_function
-from tensorflow.python.framework import device as device_lib
-from tensorflow.python.framework import errors_impl, ops
-from tensorflow.python.ops import array_ops, control_flow_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import errors as errors_impl
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.functions import def_function
+from tf_ipu_shim.tf_private.graphs import device as device_lib
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 

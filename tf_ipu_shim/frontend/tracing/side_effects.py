@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, dtypes, func_graph, ops
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private.graphs import auto_control_deps, auto_control_deps_utils, func_graph, ops
 
 
 def on_the_host(graph: func_graph.FuncGraph) -> list[ops.Operation]:

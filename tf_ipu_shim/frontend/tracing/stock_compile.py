@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v2 as tf
-from tensorflow.python.compiler.xla import xla
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.frontend.tracing import ipu_compiler
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.utilities import xla
 
 _WHY = "under an ipu_scope it compiles for the IPU, as in Graphcore's TensorFlow, where each device has one XLA"
 

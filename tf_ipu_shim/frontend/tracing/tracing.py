@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2, function_pb2
-from tensorflow.python.eager.polymorphic_function import atomic_function
-from tensorflow.python.framework import auto_control_deps, dtypes, func_graph, ops
-from tensorflow.python.framework import device as device_lib
-from tensorflow.python.framework import function as function_lib
-from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
 from tf_ipu_shim.frontend.tracing import host_variables, side_effects, summaries
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.functions import atomic_function
+from tf_ipu_shim.tf_private.graphs import auto_control_deps, func_graph, ops
+from tf_ipu_shim.tf_private.graphs import device as device_lib
+from tf_ipu_shim.tf_private.graphs import function as function_lib
+from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2
+from tf_ipu_shim.tf_private.variables import variable_scope
 
 _serial = itertools.count()
 
@@ -289,6 +292,6 @@ def _is_value(tensor: Any) -> bool:
 
 
 def _runs_eagerly() -> bool:
-    from tensorflow.python.eager import context
+    from tf_ipu_shim.tf_private.eager import context
 
     return context.executing_eagerly()

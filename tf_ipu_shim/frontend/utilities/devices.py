@@ -111,7 +111,7 @@ def use_synthetic_data_for(synthetic_data_category: int) -> bool:
 def _ordinal(device: str) -> int:
     match = _DEVICE.search(device) if isinstance(device, str) else None
     if match is None:
-        from tensorflow.python.framework import errors
+        from tensorflow.compat.v2 import errors
 
         raise errors.InvalidArgumentError(
             None, None, f"{device!r} is no IPU device. Use a device string such as /device:IPU:0."

@@ -6,17 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.python.client import session as session_lib
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.eager import context
-from tensorflow.python.framework import dtypes, errors_impl, ops, tensor_spec
-from tensorflow.python.ops import script_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.frontend.utilities.tensor_files import TensorFileWriter, TensorInfo, check_filename, check_names
 from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.tf_private.datasets import dataset_ops
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import script_ops
+from tf_ipu_shim.tf_private.sessions import session as session_lib
+from tf_ipu_shim.tf_private.tensors import nest, tensor_spec
 
 _HOST = "/device:CPU:0"
 

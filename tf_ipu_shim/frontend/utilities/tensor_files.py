@@ -15,9 +15,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from tensorflow.core.framework import tensor_pb2
-from tensorflow.python.framework import dtypes, errors_impl, tensor_util
-from tensorflow.python.lib.io import _pywrap_record_io, tf_record
+from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import errors as errors_impl
+
+from tf_ipu_shim.tf_private.protos import tensor_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
+from tf_ipu_shim.tf_private.utilities import _pywrap_record_io, tf_record
 
 _FORMAT, _VERSION = "ipu tensors", 1
 KINDS = ("dataset", "inputs", "variables")

@@ -31,7 +31,7 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
         ...     v.initializer.inputs[1].device
         '/device:CPU:0'
     """
-    from tensorflow.python.framework import ops
+    from tf_ipu_shim.tf_private.graphs import ops
 
     graph = graph if graph is not None else ops.get_default_graph()
     if not isinstance(graph, ops.Graph):
@@ -52,13 +52,13 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
 
 
 def _touches_variable(op: Any) -> bool:
-    from tensorflow.python.framework import dtypes
+    from tensorflow.compat.v2 import dtypes
 
     return any(t.dtype == dtypes.resource or t.dtype._is_ref_dtype for t in (*op.inputs, *op.outputs))
 
 
 def _move(op: Any, device: str) -> None:
-    from tensorflow.python.framework.device_spec import DeviceSpecV2
+    from tensorflow.compat.v2 import DeviceSpec as DeviceSpecV2
 
     spec = DeviceSpecV2.from_string(device or "")
     op._set_device(spec.replace(device_type="CPU", device_index=0).to_string())

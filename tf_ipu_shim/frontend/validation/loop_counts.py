@@ -5,8 +5,11 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from tensorflow.python.framework import dtypes, ops, tensor_util
-from tensorflow.python.ops import math_ops
+from tensorflow.compat.v2 import dtypes
+
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import math_ops
+from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _MOST = 2**31 - 1
 

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import tensor
-from tensorflow.python.ops import variables
+from tensorflow.compat.v2 import distribute as distribute_lib
 
 from tf_ipu_shim import keras2, patches
 from tf_ipu_shim.frontend.keras.models import option_transfer
 from tf_ipu_shim.frontend.strategies import delegation
+from tf_ipu_shim.tf_private.tensors import tensor
+from tf_ipu_shim.tf_private.variables import variables
 
 _RUNNING = ("fit", "evaluate")
 # The classes that models are made of, below the `engine` of a Keras package.

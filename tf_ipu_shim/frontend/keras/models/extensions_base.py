@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from tensorflow.python.framework import ops
-
 from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedMode
@@ -24,6 +22,7 @@ from tf_ipu_shim.frontend.keras.training.traced_program import TracedProgram
 from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.frontend.strategies import delegation
 from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.tf_private.graphs import ops
 
 logged_steps_per_execution_warning = False
 

@@ -10,10 +10,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.framework import errors_impl, ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.tensors import errors_impl
 
 _ADDED = "_ipu_added_losses"  # of a graph: layers' names with the tensors that they added
 

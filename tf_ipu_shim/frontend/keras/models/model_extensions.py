@@ -8,11 +8,8 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from tensorflow.python.autograph.core import ag_ctx
-from tensorflow.python.autograph.impl import api as autograph
-from tensorflow.python.eager import def_function
-from tensorflow.python.framework import errors_impl, ops, tensor_shape, tensor_spec
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import errors as errors_impl
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.errors import UnsupportedError
@@ -27,6 +24,11 @@ from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
 )
 from tf_ipu_shim.frontend.keras.training import model_step, programs, variable_creation
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private.autograph import ag_ctx
+from tf_ipu_shim.tf_private.autograph import api as autograph
+from tf_ipu_shim.tf_private.functions import def_function
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_spec
 
 
 class ModelExtension(NetworkExtension):

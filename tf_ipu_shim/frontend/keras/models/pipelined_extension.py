@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from tensorflow.python.platform import tf_logging
-from tensorflow.python.util import nest
+from tensorflow.compat.v1 import logging as tf_logging
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod

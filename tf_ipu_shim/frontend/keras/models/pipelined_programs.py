@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.framework import errors_impl
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import errors as errors_impl
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.frontend.gradients import backprop
 from tf_ipu_shim.frontend.keras.options.options import ModelOptions

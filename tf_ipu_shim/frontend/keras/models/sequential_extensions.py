@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.frontend.keras.models import networks
 from tf_ipu_shim.frontend.keras.models.pipelined_extension import PipelinedExtension, SavedOptions

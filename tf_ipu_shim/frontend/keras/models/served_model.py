@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.framework import dtypes, tensor_shape, tensor_spec
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import dtypes, nest
 
 from tf_ipu_shim.frontend.keras.models import networks
 from tf_ipu_shim.frontend.keras.training import programs
 from tf_ipu_shim.frontend.serving import exporting, plan, stages
+from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_spec
 
 
 def export(model: Any, export_dir: str, batch_size: Any, **arguments: Any) -> Any:

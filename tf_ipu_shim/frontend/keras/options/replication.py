@@ -6,12 +6,12 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.python.framework import device as device_lib
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.frontend.validation.named_members import named_member
 from tf_ipu_shim.machine import selection
 from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.tf_private.graphs import device as device_lib
 
 
 class ReplicatedMetricReductionMethod(enum.Enum):

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.framework import ops, tensor
-from tensorflow.python.ops import variables
-from tensorflow.python.util import tf_decorator
-
 from tf_ipu_shim import patches
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.runtime.errors import layer_lines
+from tf_ipu_shim.tf_private.functions import tf_decorator
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.tensors import tensor
+from tf_ipu_shim.tf_private.variables import variables
 
 ATTRIBUTE = "_pipeline_stage"  # of a layer or node
 _TRAINABLE = "trainable"

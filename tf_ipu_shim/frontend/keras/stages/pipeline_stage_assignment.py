@@ -6,8 +6,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import distribute as distribute_lib
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2, patches, sdk
 from tf_ipu_shim.frontend.keras.stages import layer_construction

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 Key = tuple[Any, ...]
 

@@ -9,13 +9,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.python.data.experimental.ops import cardinality
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import dtypes, errors, ops, tensor_spec
-from tensorflow.python.ops import math_ops
-from tensorflow.python.platform import tf_logging
-from tensorflow.python.util import nest
+from tensorflow.compat.v1 import logging as tf_logging
+from tensorflow.compat.v2 import distribute as distribute_lib
+from tensorflow.compat.v2 import dtypes, errors, nest
 
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.configuration.arguments import note_arguments
@@ -23,6 +19,10 @@ from tf_ipu_shim.frontend.keras.training import replica_shares
 from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedIterator, InfeedManager
 from tf_ipu_shim.frontend.strategies import sized_datasets
 from tf_ipu_shim.frontend.validation.counts import check_integer, check_whole
+from tf_ipu_shim.tf_private.datasets import cardinality, dataset_ops
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import math_ops
+from tf_ipu_shim.tf_private.tensors import tensor_spec
 
 _DIVISOR_SINCE = (2, 6)  # the words of the error
 _STEPS_PER_REPLICA_SINCE = (2, 5)

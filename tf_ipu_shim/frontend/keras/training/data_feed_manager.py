@@ -10,15 +10,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.eager import context
-from tensorflow.python.framework import dtypes, ops
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim import keras2, plugin
 from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names, null_data
 from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.frontend.keras.training import turns
+from tf_ipu_shim.tf_private.datasets import dataset_ops
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
 
 _HOST = "/device:CPU:0"
 

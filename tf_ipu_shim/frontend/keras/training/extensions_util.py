@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
+
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def merge_into_batch_dimension(tensors: Any, local_replication_factor: int) -> Any:

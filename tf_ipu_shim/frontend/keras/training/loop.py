@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2, plugin
 from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod, reduce_metrics

@@ -10,13 +10,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.autograph.core import ag_ctx
-from tensorflow.python.autograph.impl import api as autograph
-from tensorflow.python.framework import ops
-from tensorflow.python.training import optimizer as optimizer_v1
-
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.gradients import backprop
+from tf_ipu_shim.tf_private.autograph import ag_ctx
+from tf_ipu_shim.tf_private.autograph import api as autograph
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
 
 def package_of(model: Any) -> str:

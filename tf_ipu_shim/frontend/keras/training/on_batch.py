@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.framework import ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.keras.training import loop, model_step
+from tf_ipu_shim.tf_private.datasets import dataset_ops
+from tf_ipu_shim.tf_private.graphs import ops
 
 _STEPS = 1
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.framework import errors as tf_errors
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import errors as tf_errors
+from tensorflow.compat.v2 import nest
 
 _PAUSE = 0.001  # seconds; the program has just sent nothing new
 

@@ -15,12 +15,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.eager import def_function
-from tensorflow.python.framework import dtypes, ops
-from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
-from tensorflow.python.training import optimizer as optimizer_v1
+from tensorflow.compat.v2 import distribute as distribute_lib
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.errors import UnsupportedError
@@ -30,6 +26,12 @@ from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.frontend.keras.options.options import ModelOptions
 from tf_ipu_shim.frontend.keras.training import model_step, variable_creation
 from tf_ipu_shim.frontend.tracing import autograph, tracing
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.functions import def_function
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
+from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
 STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.ops import array_ops, cond
-from tensorflow.python.platform import tf_logging
-from tensorflow.python.util import nest
+from tensorflow.compat.v1 import logging as tf_logging
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.compiler.ir import written_variables
+from tf_ipu_shim.tf_private.control_flow import cond
+from tf_ipu_shim.tf_private.datasets import dataset_ops
+from tf_ipu_shim.tf_private.operations import array_ops
 
 _NAMED = 3  # variables that a message names
 

@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
 
 _AFTER_STRATEGIES = 60  # creators are called from 100, those of strategies, down to 50, that of a `tf.function`
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, gen_array_ops
-
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops, replication_ops, uncompiled_collectives
 from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, gen_array_ops
 
 
 def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:

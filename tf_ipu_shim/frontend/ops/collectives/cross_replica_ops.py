@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, math_ops
-from tensorflow.python.util import nest
+from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.frontend.ops.collectives import uncompiled_collectives
 from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops
 
 
 @argument_order(1, "name", until=(2, 0))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, math_ops
-
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.frontend.ops.collectives import all_to_all_op, replication_ops
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops
 
 # What Graphcore's collectives can compute, over axis 0 of the stacked tensors.
 REDUCTIONS: dict[str, Callable[[Any], Any]] = {

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.eager import context
-from tensorflow.python.framework import device, ops
-
 from tf_ipu_shim import errors
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import ipu_compiler, stock_compile
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import device, ops
 
 _RANDOM = ("Random", "StatefulUniform", "StatefulStandardNormal", "TruncatedNormal", "Multinomial")
 

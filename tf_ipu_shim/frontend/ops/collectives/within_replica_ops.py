@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops
-
 from tf_ipu_shim.frontend.ops.collectives.all_to_all_op import stacked
 from tf_ipu_shim.frontend.ops.collectives.reduce_scatter_op import REDUCTIONS
 from tf_ipu_shim.frontend.sharding import scopes
+from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow.compat.v2 as tf
-from tensorflow.python.ops import gen_resource_variable_ops
 
 from tf_ipu_shim.frontend.tracing import host_ops
+from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 _SCOPE = "host_embedding"
 _HANDLES = "_ipu_held_handles"

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorflow.compat.v2 as tf
-from tensorflow.python.ops import gen_resource_variable_ops
 
 from tf_ipu_shim.compiler.passes import synthetic_data
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.tracing import host_ops
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 v1 = tf.compat.v1
 _STRATEGIES = ("TOKEN", "ENCODING")

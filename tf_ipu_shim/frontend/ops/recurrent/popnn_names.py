@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow.compat.v2 as tf
-from tensorflow.core.framework import attr_value_pb2
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 
 def output_gate(gate: Any, activated: Any, layer: str) -> Any:

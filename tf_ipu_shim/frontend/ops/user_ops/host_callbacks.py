@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v2 as tf
-from tensorflow.python.framework import ops
 
 from tf_ipu_shim import errors, plugin
 from tf_ipu_shim.frontend.ops.user_ops.user_op_arguments import user_op_call
 from tf_ipu_shim.frontend.tracing import host_ops
+from tf_ipu_shim.tf_private.graphs import ops
 
 _OP = "IpuUserReadWriteOp"
 
