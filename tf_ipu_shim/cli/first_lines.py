@@ -48,7 +48,7 @@ def _look_for_gpus() -> None:
     """Has CUDA's library say now that there is no driver (error 303), once a process; 1 ms without one."""
     tensorflow = sys.modules["tensorflow"]
     if "sysconfig" in dir(tensorflow) and tensorflow.sysconfig.get_build_info().get("is_cuda_build"):
-        from tensorflow.python import pywrap_tfe
+        from tf_ipu_shim.tf_private.eager import pywrap_tfe
 
         pywrap_tfe.TF_ListPhysicalDevices()
 

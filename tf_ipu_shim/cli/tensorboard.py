@@ -46,7 +46,7 @@ def space_of(profile: Profile) -> Any:
     Returns:
         An `XSpace`, with the processes, tracks and events of `trace_of`.
     """
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+    from tf_ipu_shim.tf_private.profiler_protos import xplane_pb2
 
     space = xplane_pb2.XSpace(hostnames=["ipu"])
     space.planes.add(id=len(profile.ipus), name=_HOST_PLANE)
