@@ -92,7 +92,7 @@ def bytes_of(program, library):
 def test_kernels_are_made_beside_and_nothing_that_the_plan_reads_changes(ipus, monkeypatch):
     """Both threads read the same functions, without a lock of their own."""
     threads, same = [], []
-    make = kernels.by_kernels
+    make = kernels.to_kernels
 
     def noting(program: LoweredProgram, library, *arguments, **options):
         before = bytes_of(program, library)

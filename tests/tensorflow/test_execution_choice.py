@@ -14,7 +14,7 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
-from tf_ipu_shim.compiler.kernels.kernels import by_kernels
+from tf_ipu_shim.compiler.kernels.kernels import to_kernels
 from tf_ipu_shim.driver import execution_choice, planned_program
 from tf_ipu_shim.driver.execution_choice import choose
 from tf_ipu_shim.machine.environment import execution_mode
@@ -377,12 +377,12 @@ def test_a_short_program_runs_on_the_thread_that_calls_it(ipus, monkeypatch, fun
     nodes = []
 
     def noting(*arguments, **named):
-        program = by_kernels(*arguments, **named)
+        program = to_kernels(*arguments, **named)
         nodes.append(program.node)
         return program
 
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
-    monkeypatch.setattr(planned_program, "by_kernels", noting)
+    monkeypatch.setattr(planned_program, "to_kernels", noting)
     ipus()
     x = floats(rows, rows)
     (found,) = run(function, x)

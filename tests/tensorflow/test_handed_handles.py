@@ -111,7 +111,7 @@ def test_a_loop_that_exchanges_its_variables_keeps_them():
     node(main, "loop", "While", "a", "b", types=[RESOURCE, RESOURCE], cond="cond", body="body")
     main.ret["result_a"], main.ret["result_b"] = "loop:output:0", "loop:output:1"
     functions = Functions({"main": main, "body": body}, "main")
-    forward_resource_handles.take_from_their_source(functions)
+    forward_resource_handles.forward_handles(functions)
     assert functions["main"].returns == ["loop:output:0", "loop:output:1"]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_ipu_shim.compiler.kernels import kernels
-from tf_ipu_shim.compiler.passes.dead_code_elimination import without_idle_ops
+from tf_ipu_shim.compiler.passes.dead_code_elimination import eliminate_dead_code
 
 v1 = tf.compat.v1
 
@@ -46,7 +46,7 @@ def test_the_gradient_for_the_pictures_is_left_out():
             return tf.identity(of_filters)
 
     before = definition(gradient, (2, 6, 6, 1))
-    after = without_idle_ops(before)
+    after = eliminate_dead_code(before)
     assert "Conv2DBackpropInput" in ops_of(before)
     assert "Conv2DBackpropInput" not in ops_of(after)
     assert {"Conv2D", "Conv2DBackpropFilter"} <= set(ops_of(after))
@@ -63,7 +63,7 @@ def test_who_waited_for_an_idle_op_waits_for_what_it_waited_for():
             second.assign_sub(x)
 
     before = definition(step, ())
-    after = without_idle_ops(before)
+    after = eliminate_dead_code(before)
     assert {"Exp", "Mul"} <= set(ops_of(before))
     assert not {"Exp", "Mul", "Identity"} & set(ops_of(after))
     (update,) = named(after, "AssignSubVariableOp")
@@ -82,7 +82,7 @@ def test_a_read_stays_where_somebody_takes_it_and_comes_before_the_write():
             variable.assign(x)
         return value
 
-    after = without_idle_ops(definition(step, ()))
+    after = eliminate_dead_code(definition(step, ()))
     (read,) = named(after, "ReadVariableOp")
     (write,) = named(after, "AssignVariableOp")
     assert read in waits_for(after, write)
@@ -90,7 +90,7 @@ def test_a_read_stays_where_somebody_takes_it_and_comes_before_the_write():
 
 def test_a_function_where_everything_is_needed_stays_as_it_is():
     before = definition(lambda x: tf.exp(x) + 1.0, ())
-    assert without_idle_ops(before) is before
+    assert eliminate_dead_code(before) is before
 
 
 def test_a_model_trained_by_a_session_runs_no_gradient_for_its_pictures(graph, ipus, monkeypatch):
@@ -100,8 +100,8 @@ def test_a_model_trained_by_a_session_runs_no_gradient_for_its_pictures(graph, i
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
     ipus(1)
     ran = []
-    stock = kernels.without_idle_ops
-    monkeypatch.setattr(kernels, "without_idle_ops", lambda function: ran.append(stock(function)) or ran[-1])
+    stock = kernels.eliminate_dead_code
+    monkeypatch.setattr(kernels, "eliminate_dead_code", lambda function: ran.append(stock(function)) or ran[-1])
     rng = np.random.default_rng(3)
     pictures, start = rng.normal(size=(2, 6, 6, 1)).astype("f"), rng.normal(size=(3, 3, 1, 2)).astype("f")
 

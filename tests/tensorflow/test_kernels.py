@@ -321,13 +321,13 @@ def test_an_iterator_enters_loops_in_loops_by_a_handle_on_the_ipu(monkeypatch):
     """Else TensorFlow leaves it on the host now and then, where only the outer loop's first iteration hands it on."""
     configure(1)
     made = []
-    by_kernels = planned_program.by_kernels
+    by_kernels = planned_program.to_kernels
 
     def spy(*given, **options):
         made.append(by_kernels(*given, **options))
         return made[-1]
 
-    monkeypatch.setattr(planned_program, "by_kernels", spy)
+    monkeypatch.setattr(planned_program, "to_kernels", spy)
     strategy = ipu.ipu_strategy.IPUStrategy()
     with strategy.scope():
         iterator = iter(tf.data.Dataset.from_tensor_slices(np.arange(100, dtype="f")))

@@ -11,7 +11,7 @@ from tf_ipu_shim.ipu.config import reset_ipu_configuration
 
 from tf_ipu_shim import ipu, keras2, memory_report
 from tf_ipu_shim.compiler.ir.op_types import output_names
-from tf_ipu_shim.compiler.ir.tensor_lists import Listed
+from tf_ipu_shim.compiler.ir.tensor_lists import ListContents
 from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known, bytes_of
@@ -50,8 +50,8 @@ def test_what_is_put_in_is_known_where_it_is_taken_out():
     np.testing.assert_array_equal(traced(tf.constant(x)), x * x)  # and so it is
     loop = next(node for node in nodes.values() if "While" in node.op)
     lists = [found[name].listed for name in output_names(loop) if found[name].type == LIST]
-    assert Listed(4, FLOAT, (3,)) in lists
-    assert bytes_of(Known(LIST, (), listed=Listed(4, FLOAT, (3,)))) == 4 * 3 * 4
+    assert ListContents(4, FLOAT, (3,)) in lists
+    assert bytes_of(Known(LIST, (), listed=ListContents(4, FLOAT, (3,)))) == 4 * 3 * 4
 
 
 def test_lists_of_a_gradient():
@@ -65,7 +65,7 @@ def test_lists_of_a_gradient():
     found, nodes, _, traced = known_of(gradient, x)
     loops = [node for node in nodes.values() if "While" in node.op]
     lists = [found[name].listed for loop in loops for name in output_names(loop) if found[name].type == LIST]
-    assert len(loops) == 2 and Listed(5, FLOAT, (2,)) in lists
+    assert len(loops) == 2 and ListContents(5, FLOAT, (2,)) in lists
     # TensorFlow alone knows the shape of each result too: they come from arguments.
     assert all(found[text].shape == tuple(traced.outputs[0].shape) for text in traced.function_def.ret.values())
 
@@ -85,7 +85,7 @@ def test_each_way_into_a_list(push):
 
     found, nodes, _, _ = known_of(function, tf.zeros([2, 7]))
     popped = next(name for name, node in nodes.items() if node.op == "TensorListPopBack")
-    assert found[f"{popped}:output_handle:0"].listed == Listed(6, FLOAT, (2, 7))
+    assert found[f"{popped}:output_handle:0"].listed == ListContents(6, FLOAT, (2, 7))
     assert found[f"{popped}:tensor:0"] == Known(FLOAT, (2, 7)) and found["Tanh:y:0"].shape == (2, 7)
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_told_is_not():
 
     found, nodes, _, _ = known_of(function, tf.zeros([3]), tf.constant(4))
     (made,) = (found[output_names(node)[0]] for node in nodes.values() if node.op == "TensorListReserve")
-    assert made.listed == Listed(None, FLOAT, (3,)) and bytes_of(made) == 0
+    assert made.listed == ListContents(None, FLOAT, (3,)) and bytes_of(made) == 0
 
 
 def test_what_is_handed_back():

@@ -13,7 +13,7 @@ from tf_ipu_shim import memory_report, plugin
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.ir.trips import Limit, Trips
 from tf_ipu_shim.compiler.loops import chunks
-from tf_ipu_shim.compiler.loops.trip_count import trips_of
+from tf_ipu_shim.compiler.loops.trip_count import find_trips
 from tf_ipu_shim.driver import planned_program
 
 ROWS = np.linspace(-1, 1, 600, dtype="f").reshape(-1, 2)
@@ -302,7 +302,7 @@ def trips(condition, body, *start, **options):
     graphs = {definition.signature.name: FunctionGraph.parse(definition) for definition in graph.library.function}
     definition = FunctionGraph.parse(concrete.function_def)
     (loop,) = [node for node in definition.nodes if node.op in ("While", "StatelessWhile")]
-    found = trips_of(definition, loop, graphs)
+    found = find_trips(definition, loop, graphs)
     # Loop variables of TensorFlow's own come first.
     first = len(loop.inputs) - len(start)
     return found and Trips(

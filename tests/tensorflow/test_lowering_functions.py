@@ -123,18 +123,18 @@ def test_functions_that_have_an_op():
 def test_what_is_called_is_written_once_under_another_name():
     functions = chain()
     functions["leaf"].rewrite(lambda node: [op("l", "Neg", "x")])
-    middle = functions.outside("middle")
-    assert middle != "middle" and functions.outside("middle") == middle and len(functions.written) == 2
-    (called,) = op_types.called_functions(functions.found_outside(middle).definition.node_def[0])
-    assert functions.found_outside(called).traced == "leaf"
-    assert [node.op for node in functions.found_outside(called).definition.node_def] == ["Neg"]
+    middle = functions.external_name("middle")
+    assert middle != "middle" and functions.external_name("middle") == middle and len(functions.written) == 2
+    (called,) = op_types.called_functions(functions.find_external(middle).definition.node_def[0])
+    assert functions.find_external(called).traced == "leaf"
+    assert [node.op for node in functions.find_external(called).definition.node_def] == ["Neg"]
 
 
 def test_a_function_with_marks_is_written_without():
     functions = program(caller("main", "middle"), caller("middle", "middle_0", shard=1), caller("middle_0", "middle"))
-    name = functions.outside("middle")
+    name = functions.external_name("middle")
     assert name not in ("middle", "middle_0", "main")
-    assert not functions.found_outside(name).definition.node_def[0].attr["_XlaSharding"].s
+    assert not functions.find_external(name).definition.node_def[0].attr["_XlaSharding"].s
 
 
 def test_replicas_differ_in_what_asks_for_their_number():
@@ -145,11 +145,11 @@ def test_replicas_differ_in_what_asks_for_their_number():
         return [made, op("l", "Neg", "x", "^i")]
 
     functions["leaf"].rewrite(index)
-    second = replicas.functions_of(functions, replicas.Replica(1, 2, 1, "group"))
+    second = replicas.replica_functions(functions, replicas.Replica(1, 2, 1, "group"))
     assert second["beside"] is functions["beside"] and second["leaf"] is not functions["leaf"]
     assert second["leaf"].nodes[0].op == "Const" and functions["leaf"].nodes[0].op == "ReplicationIndex"
-    assert second.outside("beside") == functions.outside("beside")
-    assert second.outside("middle") != functions.outside("middle")
+    assert second.external_name("beside") == functions.external_name("beside")
+    assert second.external_name("middle") != functions.external_name("middle")
 
 
 def test_a_function_that_is_a_body_and_called_has_two_versions():
@@ -179,7 +179,7 @@ def test_nothing_random_is_left_alone():
     functions = chain()
     before = {name: [id(node.proto) for node in functions[name].nodes] for name in functions}
     random_seeds.add_seeds(functions, 0)
-    replicas.settle_count(functions, replicas.Replica())
+    replicas.fold_replica_count(functions, replicas.Replica())
     assert {name: [id(node.proto) for node in functions[name].nodes] for name in functions} == before
 
 

@@ -10,9 +10,9 @@ from function_builder import FLOAT, Function, program
 from tf_ipu_shim.compiler.emit.emit import Emitter
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.location import HOST, SEVERAL
-from tf_ipu_shim.compiler.placement.phases import clone_reads, clusters_of, phases_of
+from tf_ipu_shim.compiler.placement.phases import assign_phases, clone_reads, group_clusters
 from tf_ipu_shim.compiler.placement.placement import Placer
-from tf_ipu_shim.compiler.replicas.replicas import replicas_of
+from tf_ipu_shim.compiler.replicas.replicas import make_replicas
 
 
 def place(*functions, ipus=4):
@@ -205,7 +205,7 @@ def test_marks_for_every_ipu_make_no_shards():
     function = Function("f", "x").op("a", "Neg", "x", shard=-1).returns("a")
     node = function.definition.node_def.add(name="i", op="ReplicationIndex")
     node.attr["_XlaSharding"].s = function.definition.node_def[0].attr["_XlaSharding"].s
-    assert [replica.count for replica in replicas_of(program(function), 4, "")] == [4] * 4
+    assert [replica.count for replica in make_replicas(program(function), 4, "")] == [4] * 4
 
 
 def test_what_is_on_every_ipu_is_where_the_rest_of_its_loop_is():
@@ -223,8 +223,8 @@ def test_a_loop_on_a_shard_that_is_not_there():
 
 def phases(function):
     graph, placement = place(function)
-    found = phases_of(graph, placement)
-    clusters = {key: [node.name for node in nodes] for key, nodes in clusters_of(placement, found).items()}
+    found = assign_phases(graph, placement)
+    clusters = {key: [node.name for node in nodes] for key, nodes in group_clusters(placement, found).items()}
     return {node.name: phase for node, phase in found.items()}, clusters
 
 
@@ -261,7 +261,7 @@ def test_host_ops_stand_between_phases():
 
 def reads(function):
     graph, placement = place(function)
-    found = clone_reads(graph, placement, phases_of(graph, placement))
+    found = clone_reads(graph, placement, assign_phases(graph, placement))
     return {node.name: set(at) for node, at in found.items() if at}
 
 
@@ -389,8 +389,8 @@ def looks(variables, monkeypatch):
     body.op("b", "Neg", "read0").returns("b", *(f"read{index}" for index in range(1, variables)))
     loop = Function("f", "x", *names).op("loop", "While", "x", *names, functions={"cond": "cond", "body": "body"})
     condition = Function("cond", "y", *names).op("c", "Neg", "y").returns("c")
-    count, handed_on = [], Node.handed_on
-    monkeypatch.setattr(Node, "handed_on", property(lambda node: count.append(node) or handed_on.fget(node)))
+    count, handed_on = [], Node.function_inputs
+    monkeypatch.setattr(Node, "function_inputs", property(lambda node: count.append(node) or handed_on.fget(node)))
     _, placement = place(loop.returns("loop"), body, condition)
     monkeypatch.undo()
     assert homes(placement) == {name: index % 2 for index, name in enumerate(names)}

@@ -7,8 +7,8 @@ from harness import IPU, configure
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
 from tf_ipu_shim.compiler.ir.one_dnn import enabled
-from tf_ipu_shim.compiler.kernels.bias_fusion import with_biases
-from tf_ipu_shim.compiler.kernels.one_dnn_pooling import pooled_by_one_dnn
+from tf_ipu_shim.compiler.kernels.bias_fusion import fuse_biases
+from tf_ipu_shim.compiler.kernels.one_dnn_pooling import use_one_dnn_pooling
 
 v1 = tf.compat.v1
 pytestmark = pytest.mark.skipif(not enabled(), reason="TensorFlow has no oneDNN here")
@@ -27,7 +27,7 @@ def rewritten(function, *inputs, runs=True):
     changed = type(definition)()
     changed.CopyFrom(definition)
     names = {}
-    for rewrite in (with_biases, pooled_by_one_dnn):
+    for rewrite in (fuse_biases, use_one_dnn_pooling):
         names.update(rewrite(changed))
     ops = [node.op for node in changed.node_def]
     if not runs:

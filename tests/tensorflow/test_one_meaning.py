@@ -152,7 +152,9 @@ def test_each_of_them_has_its_program_run_by_kernels():
         return made
 
     request = request_of(everything, IMAGE)
-    found = {name.partition("/")[0] for name in kernels_only.described(request, lambda _, node: node.name)}
+    found = {
+        name.partition("/")[0] for name in kernels_only.describe_kernel_only_ops(request, lambda _, node: node.name)
+    }
     assert found == {f"case_{case}" for case in range(len(ALONE))}
 
 

@@ -50,7 +50,7 @@ def test_training(way, in_flight, schedule, expected):
 
 def test_the_bits_are_those_of_one_after_the_other(way, monkeypatch):
     together, weights = run(two_layers(gradient_accumulation_count=8, repeat_count=20))
-    monkeypatch.setattr(overlap_iterations, "let_overlap", lambda functions: None)
+    monkeypatch.setattr(overlap_iterations, "overlap_mini_batches", lambda functions: None)
     with tf.Graph().as_default():
         in_turn, weights_in_turn = run(two_layers(gradient_accumulation_count=8, repeat_count=20))
     np.testing.assert_array_equal(together, in_turn)

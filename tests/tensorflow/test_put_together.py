@@ -16,9 +16,9 @@ from tf_ipu_shim import ipu
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.op_types import functions_in
 from tf_ipu_shim.compiler.kernels import kernels
-from tf_ipu_shim.compiler.kernels.inlining import inlined
-from tf_ipu_shim.compiler.kernels.kernels import _put_together
-from tf_ipu_shim.compiler.kernels.simplify import tidied
+from tf_ipu_shim.compiler.kernels.inlining import inline_calls
+from tf_ipu_shim.compiler.kernels.kernels import _inline_all
+from tf_ipu_shim.compiler.kernels.simplify import simplify_function
 from tf_ipu_shim.driver import planned_program
 
 v1 = tf.compat.v1
@@ -36,7 +36,7 @@ def together(concrete):
     """What a call of a traced function runs, put together; the call's function is the first."""
     call = node_def_pb2.NodeDef(name="call", op="StatefulPartitionedCall")
     call.attr["f"].func.name = concrete.function_def.signature.name
-    return _put_together(library_of(concrete), call)
+    return _inline_all(library_of(concrete), call)
 
 
 def run(functions, concrete, *values):
@@ -122,7 +122,7 @@ def test_a_function_that_calls_itself_is_still_called():
     node.attr["Tout"].list.type.append(1)
     node.attr["f"].func.name = "itself"
     function.ret["y"] = "again:output:0"
-    (left,) = inlined([function], node)
+    (left,) = inline_calls([function], node)
     assert [inside.op for inside in left.node_def] == ["PartitionedCall"]
 
 
@@ -377,7 +377,7 @@ def test_tidying_leaves_the_function_that_it_is_given():
     before = concrete.function_def
     copied = function_pb2.FunctionDef()
     copied.CopyFrom(before)
-    tidied(before)
+    simplify_function(before)
     assert before == copied
 
 
@@ -387,10 +387,10 @@ def test_nothing_of_a_loop_with_feeds_runs_on_another_device(own_environment, mo
     ran = []
 
     def by_kernels(*arguments, **options):
-        ran.append(kernels.by_kernels(*arguments, **options))
+        ran.append(kernels.to_kernels(*arguments, **options))
         return ran[-1]
 
-    monkeypatch.setattr(planned_program, "by_kernels", by_kernels)
+    monkeypatch.setattr(planned_program, "to_kernels", by_kernels)
     configure()
     with tf.Graph().as_default():
         with tf.device(CPU):

@@ -26,7 +26,7 @@ OPTIONS = [
 def way(request, own_environment, monkeypatch):
     """XLA computes them where kernels cannot run a program: NaN spreads there, so that kernels do wherever they can."""
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
-    monkeypatch.setattr(kernels_only, "described", lambda *_: [])
+    monkeypatch.setattr(kernels_only, "describe_kernel_only_ops", lambda *_: [])
     configure()
     yield
     config.reset_ipu_configuration()
@@ -97,10 +97,10 @@ def test_by_kernels_tensorflow_s_own_runs_and_memory_is_the_same(monkeypatch):
     ran = []
 
     def by_kernels(*arguments, **options):
-        ran.append(kernels.by_kernels(*arguments, **options))
+        ran.append(kernels.to_kernels(*arguments, **options))
         return ran[-1]
 
-    monkeypatch.setattr(planned_program, "by_kernels", by_kernels)
+    monkeypatch.setattr(planned_program, "to_kernels", by_kernels)
     values = np.random.default_rng(4).standard_normal([2, 2, 8, 6, 3], np.float32)
     with tf.device("CPU"):
         first = tf.raw_ops.ResizeNearestNeighborGrad(grads=tf.constant(values[0] * values[1]), size=[4, 2])

@@ -212,4 +212,4 @@ def test_what_cannot_be_made_up_is_refused(monkeypatch):
     from tf_ipu_shim.compiler.passes import synthetic_data
 
     with pytest.raises(errors.UnsupportedError, match="dtype complex64 can be made up for signal"):
-        synthetic_data.made_up("1", tf.complex64, [2], "signal")
+        synthetic_data.synthesize("1", tf.complex64, [2], "signal")

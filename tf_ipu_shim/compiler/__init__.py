@@ -1,4 +1,4 @@
-"""From a traced function to what runs: one XLA program per IPU and phase, exchanges between them, host steps.
+"""Compiles a traced function: one XLA program per IPU and phase, exchanges between IPUs, and ops on the host.
 
 `lower.lower` runs the passes in order, over one representation (`ir.functions`, `ir.function_graph`):
 

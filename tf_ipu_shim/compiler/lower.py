@@ -1,4 +1,4 @@
-"""The lowering of a program: its passes in order."""
+"""Lowers a traced function to XLA programs: the compiler's passes in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 
 from tf_ipu_shim.compiler.checks import host_ops, nested_calls, outlined_arguments, outside_scopes
-from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, refuse_marked, refuse_uncompilable
+from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, refuse_invalid_options, refuse_uncompilable
 from tf_ipu_shim.compiler.emit import step_sends
 from tf_ipu_shim.compiler.emit.emit import Emitter
 from tf_ipu_shim.compiler.ir import calls, vocabulary
@@ -22,7 +22,7 @@ from tf_ipu_shim.compiler.loops import (
     pipeline_description,
     writing_conditions,
 )
-from tf_ipu_shim.compiler.loops.chunks import split_loops
+from tf_ipu_shim.compiler.loops.chunks import chunk_loops
 from tf_ipu_shim.compiler.passes import (
     branch_lists,
     candidate_samplers,
@@ -65,76 +65,56 @@ def lower(
     runs: bool = True,
     share: Share = WHOLE,
 ) -> LoweredProgram:
-    """Turns a traced function into XLA programs, exchanges and host ops.
-
-    Args:
-        plugin: the loaded plugin.
-        call: lets the lowering question the TensorFlow runtime.
-        request: the traced function and its arguments.
-        num_ipus: IPUs that the program may use.
-        plans: whether the memory of the program will be planned.
-        order: in which order shards take the IPUs, one of `machine.selection.ORDERS`.
-        chunks: whether loops may run several iterations in one XLA program.
-        statistics_group: replicas that share the statistics of batch normalisation.
-        runs: whether it may run. What is only looked at has the first of its replicas alone: they are all alike.
-        share: which part of the program's replicas this process has.
-
-    Raises:
-        InvalidArgumentError: XLA cannot compile an op, or calls stand in each other too deep.
-        InternalError: a mark names an IPU that there is not, or an op has options that Poplar would refuse.
-        KeyboardInterrupt: Ctrl-C.
-        UnimplementedError: a script's scope on the host is in a loop or branch.
-        FailedPreconditionError: a pipeline, or gradient accumulation, cannot run so many mini-batches.
-    """
+    """Turns a traced function into XLA programs, exchanges and host ops."""
     functions = Functions(request.library, request.function)
-    nested_calls.refuse_too_deep(Diagnostics(call), functions)
+    nested_calls.refuse_deep_nesting(Diagnostics(call), functions)
     pipeline_description.check_counts(functions)
     host_ops.check_outfeeds(Diagnostics(call), functions, request.ordinal)
-    feed_order.put_in_order(functions)
-    prune_loop_bodies.drop_unneeded(functions)
-    writing_conditions.carry(functions)
-    host_control_dependencies.wait_themselves(functions)
-    refuse_marked(Diagnostics(call), functions)
+    feed_order.order_feeds(functions)
+    prune_loop_bodies.prune_bodies(functions)
+    writing_conditions.carry_conditions(functions)
+    host_control_dependencies.add_control_dependencies(functions)
+    refuse_invalid_options(Diagnostics(call), functions)
     outside_scopes.refuse_in_control_flow(Diagnostics(call), functions)
-    outlined_arguments.refuse_constants(call, Diagnostics(call), functions)
-    gradient_accumulation.keep_in_loops(functions)
-    branch_lists.replace(functions)
-    forward_resource_handles.take_from_their_source(functions)
-    returned_handles.drop(functions)
-    constant_propagation.make_constants(functions)
-    string_comparisons.fold(functions)
-    integer_cast_wraparound.wrap_around(functions)
-    xla_workarounds.write_as_kernels_have_it(functions)
-    resize_gradients.replace(functions)
-    candidate_samplers.replace(functions)
-    shuffles.replace(functions)
+    outlined_arguments.refuse_constant_arguments(call, Diagnostics(call), functions)
+    gradient_accumulation.carry_accumulators(functions)
+    branch_lists.replace_missing_lists(functions)
+    forward_resource_handles.forward_handles(functions)
+    returned_handles.drop_returned_handles(functions)
+    constant_propagation.propagate_constants(functions)
+    string_comparisons.fold_comparisons(functions)
+    integer_cast_wraparound.widen_casts(functions)
+    xla_workarounds.replace_miscompiled_ops(functions)
+    resize_gradients.replace_resize_gradients(functions)
+    candidate_samplers.replace_samplers(functions)
+    shuffles.replace_shuffles(functions)
     random_seeds.add_seeds(functions, request.ordinal)
-    synthetic_data.make_up_data(functions, flags.current())
-    overlap_iterations.let_overlap(functions)
+    synthetic_data.use_synthetic_data(functions, flags.current())
+    overlap_iterations.overlap_mini_batches(functions)
     group = f"{request.function}_{next(_serial)}"
-    all_replicas = replicas.replicas_of(functions, num_ipus, group, order, share)
+    all_replicas = replicas.make_replicas(functions, num_ipus, group, order, share)
     total = all_replicas[0].total
-    replicas.settle_count(functions, all_replicas[0])
+    replicas.fold_replica_count(functions, all_replicas[0])
     row_updates.update_rows(functions)
-    distributed_batch_norm.share(functions, total, statistics_group)
-    sent = outfeed_counts.of(functions)
+    distributed_batch_norm.share_statistics(functions, total, statistics_group)
+    sent = outfeed_counts.count_enqueues(functions)
     line_of = Diagnostics(call).user_line
     placer = Placer(functions, all_replicas[0].shards, line_of=line_of)
-    interruptible_loops.mark_long(functions)
+    interruptible_loops.mark_long_loops(functions)
     if chunks and (len(all_replicas) == 1 and not functions.with_ops(vocabulary.COLLECTIVES)):
-        split_loops(functions, placer)
+        chunk_loops(functions, placer)
     programs: dict[bytes, function_pb2.FunctionDef] = {}
     emissions = []
     for replica in all_replicas if runs else all_replicas[:1]:
-        own = replicas.functions_of(functions, replica)
+        own = replicas.replica_functions(functions, replica)
         placement = (placer if own is functions else Placer(own, replica.shards, line_of=line_of)).place(own.entry)
         emissions.append(_emit(call, request, own, placement, replica, programs, plans))
     compiled = [program for emission in emissions for program in emission.emitter.compiled]
     refuse_uncompilable(plugin, Diagnostics(call), functions, compiled)
-    program = _joined(request, emissions, len(all_replicas))
+    program = _combine_replicas(request, emissions, len(all_replicas))
     program.sent = sent
     if functions.with_ops(frozenset({vocabulary.SEND_TO_HOST})):
-        step_sends.join_step(program)
+        step_sends.share_step_rendezvous(program)
     meeting = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE} | vocabulary.COLLECTIVES
     if len(all_replicas) > 1 or functions.with_ops(meeting):
         program.run_group = group  # two runs at once would take each other's elements
@@ -143,7 +123,7 @@ def lower(
 
 @dataclasses.dataclass
 class _Emission:
-    """What one replica is lowered to: the name of its function, the functions that are new, what they are made of."""
+    """What one replica is lowered to."""
 
     name: str
     functions: list[function_pb2.FunctionDef]
@@ -174,8 +154,8 @@ def _emit(
     return _Emission(name, made, traced, emitter, graph, _variable_ipus(graph, placement, replica))
 
 
-def _joined(request: ProgramRequest, emissions: list[_Emission], count: int) -> LoweredProgram:
-    """The program of so many replicas, and the op that runs those that are emitted."""
+def _combine_replicas(request: ProgramRequest, emissions: list[_Emission], count: int) -> LoweredProgram:
+    """Combines the emitted replicas into one program with the op that runs them."""
     first = emissions[0]
     program = LoweredProgram(
         node_def_pb2.NodeDef(name=request.name, device=_device_of(request)),
@@ -201,19 +181,21 @@ def _joined(request: ProgramRequest, emissions: list[_Emission], count: int) -> 
 
 
 def _run_function(program: LoweredProgram, name: str, types: Sequence[int], graph: FunctionGraph) -> None:
-    """Has the program's op call a function of these arguments, with the results of a graph."""
+    """Makes the program's op call a function with these arguments."""
     calls.make_call(program.node, types, graph.return_types, name, AS_WRITTEN)
 
 
 def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: list[_Emission]) -> None:
-    """Has the program's op run the function of each replica, with its own copies of variables, at the same time."""
+    """Makes the program's op run all replicas at the same time, each with its own variable copies."""
     first, replica = emissions[0], emissions[0].emitter.replica
     program.shards, program.first_replica = replica.shards, first.name
     variables = [index for index, ipu in enumerate(first.variable_ipus) if ipu >= 0]
     names = [list(first.graph.arguments)[index] for index in variables]
     called, each = f"{first.name}_replicas", [emission.name for emission in emissions]
     definition = request.library[request.function]
-    program.functions.append(replicas.joined(called, definition, each, program.node.device, names, replica.group))
+    program.functions.append(
+        replicas.run_all_replicas(called, definition, each, program.node.device, names, replica.group)
+    )
     program.replica_variables.extend(
         (variable, index * replica.shards + first.variable_ipus[variable])
         for index in range(1, len(emissions))
@@ -228,13 +210,10 @@ def _device_of(request: ProgramRequest) -> str:
 
 
 def _run_single_launch(program: LoweredProgram, emission: _Emission) -> bool:
-    """Makes the program's op the launch itself where it is all there is, and gives what the call does.
+    """Makes the program's op the launch itself if it is the only op; returns whether it did.
 
     That saves a function call. The launch's inputs are the call's in another order (XLA wants compile-time constants
     first, and resources last), and without those that nothing uses.
-
-    Returns:
-        Whether it is; where there is more to do the program stays as it was.
     """
     emitted = next(function for function in emission.emitter.functions if function.signature.name == emission.name)
     if len(emitted.node_def) != 1 or emitted.node_def[0].op != vocabulary.LAUNCH:

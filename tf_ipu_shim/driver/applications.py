@@ -9,7 +9,7 @@ from tensorflow.compat.v2 import errors as errors_impl
 from tensorflow.compat.v2 import version as tensorflow_versions
 
 import tf_ipu_shim
-from tf_ipu_shim.compiler.checks.feed_signature import Feed, feeds_of
+from tf_ipu_shim.compiler.checks.feed_signature import Feed, find_feeds
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.ir.written_variables import written_arguments
@@ -45,7 +45,7 @@ def write(
             variable whose value is part of it.
         tf.errors.NotFoundError: the directory of the path is not there.
     """
-    infeeds, outfeeds = feeds_of(request.function, request.library)
+    infeeds, outfeeds = find_feeds(request.function, request.library)
     if not (infeeds or outfeeds) and is_scalar_elementwise(request, program):
         raise _error(
             "Cannot serialize a scalar elementwise graph: the driver computes it without an engine. Run it with "

@@ -188,7 +188,9 @@ def _read(request: bytes) -> Any:
 
 
 def _parsed(message: Any) -> ProgramRequest:
-    library = legacy_calls.as_calls({function.signature.name: function for function in message.library.function})
+    library = legacy_calls.convert_legacy_calls(
+        {function.signature.name: function for function in message.library.function}
+    )
     if message.function not in library:
         raise errors.PluginError(
             f"The plugin asks for function {message.function!r} of program {message.name!r}, and sent "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, shown_name
+from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, display_name
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.runtime import log
 
@@ -23,7 +23,7 @@ def tell(diagnostics: Diagnostics, request: ProgramRequest) -> None:
             named = _DEVICE.search(node.device)
             if named is not None and int(named[1]) != request.ordinal:
                 log.warning(
-                    f"{named[0]} has no effect in {shown_name(request.function)}, all of which is compiled for "
+                    f"{named[0]} has no effect in {display_name(request.function)}, all of which is compiled for "
                     f"/device:IPU:{request.ordinal}: {diagnostics.describe(name, node)}. Compile what belongs on "
                     "another device as a function of its own, or spread the program over the IPUs of one device with "
                     "ipu.scopes.ipu_shard."

@@ -10,18 +10,18 @@ from typing import NamedTuple
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.kernels import stochastic_rounding
-from tf_ipu_shim.compiler.kernels.execution_mode import Execution, execution_of, settled
-from tf_ipu_shim.compiler.kernels.kernels import by_kernels
-from tf_ipu_shim.compiler.loops.interruptible_loops import interruptible
+from tf_ipu_shim.compiler.kernels.execution_mode import Execution, requested_execution, resolve_execution
+from tf_ipu_shim.compiler.kernels.kernels import to_kernels
+from tf_ipu_shim.compiler.loops.interruptible_loops import make_interruptible
 from tf_ipu_shim.compiler.lower import lower
-from tf_ipu_shim.compiler.passes.assertions import stopping
-from tf_ipu_shim.compiler.passes.variable_order import in_order
+from tf_ipu_shim.compiler.passes.assertions import compile_assertions
+from tf_ipu_shim.compiler.passes.variable_order import order_variable_accesses
 from tf_ipu_shim.compiler.replicas.replicas import Share
 from tf_ipu_shim.compiler.xla_semantics import kernels_only
-from tf_ipu_shim.compiler.xla_semantics.float16_overflow import saturating
+from tf_ipu_shim.compiler.xla_semantics.float16_overflow import saturate_float16
 from tf_ipu_shim.compiler.xla_semantics.kernel_results import with_kernel_results
 from tf_ipu_shim.compiler.xla_semantics.reassociation_barriers import with_barriers
-from tf_ipu_shim.compiler.xla_semantics.slice_updates import without_overlap
+from tf_ipu_shim.compiler.xla_semantics.slice_updates import disable_fusion
 from tf_ipu_shim.driver import capture, dumps, event_reports, other_devices, profiles, uncompilable
 from tf_ipu_shim.driver.background import Beside
 from tf_ipu_shim.driver.compilation import EventDetails, module_name
@@ -135,12 +135,12 @@ class _Lowering:
         self._library, self._call, self._device, self._runs = library, call, device, runs
         is_rounded = not request.single_op and stochastic_rounding.is_rounded(request, bool(device.rounding))
         if is_rounded and Rounding.COMMON_ONLY in device.rounding and self._has_replicas(device):
-            request = stochastic_rounding.common_only(request)
+            request = stochastic_rounding.round_common_values_only(request)
         self._request = request
         self._diagnostics = Diagnostics(call)
-        only_kernels = kernels_only.described(request, self._diagnostics.describe)
+        only_kernels = kernels_only.describe_kernel_only_ops(request, self._diagnostics.describe)
         self._is_required = bool(only_kernels)
-        self._asked = execution_of(device, is_rounded, only_kernels)
+        self._asked = requested_execution(device, is_rounded, only_kernels)
         self._profile = profiles.wanted(device) if compiles else ()
         self._has_dumps = compiles and dumps.wanted()
         self._has_events = device.options.profiling.enable_ipu_trace_events
@@ -199,7 +199,9 @@ class _Lowering:
         """XLA's errors, without those about ops that run by kernels in every mode."""
         if not self._is_required:
             return without_form
-        return {name: text for name, text in without_form.items() if not kernels_only.excuses(self._request, text)}
+        return {
+            name: text for name, text in without_form.items() if not kernels_only.explains_error(self._request, text)
+        }
 
     def _told(
         self, program: LoweredProgram, names: ComputeSetNames | None, plan: MemoryPlan | None, details: Details
@@ -220,12 +222,12 @@ class _Lowering:
 
     def _with_calls(self, program: LoweredProgram) -> LoweredProgram:
         """The program with what its launches call of the plugin, and with float16 results as an IPU has them."""
-        runs = in_order(without_overlap(with_barriers(with_kernel_results(program))))
-        runs = stopping(runs, self._diagnostics.describe)
+        runs = order_variable_accesses(disable_fusion(with_barriers(with_kernel_results(program))))
+        runs = compile_assertions(runs, self._diagnostics.describe)
         if not self._device.on_model:  # which computes on the host
-            runs = saturating(runs)
+            runs = saturate_float16(runs)
         # An embedded application serves whoever calls it: Ctrl-C does not end it.
-        return runs if self._device.ordinal in APPLICATION_DEVICES else interruptible(runs)
+        return runs if self._device.ordinal in APPLICATION_DEVICES else make_interruptible(runs)
 
     def profile(self) -> Profiled:
         """Lowers and plans for the profile and the events alone."""
@@ -270,7 +272,7 @@ class _Lowering:
     def _kernels(self, planned: LoweredProgram, on_one_thread: bool) -> tuple[LoweredProgram, LoweredProgram]:
         """A program's launches, and what runs by kernels instead. What is planned stays as it is."""
         launches = self._lower(chunks=False) if planned.has_chunks else planned
-        return launches, by_kernels(
+        return launches, to_kernels(
             launches,
             self._request.library,
             self._diagnostics.describe,
@@ -288,7 +290,7 @@ class _Lowering:
     ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
         """A program's launches, what runs, and in which way: some have to run by XLA all the same."""
         launches, runs = made
-        execution = settled(execution, self._library, runs, {} if self._is_required else unknown)
+        execution = resolve_execution(execution, self._library, runs, {} if self._is_required else unknown)
         if execution.way != KERNELS:
             launches = runs = planned if self._asked.way == AUTO else self._lower(chunks=True)
         launches.result_shapes = runs.result_shapes = planned.result_shapes

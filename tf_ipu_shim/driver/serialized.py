@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorflow.compat.v2 import dtypes
 
-from tf_ipu_shim.compiler.checks.diagnostics import program_name, shown_name
+from tf_ipu_shim.compiler.checks.diagnostics import display_name, program_name
 from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
@@ -77,7 +77,7 @@ def streams(request: ProgramRequest, result_shapes: Sequence[Sequence[int] | Non
     written = written_arguments(request.function, request.library)
     results = _results(request, result_shapes)
     return {
-        "program": shown_name(request.function),
+        "program": display_name(request.function),
         "inputs": [*sorted(arguments, key=lambda stream: str(stream["name"])), *(stream for _, stream in variables)],
         "outputs": [
             *results,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, shown_name
+from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, display_name
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import Cluster, LoweredProgram
 from tf_ipu_shim.plugin.library import Call
@@ -139,7 +139,7 @@ def _origin(program: LoweredProgram, function: str, scope: str) -> _Launched:
 def _refusal(diagnostics: Diagnostics, origin: _Launched, text: str) -> str:
     said = error_texts.clean(text.strip().split("\n")[0]).rstrip(".")
     advice = _CONSTANT_ADVICE if _CONSTANT in said else _LIST_ADVICE if _LIST.search(text) else _ADVICE
-    return f"Cannot compile {shown_name(origin.scope)}: {said}.{_place(diagnostics, origin, text)} {advice}"
+    return f"Cannot compile {display_name(origin.scope)}: {said}.{_place(diagnostics, origin, text)} {advice}"
 
 
 def _place(diagnostics: Diagnostics, origin: _Launched, text: str) -> str:

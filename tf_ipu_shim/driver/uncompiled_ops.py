@@ -156,7 +156,7 @@ class _Program:
         self._arguments = dict(in_order)
         arguments = list(self._arguments.values())
         function = self._function()
-        library = legacy_calls.as_calls({**self._functions, function.signature.name: function})
+        library = legacy_calls.convert_legacy_calls({**self._functions, function.signature.name: function})
         values = [argument.value for argument in arguments]
         return ProgramRequest(
             name=NAME,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorflow.compat.v2 import errors
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.compiler.checks.diagnostics import program_name, shown_name
+from tf_ipu_shim.compiler.checks.diagnostics import display_name, program_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.cycle_model import largest_call
 from tf_ipu_shim.machine.environment import engine_options, memory_setting
@@ -176,7 +176,7 @@ def _coarse(walk: Walk, user_line: UserLine | None) -> tuple[tuple[str, str], ..
         nodes = walk.library[function].node_def
         lines = (user_line(scope, node.name) for node in nodes) if user_line is not None else ()
         line = next(filter(None, lines), None)
-        named.setdefault(shown_name(scope) + (f", from {line}" if line else ""), reason)
+        named.setdefault(display_name(scope) + (f", from {line}" if line else ""), reason)
     return tuple(named.items())
 
 

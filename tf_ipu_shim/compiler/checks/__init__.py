@@ -1,1 +1,1 @@
-"""Refuses what an IPU or XLA could not run, with the line of the script."""
+"""Checks that refuse what an IPU or XLA cannot run, naming the line of the script."""

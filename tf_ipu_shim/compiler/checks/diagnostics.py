@@ -1,4 +1,4 @@
-"""The user's own source line of an op, and the errors that name it."""
+"""Finds the user's source line of an op and raises the errors that name it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, traced_functions, vocabulary
-from tf_ipu_shim.compiler.ir.functions import Functions, Written
+from tf_ipu_shim.compiler.ir.functions import Functions, WrittenFunction
 from tf_ipu_shim.compiler.placement.placement import forward_name
 from tf_ipu_shim.compiler.xla_semantics import kernels_only, xla_workarounds
 from tf_ipu_shim.plugin.library import Call, Library
@@ -54,7 +54,7 @@ _FAKE_ADVICE = (
 
 
 class Diagnostics:
-    """Finds source lines while a program is lowered.
+    """Finds source lines of ops while a program is lowered.
 
     Args:
         call: the lowering's call.
@@ -64,17 +64,7 @@ class Diagnostics:
         self._call = call
 
     def user_line(self, function: str, node: str) -> str | None:
-        """Where the user's script made an op.
-
-        Args:
-            function: the traced function.
-            node: the op's name in it.
-
-        Returns:
-            Such as `"train.py:42, in model"`; of what Keras' `fit` and the like run for a layer the line that makes
-            the layer, or in the `call` of a layer of the script's own the op's line there, also of its gradient. None
-            where nobody kept it, as in a graph read from a file.
-        """
+        """Returns the user's source line (`file:line`) where an op was made, or None."""
         frames = self._frames(function, node)
         if frames is None:
             return None
@@ -90,11 +80,11 @@ class Diagnostics:
         return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
 
     def knows(self, function: str, node: str) -> bool:
-        """Whether a function has an op of this name, and somebody kept where it was made."""
+        """Whether a function has an op of this name whose creation was recorded."""
         return bool(self._frames(function, node))
 
     def _line_of_forward(self, function: str, node: str) -> str | None:
-        """The line of the op whose gradient an op computes, or of the branch or loop that it is in."""
+        """Returns the line of the op whose gradient an op computes, or of the branch or loop that contains it."""
         forward = forward_name(node) or ""
         for name in filter(None, (forward, forward.rpartition("/")[0])):
             if self._frames(function, name):
@@ -102,7 +92,7 @@ class Diagnostics:
         return None
 
     def _frames(self, function: str, node: str) -> list[tuple[str, int, str]] | None:
-        """Where an op was made, outermost frame first; None where there is no such op, or nobody kept it."""
+        """Returns the stack where an op was made, outermost frame first, or None if it was not recorded."""
         graph = traced_functions.traced_graph(function)
         if graph is None:
             return self._call.stack_of(function, node)
@@ -120,16 +110,8 @@ class Diagnostics:
         return f"{node.name} ({node.op})" + (f", made at {line}" if line else "")
 
 
-def refuse_marked(diagnostics: Diagnostics, functions: Functions) -> None:
-    """Refuses ops that were made with what Poplar would refuse when it compiles the program.
-
-    Args:
-        diagnostics: finds the ops' source lines.
-        functions: the program.
-
-    Raises:
-        InternalError: there is one; what Poplar says, the op and its line.
-    """
+def refuse_invalid_options(diagnostics: Diagnostics, functions: Functions) -> None:
+    """Raises for ops with options that Poplar would refuse when it compiles the program."""
     for graph in map(functions.__getitem__, functions.reached()):
         for node in graph.nodes:
             if vocabulary.REFUSED_ATTRIBUTE in node.proto.attr:
@@ -143,22 +125,12 @@ def refuse_uncompilable(
     functions: Functions,
     programs: Sequence[tuple[str, function_pb2.FunctionDef]],
 ) -> None:
-    """Checks that XLA can compile every op.
-
-    Args:
-        plugin: the loaded plugin.
-        diagnostics: finds the ops' source lines.
-        functions: the program, where the functions are that loops and branches run.
-        programs: traced function and FunctionDef of each XLA program.
-
-    Raises:
-        InvalidArgumentError: it has no kernel for one; Graphcore's wording, the op and its line.
-    """
+    """Raises if XLA cannot compile an op of the program."""
     refused: list[tuple[str, Any]] = []
     dynamic: list[tuple[str, Any]] = []
-    for function, definition in _with_called(functions, programs):
+    for function, definition in _reached_functions(functions, programs):
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
-        names = {*plugin.uncompilable(graph.SerializeToString()), *xla_workarounds.wrong(graph.node)}
+        names = {*plugin.uncompilable(graph.SerializeToString()), *xla_workarounds.find_miscompiled_ops(graph.node)}
         refused.extend(
             (function, node)
             for node in graph.node
@@ -171,8 +143,9 @@ def refuse_uncompilable(
             None,
             None,
             "The dimensions of all tensors must be fully defined at compile time, and those of the following depend on "
-            f"values:\n  {_listed(diagnostics, dynamic)}\n{_place_advice(functions, dynamic)}or use a mask of fixed "
-            f"size instead, such as tf.where with three arguments.{_rows_advice(node for _, node in dynamic)}",
+            f"values:\n  {_list_ops(diagnostics, dynamic)}\n{_placement_advice(functions, dynamic)}or use a mask of "
+            "fixed size instead, such as tf.where with three arguments."
+            f"{_duplicate_rows_advice(node for _, node in dynamic)}",
         )
     if refused:
         types = list(dict.fromkeys(node.op for _, node in refused))
@@ -181,23 +154,23 @@ def refuse_uncompilable(
             None,
             None,
             "Detected unsupported operations when trying to compile graph "
-            f"{shown_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
-            f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  {_listed(diagnostics, refused)}{more}\n"
-            f"{_advice(functions, refused)}",
+            f"{display_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
+            f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  "
+            f"{_list_ops(diagnostics, refused)}{more}\n{_advice(functions, refused)}",
         )
 
 
-def _listed(diagnostics: Diagnostics, found: Sequence[tuple[str, Any]]) -> str:
+def _list_ops(diagnostics: Diagnostics, found: Sequence[tuple[str, Any]]) -> str:
     return "\n  ".join(diagnostics.describe(function, node) for function, node in found[:_MOST_NAMED])
 
 
-def _rows_advice(refused: Iterable[Any]) -> str:
-    """What to do where an optimizer joins gradients of the same row; empty where nothing looks like it."""
+def _duplicate_rows_advice(refused: Iterable[Any]) -> str:
+    """Returns advice if an optimizer seems to combine gradients of the same row, else an empty string."""
     return _ROWS_ADVICE if any(node.op in _ROWS for node in refused) else ""
 
 
-def _place_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> str:
-    """Where else these ops may run. Loops and branches, and what they call, run on the IPU alone."""
+def _placement_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> str:
+    """Returns where else these ops may run; loops, branches and the functions they call run on the IPU only."""
     inside = {
         name
         for function in functions.reached()
@@ -210,19 +183,19 @@ def _place_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> s
 
 
 def _advice(functions: Functions, refused: Sequence[tuple[str, Any]]) -> str:
-    """What to do instead of ops that cannot be compiled. Some work on numbers too, and were given texts."""
+    """Returns advice for ops that cannot be compiled, such as numeric ops that receive strings."""
     if all(node.op == _FAKE for _, node in refused):
         return _FAKE_ADVICE
     of_texts = any(value.type == types_pb2.DT_STRING for _, node in refused for value in node.attr.values())
     printing = any(node.op in _PRINTING for _, node in refused)
     return (
-        f"{_TEXT_ADVICE if of_texts else ''}{_place_advice(functions, refused)}"
+        f"{_TEXT_ADVICE if of_texts else ''}{_placement_advice(functions, refused)}"
         f"{_PRINT_ADVICE if printing else ''}or leave them out of the compiled function."
     )
 
 
-def shown_name(function: str) -> str:
-    """What a person calls a program: the function that the script compiled, without what TensorFlow and we add.
+def display_name(function: str) -> str:
+    """Returns a program's name for messages: the script's function, without suffixes of TensorFlow and this package.
 
     Example:
         >>> shown_name("__inference_train_step_774"), shown_name("model_ipu_program_3")
@@ -233,17 +206,17 @@ def shown_name(function: str) -> str:
 
 
 def program_name(function: str, op: str) -> str:
-    """What reports, errors and studies call a program: its function, or the op where it has none, as plain ops have.
+    """Returns a program's name for reports and errors: its function, or the op of an uncompiled program.
 
     Example:
         >>> program_name("model_ipu_program_3", "cluster_1"), program_name("", "session_ops")
         ('model', 'session_ops')
     """
-    return shown_name(function) if function else op
+    return display_name(function) if function else op
 
 
 def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
-    """Whether the shape of an op's results depends on values that are not known before the program runs."""
+    """Whether the shapes of an op's results depend on values that are known only when the program runs."""
     if node.op != _COMPUTED_EARLY:
         return node.op in _DYNAMIC_SHAPES
     waiting, seen = [node], {node.name}
@@ -263,15 +236,19 @@ def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
     return False
 
 
-def _with_called(functions: Functions, programs: Sequence[tuple[str, function_pb2.FunctionDef]]) -> Iterator[Written]:
-    """The XLA programs' functions and those that they call, once each."""
-    waiting = list({definition.signature.name: Written(traced, definition) for traced, definition in programs}.values())
+def _reached_functions(
+    functions: Functions, programs: Sequence[tuple[str, function_pb2.FunctionDef]]
+) -> Iterator[WrittenFunction]:
+    """Yields the functions of the XLA programs and those they call, each once."""
+    waiting = list(
+        {definition.signature.name: WrittenFunction(traced, definition) for traced, definition in programs}.values()
+    )
     seen: set[str] = set()
     while waiting:
         yield (function := waiting.pop())
         for node in function.definition.node_def:
             for called in op_types.called_functions(node):
-                found = functions.found_outside(called)
+                found = functions.find_external(called)
                 if called not in seen and found is not None:
                     seen.add(called)
                     waiting.append(found)

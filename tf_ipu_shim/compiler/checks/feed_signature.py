@@ -1,4 +1,4 @@
-"""Which infeeds and outfeeds a program has, and the tensors of their elements."""
+"""Lists a program's infeeds and outfeeds with the dtypes and shapes of their elements."""
 
 from __future__ import annotations
 
@@ -31,19 +31,16 @@ class Feed:
     shapes: Sequence[Any]
 
 
-def feeds_of(function: str, library: Mapping[str, function_pb2.FunctionDef]) -> tuple[list[Feed], list[Feed]]:
-    """The infeeds and the outfeeds of a program, in the order in which its ops name them.
-
-    Args:
-        function: its name.
-        library: all functions by name.
-    """
-    walk = _Walk(library)
-    walk.through(function, tuple(range(len(library[function].signature.input_arg))))
+def find_feeds(function: str, library: Mapping[str, function_pb2.FunctionDef]) -> tuple[list[Feed], list[Feed]]:
+    """Returns the infeeds and the outfeeds of a program, in the order in which its ops name them."""
+    walk = _FeedCollector(library)
+    walk.visit(function, tuple(range(len(library[function].signature.input_arg))))
     return list(walk.infeeds.values()), list(walk.outfeeds.values())
 
 
-class _Walk:
+class _FeedCollector:
+    """Collects feeds from a function and the functions it calls."""
+
     def __init__(self, library: Mapping[str, function_pb2.FunctionDef]) -> None:
         self.infeeds: dict[Origin, Feed] = {}
         self.outfeeds: dict[str, Feed] = {}
@@ -51,8 +48,8 @@ class _Walk:
         self._seen: set[tuple[str, tuple[Origin, ...]]] = set()
         self._graphs: dict[str, FunctionGraph] = {}
 
-    def through(self, name: str, arguments: tuple[Origin, ...]) -> None:
-        """Looks at a function whose arguments come from there, and at those that it calls."""
+    def visit(self, name: str, arguments: tuple[Origin, ...]) -> None:
+        """Visits a function, given which program argument each of its arguments is."""
         if (name, arguments) in self._seen or name not in self._library:
             return
         self._seen.add((name, arguments))
@@ -74,7 +71,7 @@ class _Walk:
             elif node.op in vocabulary.FUNCTION_ATTRIBUTES:
                 passed = tuple(held[1:] if node.op in vocabulary.BRANCHES else held)
                 for called in op_types.called_functions(node.proto):
-                    self.through(called, passed)
+                    self.visit(called, passed)
 
     def _infeed(self, node: Node, origin: Origin) -> None:
         named = isinstance(origin, str)

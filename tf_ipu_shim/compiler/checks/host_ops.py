@@ -1,4 +1,4 @@
-"""Ops of the host that run on the IPU's TensorFlow device.
+"""Checks and rewrites host ops (iterators, feeds) that run on the IPU's TensorFlow device.
 
 Infeeds, outfeeds and seeds are the host's part of a program. All memory is the host's here, so that their kernels can
 run on the IPU's device: what has no op on another device is not partitioned, and needs no rendezvous in each iteration.
@@ -20,24 +20,14 @@ ON_DEVICE_MARK = b"on device"  # for other ops of the host, as a value of `vocab
 
 
 def runs_on_device(node: Node) -> bool:
-    """Whether an op of the host runs on the IPU's TensorFlow device."""
+    """Whether a host op runs on the IPU's TensorFlow device."""
     if node.op in vocabulary.ON_DEVICE_OPS:
         return True
     return _is_marked(node) and node.proto.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK
 
 
 def check_outfeeds(diagnostics: Diagnostics, functions: Functions, ordinal: int) -> None:
-    """Checks what a program sends to the host, and what it takes back there.
-
-    Args:
-        diagnostics: finds the ops' source lines.
-        functions: the program.
-        ordinal: of the TensorFlow device that runs it.
-
-    Raises:
-        InvalidArgumentError: a tensor has a dimension of 0, which no stream of an IPU carries; or an op of the program
-            waits for the program to end.
-    """
+    """Refuses programs that wait for their own outfeed or that enqueue nothing."""
     for graph in map(functions.__getitem__, functions.reached()):
         if graph.ops.isdisjoint((vocabulary.OUTFEED_ENQUEUE, vocabulary.OUTFEED_DEQUEUE)):
             continue
@@ -71,8 +61,8 @@ def _refuse_empty(node: Node, described: str) -> None:
             )
 
 
-def is_only_named(node: Node) -> bool:
-    """Whether an op gives a handle of an iterator that only infeeds take, which find it by its name.
+def is_named_iterator(node: Node) -> bool:
+    """Whether an op returns an iterator handle that only infeeds use, which find the iterator by its name.
 
     Others may wait for it, as ops with side effects do for each other.
     """
@@ -83,15 +73,7 @@ def is_only_named(node: Node) -> bool:
 
 
 def name_iterator(proto: node_def_pb2.NodeDef, iterator: Node | None) -> bool:
-    """Has an op find its iterator by name instead of by a handle.
-
-    Args:
-        proto: an op with the attributes `N`, `container` and `shared_name`; changed.
-        iterator: what gives the handle; None for an argument of the function.
-
-    Returns:
-        Whether it does; else it takes the handle.
-    """
+    """Makes an op find its iterator by name instead of by a handle."""
     named = iterator is not None and iterator.op == vocabulary.ITERATOR and bool(iterator.proto.attr["shared_name"].s)
     proto.attr["N"].i = 0 if named else 1
     if named and iterator is not None:
@@ -100,64 +82,42 @@ def name_iterator(proto: node_def_pb2.NodeDef, iterator: Node | None) -> bool:
     return named
 
 
-def as_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: int) -> bool:
-    """Makes the plugin's op of one that takes an element from an iterator.
-
-    Args:
-        proto: the emitted op; changed.
-        node: the traced op.
-        chip: the IPU that takes the element.
-
-    Returns:
-        Whether it finds its iterator by name, and so has no input.
-    """
+def to_infeed_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: int) -> bool:
+    """Turns an iterator-get-next op into the plugin's infeed dequeue op."""
     proto.op = vocabulary.INFEED_DEQUEUE
     proto.attr["chip"].i = chip
     return name_iterator(proto, node.producers[0])
 
 
-def iterators_given(function: str, graphs: Functions, known: dict[str, set[str]]) -> set[str]:
-    """The arguments of a function that are iterators: those from which infeeds take, in it or in what it calls.
-
-    Args:
-        function: its name.
-        graphs: all functions of the program.
-        known: of functions that have been looked at; changed.
-    """
+def iterator_arguments(function: str, graphs: Functions, known: dict[str, set[str]]) -> set[str]:
+    """Returns which arguments of a function are iterators that infeeds dequeue from, also in called functions."""
     if function not in known:
         known[function] = given = set()
         for node in graphs[function].nodes:
             if node.op in vocabulary.INFEEDS:
                 given.add(node.inputs[0])
             for called in op_types.called_functions(node.proto):
-                iterators = iterators_given(called, graphs, known)
-                given.update(text for text, name in zip(node.handed_on, graphs[called].arguments) if name in iterators)
+                iterators = iterator_arguments(called, graphs, known)
+                given.update(
+                    text for text, name in zip(node.function_inputs, graphs[called].arguments) if name in iterators
+                )
         given.intersection_update(graphs[function].arguments)
     return known[function]
 
 
-def on_device(
+def move_iterators_to_device(
     loop: Node, proto: node_def_pb2.NodeDef, graphs: Functions, device: str
 ) -> Iterator[node_def_pb2.NodeDef]:
-    """Has a loop take its iterators by handles on the IPU's device, so that all of it is on that device.
+    """Moves a loop's iterator handles to the IPU's device, so that the whole loop runs on that device.
 
     TensorFlow places what takes a handle where the resource is, which for an iterator is the host: the loop would be on
     two devices that talk to each other in each iteration. By kernels (`loop_frames`) even less would do. TensorFlow
     moves an `Enter` to the op that takes its result, one after the other in the order of a walk that follows addresses
     in memory; where of two in a row, for a loop in a loop, the outer one is moved first, it stays on the host alone,
     sends the handle in the first iteration, and the IPU waits for it in the second. Checked on 2.15.1 and 2.21.0.
-
-    Args:
-        loop: the traced op.
-        proto: the emitted one; changed.
-        graphs: all functions of the program.
-        device: of the IPU ops.
-
-    Returns:
-        The ops that give the handles.
     """
     body = proto.attr["body"].func.name
-    iterators = iterators_given(body, graphs, {})
+    iterators = iterator_arguments(body, graphs, {})
     for place, argument in enumerate(graphs[body].arguments):
         if argument in iterators:
             handle = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_iterator_{place}", op=vocabulary.HANDLE, device=device)

@@ -1,4 +1,4 @@
-"""Functions that call each other too deep: TensorFlow's compiler for XLA, asked for every program, ends the process.
+"""Refuses programs whose function calls nest too deep for XLA's compiler, which would crash the process.
 
 It holds for calls that stand directly in each other's functions; a loop or branch in between begins anew. Stock
 `jit_compile=True` ends the process as well. Checked on TensorFlow 2.15.1 and 2.21.0: 19 work, 20 do not.
@@ -15,21 +15,13 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 
-DEEPEST = 19
+MAX_DEPTH = 19
 
 
-def refuse_too_deep(diagnostics: Diagnostics, functions: Functions) -> None:
-    """Refuses programs in which more calls than `DEEPEST` stand in each other.
-
-    Args:
-        diagnostics: finds the ops' source lines.
-        functions: the program.
-
-    Raises:
-        InvalidArgumentError: there are such calls; the innermost is named.
-    """
+def refuse_deep_nesting(diagnostics: Diagnostics, functions: Functions) -> None:
+    """Raises if more than `MAX_DEPTH` function calls are nested."""
     level, innermost = set(functions.reached()), ""
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         found = {called: (name, node) for name in level for node, called in _calls(functions, name)}
         if not found:
             return
@@ -37,8 +29,8 @@ def refuse_too_deep(diagnostics: Diagnostics, functions: Functions) -> None:
     raise errors_impl.InvalidArgumentError(
         None,
         None,
-        f"More than {DEEPEST} calls of functions stand in each other, and TensorFlow's compiler for XLA takes no more: "
-        f"{innermost} is one too many. Leave tf.function out of functions that a tf.function calls.",
+        f"More than {MAX_DEPTH} calls of functions stand in each other, and TensorFlow's compiler for XLA takes no "
+        f"more: {innermost} is one too many. Leave tf.function out of functions that a tf.function calls.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Arguments of outlined functions that their code would have to know, which is one for all calls."""
+"""Refuses outlined functions that need the constant value of an argument, because all calls share one code."""
 
 from __future__ import annotations
 
@@ -17,23 +17,14 @@ from tf_ipu_shim.tf_private.protos import function_pb2
 _MAKING = vocabulary.VIEWS | {"Cast", "ConcatV2", "Pack", "StridedSlice"}
 
 
-def refuse_constants(call: Call, diagnostics: Diagnostics, functions: Functions) -> None:
-    """Refuses programs in which an op must know an argument of an outlined function when it is compiled.
-
-    Args:
-        call: asks TensorFlow's analysis.
-        diagnostics: finds the ops' source lines.
-        functions: the program.
-
-    Raises:
-        InvalidArgumentError: there is one; XLA's wording, the function and the op's line.
-    """
+def refuse_constant_arguments(call: Call, diagnostics: Diagnostics, functions: Functions) -> None:
+    """Raises if an op needs an outlined function's argument as a compile-time constant."""
     for graph in map(functions.__getitem__, functions.reached()):
         for argument in graph.nodes:
             if vocabulary.OUTLINED_ATTRIBUTE not in argument.proto.attr:
                 continue
-            for node, index in _takers(argument):
-                if _must_know(call, functions, graph, node)[index]:
+            for node, index in _consumers(argument):
+                if _needs_constants(call, functions, graph, node)[index]:
                     function = argument.proto.attr[vocabulary.OUTLINED_ATTRIBUTE].s.decode()
                     raise errors_impl.InvalidArgumentError(
                         None,
@@ -45,8 +36,8 @@ def refuse_constants(call: Call, diagnostics: Diagnostics, functions: Functions)
                     )
 
 
-def _takers(argument: Node) -> Iterator[tuple[Node, int]]:
-    """The ops that take what is made of an argument, and as which of their inputs."""
+def _consumers(argument: Node) -> Iterator[tuple[Node, int]]:
+    """Yields the ops that consume values derived from an argument, with the input index."""
     waiting, seen = [argument], {argument}
     while waiting:
         producer = waiting.pop()
@@ -59,10 +50,10 @@ def _takers(argument: Node) -> Iterator[tuple[Node, int]]:
                 waiting.append(user)
 
 
-def _must_know(call: Call, functions: Functions, graph: FunctionGraph, node: Node) -> list[bool]:
-    """Which inputs of an op XLA must know when it compiles: asked of a function of this op alone."""
+def _needs_constants(call: Call, functions: Functions, graph: FunctionGraph, node: Node) -> list[bool]:
+    """Returns which inputs of an op XLA needs as compile-time constants, from a function of this op only."""
     definition = function_pb2.FunctionDef()
-    definition.signature.name = functions.fresh("outlined_arguments")  # a call keeps what it was asked about
+    definition.signature.name = functions.fresh_name("outlined_arguments")  # a call keeps what it was asked about
     for index, text in enumerate(node.inputs):
         definition.signature.input_arg.add(name=f"input_{index}", type=graph.type_of(text))
     alone = definition.node_def.add()

@@ -1,4 +1,4 @@
-"""Scopes that put ops on the host within loops and branches, where Graphcore's compiler has none.
+"""Refuses `outside_compilation_scope` within loops and branches, which Graphcore's compiler does not support either.
 
 Ops that this package puts on the host, such as feeds and prints of tensors, may stand there, and so may the scopes of
 a pipeline's stages: its loop over mini-batches is no loop of the script's.
@@ -19,15 +19,7 @@ _EXEMPT = {vocabulary.PIPELINE_ATTRIBUTE, vocabulary.OUTSIDE_COMPILATION_ATTRIBU
 
 
 def refuse_in_control_flow(diagnostics: Diagnostics, functions: Functions) -> None:
-    """Refuses programs with an `outside_compilation_scope` in a loop or branch.
-
-    Args:
-        diagnostics: finds the ops' source lines.
-        functions: the program.
-
-    Raises:
-        UnimplementedError: there is one; Graphcore's wording, an op of the scope and what it is in.
-    """
+    """Raises if a loop or branch contains an `outside_compilation_scope`."""
     graphs = {name: functions[name] for name in functions.reached()}
     marked = {name: node for name, graph in graphs.items() if (node := _first_marked(graph)) is not None}
     if not marked:

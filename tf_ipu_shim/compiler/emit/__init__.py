@@ -1,1 +1,1 @@
-"""Writes the functions that run: an XLA launch a program, exchanges, host ops, each with a device."""
+"""Writes the functions that run: one XLA launch per program, exchanges and host ops, each with its device."""

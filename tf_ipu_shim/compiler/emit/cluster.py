@@ -1,4 +1,4 @@
-"""The FunctionDef of one XLA program, cut out of a traced function."""
+"""Extracts the FunctionDef of one XLA program from a traced function."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
-from tf_ipu_shim.compiler.ir.functions import strip
+from tf_ipu_shim.compiler.ir.functions import strip_attributes
 from tf_ipu_shim.compiler.placement import cloned_constants as constant_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
@@ -28,7 +28,7 @@ ConstantArguments = Callable[[function_pb2.FunctionDef, int], Sequence[bool]]
 
 
 class ClusterFunction:
-    """Collects the nodes of one XLA program, and what crosses its border.
+    """Collects the nodes of one XLA program and the tensors that cross its boundary.
 
     Args:
         graph: the traced function.
@@ -81,15 +81,10 @@ class ClusterFunction:
                     self.outside_controls[control] = None
         self._nodes = [*clones, *nodes]
 
-    def ordered(
+    def in_launch_order(
         self, name: str, outputs: Sequence[str], constant_arguments: ConstantArguments
     ) -> tuple[function_pb2.FunctionDef, list[str], int]:
-        """The FunctionDef with its arguments as XLA's launch op wants them.
-
-        Returns:
-            The FunctionDef; the inputs that its arguments are; how many of them, in front, XLA must know when it
-            compiles.
-        """
+        """Returns the FunctionDef with its arguments in the order that XLA's launch op requires."""
         order = self.input_order({})
         definition = self.definition(name, order, outputs)
         if _INTEGERS.isdisjoint(self.inputs.values()):
@@ -102,7 +97,7 @@ class ClusterFunction:
         return self.definition(f"{name}_ordered", order, outputs), order, len(constant)
 
     def _may_be_constant(self, tensor: str) -> bool:
-        """Whether XLA can want to know an input beforehand.
+        """Whether XLA may need an input as a compile-time constant.
 
         TensorFlow's analysis takes all inputs of a call for constants, weights and data of a Keras LSTM among them: XLA
         would compile again for each value. So of what only calls use, integers alone count; variables never do.
@@ -112,8 +107,8 @@ class ClusterFunction:
             return kind in _INTEGERS
         return any(node.op not in vocabulary.FUNCTION_ATTRIBUTES for node in self._own if tensor in node.inputs)
 
-    def variables_that_are_shapes(self, order: Sequence[str]) -> list[int]:
-        """Which of the inputs are variables whose values XLA must know when it compiles, as they become shapes."""
+    def shape_variables(self, order: Sequence[str]) -> list[int]:
+        """Returns which inputs are variables that XLA needs at compile time because they become shapes."""
         shapes = [
             producer
             for node in self._nodes
@@ -134,7 +129,7 @@ class ClusterFunction:
         return [index for index, tensor in enumerate(order) if tensor in handles]
 
     def input_order(self, constant: Mapping[str, bool]) -> list[str]:
-        """The inputs as XLA's launch op wants them: compile-time constants, values, resources."""
+        """Returns the inputs in the launch op's order: compile-time constants, values, resources."""
         rank = {
             name: 2 if kind == op_types.RESOURCE else 0 if constant.get(name) else 1
             for name, kind in self.inputs.items()
@@ -142,7 +137,7 @@ class ClusterFunction:
         return sorted(self.inputs, key=rank.__getitem__)
 
     def definition(self, name: str, order: Sequence[str], outputs: Iterable[str]) -> function_pb2.FunctionDef:
-        """The FunctionDef with its arguments in the given order."""
+        """Returns the FunctionDef with its arguments in the given order."""
         function = function_pb2.FunctionDef()
         function.signature.name = name
         names = {tensor: f"input_{index}" for index, tensor in enumerate(order)}
@@ -159,7 +154,7 @@ class ClusterFunction:
     def _add(self, function: function_pb2.FunctionDef, node: Node, names: Mapping[str, str]) -> None:
         proto = function.node_def.add()
         proto.CopyFrom(node.proto)
-        strip(proto, self._rename)
+        strip_attributes(proto, self._rename)
         del proto.input[:]
         proto.input.extend(names.get(text, text) for text in node.inputs)
         controls = [*(control for control in node.controls if control in self._members), *self._reads_before(node)]
@@ -169,7 +164,7 @@ class ClusterFunction:
             function.control_ret[node.name] = node.name
 
     def _reads_before(self, node: Node) -> list[Node]:
-        """Repeated reads that must see a variable as it was before this op, which may write to it."""
+        """Returns the cloned reads that must see a variable before this op may write it."""
         if node in self._place or not op_types.is_stateful(node.op):
             return []
         reads = {read for text in node.inputs for read in self._repeated_reads.get(text, ())}

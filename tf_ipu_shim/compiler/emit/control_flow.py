@@ -1,4 +1,4 @@
-"""Loops, branches and calls over several IPUs: the functions they run, emitted, and what has TensorFlow run these."""
+"""Rewrites loops, branches and calls that span several IPUs to run emitted functions."""
 
 from __future__ import annotations
 
@@ -21,25 +21,14 @@ CHUNK_COUNTERS = 2
 """How many loop variables a loop over chunks has in front of those of its loop."""
 
 
-def run_functions(
+def emit_functions(
     proto: node_def_pb2.NodeDef,
     placement: Placement,
     values: Sequence[int | None],
     graphs: Functions,
     emit: Emit,
 ) -> Sequence[int | None]:
-    """Emits the functions of a loop, branch or call, and has it run them.
-
-    Args:
-        proto: the op; changed.
-        placement: of the function that it is in.
-        values: for each value that it hands on the IPU that holds it; None for the host or several.
-        graphs: all functions of the program.
-        emit: emits a function.
-
-    Returns:
-        The IPU that holds each result; None for the host or several.
-    """
+    """Emits the functions of a loop, branch or call and makes the op run them."""
     body = proto.attr["body"].func.name if proto.op in vocabulary.LOOPS else None
     if body is not None:
         # What a loop carries is where its body leaves it, from the second iteration on.
@@ -67,18 +56,10 @@ def _carried(body: FunctionGraph, placement: Placement, initial: Sequence[int | 
     return carried
 
 
-def run_chunks(proto: node_def_pb2.NodeDef, chunks: Chunks) -> list[node_def_pb2.NodeDef]:
-    """Makes a loop one over chunks: its first loop variables count the iterations that are done, and all.
-
-    Args:
-        proto: the loop; changed.
-        chunks: its functions.
-
-    Returns:
-        Ops that give the first values of these loop variables, for the function that the loop is in.
-    """
-    start = _number(proto, "done", 0)
-    made = [start, *_total(proto, chunks.trips)]
+def loop_over_chunks(proto: node_def_pb2.NodeDef, chunks: Chunks) -> list[node_def_pb2.NodeDef]:
+    """Turns a loop into one over chunks, whose first variables count finished iterations and all iterations."""
+    start = _add_constant(proto, "done", 0)
+    made = [start, *_trip_count_ops(proto, chunks.trips)]
     for counter in (made[-1], start):
         proto.input.insert(0, f"{counter.name}:output:0")
         proto.attr["T"].list.type.insert(0, _LONG)
@@ -89,18 +70,20 @@ def run_chunks(proto: node_def_pb2.NodeDef, chunks: Chunks) -> list[node_def_pb2
     return made
 
 
-def _number(loop: node_def_pb2.NodeDef, name: str, value: int, kind: int = _LONG) -> node_def_pb2.NodeDef:
+def _add_constant(loop: node_def_pb2.NodeDef, name: str, value: int, kind: int = _LONG) -> node_def_pb2.NodeDef:
     made = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_chunks_{name}", op="Const", device=loop.device)
     made.attr["dtype"].type = kind
     made.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value, kind))
     return made
 
 
-def _total(loop: node_def_pb2.NodeDef, trips: Trips) -> list[node_def_pb2.NodeDef]:
-    """Ops the last of which gives how often a loop runs."""
+def _trip_count_ops(loop: node_def_pb2.NodeDef, trips: Trips) -> list[node_def_pb2.NodeDef]:
+    """Returns ops that compute a loop's trip count; the last op returns it."""
     if not trips.limits:
-        return [_number(loop, "total", trips.most)]
-    limits = [_number(loop, f"limit_{index}", each.constant, each.type) for index, each in enumerate(trips.limits)]
+        return [_add_constant(loop, "total", trips.most)]
+    limits = [
+        _add_constant(loop, f"limit_{index}", each.constant, each.type) for index, each in enumerate(trips.limits)
+    ]
     total = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_chunks_total", op=vocabulary.LOOP_TOTAL, device=loop.device)
     total.input.extend(loop.input[each.counter] for each in trips.limits)
     total.input.extend(

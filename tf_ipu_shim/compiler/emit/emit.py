@@ -1,4 +1,4 @@
-"""The functions that run: launches of XLA programs, exchanges between IPUs, ops on the host, control flow.
+"""Emits the functions that run: XLA launches, exchanges between IPUs, host ops and control flow.
 
 Every node gets an explicit device, loop conditions and counters included: a loop whose parts land on two devices by
 accident does not partition.
@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tf_ipu_shim.compiler.checks import host_ops
 from tf_ipu_shim.compiler.emit.cluster import ClusterFunction, ConstantArguments
-from tf_ipu_shim.compiler.emit.control_flow import CHUNK_COUNTERS, run_chunks, run_functions
+from tf_ipu_shim.compiler.emit.control_flow import CHUNK_COUNTERS, emit_functions, loop_over_chunks
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
-from tf_ipu_shim.compiler.ir.functions import Functions, strip
+from tf_ipu_shim.compiler.ir.functions import Functions, strip_attributes
 from tf_ipu_shim.compiler.ir.location import HOST, SEVERAL, Location
 from tf_ipu_shim.compiler.ir.program import Cluster, Exchange
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
-from tf_ipu_shim.compiler.placement.loop_counters import without_counters
-from tf_ipu_shim.compiler.placement.phases import clone_reads, clusters_of, phases_of, read_elsewhere
+from tf_ipu_shim.compiler.placement.loop_counters import move_counters_to_host
+from tf_ipu_shim.compiler.placement.phases import assign_phases, clone_reads, group_clusters, unneeded_reads
 from tf_ipu_shim.compiler.placement.placement import Placement
-from tf_ipu_shim.compiler.placement.variants import loosen
+from tf_ipu_shim.compiler.placement.variants import uncompile_variants
 from tf_ipu_shim.compiler.replicas.replicas import Replica
 from tf_ipu_shim.runtime import interrupts
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
@@ -31,7 +31,7 @@ _serial = itertools.count()
 
 
 class Emitter:
-    """Emits functions, those of sharded loops and branches included.
+    """Emits a program's functions, including those of sharded loops and branches.
 
     Args:
         graphs: all functions of the program.
@@ -78,25 +78,15 @@ class Emitter:
     def emit(
         self, name: str, placement: Placement, argument_ipus: Mapping[str, int], loops: bool = False
     ) -> tuple[str, list[int | None]]:
-        """Emits one function.
-
-        Args:
-            name: the traced function.
-            placement: where its ops run.
-            argument_ipus: the IPU that holds a value when the function starts; arguments from the host are not in it.
-            loops: whether it runs in each iteration of a loop.
-
-        Returns:
-            The emitted function's name, and the IPU that holds each result (None for the host or several).
-        """
+        """Emits one function."""
         graph = self.graphs[name]
-        placement = loosen(graph, placement)
+        placement = uncompile_variants(graph, placement)
         if loops:
-            placement = without_counters(graph, placement)
+            placement = move_counters_to_host(graph, placement)
         return _FunctionEmitter(self, graph, placement, argument_ipus, loops).run()
 
-    def shared(self, definition: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-        """The XLA program, or that of another replica which is the same."""
+    def deduplicate(self, definition: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+        """Returns the XLA program, or an identical one of another replica."""
         if self.replica.count > 1:
             name = definition.signature.name
             definition.signature.name = ""
@@ -106,12 +96,12 @@ class Emitter:
         return definition
 
     def specialise(self, proto: node_def_pb2.NodeDef) -> None:
-        """Makes an emitted op the one of this replica."""
+        """Sets the replica-specific attributes of an emitted op."""
         self.replica.specialise(proto, next(self._serial))
 
 
 class _FunctionEmitter:
-    """The state of emitting one function."""
+    """Emits one function."""
 
     def __init__(
         self,
@@ -124,7 +114,7 @@ class _FunctionEmitter:
         self._all = emitter
         self._graph = graph
         self._placement = placement
-        self._phases = phases_of(graph, placement)
+        self._phases = assign_phases(graph, placement)
         self._reads = clone_reads(graph, placement, self._phases)
         self._reads_in: dict[tuple[int | None, int], set[Node]] = {}  # the same by IPU and phase
         for read, phases in self._reads.items():
@@ -136,27 +126,27 @@ class _FunctionEmitter:
             producer = graph.producer(text)
             if producer is not None:
                 self._results_of.setdefault(producer, []).append(text)
-        self._left_out = read_elsewhere(graph, placement, self._phases, self._reads)
-        self._clusters = clusters_of(placement, self._phases, self._left_out)
+        self._left_out = unneeded_reads(graph, placement, self._phases, self._reads)
+        self._clusters = group_clusters(placement, self._phases, self._left_out)
         # Ops that take elements from the host, and wait for no program: no program has an effect without an element.
         # Those of an iteration may be taken by loops within it.
         self._elements = {
             node.name
             for node in graph.nodes
-            if not self._phases.get(node, 1) and (node.op in vocabulary.INFEEDS or (loops and self._is_fed(node)))
+            if not self._phases.get(node, 1) and (node.op in vocabulary.INFEEDS or (loops and self._dequeues(node)))
         }
         self._serial = next(_serial)
         self._function = function_pb2.FunctionDef()
         self._names: dict[str, str] = {}  # tensor of the traced function -> tensor of the emitted one
         # Tensor of the traced function -> the IPU that holds it. What the host feeds goes to its first user.
-        self._ipus: dict[str, int] = {**_first_users(graph, placement), **argument_ipus}
+        self._ipus: dict[str, int] = {**_first_consumers(graph, placement), **argument_ipus}
         self._units: dict[Node, str] = {}  # node of the traced function -> node of the emitted one
         self._copies: dict[tuple[str, int], str] = {}
         self._cloned: dict[tuple[Node, str], str] = {}
         self._last_on: dict[int, str] = {}
 
-    def _is_fed(self, node: Node) -> bool:
-        """Whether a loop over several IPUs, or a call, takes elements from the host."""
+    def _dequeues(self, node: Node) -> bool:
+        """Whether a call, or a loop over several IPUs, dequeues elements from the host."""
         if self._placement.locations.get(node) is not SEVERAL:
             return False
         return not self._all.fed.isdisjoint(op_types.called_functions(node.proto))
@@ -185,34 +175,34 @@ class _FunctionEmitter:
         for result in graph.results:
             function.signature.output_arg.add(name=result.name, type=result.type)
             function.ret[result.name] = self._tensor(result.tensor, None, self._all.device)
-        for unit in self._units_of(graph.control_returns):
+        for unit in self._emitted_names(graph.control_returns):
             function.signature.control_output.append(unit)
             function.control_ret[unit] = unit
         self._all.functions.append(function)
         return function.signature.name, [self._ipus.get(tensor) for tensor in graph.returns]
 
     def _emit_cluster(self, ipu: int, phase: int) -> None:
-        """The ops of an IPU's phase: an XLA program, and its launch."""
+        """Emits the ops of an IPU's phase as an XLA program and its launch."""
         interrupts.check()
         nodes = self._clusters[ipu, phase]
         reads = self._reads_in.get((ipu, phase), set())
-        cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.graphs.outside)
+        cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.graphs.external_name)
         outputs = self._outputs_of(set(nodes), phase)
         name = f"{self._graph.name}_ipu{ipu}_phase{phase}_{self._serial}"
-        definition, order, constants = cut.ordered(name, outputs, self._all.constant_arguments)
-        definition = self._all.shared(definition)
+        definition, order, constants = cut.in_launch_order(name, outputs, self._all.constant_arguments)
+        definition = self._all.deduplicate(definition)
         self._all.functions.append(definition)
         self._all.compiled.append((self._graph.traced, definition))
         types = [cut.inputs[tensor] for tensor in order]
         launch = self._launch(f"ipu{ipu}_phase{phase}", ipu, types, constants)
         launch.attr["Tresults"].list.type.extend(self._graph.type_of(tensor) for tensor in outputs)
         launch.attr["function"].func.name = definition.signature.name
-        if shapes := cut.variables_that_are_shapes(order):
+        if shapes := cut.shape_variables(order):
             launch.attr[vocabulary.SHAPES_ATTRIBUTE].list.i.extend(shapes)
         launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
         # One IPU runs its programs one after the other, whether or not data connects them.
         before = {self._last_on[ipu]} if ipu in self._last_on else set(self._elements)
-        before.update(self._units_of(cut.outside_controls))
+        before.update(self._emitted_names(cut.outside_controls))
         launch.input.extend(f"^{unit}" for unit in sorted(before))
         self._last_on[ipu] = launch.name
         for index, tensor in enumerate(outputs):
@@ -225,7 +215,7 @@ class _FunctionEmitter:
         )
 
     def _launch(self, name: str, ipu: int, types: Sequence[int], constants: int) -> node_def_pb2.NodeDef:
-        """Adds the launch of an XLA program that takes constants, values and resources of these types."""
+        """Adds the launch of an XLA program with arguments of these types."""
         launch = self._function.node_def.add(name=name, op=vocabulary.LAUNCH, device=self._all.device)
         launch.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
         resources = types.count(op_types.RESOURCE)
@@ -237,7 +227,7 @@ class _FunctionEmitter:
         return launch
 
     def _outputs_of(self, own: set[Node], phase: int) -> list[str]:
-        """Tensors that a cluster makes and others use: results first, in their order."""
+        """Returns the tensors that a cluster computes and other ops use, function results first."""
         used: set[str] = set()
         for node in own:
             used.update(self._results_of.get(node, ()))
@@ -252,46 +242,46 @@ class _FunctionEmitter:
         return sorted(used, key=lambda text: (self._result_order.get(text, last), text))
 
     def _emit_node(self, node: Node) -> None:
-        """An op of its own: on the host, alone on an IPU, or control flow over several IPUs."""
-        if host_ops.is_only_named(node):
+        """Emits an op outside XLA programs: on the host, on an IPU, or control flow over several IPUs."""
+        if host_ops.is_named_iterator(node):
             return
         location = self._placement.locations[node]
         device = HOST_DEVICE if location is HOST and not host_ops.runs_on_device(node) else self._all.device
-        proto = self._own(node, location, device)
+        proto = self._copy_node(node, location, device)
         inputs = node.inputs
-        if node.op in vocabulary.INFEEDS and host_ops.as_dequeue(proto, node, self._taker_of(node)):
+        if node.op in vocabulary.INFEEDS and host_ops.to_infeed_dequeue(proto, node, self._consumer_of(node)):
             inputs = []
         self._all.specialise(proto)
         del proto.input[:]
         proto.input.extend(self._tensor(text, location.ipu, device) for text in inputs)
-        proto.input.extend(f"^{unit}" for unit in self._units_of(node.controls))
+        proto.input.extend(f"^{unit}" for unit in self._emitted_names(node.controls))
         self._units[node] = node.name
         if location is SEVERAL:
-            self._hold_results(node, self._emit_control_flow(node, proto))
+            self._record_results(node, self._emit_control_flow(node, proto))
         else:
             if node.op in vocabulary.LOOPS:
-                self._count(node, proto)
-            self._hold_results(node, itertools.repeat(location.ipu))
+                self._note_trip_count(node, proto)
+            self._record_results(node, itertools.repeat(location.ipu))
 
-    def _count(self, node: Node, proto: node_def_pb2.NodeDef) -> None:
-        """Notes on a loop how often it runs, where that can be told."""
+    def _note_trip_count(self, node: Node, proto: node_def_pb2.NodeDef) -> None:
+        """Stores the trip count of a loop in its attributes, if it is known."""
         trips = trip_count(self._graph, node, self._all.graphs)
         if trips is not None:
             proto.attr[vocabulary.TRIPS_ATTRIBUTE].i = trips
 
-    def _own(self, node: Node, location: Location, device: str) -> node_def_pb2.NodeDef:
-        """Adds the same op as one of the emitted function, without what the script or a placer marked it with."""
+    def _copy_node(self, node: Node, location: Location, device: str) -> node_def_pb2.NodeDef:
+        """Adds a copy of an op to the emitted function, without annotations of the script or a placer."""
         proto = self._function.node_def.add()
         proto.CopyFrom(node.proto)
         # Functions over several IPUs are emitted, and then named; all others are called as they stand.
-        strip(proto, (lambda name: name) if location is SEVERAL else self._all.graphs.outside)
+        strip_attributes(proto, (lambda name: name) if location is SEVERAL else self._all.graphs.external_name)
         proto.device = device
         if location.ipu is not None:
             proto.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(location.ipu)
         return proto
 
-    def _hold_results(self, node: Node, ipus: Iterable[int | None]) -> None:
-        """Notes the names of an op's results, and which IPUs hold them (None for the host or several)."""
+    def _record_results(self, node: Node, ipus: Iterable[int | None]) -> None:
+        """Records the names of an op's results and which IPUs hold them (None for the host or several)."""
         added = 0 if node.chunks is None else CHUNK_COUNTERS
         held = itertools.islice(ipus, added, None)
         for name, types in op_types.output_types(node.proto).items():
@@ -302,33 +292,35 @@ class _FunctionEmitter:
                 if ipu is not None:
                     self._ipus[tensor] = ipu
 
-    def _taker_of(self, node: Node) -> int:
-        """The IPU that takes what an infeed gives."""
+    def _consumer_of(self, node: Node) -> int:
+        """Returns the IPU that consumes an infeed's elements."""
         users = (self._placement.locations.get(user, HOST).ipu for user in node.users)
         return self._all.replica.chip(next((ipu for ipu in users if ipu is not None), 0))
 
     def _emit_control_flow(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
-        """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
-        values = [self._ipus.get(text) for text in node.handed_on]
+        """Emits the functions of a loop, branch or call; returns where the results are."""
+        values = [self._ipus.get(text) for text in node.function_inputs]
         emitting = self._all
         if node.op in vocabulary.LOOPS:
-            self._count(node, proto)
-            self._function.node_def.extend(host_ops.on_device(node, proto, emitting.graphs, emitting.device))
+            self._note_trip_count(node, proto)
+            self._function.node_def.extend(
+                host_ops.move_iterators_to_device(node, proto, emitting.graphs, emitting.device)
+            )
         if node.chunks is None:
-            return run_functions(proto, self._placement, values, emitting.graphs, emitting.emit)
+            return emit_functions(proto, self._placement, values, emitting.graphs, emitting.emit)
         single = node_def_pb2.NodeDef()
         single.CopyFrom(proto)
-        self._function.node_def.extend(run_chunks(proto, node.chunks))
+        self._function.node_def.extend(loop_over_chunks(proto, node.chunks))
         counters = [None] * CHUNK_COUNTERS
-        results = run_functions(proto, self._placement, [*counters, *values], emitting.graphs, emitting.emit)
+        results = emit_functions(proto, self._placement, [*counters, *values], emitting.graphs, emitting.emit)
         planned = emitting.planned
         if planned is not None:
-            run_functions(single, self._placement, values, planned.graphs, planned.emit)
+            emit_functions(single, self._placement, values, planned.graphs, planned.emit)
         emitting.chunked_loops[proto.attr["body"].func.name] = None if planned is None else single
         return results
 
     def _tensor(self, text: str, ipu: int | None, device: str) -> str:
-        """The name under which a tensor is to be had on an IPU (None: anywhere), exchanged where it is elsewhere."""
+        """Returns a tensor's name on an IPU (None: anywhere), adding an exchange if it is elsewhere."""
         producer = self._graph.producer(text)
         if producer is not None and producer in self._placement.constants:
             return self._clone_constant(producer, device) + text[len(producer.name) :]
@@ -349,13 +341,13 @@ class _FunctionEmitter:
         return self._copies[text, ipu]
 
     def _clone_constant(self, node: Node, device: str) -> str:
-        """A constant expression that an op outside the XLA programs needs; returns the clone's name."""
+        """Clones a constant expression for an op outside XLA programs; returns the clone's name."""
         key = (node, device)
         if key not in self._cloned:
             inputs = [self._tensor(text, None, device) for text in node.inputs]
             proto = self._function.node_def.add()
             proto.CopyFrom(node.proto)
-            strip(proto, lambda name: name)
+            strip_attributes(proto, lambda name: name)
             proto.device = device
             proto.name = f"constant_{len(self._cloned)}"
             del proto.input[:]
@@ -363,8 +355,8 @@ class _FunctionEmitter:
             self._cloned[key] = proto.name
         return self._cloned[key]
 
-    def _units_of(self, nodes: Iterable[Node]) -> list[str]:
-        """The emitted nodes that stand for nodes, each once; none for a constant, which nothing has to wait for."""
+    def _emitted_names(self, nodes: Iterable[Node]) -> list[str]:
+        """Returns the emitted nodes of these nodes, each once; constants have none and need no waiting."""
         units: dict[str, None] = {}
         waiting, seen = list(nodes)[::-1], set()
         while waiting:
@@ -374,13 +366,13 @@ class _FunctionEmitter:
             seen.add(node)
             if node in self._units:
                 units[self._units[node]] = None
-            elif host_ops.is_only_named(node):  # it does not run: what it would have waited for comes before
+            elif host_ops.is_named_iterator(node):  # it does not run: what it would have waited for comes before
                 waiting.extend(reversed(node.controls))
         return list(units)
 
 
-def _first_users(graph: FunctionGraph, placement: Placement) -> dict[str, int]:
-    """For each argument the IPU of the first op that takes it, in topological order."""
+def _first_consumers(graph: FunctionGraph, placement: Placement) -> dict[str, int]:
+    """Maps each argument to the shard of the first op, in topological order, that consumes it."""
     first: dict[str, int] = {}
     for node, location in placement.locations.items():
         if location.ipu is not None and location.is_in_program:

@@ -1,4 +1,4 @@
-"""Programs that send tensors to the host's part of the same step (`gen_sendrecv_ops`) share that step's rendezvous.
+"""Makes programs that use `gen_sendrecv_ops` share the session step's rendezvous with host ops.
 
 TensorFlow gives a called function a rendezvous of its own, unless its definition says otherwise. Edges between devices
 within the function would then meet those of other programs of the step, under the same names: there may be none.
@@ -18,15 +18,8 @@ from tf_ipu_shim.tf_private.protos import function_pb2
 _SHARED_RENDEZVOUS = "shared_rendezvous"
 
 
-def join_step(program: LoweredProgram) -> None:
-    """Has a program that sends tensors run with the rendezvous of the step that it is part of.
-
-    Args:
-        program: the lowered program; its functions are changed.
-
-    Raises:
-        UnimplementedError: a part of it runs on the host's own device.
-    """
+def share_step_rendezvous(program: LoweredProgram) -> None:
+    """Makes a program that sends tensors run with the rendezvous of its session step."""
     for function in program.functions:
         for node in function.node_def:
             if node.device.startswith("/device:CPU"):
@@ -46,7 +39,7 @@ def join_step(program: LoweredProgram) -> None:
 
 
 def _uses(function: function_pb2.FunctionDef, names: Collection[str]) -> bool:
-    """Whether a function has one of these ops, or runs one of these functions."""
+    """Whether a function has one of these ops or runs one of these functions."""
     return any(
         node.op in names or any(called in names for called in op_types.called_functions(node))
         for node in function.node_def

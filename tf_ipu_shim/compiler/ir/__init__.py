@@ -1,1 +1,1 @@
-"""The representation that passes share: functions as graphs, names of ops and attributes, facts about ops."""
+"""The graph representation that compiler passes share, and facts about op types and attributes."""

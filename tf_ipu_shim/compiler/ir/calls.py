@@ -1,4 +1,4 @@
-"""Calls of functions, as ops that TensorFlow's executor and XLA know."""
+"""Creates function call ops (`StatefulPartitionedCall`) that TensorFlow's executor and XLA can run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,7 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2
 def make_call(
     node: node_def_pb2.NodeDef, types: Iterable[int], results: Iterable[int], function: str, config: bytes = b""
 ) -> None:
-    """Makes a call of an op, whose inputs and further attributes stay.
-
-    Args:
-        node: the op; changed.
-        types: `DataType` of each input.
-        results: `DataType` of each result.
-        function: the name of what is called.
-        config: a serialised `ConfigProto` for its run.
+    """Turns an op into a function call; its inputs and other attributes stay.
 
     Example:
         >>> node = tf.compat.v1.NodeDef(name="half", op="Halve", input=["x"])

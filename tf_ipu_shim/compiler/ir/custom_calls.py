@@ -1,4 +1,4 @@
-"""What XLA programs call of the plugin while they run: custom calls, put in after a program is planned and counted."""
+"""Adds XLA custom calls into the plugin (assertions, interrupt checks) after memory planning."""
 
 from __future__ import annotations
 
@@ -14,18 +14,8 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 _serial = itertools.count()
 
 
-def program_call(name: str, target: str, condition: str, text: str) -> node_def_pb2.NodeDef:
-    """An op that XLA makes a call of.
-
-    Args:
-        name: the op's.
-        target: what the plugin registers it as.
-        condition: the boolean that it is given.
-        text: what else it is given.
-
-    Returns:
-        The op: without results, and without a side effect.
-    """
+def custom_call(name: str, target: str, condition: str, text: str) -> node_def_pb2.NodeDef:
+    """Returns an op that XLA compiles to a custom call of the plugin."""
     call = node_def_pb2.NodeDef(name=name, op="XlaCustomCallV2", input=[condition])
     call.attr["call_target_name"].s = target.encode()
     call.attr["backend_config"].s = text.encode()
@@ -36,23 +26,13 @@ def program_call(name: str, target: str, condition: str, text: str) -> node_def_
     return call
 
 
-def with_changed(
+def rewrite_functions(
     program: LoweredProgram,
     names: Collection[str],
     change: Callable[[function_pb2.FunctionDef, str], None],
     may_fail: bool = False,
 ) -> LoweredProgram:
-    """The program with other functions within its XLA programs.
-
-    Args:
-        program: as XLA launches; stays as it is.
-        names: the functions to change, and all that run one of these.
-        change: is given a copy of each, and the traced function that it was made of.
-        may_fail: whether these may fail while they run: then they must not have written to variables.
-
-    Returns:
-        What runs: the program itself where none of its XLA programs is among them.
-    """
+    """Returns the program with changed copies of functions in its XLA programs."""
     programs = set(program.programs)
     if programs.isdisjoint(names):
         return program
@@ -62,12 +42,12 @@ def with_changed(
     for function in program.functions:
         name = function.signature.name
         if name not in programs or name not in renamed:
-            functions.append(_relaunching(function, renamed, may_fail))
+            functions.append(_redirect_launches(function, renamed, may_fail))
         if name in renamed:
             functions.append(_changed(function, renamed, scopes.get(name, name), change))
     node = node_def_pb2.NodeDef()
     node.CopyFrom(program.node)
-    _relaunch(node, renamed, may_fail)
+    _redirect_launch(node, renamed, may_fail)
     clusters = [
         dataclasses.replace(cluster, function=renamed.get(cluster.function, cluster.function))
         for cluster in program.clusters
@@ -77,7 +57,7 @@ def with_changed(
 
 
 def _new_names(program: LoweredProgram, names: Collection[str]) -> dict[str, str]:
-    """New names of functions within XLA programs.
+    """Returns new names for functions within XLA programs.
 
     Ops of the host may call what XLA programs call, and TensorFlow knows these since the lowering asked.
     """
@@ -88,12 +68,7 @@ def _new_names(program: LoweredProgram, names: Collection[str]) -> dict[str, str
 
 
 def callers_of(names: Iterable[str], functions: Mapping[str, function_pb2.FunctionDef]) -> set[str]:
-    """These functions, and all that run one of them.
-
-    Args:
-        names: of functions.
-        functions: all by name.
-    """
+    """Returns these functions and all functions that run one of them."""
     callers: dict[str, list[str]] = {}
     for name, function in functions.items():
         for called in _callees(function):
@@ -121,20 +96,20 @@ def _changed(
     return copy
 
 
-def _relaunching(
+def _redirect_launches(
     function: function_pb2.FunctionDef, renamed: Mapping[str, str], may_fail: bool
 ) -> function_pb2.FunctionDef:
-    """The function with launches of the programs that have other names now."""
+    """Returns the function with its launches redirected to renamed programs."""
     if all(node.op != vocabulary.LAUNCH for node in function.node_def):
         return function
     copy = function_pb2.FunctionDef()
     copy.CopyFrom(function)
     for node in copy.node_def:
-        _relaunch(node, renamed, may_fail)
+        _redirect_launch(node, renamed, may_fail)
     return copy
 
 
-def _relaunch(node: node_def_pb2.NodeDef, renamed: Mapping[str, str], may_fail: bool) -> None:
+def _redirect_launch(node: node_def_pb2.NodeDef, renamed: Mapping[str, str], may_fail: bool) -> None:
     if node.op != vocabulary.LAUNCH or node.attr["function"].func.name not in renamed:
         return
     launched = node.attr["function"].func

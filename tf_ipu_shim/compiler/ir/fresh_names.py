@@ -1,4 +1,4 @@
-"""Names for ops that a pass adds to a function."""
+"""Generates unused node names within a function."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 class FreshNames:
-    """Gives out names that nothing in a function has.
+    """Returns names that no node of a function has.
 
     Args:
         function: whose ops and arguments have names.
@@ -16,8 +16,8 @@ class FreshNames:
         self._taken = {node.name for node in function.node_def}
         self._taken.update(argument.name for argument in function.signature.input_arg)
 
-    def like(self, name: str) -> str:
-        """A name like this one; it is taken from then on."""
+    def unique(self, name: str) -> str:
+        """Returns an unused name similar to this one and reserves it."""
         made, number = name, 0
         while made in self._taken:
             number += 1

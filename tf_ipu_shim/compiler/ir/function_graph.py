@@ -1,4 +1,4 @@
-"""The one representation of a function that passes read and change.
+"""The graph representation of a function that all compiler passes read and change.
 
 A FunctionDef becomes nodes and edges once; passes replace ops and put new ones in; what runs is written from it at the
 end. Ops that no result needs, and that need not run, are left out. A node keeps its `NodeDef`: what is not changed is
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Chunks(NamedTuple):
-    """What a loop runs as in chunks of iterations.
+    """A loop's condition and body for execution in chunks of iterations.
 
     Args:
         cond: name of the function with the condition of the loop over chunks.
@@ -33,7 +33,7 @@ class Chunks(NamedTuple):
 
     @property
     def functions(self) -> tuple[str, str]:
-        """The names of both."""
+        """Both function names."""
         return self.cond, self.body
 
 
@@ -66,15 +66,15 @@ class Node:
         self.chunks: Chunks | None = None
 
     def predecessors(self) -> Iterator[Node]:
-        """Nodes that must come before this one, for data or for order; one may appear twice."""
+        """Yields nodes that must run before this one (data or control); one may appear twice."""
         for producer in self.producers:
             if producer is not None:
                 yield producer
         yield from self.controls
 
     @property
-    def handed_on(self) -> list[str]:
-        """The inputs of a loop, branch or call that its functions receive: a branch keeps its first to itself."""
+    def function_inputs(self) -> list[str]:
+        """Inputs that the functions of a loop, branch or call receive: all but a branch's predicate."""
         return self.inputs[1:] if self.op in vocabulary.BRANCHES else self.inputs
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Node:
 
 
 class Result(NamedTuple):
-    """A function's result: its name, its `DataType`, and the tensor that is returned."""
+    """A function's result: its name, dtype and the returned tensor."""
 
     name: str
     type: int
@@ -135,7 +135,7 @@ class FunctionGraph:
         self.called: dict[str, None] = {}
         self.source: function_pb2.FunctionDef | None = None
         self._types: dict[str, dict[str, list[int]]] = {}
-        by_name = self._surveyed(protos)
+        by_name = self._index_ops(protos)
         control_results = list(control_results)
         self._by_name: dict[str, Node] = {}
         self.nodes: list[Node] = []
@@ -144,7 +144,7 @@ class FunctionGraph:
 
     @classmethod
     def parse(cls, definition: function_pb2.FunctionDef) -> FunctionGraph:
-        """Reads a FunctionDef, which stays as it is."""
+        """Parses a FunctionDef without changing it."""
         signature = definition.signature
         graph = cls(
             signature.name,
@@ -157,8 +157,8 @@ class FunctionGraph:
         graph.argument_attributes = definition.arg_attr
         return graph
 
-    def _surveyed(self, protos: Iterable[node_def_pb2.NodeDef]) -> dict[str, node_def_pb2.NodeDef]:
-        """The ops by name; notes what there is among them."""
+    def _index_ops(self, protos: Iterable[node_def_pb2.NodeDef]) -> dict[str, node_def_pb2.NodeDef]:
+        """Returns the ops by name and records which op types there are."""
         by_name: dict[str, node_def_pb2.NodeDef] = {}
         for proto in protos:
             name, op = proto.name, proto.op
@@ -172,7 +172,7 @@ class FunctionGraph:
         return by_name
 
     def _sort(self, protos: Mapping[str, Any], roots: set[str]) -> None:
-        """Makes the nodes that the roots need."""
+        """Creates the nodes that the roots need, in topological order."""
         done = self._by_name
         taken: dict[str, list[str]] = {}  # what ops that wait for others take
         for root in [name for name in protos if name in roots]:
@@ -184,10 +184,10 @@ class FunctionGraph:
                 proto = protos[name]
                 texts = taken[name] if ready else list(proto.input)
                 if not ready:
-                    missing = [other for other in self._needed(proto, texts, protos) if other not in done]
+                    missing = [other for other in self._input_ops(proto, texts, protos) if other not in done]
                     if missing:
                         if name in taken:
-                            raise ValueError(_cycle(self.name, name, protos))
+                            raise ValueError(_cycle_message(self.name, name, protos))
                         taken[name] = texts
                         stack.append((name, True))
                         stack.extend([(other, False) for other in reversed(missing)])
@@ -197,8 +197,8 @@ class FunctionGraph:
                 self.nodes.append(node)
                 done[name] = node
 
-    def _needed(self, proto: Any, texts: Iterable[str], protos: Mapping[str, Any]) -> list[str]:
-        """The ops that an op takes from or waits for."""
+    def _input_ops(self, proto: Any, texts: Iterable[str], protos: Mapping[str, Any]) -> list[str]:
+        """Returns the ops that an op has as data or control inputs."""
         names = []
         for text in texts:
             name = text[1:] if text[0] == "^" else text.partition(":")[0]
@@ -211,7 +211,7 @@ class FunctionGraph:
         return names
 
     def _connect(self, node: Node, texts: Iterable[str]) -> None:
-        """Finds what a node takes, by name, among the nodes that there are."""
+        """Resolves a node's inputs by name."""
         by_name = self._by_name
         before: dict[Node, None] = {}  # data first, as `predecessors` has them
         for text in texts:
@@ -237,20 +237,20 @@ class FunctionGraph:
 
     @property
     def returns(self) -> list[str]:
-        """For each result, in order, the tensor's name."""
+        """The returned tensors' names, in order."""
         return [result.tensor for result in self.results]
 
     @property
     def return_types(self) -> list[int]:
-        """For each result, in order, its `DataType`."""
+        """The dtypes of the results, in order."""
         return [result.type for result in self.results]
 
     def producer(self, tensor: str) -> Node | None:
-        """The node that makes a tensor; None for an argument."""
+        """Returns the node that computes a tensor; None for an argument."""
         return self._by_name.get(tensor.split(":", 1)[0]) if ":" in tensor else None
 
     def type_of(self, tensor: str) -> int:
-        """A tensor's `DataType`."""
+        """Returns a tensor's dtype."""
         if ":" not in tensor:
             return self.arguments[tensor]
         name, output, index = tensor.split(":")
@@ -262,22 +262,16 @@ class FunctionGraph:
     def rewrite(
         self, rule: Rule, before: Sequence[node_def_pb2.NodeDef] = (), after: Sequence[node_def_pb2.NodeDef] = ()
     ) -> None:
-        """Replaces ops.
-
-        Args:
-            rule: gives the ops that take a node's place. What takes the old op's results takes the new one's.
-            before: further ops that come first.
-            after: further ops that come last.
-        """
-        nodes = [self._added(proto) for proto in before]
+        """Replaces nodes by other nodes, according to a rule."""
+        nodes = [self._add_node(proto) for proto in before]
         touched: dict[Node, None] = {}
         for node in self.nodes:
             made = rule(node)
             if made:
-                nodes.extend(self._added(proto) for proto in made[:-1])
-                touched.update(dict.fromkeys(self._changed(node, made[-1])))
+                nodes.extend(self._add_node(proto) for proto in made[:-1])
+                touched.update(dict.fromkeys(self._replace_node(node, made[-1])))
             nodes.append(node)
-        nodes.extend(self._added(proto) for proto in after)
+        nodes.extend(self._add_node(proto) for proto in after)
         for index, node in enumerate(nodes):
             node.index = index
         for node in touched:
@@ -287,11 +281,7 @@ class FunctionGraph:
         self.called = dict.fromkeys(name for node in nodes for name in op_types.called_functions(node.proto))
 
     def drop_unused(self, *ops: str) -> None:
-        """Removes nodes of these op types whose results are neither used nor returned.
-
-        Args:
-            *ops: types of ops without side effects.
-        """
+        """Removes nodes of these op types if their results are neither used nor returned."""
         kept = {result.tensor.partition(":")[0] for result in self.results}
         kept.update(node.name for node in self.control_returns)
         left: list[Node] = []
@@ -306,14 +296,14 @@ class FunctionGraph:
             node.index = index
         self.ops = {node.op for node in self.nodes}
 
-    def _added(self, proto: node_def_pb2.NodeDef) -> Node:
+    def _add_node(self, proto: node_def_pb2.NodeDef) -> Node:
         node = Node(0, proto)
         self._connect(node, proto.input)
         self._by_name[proto.name] = node
         return node
 
-    def _changed(self, node: Node, proto: node_def_pb2.NodeDef) -> Iterator[Node]:
-        """Gives a node another op; yields those whose users that changes."""
+    def _replace_node(self, node: Node, proto: node_def_pb2.NodeDef) -> Iterator[Node]:
+        """Replaces a node's op; yields the users whose inputs that changes."""
         for predecessor in dict.fromkeys(node.predecessors()):
             predecessor.users.remove(node)
         node.proto, node.op = proto, proto.op
@@ -323,19 +313,14 @@ class FunctionGraph:
         yield from node.predecessors()
 
     def copy(self, name: str) -> FunctionGraph:
-        """A function of its own with the same ops, for a pass to change."""
+        """Returns a copy under another name that a pass can change."""
         protos, controls = [node.proto for node in self.nodes], [node.name for node in self.control_returns]
         made = FunctionGraph(name, self.arguments, protos, self.results, controls, self.traced)
         made.marks, made.argument_attributes = self.marks, self.argument_attributes
         return made
 
     def write(self, name: str, change: Callable[[Any], None]) -> function_pb2.FunctionDef:
-        """Makes a FunctionDef of it.
-
-        Args:
-            name: for it.
-            change: is given a copy of each `NodeDef`.
-        """
+        """Writes the graph as a FunctionDef."""
         definition = function_pb2.FunctionDef()
         signature = definition.signature
         signature.name = name
@@ -359,7 +344,7 @@ class FunctionGraph:
         return definition
 
 
-def _cycle(function: str, name: str, protos: Mapping[str, Any]) -> str:
+def _cycle_message(function: str, name: str, protos: Mapping[str, Any]) -> str:
     if any(proto.op == "NextIteration" for proto in protos.values()):
         what = "a loop of TensorFlow 1 in a function that was made before it was called here"
         return f"Function {function} has {what}. Call it first within what `ipu_compiler.compile` compiles."

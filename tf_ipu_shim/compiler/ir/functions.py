@@ -1,4 +1,4 @@
-"""All functions of a program: each is parsed once, passes change them, and they are written once."""
+"""Holds all functions of a program: parsed once, changed by passes, written once."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ AS_WRITTEN = config_pb2.ConfigProto(
 _serial = itertools.count()
 
 
-class Written(NamedTuple):
-    """A function as others see it.
+class WrittenFunction(NamedTuple):
+    """A FunctionDef with the name of the traced function that it comes from.
 
     Args:
         traced: the traced function that it was made of.
@@ -55,7 +55,7 @@ class Functions(Mapping[str, FunctionGraph]):
         self._base = base
         self._graphs: dict[str, FunctionGraph] = {}
         self._outside: dict[str, str] = {}  # names of functions outside
-        self.written: dict[str, Written] = {} if base is None else base.written
+        self.written: dict[str, WrittenFunction] = {} if base is None else base.written
 
     def __getitem__(self, name: str) -> FunctionGraph:
         graph = self._graphs.get(name)
@@ -75,11 +75,11 @@ class Functions(Mapping[str, FunctionGraph]):
         return len(self.reached())
 
     def reached(self, name: str | None = None) -> list[str]:
-        """A function and those that it runs, it first; those of the whole program when left out."""
+        """Returns a function and those it runs, itself first; all functions of the program by default."""
         return list(reachable([name or self.entry], lambda one: filter(self.__contains__, self[one].called)))
 
     def with_ops(self, ops: frozenset[str]) -> set[str]:
-        """The functions that have an op of these types, themselves or in a function that they run."""
+        """Returns the functions that contain ops of these types, themselves or in functions they run."""
         callers: dict[str, list[str]] = {}
         having = []
         for name in self.reached():
@@ -91,58 +91,54 @@ class Functions(Mapping[str, FunctionGraph]):
         return set(reachable(having, lambda name: callers.get(name, ())))
 
     def add(self, graph: FunctionGraph) -> None:
-        """Adds what a pass made; its name is one that `fresh` gave."""
+        """Adds a function whose name comes from `fresh`."""
         self._graphs[graph.name] = graph
 
-    def fresh(self, name: str) -> str:
-        """A name like this one that no function has."""
+    def fresh_name(self, name: str) -> str:
+        """Returns an unused function name similar to this one."""
         while True:
             made = f"{name}_{next(_serial)}"
             if made not in self:
                 return made
 
-    def varied(self, names: Iterable[str]) -> Functions:
-        """The same functions but for some, which are copies that can be changed.
-
-        Args:
-            names: these, and all that call them.
-        """
+    def with_copies(self, names: Iterable[str]) -> Functions:
+        """Returns the same functions, with copies of some that can be changed."""
         functions = Functions(self._library, self.entry, self)
         for name in names:
             functions.add(self[name].copy(name))
         return functions
 
-    def outside(self, name: str) -> str:
-        """The name by which XLA, or an op of the host, finds a function.
+    def external_name(self, name: str) -> str:
+        """Returns the name by which XLA or a host op finds a function.
 
         All are written under names of their own. Another program, or TensorFlow itself, may know another function by
         the script's name: grappler rewrites functions in place, and in graphs that are put together names meet. The
         plugin gives TensorFlow these alone.
         """
         if self._base is not None and name not in self._graphs:
-            return self._base.outside(name)
+            return self._base.external_name(name)
         if name not in self._outside:
             if name not in self:
                 return name  # nothing that the script has brought
-            made = self._outside[name] = self.fresh(name)  # named before it is written: a function may call itself
-            definition = self[name].write(made, lambda proto: strip(proto, self.outside))
-            self.written[made] = Written(self[name].traced, definition)
+            made = self._outside[name] = self.fresh_name(name)  # named before it is written: a function may call itself
+            definition = self[name].write(made, lambda proto: strip_attributes(proto, self.external_name))
+            self.written[made] = WrittenFunction(self[name].traced, definition)
         return self._outside[name]
 
     @property
     def written_definitions(self) -> list[function_pb2.FunctionDef]:
-        """The FunctionDefs that were made of these."""
+        """All FunctionDefs that were written so far."""
         return [written.definition for written in self.written.values()]
 
-    def found_outside(self, name: str) -> Written | None:
-        """The function that has a name outside; None where there is none."""
+    def find_external(self, name: str) -> WrittenFunction | None:
+        """Returns the function with this external name, or None."""
         if name in self.written:
             return self.written[name]
-        return Written(name, self._library[name]) if name in self._library else None
+        return WrittenFunction(name, self._library[name]) if name in self._library else None
 
 
-def strip(proto: Any, rename: Callable[[str], str]) -> None:
-    """Takes off a `NodeDef` what is meant for this lowering or for a placer, and renames the functions it names.
+def strip_attributes(proto: Any, rename: Callable[[str], str]) -> None:
+    """Removes lowering-only and placer attributes from a NodeDef and renames the functions it refers to.
 
     tf2xla stops with a RET_CHECK on a function that is sharded in part.
     """

@@ -1,4 +1,4 @@
-"""Where an op runs, and where a script wants it.
+"""Locations of ops: on a shard, on the host, or over several shards.
 
 Each location is one object, so `is` compares them. No number stands for one: that of an IPU is its `ipu`.
 """
@@ -42,11 +42,11 @@ ALONE = Location("alone")
 
 @functools.cache
 def on_ipu(ipu: int) -> Location:
-    """In the XLA programs of an IPU."""
+    """Returns the location within a shard's XLA programs."""
     return Location(f"IPU {ipu}", ipu, True)
 
 
 @functools.cache
-def alone_on(ipu: int) -> Location:
-    """On an IPU, but run by TensorFlow's own kernel and part of no XLA program."""
+def uncompiled_on(ipu: int) -> Location:
+    """Returns the location on a shard outside XLA programs, for ops that TensorFlow's own kernel runs."""
     return Location(f"alone on IPU {ipu}", ipu)

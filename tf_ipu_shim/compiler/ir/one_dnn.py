@@ -1,4 +1,4 @@
-"""Whether TensorFlow runs ops by oneDNN on this machine, and how its kernels of that kind are asked for."""
+"""Tells whether TensorFlow uses oneDNN kernels on this machine, and marks nodes to run by them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ LABEL = b"MklNameChangeOp"
 
 
 def enabled() -> bool:
-    """Whether the CPU's ops run by oneDNN (`TF_ENABLE_ONEDNN_OPTS`): the IPU's do as they do."""
+    """Whether the CPU's ops use oneDNN (`TF_ENABLE_ONEDNN_OPTS`); the IPU's then do too."""
     return _pywrap_util_port.IsMklEnabled()
 
 
-def copy_of(node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
-    """A node by itself: one of a function is lost with it."""
+def copy_node(node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    """Returns a NodeDef that outlives the function it is copied from."""
     copy = node_def_pb2.NodeDef()
     copy.CopyFrom(node)
     return copy

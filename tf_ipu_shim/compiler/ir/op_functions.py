@@ -1,4 +1,4 @@
-"""Ops in whose place a program calls a function of other ops.
+"""Replaces ops by calls of functions that compute the same with other ops.
 
 Uses `graph_to_function_def`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
@@ -19,7 +19,7 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
 class Replacement(NamedTuple):
-    """What stands for an op.
+    """A function that replaces an op.
 
     Args:
         inputs: what it takes, `DataType` by name: the op's inputs in their order, the last ones may be left out.
@@ -40,14 +40,8 @@ class Replacement(NamedTuple):
 Rule = Callable[[Node], "Replacement | None"]
 
 
-def replace(functions: Functions, wanted: frozenset[str], rule: Rule) -> None:
-    """Replaces ops of a program by calls.
-
-    Args:
-        functions: the program; changed where there are any.
-        wanted: types of the ops.
-        rule: is asked about each.
-    """
+def replace_ops(functions: Functions, wanted: frozenset[str], rule: Rule) -> None:
+    """Replaces ops of a program by function calls."""
     for name in functions.reached():
         graph = functions[name]
         if not graph.ops.isdisjoint(wanted):
@@ -55,12 +49,8 @@ def replace(functions: Functions, wanted: frozenset[str], rule: Rule) -> None:
             _replace_in(functions, graph, {node: made for node, made in found.items() if made is not None})
 
 
-def put_back(node: node_def_pb2.NodeDef) -> None:
-    """Puts an op that has a kernel in the place of the call that stands for it, if a node is such a call.
-
-    Args:
-        node: changed; what it takes, its place and its order among other ops stay.
-    """
+def restore_op(node: node_def_pb2.NodeDef) -> None:
+    """Restores the original op from the call that replaced it, if it has a kernel."""
     if vocabulary.STANDS_FOR_ATTRIBUTE in node.attr:
         op = node_def_pb2.NodeDef.FromString(node.attr[vocabulary.STANDS_FOR_ATTRIBUTE].s)
         node.op = op.op
@@ -92,7 +82,7 @@ def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node,
 
 
 def _call(node: node_def_pb2.NodeDef, replacement: Replacement, function: str) -> node_def_pb2.NodeDef:
-    """The call that stands where an op stood."""
+    """Returns the call that replaces an op."""
     taken = [text for text in node.input if text[0] != "^"][: len(replacement.inputs)]
     made = node_def_pb2.NodeDef(name=node.name, device=node.device, input=taken)
     made.input.extend(text for text in node.input if text[0] == "^")
@@ -106,14 +96,14 @@ def _call(node: node_def_pb2.NodeDef, replacement: Replacement, function: str) -
 
 
 def _function(functions: Functions, node: Node, replacement: Replacement) -> str:
-    """Adds the function that stands for an op; returns its name."""
+    """Adds the function that replaces an op; returns its name."""
     with ops.Graph().as_default() as graph:
         taken = [array_ops.placeholder(dtypes.as_dtype(kind), name=name) for name, kind in replacement.inputs.items()]
         results = replacement.build(*taken)
         definition: function_pb2.FunctionDef = graph_to_function_def.graph_to_function_def(
             graph, graph.get_operations(), taken, results, list(replacement.outputs)
         )
-    name = definition.signature.name = functions.fresh(f"ipu_in_place_of_{node.op}")
+    name = definition.signature.name = functions.fresh_name(f"ipu_in_place_of_{node.op}")
     for inner in definition.node_def:
         replacement.finish(inner)
         if vocabulary.SHARDING_ATTRIBUTE in node.proto.attr:

@@ -1,4 +1,4 @@
-"""Facts about TensorFlow ops that the lowering needs: their outputs, their types, the functions they run."""
+"""Queries facts about op types: dtypes of inputs and outputs, statefulness, functions they run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ HANDLES = frozenset({RESOURCE, VARIANT})
 
 @functools.cache
 def op_def(op: str) -> Any:
-    """TensorFlow's definition of an op.
-
-    Raises:
-        LookupError: no loaded library registers it.
-    """
+    """Returns TensorFlow's OpDef of an op type."""
     found = op_def_registry.get(op)
     if found is None:
         raise LookupError(f"Op type {op} is not registered in this process.")
@@ -30,12 +26,12 @@ def op_def(op: str) -> Any:
 
 @functools.cache
 def is_stateful(op: str) -> bool:
-    """Whether running the op twice, or not at all, can be told from running it once."""
+    """Whether running the op twice, or not at all, has an observable effect."""
     return op_def(op).is_stateful
 
 
 class _Argument(NamedTuple):
-    """An input or output as an op's definition has it; read once, as protobuf's fields take long to read."""
+    """An input or output of an OpDef, read once because protobuf fields are slow."""
 
     name: str
     type: int
@@ -59,12 +55,12 @@ def _outputs(op: str) -> tuple[_Argument, ...]:
 
 
 def has_outputs(op: str) -> bool:
-    """Whether an op has results, as its definition has it."""
+    """Whether an op type has results."""
     return bool(_outputs(op))
 
 
 def output_types(node: node_def_pb2.NodeDef) -> dict[str, list[int]]:
-    """The dtypes (`DataType` values) of a node's outputs by the name of the output argument.
+    """Maps the name of each output argument of a node to its dtypes.
 
     Example:
         >>> node = tf.compat.v1.NodeDef(name="halves", op="Split")
@@ -76,7 +72,7 @@ def output_types(node: node_def_pb2.NodeDef) -> dict[str, list[int]]:
 
 
 def input_types(node: node_def_pb2.NodeDef) -> list[int]:
-    """The dtypes (`DataType` values) of a node's inputs, in order."""
+    """Returns the dtypes of a node's inputs, in order."""
     types: list[int] = []
     for argument in _inputs(node.op):
         types.extend(_argument_types(node, argument))
@@ -92,34 +88,30 @@ def _argument_types(node: node_def_pb2.NodeDef, argument: _Argument) -> list[int
 
 @functools.cache
 def function_attributes(op: str) -> tuple[str, ...]:
-    """The attributes of an op that name functions, whether it runs these here or hands them to others."""
+    """Returns the attributes of an op type that refer to functions."""
     return tuple(attribute.name for attribute in op_def(op).attr if attribute.type in ("func", "list(func)"))
 
 
 def functions_in(value: attr_value_pb2.AttrValue) -> list[attr_value_pb2.NameAttrList]:
-    """The functions that an attribute of whatever op names: one, several or none."""
+    """Returns the functions that an attribute value refers to."""
     return [value.func] if value.HasField("func") else list(value.list.func)
 
 
 def function_values(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, attr_value_pb2.NameAttrList]]:
-    """The functions that a control-flow op or a call runs: the attribute, and its `NameAttrList`."""
+    """Yields the functions that a control-flow op or call runs: attribute name and `NameAttrList`."""
     for attribute in vocabulary.FUNCTION_ATTRIBUTES.get(node.op, ()):
         for function in functions_in(node.attr[attribute]):
             yield attribute, function
 
 
 def output_names(node: node_def_pb2.NodeDef) -> list[str]:
-    """The names of what a node of a function gives, such as `MatMul:product:0`, in order.
-
-    Args:
-        node: of any op.
-    """
+    """Returns the names of a node's outputs in a function, such as `MatMul:product:0`, in order."""
     outputs = output_types(node).items()
     return [f"{node.name}:{output}:{index}" for output, types in outputs for index in range(len(types))]
 
 
 def called_functions(node: node_def_pb2.NodeDef) -> list[str]:
-    """Names of the functions that a control-flow op or a call runs, in the order of its attributes."""
+    """Returns the names of the functions that a control-flow op or call runs, in attribute order."""
     if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
         return []
     return [function.name for _, function in function_values(node)]

@@ -1,4 +1,4 @@
-"""What the lowering hands on: the XLA programs of a function, and where everything lives."""
+"""Data classes of a compilation: the request, XLA programs (clusters), exchanges and the lowered program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ProgramRequest:
 
     @property
     def is_keras(self) -> bool:
-        """Whether a Keras model has made the program."""
+        """Whether a Keras model created the program."""
         entry = self.library.get(self.function)
         return entry is not None and any(vocabulary.KERAS_ATTRIBUTE in node.attr for node in entry.node_def)
 
@@ -71,7 +71,7 @@ class Cluster:
 
 @dataclasses.dataclass(frozen=True)
 class Exchange:
-    """A tensor that goes from one IPU to another.
+    """A tensor copied from one IPU to another.
 
     Args:
         tensor: its name in the traced function.
@@ -133,10 +133,10 @@ class LoweredProgram:
 
     @property
     def has_chunks(self) -> bool:
-        """Whether a loop of it runs several iterations in one XLA program."""
+        """Whether one of its loops runs several iterations in one XLA program."""
         return bool(self.chunked_loops)
 
     @property
     def programs(self) -> list[str]:
-        """The functions of the XLA programs: several replicas may run the same."""
+        """The functions of the XLA programs; several replicas may share one."""
         return list(dict.fromkeys(cluster.function for cluster in self.clusters))

@@ -1,4 +1,4 @@
-"""What can be reached from some names: callers of functions, what functions call, what a variable is used by."""
+"""Finds everything reachable from start nodes along edges (callers, called functions, users of variables)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 def reachable(start: Iterable[str], edges: Callable[[str], Iterable[str]]) -> dict[str, None]:
-    """These names and all that edges lead to from them, each once, in the order in which they are found.
-
-    Args:
-        start: names to begin with.
-        edges: from a name to those that it leads to.
+    """Returns the start items and all that edges lead to, each once, in order of discovery.
 
     Example:
         >>> list(reachable(["a"], {"a": ["b", "c"], "b": ["a"], "c": []}.__getitem__))

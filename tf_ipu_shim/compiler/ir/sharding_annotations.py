@@ -1,4 +1,4 @@
-"""The location that a script gave an op.
+"""Reads and writes the sharding annotation of an op: the shard or the host that a script assigned to it.
 
 Graphcore's TensorFlow marks ops as the TPU's does: `_XlaSharding` holds a serialised `OpSharding`, maximal, with the
 IPU as its only device. The marks steer this lowering alone; XLA is never shown them.
@@ -17,14 +17,14 @@ _EVERY = -1  # the device that `ipu_shard(-1)` writes
 
 
 def shard_of(node: Any) -> Location | None:
-    """The IPU that a `NodeDef` is marked for, or `ALL_IPUS`; None where it is not marked."""
+    """Returns the shard that a NodeDef is annotated with, or `ALL_IPUS`; None without annotation."""
     if SHARDING_ATTRIBUTE not in node.attr:
         return None
     return _location(node.attr[SHARDING_ATTRIBUTE].s)
 
 
 def is_on_host(node: Any) -> bool:
-    """Whether a script put the op outside the compiled program."""
+    """Whether a script placed the op outside the compiled program."""
     return OUTSIDE_COMPILATION_ATTRIBUTE in node.attr
 
 
@@ -39,8 +39,8 @@ def _location(serialised: bytes) -> Location | None:
     return ALL_IPUS if device == _EVERY else on_ipu(device)
 
 
-def mark_of(ipu: int) -> bytes:
-    """What marks an op for an IPU: the value of `vocabulary.SHARDING_ATTRIBUTE`."""
+def sharding_annotation(ipu: int) -> bytes:
+    """Returns the annotation for a shard: the value of `vocabulary.SHARDING_ATTRIBUTE`."""
     from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
     sharding = xla_data_pb2.OpSharding(type=_MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[ipu])

@@ -1,4 +1,4 @@
-"""Lists of tensors: what is in one where it is made, as far as that can be told before anything runs."""
+"""Infers the size and element shape of a TensorList where it is created."""
 
 from __future__ import annotations
 
@@ -14,32 +14,29 @@ MAKE = frozenset({"EmptyTensorList", "TensorListReserve"})
 """Ops that make a list without elements, of a shape and for a number that they are given."""
 
 
-class Listed(NamedTuple):
-    """What is in a list of tensors.
+class ListContents(NamedTuple):
+    """Element count, dtype and element shape of a TensorList.
 
     Args:
-        room: for so many elements; None where that is not known.
+        capacity: for so many elements; None where that is not known.
         type: `DataType` of an element.
         shape: of an element; None where it is not known.
     """
 
-    room: int | None
+    capacity: int | None
     type: int
     shape: tuple[int, ...] | None
 
     @property
     def bytes(self) -> int:
-        """Of all elements that it has room for; 0 where room or shape are not known."""
-        if self.room is None or self.shape is None:
+        """Total bytes of all elements; 0 if count or shape is unknown."""
+        if self.capacity is None or self.shape is None:
             return 0
-        return self.room * math.prod(self.shape) * int(dtypes.as_dtype(self.type).size or 0)
+        return self.capacity * math.prod(self.shape) * int(dtypes.as_dtype(self.type).size or 0)
 
 
-def made_by(operation: Any) -> Listed:
-    """The list that an op of `MAKE` gives: TensorFlow evaluates what its size is computed from.
-
-    Args:
-        operation: of a TensorFlow graph.
+def created_list(operation: Any) -> ListContents:
+    """Returns the contents of the list that a list-creating op makes.
 
     Example:
         >>> with tf.Graph().as_default():
@@ -50,4 +47,4 @@ def made_by(operation: Any) -> Listed:
     shape, size = (tensor_util.try_evaluate_constant(tensor) for tensor in operation.inputs)
     room = None if size is None or int(size) < 0 else int(size)
     element = None if shape is None or np.ndim(shape) == 0 or np.any(shape < 0) else tuple(map(int, shape))
-    return Listed(room, operation.get_attr("element_dtype").as_datatype_enum, element)
+    return ListContents(room, operation.get_attr("element_dtype").as_datatype_enum, element)

@@ -1,4 +1,4 @@
-"""The graphs that functions were traced in, by name: they know the user's source line of each op.
+"""Keeps the FuncGraphs of traced functions by name, to look up the user's source lines of ops.
 
 Uses `Graph._functions`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
@@ -12,12 +12,12 @@ _traced: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
 def remember(graph: Any) -> None:
-    """Keeps the graph of a function by its name, for as long as it lives."""
+    """Registers a function's graph by its name, for as long as the graph lives."""
     _traced[graph.name] = graph
 
 
 def traced_graph(function_name: str) -> Any:
-    """The graph of a traced function, or of a loop or branch in one; None once it is gone, or if it is another's."""
+    """Returns the graph of a traced function, loop or branch, or None if it no longer exists."""
     if function_name in _traced:
         return _traced[function_name]
     for graph in list(_traced.values()):

@@ -1,4 +1,4 @@
-"""What the number of iterations of a loop follows from."""
+"""Data classes that describe a loop's trip count."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Limit(NamedTuple):
-    """A condition of a loop that counts up by ones: a loop variable is below a limit.
+    """A loop condition `counter < limit`, with a counter that increases by one.
 
     Args:
         counter: the number of the loop variable.
@@ -22,7 +22,7 @@ class Limit(NamedTuple):
 
 
 class Trips(NamedTuple):
-    """The number of iterations of a loop: the least of all that is said here.
+    """A loop's trip count: the minimum of a constant and of limits known when the loop begins.
 
     Args:
         most: a number, where one is known; -1 for none.

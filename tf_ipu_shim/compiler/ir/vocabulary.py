@@ -1,4 +1,4 @@
-"""Ops and attributes by name, and the kinds that they fall into: the one place where they are spelled.
+"""Names of the ops and attributes that the compiler uses, and sets of ops by kind.
 
 The plugin registers the ops of ours in C++ and reads the attributes; a test holds the two together.
 """

@@ -1,4 +1,4 @@
-"""Which variables a function writes."""
+"""Finds the variables that a function writes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableShape 
 
 
 def written_arguments(function: str, library: Mapping[str, function_pb2.FunctionDef]) -> set[int]:
-    """Which arguments of a function are variables that it, or a function it calls, writes.
-
-    Args:
-        function: its name.
-        library: all functions by name.
-    """
+    """Returns which arguments are variables that a function, or one it calls, writes."""
     return _Written(library).of(function)
 
 

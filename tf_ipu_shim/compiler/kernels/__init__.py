@@ -1,1 +1,1 @@
-"""Execution by TensorFlow's own kernels instead of XLA launches."""
+"""Execution of programs by TensorFlow's own kernels instead of XLA launches."""

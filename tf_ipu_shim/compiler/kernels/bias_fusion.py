@@ -1,4 +1,4 @@
-"""Biases in programs that run by kernels: one oneDNN kernel for a convolution or product and its bias.
+"""Fuses BiasAdd into float32 convolutions and matmuls (oneDNN fused kernels) for execution mode `kernels`.
 
 TensorFlow's graph rewriting makes the same of them on the CPU. It passes over the IPU, where each of the two ops
 would read and write all activations, and the gradient of a convolution's bias would read its gradients once more. A
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from tf_ipu_shim.compiler.ir import op_types
-from tf_ipu_shim.compiler.ir.one_dnn import LABEL, copy_of, enabled
+from tf_ipu_shim.compiler.ir.one_dnn import LABEL, copy_node, enabled
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _FUSED = {"Conv2D": "_MklNativeFusedConv2D", "MatMul": "_MklNativeFusedMatMul"}
@@ -24,17 +24,11 @@ _FILTER_GRADIENT, _BIAS_GRADIENT = "Conv2DBackpropFilter", "BiasAddGrad"
 _BOTH_GRADIENTS = "_MklNativeConv2DBackpropFilterWithBias"
 
 
-def with_biases(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
-    """Fuses biases of float32 into what gives their operand, and so the gradients of both.
+def fuse_biases(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
+    """Fuses biases into the ops that produce their operands, and likewise their gradients.
 
     A fused op has the name of the bias's op. An op that somebody else takes, or waits for, stays by
     itself.
-
-    Args:
-        function: changed.
-
-    Returns:
-        For each fused op the one whose name it has, which messages name.
     """
     if not enabled() or not any(node.op in ("BiasAdd", _BIAS_GRADIENT) for node in function.node_def):
         return {}
@@ -45,12 +39,12 @@ def with_biases(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.No
         elif node.op == _FILTER_GRADIENT and _is_plain(node) and node.attr["padding"].s in (b"SAME", b"VALID"):
             fusion.fuse_gradients(node)
     if fusion.gone:
-        _leave_out(function, fusion.gone, fusion.renamed)
+        _remove_fused(function, fusion.gone, fusion.renamed)
     return fusion.stands_for
 
 
 class _Fusion:
-    """What becomes of a function's ops."""
+    """Rewrites a function's ops to fused ones."""
 
     def __init__(self, edges: _Edges) -> None:
         self.edges = edges
@@ -60,9 +54,14 @@ class _Fusion:
 
     def fuse(self, bias: node_def_pb2.NodeDef) -> None:
         source = self.edges.nodes.get(bias.input[0].partition(":")[0])
-        if source is None or source.op not in _FUSED or not _is_plain(source) or not self.edges.has_one_taker(source):
+        if (
+            source is None
+            or source.op not in _FUSED
+            or not _is_plain(source)
+            or not self.edges.has_one_consumer(source)
+        ):
             return
-        self.stands_for[bias.name] = copy_of(bias)
+        self.stands_for[bias.name] = copy_node(bias)
         self.renamed[_result(bias)] = f"{bias.name}:{_RESULTS[source.op]}:0"
         self.gone.add(source.name)
         bias.CopyFrom(_fused(source, bias))
@@ -71,7 +70,7 @@ class _Fusion:
         of_bias = self.edges.bias_gradient_of(of_filters)
         if of_bias is None:
             return
-        self.stands_for[of_filters.name] = copy_of(of_filters)
+        self.stands_for[of_filters.name] = copy_node(of_filters)
         self.renamed[_result(of_bias)] = f"{of_filters.name}:bias_grad:0"
         self.gone.add(of_bias.name)
         of_filters.op = _BOTH_GRADIENTS
@@ -80,7 +79,7 @@ class _Fusion:
 
 
 def _is_plain(node: node_def_pb2.NodeDef) -> bool:
-    """Whether it works on float32 with channels last, and rows as they are, as the fused kernels do."""
+    """Whether an op is float32 with channels last and no transposes, as the fused kernels require."""
     attributes = node.attr  # asking it for what it has not would put that in
     if attributes["T"].type != types_pb2.DT_FLOAT:
         return False
@@ -94,7 +93,7 @@ def _result(node: node_def_pb2.NodeDef) -> str:
 
 
 class _Edges:
-    """Who takes what in a function."""
+    """Consumers of each tensor in a function."""
 
     def __init__(self, function: function_pb2.FunctionDef) -> None:
         self.nodes = {node.name: node for node in function.node_def}
@@ -107,14 +106,14 @@ class _Edges:
         self._returned = Counter(function.ret.values())
         self._returned.update(f"^{name}" for name in function.control_ret.values())
 
-    def has_one_taker(self, node: node_def_pb2.NodeDef) -> bool:
-        """Whether its result has one taker in the function, and nobody waits for it."""
+    def has_one_consumer(self, node: node_def_pb2.NodeDef) -> bool:
+        """Whether its result has one consumer in the function and no op waits for it."""
         result, waiting = _result(node), f"^{node.name}"
         free = not self._takers[waiting] and not self._returned[waiting] and not self._returned[result]
         return free and len(self._takers[result]) == 1
 
     def bias_gradient_of(self, gradient: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef | None:
-        """The gradient of the bias, beside the gradient of a convolution's filter, where they can be one op."""
+        """Returns the bias gradient that can be fused with a convolution's filter gradient, or None."""
         for name in self._takers[gradient.input[2]]:
             node = self.nodes[name]
             alone = len(node.input) == 1 and not self._takers[f"^{name}"] and not self._returned[f"^{name}"]
@@ -149,7 +148,7 @@ def _fused(source: node_def_pb2.NodeDef, bias: node_def_pb2.NodeDef) -> node_def
     return fused
 
 
-def _leave_out(function: function_pb2.FunctionDef, gone: set[str], renamed: dict[str, str]) -> None:
+def _remove_fused(function: function_pb2.FunctionDef, gone: set[str], renamed: dict[str, str]) -> None:
     for place in reversed([place for place, node in enumerate(function.node_def) if node.name in gone]):
         del function.node_def[place]
     for node in function.node_def:

@@ -1,4 +1,4 @@
-"""How a program runs: XLA's programs, or TensorFlow's own kernels (see `kernels`)."""
+"""Chooses a program's execution mode: XLA programs or TensorFlow's own kernels."""
 
 from __future__ import annotations
 
@@ -39,17 +39,8 @@ class Execution:
     is_required: bool = False
 
 
-def execution_of(device: IpuDevice, is_rounded: bool = False, only_kernels: Sequence[str] = ()) -> Execution:
-    """The way that is asked for on a device.
-
-    Args:
-        device: where a program runs.
-        is_rounded: whether ops of it round float16 results stochastically.
-        only_kernels: descriptions of its ops of which XLA's results differ.
-
-    Raises:
-        ValueError: the environment variable names no way.
-    """
+def requested_execution(device: IpuDevice, is_rounded: bool = False, only_kernels: Sequence[str] = ()) -> Execution:
+    """Returns the execution mode that a device's configuration asks for."""
     if device.float_checks:
         reason = "floating_point_behaviour: each op's results are checked"
         return Execution(KERNELS, reason, is_checked=True, is_rounded=is_rounded)
@@ -68,25 +59,18 @@ def execution_of(device: IpuDevice, is_rounded: bool = False, only_kernels: Sequ
     return Execution(way, f"{execution_mode.ENVIRONMENT_VARIABLE}={way}")
 
 
-def settled(asked: Execution, plugin: Library, program: LoweredProgram, without_form: Mapping[str, str]) -> Execution:
-    """How a program runs that was asked to run by kernels.
+def resolve_execution(
+    asked: Execution, plugin: Library, program: LoweredProgram, without_form: Mapping[str, str]
+) -> Execution:
+    """Resolves the requested mode `kernels` for a program, which may fall back to XLA.
 
     What an IPU could not compile is refused in both ways alike. Where XLA has told its form of a program beforehand, it
     can compile it; where it could not, XLA runs it, and so refuses it in its own words if it has to.
-
-    Args:
-        asked: the way that is asked for.
-        plugin: the loaded plugin.
-        program: what would run by kernels.
-        without_form: its XLA programs of which XLA could not tell its form before it runs, with the reason.
-
-    Raises:
-        UnimplementedError: XLA has to run it, and its ops' results are to be checked.
     """
     reason = ""
     if without_form:
         reason = f"XLA cannot tell its form of the program before it runs: {next(iter(without_form.values()))}"
-    elif missing := _without_kernel(plugin, program):
+    elif missing := _types_without_kernel(plugin, program):
         reason = f"TensorFlow has no kernel for {', '.join(missing)}"
     if not reason:
         return asked
@@ -106,8 +90,8 @@ def settled(asked: Execution, plugin: Library, program: LoweredProgram, without_
     return Execution(XLA, reason)
 
 
-def _without_kernel(plugin: Library, program: LoweredProgram) -> list[str]:
-    """Types of ops that TensorFlow has no kernel for."""
+def _types_without_kernel(plugin: Library, program: LoweredProgram) -> list[str]:
+    """Returns the op types of a program that have no TensorFlow kernel."""
     nodes = [
         node
         for function in program.functions

@@ -1,4 +1,4 @@
-"""Calls of functions that run op by op: what is called is put in the place of the call.
+"""Inlines function calls in functions that run op by op.
 
 TensorFlow does that too when it makes a function ready to run. It adds an `Identity` for each argument and result, and
 ops that do nothing where the call begins and ends. Its rewriting would take them out again, which programs of IPUs are
@@ -21,29 +21,16 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 _FEW = 4  # edges that an op between them would not save
 
 
-def inlined(
+def inline_calls(
     functions: Iterable[function_pb2.FunctionDef], node: node_def_pb2.NodeDef
 ) -> list[function_pb2.FunctionDef]:
-    """What is left of functions once calls of them are put in place.
-
-    Args:
-        functions: these stay as they are.
-        node: the op that runs them.
-
-    Returns:
-        Those that it still needs, under their names. A function that calls itself is still called.
-    """
+    """Inlines calls in these functions; returns the functions that are still needed."""
     inliner = _Inliner({function.signature.name: function for function in functions})
-    return [inliner.flat(name) for name in reachable(named_by([node], inliner.functions), inliner.needed)]
+    return [inliner.flat(name) for name in reachable(referenced_functions([node], inliner.functions), inliner.needed)]
 
 
-def named_by(nodes: Iterable[node_def_pb2.NodeDef], functions: Container[str]) -> list[str]:
-    """The functions, of some, that ops name in whatever attribute.
-
-    Args:
-        nodes: the ops.
-        functions: the names of these functions.
-    """
+def referenced_functions(nodes: Iterable[node_def_pb2.NodeDef], functions: Container[str]) -> list[str]:
+    """Returns which of some functions ops refer to, in any attribute."""
     return [
         function.name
         for node in nodes
@@ -54,7 +41,7 @@ def named_by(nodes: Iterable[node_def_pb2.NodeDef], functions: Container[str]) -
 
 
 class _Inliner:
-    """Puts functions in place, each once for all that call it."""
+    """Inlines functions, each once for all its callers."""
 
     def __init__(self, functions: Mapping[str, function_pb2.FunctionDef]) -> None:
         self.functions = functions
@@ -62,11 +49,11 @@ class _Inliner:
         self._begun: set[str] = set()
 
     def needed(self, name: str) -> list[str]:
-        """The functions that one still needs."""
-        return named_by(self.flat(name).node_def, self.functions)
+        """Returns the functions that one still needs after inlining."""
+        return referenced_functions(self.flat(name).node_def, self.functions)
 
     def flat(self, name: str) -> function_pb2.FunctionDef:
-        """A function with what it calls put in place."""
+        """Returns a function with the functions it calls inlined."""
         if name not in self._flat:
             self._begun.add(name)
             self._flat[name] = self._flattened(self.functions[name])
@@ -75,18 +62,18 @@ class _Inliner:
 
     def _flattened(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
         calls = {node.name: self.flat(called) for node in function.node_def if (called := self._called(node))}
-        return _Placing(function, calls).run() if calls else function
+        return _CallInliner(function, calls).run() if calls else function
 
     def _called(self, node: node_def_pb2.NodeDef) -> str:
-        """The function to put in place of an op; empty for any other op, and within that function."""
+        """Returns the function to inline for an op; empty for other ops and recursion."""
         if node.op not in vocabulary.CALLS:
             return ""
         name = node.attr["f"].func.name
         return name if name in self.functions and name not in self._begun else ""
 
 
-class _Placing:
-    """One function, while what it calls is put in place."""
+class _CallInliner:
+    """Inlines the calls of one function."""
 
     def __init__(self, function: function_pb2.FunctionDef, calls: Mapping[str, function_pb2.FunctionDef]) -> None:
         self._function = function
@@ -96,7 +83,7 @@ class _Placing:
         self._fresh = FreshNames(function)
         # By call, the names that its function's ops get, and the place of each argument among its inputs.
         self._names = {
-            name: {node.name: self._fresh.like(f"{name}/{node.name}") for node in called.node_def}
+            name: {node.name: self._fresh.unique(f"{name}/{node.name}") for node in called.node_def}
             for name, called in calls.items()
         }
         self._places = {
@@ -109,17 +96,17 @@ class _Placing:
         self._ends: dict[str, list[str]] = {}
 
     def run(self) -> function_pb2.FunctionDef:
-        """The function with all of these put in place."""
+        """Returns the function with all calls inlined."""
         made, function = self._made, self._function
         made.CopyFrom(function)
         del made.node_def[:]
         for node in function.node_def:
             if node.name in self._calls:
-                self._place(node, self._calls[node.name])
+                self._inline(node, self._calls[node.name])
             else:
                 added = made.node_def.add()
                 added.CopyFrom(node)
-                added.input[:] = [*map(self._tensor, _data(node)), *self._controls(node)]
+                added.input[:] = [*map(self._tensor, _data_inputs(node)), *self._controls(node)]
         for result, text in function.ret.items():
             made.ret[result] = self._tensor(text)
         del made.signature.control_output[:]
@@ -131,8 +118,8 @@ class _Placing:
                     made.control_ret[end] = end
         return made
 
-    def _place(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> None:
-        names, places, inputs = self._names[call.name], self._places[call.name], list(_data(call))
+    def _inline(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> None:
+        names, places, inputs = self._names[call.name], self._places[call.name], list(_data_inputs(call))
 
         def tensor(text: str) -> str:
             name, separator, rest = text.partition(":")
@@ -146,22 +133,22 @@ class _Placing:
             controls = [f"^{names[text[1:]]}" for text in node.input if text[0] == "^"]
             if op_types.is_stateful(node.op):
                 controls.extend(before)
-            added.input[:] = [*map(tensor, _data(node)), *dict.fromkeys(controls)]
+            added.input[:] = [*map(tensor, _data_inputs(node)), *dict.fromkeys(controls)]
 
     def _begin(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> list[str]:
-        """What ops of a call wait for: one op that waits for all, where that saves edges."""
+        """Returns the control inputs of an inlined call's ops: one join op where that saves edges."""
         controls = self._controls(call)
         with_effects = sum(op_types.is_stateful(node.op) for node in called.node_def)
         if len(controls) < 2 or len(controls) * with_effects <= _FEW:
             return controls
-        return [f"^{self._meeting(call, 'begin', controls)}"]
+        return [f"^{self._add_join(call, 'begin', controls)}"]
 
     def _controls(self, node: node_def_pb2.NodeDef) -> list[str]:
         controls = [end for text in node.input if text[0] == "^" for end in self._after(text[1:])]
         return [f"^{name}" for name in dict.fromkeys(controls)]
 
     def _after(self, name: str) -> list[str]:
-        """The ops that have run once an op has."""
+        """Returns the ops that have run once an op has run."""
         if name not in self._calls:
             return [name]
         if name not in self._ends:
@@ -169,12 +156,12 @@ class _Placing:
             ends = [self._names[name][called.control_ret[output]] for output in called.signature.control_output]
             ends = list(dict.fromkeys(ends)) or [text[1:] for text in self._controls(call)]
             if len(ends) > 1 and len(ends) * self._waiting[name] > _FEW:
-                ends = [self._meeting(call, "end", [f"^{end}" for end in ends])]
+                ends = [self._add_join(call, "end", [f"^{end}" for end in ends])]
             self._ends[name] = ends
         return self._ends[name]
 
     def _tensor(self, text: str) -> str:
-        """What stands for a tensor: of a call, what its function gives."""
+        """Returns the tensor that replaces another: for a call's result, that of the inlined function."""
         while (call := text.partition(":")[0]) in self._calls:
             called = self._calls[call]
             result = called.signature.output_arg[int(text.rpartition(":")[2])].name
@@ -185,15 +172,15 @@ class _Placing:
             text = self._nodes[call].input[self._places[call][name]]
         return text
 
-    def _meeting(self, call: node_def_pb2.NodeDef, name: str, controls: Iterable[str]) -> str:
-        """Adds an op that does nothing but wait."""
-        name = self._fresh.like(f"{call.name}/{name}")
+    def _add_join(self, call: node_def_pb2.NodeDef, name: str, controls: Iterable[str]) -> str:
+        """Adds a NoOp that joins control inputs."""
+        name = self._fresh.unique(f"{call.name}/{name}")
         node = self._made.node_def.add(name=name, op="NoOp", device=call.device, input=controls)
         if vocabulary.CHIP_ATTRIBUTE in call.attr:
             node.attr[vocabulary.CHIP_ATTRIBUTE].CopyFrom(call.attr[vocabulary.CHIP_ATTRIBUTE])
         return name
 
 
-def _data(node: node_def_pb2.NodeDef) -> Iterator[str]:
-    """The inputs of an op that are tensors."""
+def _data_inputs(node: node_def_pb2.NodeDef) -> Iterator[str]:
+    """Yields the data inputs of an op."""
     return (text for text in node.input if text[0] != "^")

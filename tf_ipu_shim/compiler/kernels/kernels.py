@@ -1,4 +1,4 @@
-"""The second way to run a program: TensorFlow's own kernels instead of XLA launches.
+"""Converts a program to execution mode `kernels`: TensorFlow's own kernels instead of XLA launches.
 
 A program is lowered to XLA programs first, in either way: placement, phases, exchanges and the memory plan are those
 of XLA's form. Here each launch becomes a call of a function of the same ops. All of them carry the IPU's TensorFlow
@@ -22,17 +22,17 @@ from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.ir.functions import AS_WRITTEN
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.ir.reachable import reachable
-from tf_ipu_shim.compiler.kernels.bias_fusion import with_biases
-from tf_ipu_shim.compiler.kernels.inlining import inlined, named_by
-from tf_ipu_shim.compiler.kernels.loop_frames import with_frames
-from tf_ipu_shim.compiler.kernels.one_dnn_pooling import pooled_by_one_dnn
-from tf_ipu_shim.compiler.kernels.out_of_bounds import in_range
-from tf_ipu_shim.compiler.kernels.random_launches import LAUNCHED, launched
-from tf_ipu_shim.compiler.kernels.simplify import tidied
-from tf_ipu_shim.compiler.kernels.stochastic_rounding import settle_mark
+from tf_ipu_shim.compiler.kernels.bias_fusion import fuse_biases
+from tf_ipu_shim.compiler.kernels.inlining import inline_calls, referenced_functions
+from tf_ipu_shim.compiler.kernels.loop_frames import lower_loops
+from tf_ipu_shim.compiler.kernels.one_dnn_pooling import use_one_dnn_pooling
+from tf_ipu_shim.compiler.kernels.out_of_bounds import guard_inputs
+from tf_ipu_shim.compiler.kernels.random_launches import LAUNCHED, launch_functions
+from tf_ipu_shim.compiler.kernels.simplify import simplify_function
+from tf_ipu_shim.compiler.kernels.stochastic_rounding import set_rounding
 from tf_ipu_shim.compiler.passes import variable_order
 from tf_ipu_shim.compiler.passes.assertions import ASSERT, Describe, asserting_functions
-from tf_ipu_shim.compiler.passes.dead_code_elimination import without_idle_ops
+from tf_ipu_shim.compiler.passes.dead_code_elimination import eliminate_dead_code
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2
 
 # What has TensorFlow compile a function or choose another one for it.
@@ -41,7 +41,7 @@ _ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinli
 _serial = itertools.count()
 
 
-def by_kernels(
+def to_kernels(
     program: LoweredProgram,
     library: Mapping[str, function_pb2.FunctionDef],
     describe: Describe | None = None,
@@ -49,22 +49,10 @@ def by_kernels(
     on_one_thread: bool = False,
     describes_all: bool = True,
 ) -> LoweredProgram:
-    """The program with its XLA launches replaced by calls of functions whose ops run one by one.
-
-    Args:
-        program: what the lowering made; stays as it is.
-        library: the functions of the request by name.
-        describe: gives a text for each op, which the plugin's messages name it by; ops have none where left out.
-        refuses: whether kernels refuse bad input; else what comes of it is what XLA makes of it (see `bad_input`).
-        on_one_thread: whether ops run one after the other on the caller's thread, where that can be.
-        describes_all: whether all ops have their texts; else those that fail because the script says so.
-
-    Returns:
-        What runs instead. Its `clusters` and `exchanges` are the same.
-    """
+    """Returns the program with its XLA launches replaced by calls of functions that run op by op."""
     programs = set(program.programs)
     functions = {function.signature.name: function for function in program.functions}
-    copies = _Copies({**library, **functions}, program, describe, refuses, describes_all)
+    copies = _FunctionCopies({**library, **functions}, program, describe, refuses, describes_all)
     # What XLA programs and ops of the host call stays as it is: TensorFlow knows it since the lowering asked about it.
     called = [functions[name] for name in program.traced if name in functions]
     unlike = programs.union(program.traced)
@@ -74,31 +62,33 @@ def by_kernels(
     is_launch = node.op == vocabulary.LAUNCH
     if is_launch:
         copies.as_call(node)
-    run = _put_together([*emitted, *copies.made.values()], node)
+    run = _inline_all([*emitted, *copies.made.values()], node)
     if is_launch and on_one_thread and _can_run_on_one_thread(run):
         node.attr["executor_type"].s = b"SINGLE_THREADED_EXECUTOR"  # checked on 2.15.1 and 2.21.0
-    _leave_as_written([node, *(inside for function in run for inside in function.node_def)])
+    _disable_rewriting([node, *(inside for function in run for inside in function.node_def)])
     return dataclasses.replace(program, node=node, functions=[*called, *run])
 
 
-def _put_together(
+def _inline_all(
     functions: Iterable[function_pb2.FunctionDef], node: node_def_pb2.NodeDef
 ) -> list[function_pb2.FunctionDef]:
-    """The functions that an op still runs once calls, and loops, are put into the functions around them."""
-    flat = {function.signature.name: tidied(function) for function in inlined(functions, node)}
-    framed = {name: with_frames(function, flat) for name, function in flat.items()}
-    needed = reachable(named_by([node], framed), lambda name: named_by(framed[name].node_def, framed))
+    """Inlines calls and loops; returns the functions that an op still runs."""
+    flat = {function.signature.name: simplify_function(function) for function in inline_calls(functions, node)}
+    framed = {name: lower_loops(function, flat) for name, function in flat.items()}
+    needed = reachable(
+        referenced_functions([node], framed), lambda name: referenced_functions(framed[name].node_def, framed)
+    )
     return [framed[name] for name in needed]
 
 
 def _can_run_on_one_thread(run: Sequence[function_pb2.FunctionDef]) -> bool:
-    """Whether it is one function without control flow, of which TensorFlow's executor for one thread knows nothing."""
+    """Whether a run is one function without control flow, as TensorFlow's single-threaded executor requires."""
     control_flow = vocabulary.FRAMES | vocabulary.FUNCTION_ATTRIBUTES.keys()
     return len(run) == 1 and not any(node.op in control_flow for node in run[0].node_def)
 
 
-def _leave_as_written(nodes: Iterable[node_def_pb2.NodeDef]) -> None:
-    """Has TensorFlow run the ops that there are: what its rewriting makes does not know its IPU.
+def _disable_rewriting(nodes: Iterable[node_def_pb2.NodeDef]) -> None:
+    """Disables TensorFlow's graph rewriting, which drops the ops' IPU attribute.
 
     Calls are put into the graph around them. The error of an op in a call would cancel what is around the call, and so
     pass for a consequence of that.
@@ -110,8 +100,8 @@ def _leave_as_written(nodes: Iterable[node_def_pb2.NodeDef]) -> None:
             node.attr["_lower_as_multi_device_function"].b = True  # put it into the graph around it
 
 
-class _Copies:
-    """Makes the functions whose ops run one by one: one for each function and IPU."""
+class _FunctionCopies:
+    """Copies functions for op-by-op execution, one for each function and IPU."""
 
     def __init__(
         self,
@@ -136,7 +126,7 @@ class _Copies:
         self.made: dict[str, function_pb2.FunctionDef] = {}
 
     def with_calls(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-        """A copy of an emitted function with its launches replaced."""
+        """Returns a copy of an emitted function with its launches replaced by calls."""
         launches = {node.name for node in function.node_def if node.op == vocabulary.LAUNCH}
         copy = function_pb2.FunctionDef()
         copy.CopyFrom(function)
@@ -150,7 +140,7 @@ class _Copies:
         return copy
 
     def as_call(self, node: node_def_pb2.NodeDef) -> None:
-        """Makes a call of a launch. Its inputs and results stay, the latter under another name."""
+        """Turns a launch into a call; its results are renamed."""
         attributes = node.attr
         types = [*attributes["Tconstants"].list.type, *attributes["Targs"].list.type]
         types.extend([op_types.RESOURCE] * attributes["Nresources"].i)
@@ -163,7 +153,7 @@ class _Copies:
         calls.make_call(node, types, results, name)
 
     def of(self, name: str, chip: int) -> str:
-        """The name of a function's copy for an IPU, made if need be."""
+        """Returns the name of a function's copy for an IPU, made on demand."""
         key = (name, chip)
         if key not in self._names:
             # Named before it is made: a function may call itself.
@@ -172,21 +162,21 @@ class _Copies:
         return self._names[key]
 
     def _fresh(self, name: str) -> str:
-        """A name that no function has: TensorFlow keeps those of earlier lowerings too."""
+        """Returns an unused function name; TensorFlow keeps those of earlier lowerings too."""
         while True:
             made = f"{name}_{next(_serial)}"
             if made not in self._library:
                 return made
 
     def _copy(self, function: function_pb2.FunctionDef, name: str, chip: int) -> function_pb2.FunctionDef:
-        function = without_idle_ops(function)
-        orders = _orders(function, self._asserting)
+        function = eliminate_dead_code(function)
+        orders = _variable_orders(function, self._asserting)
         scope = self._traced.get(function.signature.name, function.signature.name)
-        copy = self._with_ops_of_kernels(function)
+        copy = self._with_kernel_ops(function)
         copy.signature.name = name
-        parts = {**with_biases(copy), **pooled_by_one_dnn(copy)}
+        parts = {**fuse_biases(copy), **use_one_dnn_pooling(copy)}
         for node in copy.node_def:
-            settle_mark(node, self._is_replicated)
+            set_rounding(node, self._is_replicated)
             for attribute in [key for key in node.attr if _is_private(key)]:
                 del node.attr[attribute]
             node.device = self._device
@@ -202,26 +192,26 @@ class _Copies:
             node.input.extend(text for text in orders.get(node.name, ()) if text not in present)
         return copy
 
-    def _with_ops_of_kernels(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-        """A copy whose ops have kernels, which take what XLA takes where these must not refuse it."""
+    def _with_kernel_ops(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+        """Returns a copy whose ops all have kernels that accept what XLA accepts."""
         copy = function_pb2.FunctionDef()
         copy.CopyFrom(function)
         for attribute in [key for key in copy.attr if key.startswith(_ELSEWHERE)]:
             del copy.attr[attribute]
         if not self._refuses:
-            _bring_into_range(copy)
+            _clamp_inputs(copy)
         for node in copy.node_def:
-            op_functions.put_back(node)
+            op_functions.restore_op(node)
         return copy
 
     def _launch(self, node: node_def_pb2.NodeDef) -> None:
-        """Has XLA run an op by itself."""
+        """Makes XLA run a single op."""
         chip = node.attr[vocabulary.CHIP_ATTRIBUTE].i
         attributes = sorted(set(node.attr) - {vocabulary.DESCRIPTION_ATTRIBUTE})
         content = (node.op, chip, *(node.attr[key].SerializeToString() for key in attributes))
         if content not in self._launchers:
             name = self._fresh(f"{node.op}_on_ipu{chip}")
-            functions = launched(node, name)
+            functions = launch_functions(node, name)
             self.made.update((function.signature.name, function) for function in functions)
             self._launchers[content] = name
         call = node_def_pb2.NodeDef(name=node.name, device=node.device, input=node.input)
@@ -239,9 +229,9 @@ class _Copies:
             node.attr["parallel_iterations"].i = 1  # as on an IPU: what an iteration does is done before the next one
 
 
-def _bring_into_range(function: function_pb2.FunctionDef) -> None:
+def _clamp_inputs(function: function_pb2.FunctionDef) -> None:
     nodes = {node.name: node for node in function.node_def}
-    function.node_def.extend([added for node in nodes.values() for added in in_range(node, nodes)])
+    function.node_def.extend([added for node in nodes.values() for added in guard_inputs(node, nodes)])
 
 
 def _renamed(text: str, launches: Iterable[str]) -> str:
@@ -253,25 +243,25 @@ def _is_private(attribute: str) -> bool:
     return attribute in vocabulary.PRIVATE_ATTRIBUTES or attribute.startswith(_ELSEWHERE)
 
 
-def _orders(function: function_pb2.FunctionDef, asserting: Container[str]) -> dict[str, list[str]]:
-    """Control inputs by node that put what is done to one variable in order: reads between writes, asserts first."""
+def _variable_orders(function: function_pb2.FunctionDef, asserting: Container[str]) -> dict[str, list[str]]:
+    """Maps nodes to control inputs that order accesses to each variable, with asserts first."""
     if not any(argument.type == op_types.RESOURCE for argument in function.signature.input_arg):
         return {}
     graph = FunctionGraph.parse(function)
-    orders = variable_order.orders(graph)
+    orders = variable_order.access_orders(graph)
     asserts = [
         node.name
         for node in graph.nodes
         if node.op == ASSERT or any(name in asserting for name in op_types.called_functions(node.proto))
     ]
     if asserts:
-        _put_first(asserts, graph, orders)
+        _run_asserts_first(asserts, graph, orders)
     return orders
 
 
-def _put_first(asserts: Sequence[str], graph: FunctionGraph, orders: dict[str, list[str]]) -> None:
-    """Has asserts come before the writes to variables that they don't need: a run that they stop leaves these alone."""
-    place = _places(asserts, graph, orders)
+def _run_asserts_first(asserts: Sequence[str], graph: FunctionGraph, orders: dict[str, list[str]]) -> None:
+    """Orders asserts before writes that they do not need, so that a failed assert leaves variables unchanged."""
+    place = _topological_positions(asserts, graph, orders)
     for node in graph.nodes:
         takes_variable = any(graph.arguments.get(text) == op_types.RESOURCE for text in node.inputs)
         if takes_variable and node.op != vocabulary.READ_VARIABLE:
@@ -279,8 +269,10 @@ def _put_first(asserts: Sequence[str], graph: FunctionGraph, orders: dict[str, l
             orders.setdefault(node.name, []).extend(before)
 
 
-def _places(first: Sequence[str], graph: FunctionGraph, orders: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """An order in which all nodes could run, some of them, and what these need, before the rest."""
+def _topological_positions(
+    first: Sequence[str], graph: FunctionGraph, orders: Mapping[str, Sequence[str]]
+) -> dict[str, int]:
+    """Returns a topological order in which some nodes, and their inputs, come as early as possible."""
     needs = {node.name: [other.name for other in [*node.producers, *node.controls] if other] for node in graph.nodes}
     for name, controls in orders.items():
         needs[name].extend(text[1:] for text in controls)

@@ -1,4 +1,4 @@
-"""Loops that run op by op: ops of the function around them, which TensorFlow's executor runs in a frame of their own.
+"""Lowers While loops to Switch/Merge frames in functions that run op by op.
 
 TensorFlow does that too when it makes a function ready to run (`_lower_using_switch_merge`). It puts an `Identity` on
 each of a loop's values three times, which run in each iteration, and keeps values that nobody needs.
@@ -24,18 +24,13 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 _FEW = 8  # edges that an op between them would not save
 
 
-def with_frames(
+def lower_loops(
     function: function_pb2.FunctionDef, functions: Mapping[str, function_pb2.FunctionDef]
 ) -> function_pb2.FunctionDef:
-    """A function whose loops are ops of its own.
-
-    Args:
-        function: stays as it is.
-        functions: what its loops run, by name; a loop of others stays a loop.
-    """
+    """Returns a function whose loops are lowered to frames."""
     if not any(_can_be_placed(node, functions) for node in function.node_def):
         return function
-    return _Framing(function, functions).run()
+    return _LoopLowering(function, functions).run()
 
 
 def _can_be_placed(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.FunctionDef]) -> bool:
@@ -44,30 +39,30 @@ def _can_be_placed(node: node_def_pb2.NodeDef, functions: Mapping[str, function_
     condition, body = (functions.get(name) for name in op_types.called_functions(node))
     if condition is None or body is None:
         return False
-    unchanged = _unchanged(body)
+    unchanged = _invariant_variables(body)
     changing = [argument.type for place, argument in enumerate(body.signature.input_arg) if place not in unchanged]
     return bool(changing) and op_types.RESOURCE not in changing
 
 
-def _unchanged(body: function_pb2.FunctionDef) -> list[int]:
-    """The values that the body of a loop hands on as they are."""
+def _invariant_variables(body: function_pb2.FunctionDef) -> list[int]:
+    """Returns the loop variables that a body returns unchanged."""
     arguments, results = body.signature.input_arg, body.signature.output_arg
     return [place for place, result in enumerate(results) if body.ret[result.name] == arguments[place].name]
 
 
-class _Framing:
-    """One function, while its loops become ops."""
+class _LoopLowering:
+    """Lowers the loops of one function."""
 
     def __init__(self, function: function_pb2.FunctionDef, functions: Mapping[str, function_pb2.FunctionDef]) -> None:
         self._function = function
         self._functions = functions
         self._made = function_pb2.FunctionDef()
-        self.fresh = FreshNames(function)
+        self.fresh_name = FreshNames(function)
         self._tensors: dict[str, str] = {}  # what stands for a result of a loop
         self._waits: dict[str, str] = {}  # the op to wait for instead of a loop
 
     def run(self) -> function_pb2.FunctionDef:
-        """The function with its loops as ops."""
+        """Returns the function with its loops lowered to frames."""
         made, function = self._made, self._function
         made.CopyFrom(function)
         del made.node_def[:]
@@ -78,11 +73,11 @@ class _Framing:
             made.ret[result] = self._settled(text)
         for name, waited in function.control_ret.items():
             made.control_ret[name] = self._settled(f"^{waited}")[1:]
-        self._leave_out_idle_entries()
+        self._remove_unused_entries()
         return made
 
-    def _leave_out_idle_entries(self) -> None:
-        """Leaves out values that enter a frame where nobody takes them.
+    def _remove_unused_entries(self) -> None:
+        """Removes Enter ops whose results nothing uses.
 
         TensorFlow's executor looks whether an iteration has ended, and begins the next one, each time that an op of it
         has run. An iteration has not ended before all values have entered. Where the last of these leads to no op,
@@ -107,40 +102,39 @@ class _Framing:
         made.node_def.extend(kept)
 
     def place(self, nodes: Iterable[node_def_pb2.NodeDef], returned: Iterable[str]) -> None:
-        """Adds ops, and for loops among them those that they become.
-
-        Args:
-            nodes: they have names that nothing else has.
-            returned: what is taken of them elsewhere, as inputs of an op say it.
-        """
+        """Adds ops, lowering loops among them."""
         nodes = list(nodes)
         used = {text for node in nodes for text in node.input}.union(returned)
         for node in nodes:
             if _can_be_placed(node, self._functions):
-                _Frame(self, node, [_Part(self._functions[name]) for name in op_types.called_functions(node)], used)
+                _Frame(
+                    self, node, [_LoopFunction(self._functions[name]) for name in op_types.called_functions(node)], used
+                )
             else:
                 self._made.node_def.add().CopyFrom(node)
 
-    def handed_on(self, node: node_def_pb2.NodeDef) -> list[int]:
-        """The results of an op that are what it takes, once it is placed: those that a loop does not change."""
+    def invariant_results(self, node: node_def_pb2.NodeDef) -> list[int]:
+        """Returns the results of a loop that equal its inputs because the loop does not change them."""
         if not _can_be_placed(node, self._functions):
             return []
-        return _unchanged(self._functions[node.attr["body"].func.name])
+        return _invariant_variables(self._functions[node.attr["body"].func.name])
 
     def add(self, name: str, op: str, inputs: Iterable[str], like: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
-        """Adds an op that runs where another one does."""
-        node: node_def_pb2.NodeDef = self._made.node_def.add(name=self.fresh.like(name), op=op, device=like.device)
+        """Adds an op at the location of another one."""
+        node: node_def_pb2.NodeDef = self._made.node_def.add(
+            name=self.fresh_name.unique(name), op=op, device=like.device
+        )
         node.input.extend(inputs)
         if vocabulary.CHIP_ATTRIBUTE in like.attr:
             node.attr[vocabulary.CHIP_ATTRIBUTE].CopyFrom(like.attr[vocabulary.CHIP_ATTRIBUTE])
         return node
 
-    def stands_for(self, tensor: str, result: str) -> None:
-        """Notes what a loop's result is."""
+    def replace_result(self, tensor: str, result: str) -> None:
+        """Records which tensor replaces a loop's result."""
         self._tensors[result] = tensor
 
-    def wait_for(self, name: str, loop: str) -> None:
-        """Notes the op that has run once a loop has."""
+    def record_end(self, name: str, loop: str) -> None:
+        """Records the op that has run once a loop has run."""
         self._waits[loop] = name
 
     def _settled(self, text: str) -> str:
@@ -151,8 +145,8 @@ class _Framing:
         return text
 
 
-class _Part:
-    """The condition of a loop, or its body.
+class _LoopFunction:
+    """The condition or the body of a loop.
 
     Attributes:
         of_effects: the values, as bits, that ops with an effect need.
@@ -175,7 +169,7 @@ class _Part:
             self.of_effects |= self._values[node]
 
     def of(self, results: Iterable[str]) -> int:
-        """The values, as bits, that results need."""
+        """Returns the loop variables, as a bit set, that results depend on."""
         values = 0
         for text in results:
             producer = self.graph.producer(text)
@@ -183,7 +177,7 @@ class _Part:
         return values
 
     def needed(self, results: Iterable[str]) -> list[Node]:
-        """The ops that have an effect or that results need, in topological order."""
+        """Returns the ops with effects or that results need, in topological order."""
         waiting = [node for node in map(self.graph.producer, results) if node is not None]
         waiting += self.graph.control_returns
         needed: set[Node] = set()
@@ -196,10 +190,10 @@ class _Part:
 
 
 class _Frame:
-    """Adds the ops that one loop becomes."""
+    """Adds the ops of one loop's frame."""
 
     def __init__(
-        self, framing: _Framing, loop: node_def_pb2.NodeDef, parts: Sequence[_Part], used: Collection[str]
+        self, framing: _LoopLowering, loop: node_def_pb2.NodeDef, parts: Sequence[_LoopFunction], used: Collection[str]
     ) -> None:
         self._framing, self._loop, self._used = framing, loop, used
         self._condition, self._body = parts
@@ -212,12 +206,12 @@ class _Frame:
         self._values = [place for place in range(len(self._begin)) if values >> place & 1]
         self._changing = [place for place in self._values if self._changes[place]]
         merges, given = self._enter()
-        test = self._test(given)
+        test = self._add_condition(given)
         inside = self._switch(given, test)
-        self._go_on(merges, inside)
+        self._add_body(merges, inside)
 
     def _needed(self) -> int:
-        """The values, as bits, that somebody takes, or that the loop needs to run as it does."""
+        """Returns, as a bit set, the loop variables that are used outside or that the loop needs."""
         values = self._condition.of(self._condition.graph.returns)
         values |= self._condition.of_effects | self._body.of_effects
         for place in range(len(self._begin)):
@@ -229,7 +223,7 @@ class _Frame:
         return values
 
     def _with_sources(self, values: int) -> int:
-        """These values, and all that the body makes them of."""
+        """Returns these loop variables and those that the body computes them from."""
         while True:
             more = values | self._body.of(text for place, text in enumerate(self._returns) if values >> place & 1)
             if more == values:
@@ -240,8 +234,10 @@ class _Frame:
         return f"{self._loop.name}:output:{place}"
 
     def _enter(self) -> tuple[dict[int, node_def_pb2.NodeDef], dict[int, str]]:
-        """Has values enter the frame; returns the merges, and what stands for each value."""
-        controls = self._few([text for text in self._loop.input if text[0] == "^"], len(self._values), "begin")
+        """Adds Enter and Merge ops; returns the merges and the tensor of each loop variable."""
+        controls = self._joined_controls(
+            [text for text in self._loop.input if text[0] == "^"], len(self._values), "begin"
+        )
         merges, given = {}, {}
         for place in self._values:
             enter = self._op("enter", place, "Enter", [self._begin[place], *controls])
@@ -255,11 +251,11 @@ class _Frame:
                 given[place] = f"{merges[place].name}:output:0"
         for place, begin in enumerate(self._begin):
             if not self._changes[place]:
-                self._framing.stands_for(begin, self._result(place))
+                self._framing.replace_result(begin, self._result(place))
         return merges, given
 
-    def _test(self, given: Mapping[int, str]) -> str:
-        """Adds the condition; returns what it gives."""
+    def _add_condition(self, given: Mapping[int, str]) -> str:
+        """Adds the condition; returns its result."""
         first = given[self._changing[0]].partition(":")[0]
         returns = self._condition.graph.returns
         (goes_on,), ends = self._add("cond", self._condition, given, returns, lambda: f"^{first}")
@@ -267,28 +263,28 @@ class _Frame:
         return f"{node.name}:output:0"
 
     def _switch(self, given: Mapping[int, str], test: str) -> dict[int, str]:
-        """Has values go into the body or leave the frame; returns what stands for them in the body."""
-        inside, awaited, left = dict(given), self._awaited(), {}
+        """Adds Switch and Exit ops; returns the tensors in the body."""
+        inside, awaited, left = dict(given), self._end_signals(), {}
         for place in self._changing:
             switch = self._op("switch", place, "Switch", [given[place], test])
             inside[place] = f"{switch.name}:output_true:0"
             if place in awaited or self._result(place) in self._used:
                 leave = self._op("exit", place, "Exit", [f"{switch.name}:output_false:0"])
-                self._framing.stands_for(f"{leave.name}:output:0", self._result(place))
+                self._framing.replace_result(f"{leave.name}:output:0", self._result(place))
                 left[place] = leave.name
         if awaited:
-            (end,) = self._few([f"^{left[place]}" for place in awaited], _FEW, "done")
-            self._framing.wait_for(end[1:], self._loop.name)
+            (end,) = self._joined_controls([f"^{left[place]}" for place in awaited], _FEW, "done")
+            self._framing.record_end(end[1:], self._loop.name)
         return inside
 
-    def _awaited(self) -> list[int]:
-        """The values that have left the frame once the loop has run: one where iterations follow each other."""
+    def _end_signals(self) -> list[int]:
+        """Returns the loop variables whose exits signal the loop's end: one if iterations are sequential."""
         if f"^{self._loop.name}" not in self._used:
             return []
         return self._changing[:1] if self._parallel == 1 else self._changing
 
-    def _go_on(self, merges: Mapping[int, node_def_pb2.NodeDef], inside: Mapping[int, str]) -> None:
-        """Adds the body, and has what it gives merged with what has entered."""
+    def _add_body(self, merges: Mapping[int, node_def_pb2.NodeDef], inside: Mapping[int, str]) -> None:
+        """Adds the body and feeds its results back to the merges."""
 
         @functools.cache
         def runs() -> str:
@@ -296,7 +292,7 @@ class _Frame:
 
         returns = [self._returns[place] for place in self._changing]
         results, ends = self._add("body", self._body, inside, returns, runs)
-        ends = self._few(ends, len(results), "end")
+        ends = self._joined_controls(ends, len(results), "end")
         unchanging = set(inside.values()).difference(inside[place] for place in self._changing)
         for place, result in zip(self._changing, results):
             # What does not change is there in the last iteration too, which no other may follow.
@@ -305,22 +301,11 @@ class _Frame:
             merges[place].input.append(f"{node.name}:output:0")
 
     def _add(
-        self, name: str, part: _Part, given: Mapping[int, str], returns: Sequence[str], guard: Callable[[], str]
+        self, name: str, part: _LoopFunction, given: Mapping[int, str], returns: Sequence[str], guard: Callable[[], str]
     ) -> tuple[list[str], list[str]]:
-        """Adds the ops of the condition or the body.
-
-        Args:
-            name: for them.
-            part: the condition or the body.
-            given: what stands for each value.
-            returns: the results that are needed.
-            guard: gives what an op waits for that nothing leads to which changes from one iteration to the next.
-
-        Returns:
-            What stands for these results, and what to wait for.
-        """
+        """Adds the ops of the condition or the body."""
         nodes = part.needed(returns)
-        names = {node.name: self._framing.fresh.like(f"{self._loop.name}/{name}/{node.name}") for node in nodes}
+        names = {node.name: self._framing.fresh_name.unique(f"{self._loop.name}/{name}/{node.name}") for node in nodes}
         arguments = {argument: given.get(place, "") for place, argument in enumerate(part.graph.arguments)}
         handed_on: dict[str, str] = {}  # results of loops in it that these do not change
         led_to = {_op_of(given[place]) for place in self._changing}
@@ -341,14 +326,16 @@ class _Frame:
             if node.op in vocabulary.FUNCTION_ATTRIBUTES or led_to.isdisjoint([*map(_op_of, data), *controls]):
                 proto.input.append(guard())
             led_to.add(proto.name)
-            handed_on.update((f"{proto.name}:output:{place}", data[place]) for place in self._framing.handed_on(proto))
+            handed_on.update(
+                (f"{proto.name}:output:{place}", data[place]) for place in self._framing.invariant_results(proto)
+            )
             protos.append(proto)
         results, ends = [tensor(text) for text in returns], [f"^{names[end]}" for end in dict.fromkeys(part.ends)]
         self._framing.place(protos, [*results, *ends])
         return results, ends
 
-    def _few(self, controls: list[str], many: int, name: str) -> list[str]:
-        """What that many ops wait for: one op that waits for all, where that saves edges."""
+    def _joined_controls(self, controls: list[str], many: int, name: str) -> list[str]:
+        """Returns few control inputs for many ops: one join op where that saves edges."""
         if len(controls) < 2 or len(controls) * many <= _FEW:
             return controls
         return [f"^{self._framing.add(f'{self._loop.name}/{name}', 'NoOp', controls, self._loop).name}"]
@@ -360,5 +347,5 @@ class _Frame:
 
 
 def _op_of(tensor: str) -> str:
-    """The op that gives a tensor."""
+    """Returns the name of the op that computes a tensor."""
     return tensor.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Max-pooling in programs that run by kernels: oneDNN's kernels, as TensorFlow uses them on the CPU.
+"""Runs float32 max-pooling and its gradient by oneDNN kernels in execution mode `kernels`.
 
 TensorFlow's own gradient of max-pooling looks for each maximum anew, on one thread, and takes longer than the
 convolutions around it. oneDNN's forward kernel writes down where the maxima are (its workspace), and its gradient reads
@@ -8,7 +8,7 @@ values, also those of equal maxima, are those of stock TensorFlow.
 
 from __future__ import annotations
 
-from tf_ipu_shim.compiler.ir.one_dnn import LABEL, copy_of, enabled
+from tf_ipu_shim.compiler.ir.one_dnn import LABEL, copy_node, enabled
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _FORWARD, _GRADIENT = "MaxPool", "MaxPoolGrad"
@@ -16,30 +16,24 @@ _NATIVE = {_FORWARD: "_MklNativeMaxPool", _GRADIENT: "_MklNativeMaxPoolGrad"}
 _WINDOW = ("ksize", "strides", "padding", "data_format")
 
 
-def pooled_by_one_dnn(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
-    """Has a function's max-pooling of float32 over rows and columns run by oneDNN, its gradients too.
+def use_one_dnn_pooling(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
+    """Replaces a function's 2-D float32 max-pooling and gradients by oneDNN's ops.
 
     A gradient takes the workspace of the op that pooled the same tensor. Where that is in another function (a pipeline
     stage that keeps no activations, say) one is added that pools it again.
-
-    Args:
-        function: changed.
-
-    Returns:
-        For each op that was changed or added the one that it stands for, which messages name.
     """
     if not enabled():
         return {}
     nodes = [node for node in function.node_def if node.op in _NATIVE and _has_kernel(node)]
-    pooled = {_what(node): node.name for node in nodes if node.op == _FORWARD}
-    stands_for = {node.name: copy_of(node) for node in nodes}
+    pooled = {_pooling_key(node): node.name for node in nodes if node.op == _FORWARD}
+    stands_for = {node.name: copy_node(node) for node in nodes}
     for node in nodes:
         if node.op == _GRADIENT:
-            if _what(node) not in pooled:
+            if _pooling_key(node) not in pooled:
                 again = _pool_again(function, node)
-                pooled[_what(node)] = again.name
+                pooled[_pooling_key(node)] = again.name
                 stands_for[again.name] = stands_for[node.name]
-            node.input.insert(3, f"{pooled[_what(node)]}:workspace:0")
+            node.input.insert(3, f"{pooled[_pooling_key(node)]}:workspace:0")
         node.op = _NATIVE[node.op]
         node.attr["workspace_enabled"].b = True
         node.attr["_kernel"].s = LABEL
@@ -47,7 +41,7 @@ def pooled_by_one_dnn(function: function_pb2.FunctionDef) -> dict[str, node_def_
 
 
 def _has_kernel(node: node_def_pb2.NodeDef) -> bool:
-    """Whether oneDNN pools so: within each sample and channel."""
+    """Whether oneDNN supports a pooling: within each sample and channel."""
     attributes = node.attr
     return (
         attributes["T"].type == types_pb2.DT_FLOAT
@@ -57,8 +51,8 @@ def _has_kernel(node: node_def_pb2.NodeDef) -> bool:
     )
 
 
-def _what(node: node_def_pb2.NodeDef) -> tuple[object, ...]:
-    """What is pooled, and how: the same for an op and its gradient."""
+def _pooling_key(node: node_def_pb2.NodeDef) -> tuple[object, ...]:
+    """Returns a key of a pooling op that its gradient op shares."""
     return (node.input[0], *(node.attr[name].SerializeToString() for name in _WINDOW))
 
 

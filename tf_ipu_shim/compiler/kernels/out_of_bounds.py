@@ -1,4 +1,4 @@
-"""Bad input of programs that run by kernels: what comes of it is what XLA, and an IPU, make of it.
+"""Gives op-by-op execution XLA's out-of-bounds semantics (clamp, drop, NaN) for bad inputs.
 
 TensorFlow's kernels refuse an index or a label that is out of range. A program on an IPU checks nothing: it takes the
 nearest row, leaves an update out, or gives NaN for a label that there is not. So that this does not hang on the way
@@ -25,33 +25,25 @@ _BOOL = types_pb2.DT_BOOL
 Nodes = Mapping[str, node_def_pb2.NodeDef]
 
 
-def in_range(node: node_def_pb2.NodeDef, nodes: Nodes) -> list[node_def_pb2.NodeDef]:
-    """Has an op take input that is in range.
-
-    Args:
-        node: the op; changed.
-        nodes: all ops of its function by name.
-
-    Returns:
-        Ops to add to the function; none for an op that needs none.
-    """
+def guard_inputs(node: node_def_pb2.NodeDef, nodes: Nodes) -> list[node_def_pb2.NodeDef]:
+    """Returns the ops that make an op's inputs valid, as XLA treats them, and the changed op."""
     guard = _GUARDS.get(node.op)
     if guard is None:
         return []
-    added = _Added(node)
+    added = _InsertedOps(node)
     guard(node, nodes, added)
     return added.nodes
 
 
-class _Added:
-    """Ops that are put before another one."""
+class _InsertedOps:
+    """Ops that are inserted before another one."""
 
     def __init__(self, node: node_def_pb2.NodeDef) -> None:
         self._prefix = f"{node.name}/in_range"
         self.nodes: list[node_def_pb2.NodeDef] = []
 
     def op(self, op: str, output: str, *inputs: str, **types: int) -> str:
-        """Adds an op with attributes that are types; returns the tensor it gives."""
+        """Adds an op with type attributes; returns its result."""
         node = node_def_pb2.NodeDef(name=f"{self._prefix}_{len(self.nodes)}", op=op, input=inputs)
         for attribute, kind in types.items():
             node.attr[attribute].type = kind
@@ -68,18 +60,18 @@ class _Added:
         return tensor
 
     def size(self, shape: str, axis: int, kind: int) -> str:
-        """One size of a shape."""
+        """Adds ops that extract one dimension of a shape."""
         where, zero = self.constant(axis, types_pb2.DT_INT32), self.constant(0, types_pb2.DT_INT32)
         types = {"Tparams": kind, "Tindices": types_pb2.DT_INT32, "Taxis": types_pb2.DT_INT32}
         return self.op("GatherV2", "output", shape, where, zero, **types)
 
     def clipped(self, indices: str, size: str, kind: int) -> str:
-        """Indices that are at least 0 and below a size."""
+        """Adds ops that clip indices to [0, size)."""
         last = self.op("Sub", "z", size, self.constant(1, kind), T=kind)
         return self.op("ClipByValue", "output", indices, self.constant(0, kind), last, T=kind)
 
 
-def _gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+def _gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
     kind, axis = node.attr["Tindices"].type, _constant(node.input[2], nodes)
     if kind not in _INDEX_TYPES or axis is None or axis < 0:
         return
@@ -87,22 +79,22 @@ def _gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     node.input[1] = added.clipped(node.input[1], added.size(shape, axis, kind), kind)
 
 
-def _variable_gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+def _variable_gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
     kind = node.attr["Tindices"].type
     if kind in _INDEX_TYPES:
         shape = added.op("VariableShape", "output", node.input[0], out_type=kind)
         node.input[1] = added.clipped(node.input[1], added.size(shape, node.attr["batch_dims"].i, kind), kind)
 
 
-def _labels(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
-    """The logits of a label that there is not are NaN, and so are its loss and gradient."""
+def _labels(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
+    """Makes the loss and gradient of an out-of-range label NaN."""
     types = {"T": node.attr["T"].type, "Tlabels": node.attr["Tlabels"].type}
     features = added.op(vocabulary.LABELS_IN_RANGE, "features_in_range", *node.input[:2], **types)
     node.input[:2] = [features, features.replace(":features_", ":labels_")]
 
 
-def _segments(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
-    """Kernels leave out what is for a negative segment."""
+def _segments(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
+    """Shifts negative segment ids to where the kernels drop them."""
     ids, count = node.input[1:3]
     kind, counted = node.attr["Tindices"].type, node.attr["Tnumsegments"].type
     if counted != kind:
@@ -111,8 +103,8 @@ def _segments(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     node.input[1] = added.op("SelectV2", "output", there, ids, added.constant(-1, kind), T=kind)
 
 
-def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
-    """An update of a row that there is not is zero."""
+def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
+    """Makes updates of out-of-range rows zero."""
     variable, indices, updates = node.input[:3]
     kind, number = node.attr["Tindices"].type, node.attr["dtype"].type
     shape = added.op("VariableShape", "output", variable, out_type=types_pb2.DT_INT32)
@@ -143,8 +135,8 @@ def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     node.input[2] = added.op("SelectV2", "output", column, updates, added.constant(0, number), T=number)
 
 
-def _slice(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
-    """A slice that would reach over an end begins earlier. One whose beginning is known is refused in both ways."""
+def _slice(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
+    """Moves the begin of a slice that would cross the end; both modes refuse a constant one."""
     values, begin, size = node.input[:3]
     kind, sizes = node.attr["Index"].type, _array(size, nodes)
     if kind not in _INDEX_TYPES or sizes is None or (sizes < 0).any() or _array(begin, nodes) is not None:
@@ -155,14 +147,14 @@ def _slice(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     node.input[1] = added.op("Maximum", "z", least, added.constant(0, kind), T=kind)
 
 
-def _numbers(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
-    """XLA passes a NaN on."""
+def _propagate_nan(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
+    """Propagates NaN as XLA does."""
     node.op = "Identity"
     del node.attr["message"]
 
 
-def _quotient(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
-    """An integer's quotient by 0 has all bits set; rounded down, one less where that is negative."""
+def _quotient(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
+    """Makes integer division by 0 return all bits set; floor division one less for negative operands."""
     if _cannot_be_zero(node, nodes):
         return
     (value, divisor), kind = node.input[:2], node.attr["T"].type
@@ -176,8 +168,8 @@ def _quotient(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     node.input[1] = added.op("SelectV2", "output", is_zero, one, divisor, T=kind)
 
 
-def _remainder(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
-    """An integer's remainder by 0 is the integer."""
+def _remainder(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
+    """Makes an integer's remainder by 0 the integer."""
     if _cannot_be_zero(node, nodes):
         return
     (value, divisor), kind = node.input[:2], node.attr["T"].type
@@ -191,21 +183,21 @@ def _remainder(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     node.op = "AddV2"
 
 
-_GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _Added], None]] = {
+_GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _InsertedOps], None]] = {
     "GatherV2": _gather,
     "ResourceGather": _variable_gather,
     "Slice": _slice,
     "SparseSoftmaxCrossEntropyWithLogits": _labels,
     **dict.fromkeys((f"UnsortedSegment{kind}" for kind in ("Sum", "Max", "Min", "Prod")), _segments),
     **dict.fromkeys(("ResourceScatterAdd", "ResourceScatterSub"), _updates),
-    "CheckNumerics": _numbers,
+    "CheckNumerics": _propagate_nan,
     **dict.fromkeys(("Div", "FloorDiv", "TruncateDiv"), _quotient),
     **dict.fromkeys(("Mod", "FloorMod", "TruncateMod"), _remainder),
 }
 
 
 def _cannot_be_zero(node: node_def_pb2.NodeDef, nodes: Nodes) -> bool:
-    """Whether a division is of floats, or by a constant that has no 0."""
+    """Whether a division is of floats or has a constant divisor without 0."""
     divisor = _array(node.input[1], nodes)
     return _numpy(node.attr["T"].type).kind not in "iu" or (divisor is not None and bool(divisor.all()))
 
@@ -224,7 +216,7 @@ def _constant(text: str, nodes: Nodes) -> int | None:
 
 
 def _array(text: str, nodes: Nodes) -> np.ndarray | None:
-    """The value of a tensor that is a constant of its function."""
+    """Returns the value of a constant tensor of a function."""
     node = nodes.get(text.split(":", 1)[0])
     while node is not None and node.op == "Identity":
         node = nodes.get(node.input[0].split(":", 1)[0])

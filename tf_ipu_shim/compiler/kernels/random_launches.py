@@ -1,4 +1,4 @@
-"""Random ops of programs that run by kernels: their numbers are those of the other way.
+"""Launches XLA for random ops in execution mode `kernels`, so that both modes draw the same numbers.
 
 TensorFlow's kernels and XLA make other numbers of the same bits. So that a script's random numbers do not hang on the
 way it runs in, these ops are XLA launches of one op each in both.
@@ -25,13 +25,10 @@ LAUNCHED = {
 }
 
 
-def launched(node: node_def_pb2.NodeDef, name: str) -> tuple[function_pb2.FunctionDef, function_pb2.FunctionDef]:
-    """Functions that stand for an op and give what it gives: one that launches the other.
-
-    Args:
-        node: the op, with its device and IPU.
-        name: for the functions; the launching one has it.
-    """
+def launch_functions(
+    node: node_def_pb2.NodeDef, name: str
+) -> tuple[function_pb2.FunctionDef, function_pb2.FunctionDef]:
+    """Returns two functions that replace an op: one computes it, the other launches the first by XLA."""
     inputs, (output,) = op_types.input_types(node), op_types.output_types(node).items()
     constants = LAUNCHED[node.op]
     order = [*constants, *(index for index in range(len(inputs)) if index not in constants)]
@@ -42,7 +39,7 @@ def launched(node: node_def_pb2.NodeDef, name: str) -> tuple[function_pb2.Functi
     for attribute, value in node.attr.items():
         if attribute != vocabulary.CHIP_ATTRIBUTE:
             only.attr[attribute].CopyFrom(value)
-    _give(program, f"only:{output[0]}:0", output[1][0])
+    _add_result(program, f"only:{output[0]}:0", output[1][0])
     caller = function_pb2.FunctionDef()
     caller.signature.name = name
     caller.signature.input_arg.extend(_argument(index, kind) for index, kind in enumerate(inputs))
@@ -54,7 +51,7 @@ def launched(node: node_def_pb2.NodeDef, name: str) -> tuple[function_pb2.Functi
     launch.attr["Nresources"].i = 0
     launch.attr["Tresults"].list.type.extend(output[1])
     launch.attr["function"].func.name = program.signature.name
-    _give(caller, "launch:results:0", output[1][0])
+    _add_result(caller, "launch:results:0", output[1][0])
     return caller, program
 
 
@@ -62,6 +59,6 @@ def _argument(index: int, kind: int) -> op_def_pb2.OpDef.ArgDef:
     return op_def_pb2.OpDef.ArgDef(name=f"input_{index}", type=kind)
 
 
-def _give(function: function_pb2.FunctionDef, tensor: str, kind: int) -> None:
+def _add_result(function: function_pb2.FunctionDef, tensor: str, kind: int) -> None:
     function.signature.output_arg.add(name="output", type=kind)
     function.ret["output"] = tensor

@@ -1,4 +1,4 @@
-"""Functions that run op by op, without ops that do nothing: each costs TensorFlow's executor half a microsecond.
+"""Removes no-op nodes (identities, joins) from functions that run op by op, to save executor time.
 
 TensorFlow's own rewriting takes such ops out too. It makes others besides, which know of no IPU, so that programs of
 IPUs are spared it (see `kernels`).
@@ -21,16 +21,14 @@ _COPY = "Identity"
 _MEETING = "NoOp"
 
 
-def tidied(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-    """The same function without ops that only cost time.
-
-    Args:
-        function: stays as it is.
-    """
-    return _Tidying(function).run()
+def simplify_function(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    """Returns the same function without ops that only cost time."""
+    return _Simplifier(function).run()
 
 
-class _Tidying:
+class _Simplifier:
+    """Finds the ops of one function to remove and what replaces them."""
+
     def __init__(self, function: function_pb2.FunctionDef) -> None:
         self._function = function
         self._graph = graph_with_effects(function)
@@ -42,35 +40,37 @@ class _Tidying:
         self._reads: dict[str, str] = {}  # by variable, the op that reads it
 
     def run(self) -> function_pb2.FunctionDef:
-        """The function that is left."""
+        """Returns the simplified function."""
         made = function_pb2.FunctionDef()
         made.CopyFrom(self._function)
         del made.node_def[:]
         protos: list[node_def_pb2.NodeDef] = []
         for node in self._graph.nodes:
             data = [self._tensors.get(text, text) for text in node.inputs]
-            controls = list(dict.fromkeys(name for control in node.controls for name in self._instead(control.name)))
+            controls = list(
+                dict.fromkeys(name for control in node.controls for name in self._replacements(control.name))
+            )
             before = self._after(text.partition(":")[0] for text in data)
             if node.op in (_COPY, "Const"):
                 controls = self._needed(controls, before)
-            if not self._is_left_out(node, data, controls):
+            if not self._is_removed(node, data, controls):
                 proto = node_def_pb2.NodeDef()
                 proto.CopyFrom(node.proto)
                 proto.input[:] = [*data, *(f"^{name}" for name in controls)]
                 protos.append(proto)
-                self._effects[node.name] = before | self._after(controls) | self._own(node)
+                self._effects[node.name] = before | self._after(controls) | self._own_bit(node)
         for result, text in self._function.ret.items():
             made.ret[result] = self._tensors.get(text, text)
         del made.signature.control_output[:]
         made.control_ret.clear()
         returned = [self._function.control_ret[name] for name in self._function.signature.control_output]
-        for end in dict.fromkeys(end for name in returned for end in self._instead(name)):
+        for end in dict.fromkeys(end for name in returned for end in self._replacements(name)):
             made.signature.control_output.append(end)
             made.control_ret[end] = end
-        made.node_def.extend(_without_meetings(protos, made.control_ret))
+        made.node_def.extend(_remove_noop_joins(protos, made.control_ret))
         return made
 
-    def _own(self, node: Node) -> int:
+    def _own_bit(self, node: Node) -> int:
         if not has_effect(node.op):
             return 0
         self._count += 1
@@ -83,7 +83,7 @@ class _Tidying:
         return effects
 
     def _needed(self, controls: Iterable[str], before: int) -> list[str]:
-        """What has to be waited for by an op that comes after these effects anyway."""
+        """Returns which control inputs remain for an op that already follows other effects."""
         needed = []
         for name in controls:
             if self._effects[name] & ~before:
@@ -91,11 +91,11 @@ class _Tidying:
                 before |= self._effects[name]
         return needed
 
-    def _instead(self, name: str) -> list[str]:
+    def _replacements(self, name: str) -> list[str]:
         return self._waits.get(name, [name])
 
-    def _is_left_out(self, node: Node, data: list[str], controls: list[str]) -> bool:
-        """Whether an op is left out; notes what stands for it."""
+    def _is_removed(self, node: Node, data: list[str], controls: list[str]) -> bool:
+        """Whether an op is removed; records what replaces it."""
         name = node.name
         if node.op == _MEETING and len(controls) < 2:
             self._waits[name] = controls
@@ -113,8 +113,8 @@ class _Tidying:
         return True
 
 
-def _without_meetings(protos: Sequence[node_def_pb2.NodeDef], returned: Collection[str]) -> list[node_def_pb2.NodeDef]:
-    """These ops, in topological order, without those that would only wait for others."""
+def _remove_noop_joins(protos: Sequence[node_def_pb2.NodeDef], returned: Collection[str]) -> list[node_def_pb2.NodeDef]:
+    """Returns the ops, in topological order, without NoOps that only join control inputs."""
     awaited, kept = set(returned), []
     for proto in reversed(protos):
         if proto.op != _MEETING or proto.name in awaited:
@@ -124,7 +124,7 @@ def _without_meetings(protos: Sequence[node_def_pb2.NodeDef], returned: Collecti
 
 
 def _read_only(graph: FunctionGraph) -> set[str]:
-    """The variables, among a function's arguments, that it only reads."""
+    """Returns the variable arguments that a function only reads."""
     read = {text for node in graph.nodes if node.op == vocabulary.READ_VARIABLE for text in node.inputs}
     return read.difference(
         text for node in graph.nodes if node.op != vocabulary.READ_VARIABLE for text in node.inputs

@@ -1,4 +1,4 @@
-"""Which ops of a program round float16 results stochastically.
+"""Decides which ops of a program round float16 results stochastically.
 
 They run by kernels (`stochastic_rounding.cc`), which compute in float32 and round at the end. What is marked by
 `scopes.stochastic_rounding` goes before what the device is configured for. Where the device rounds only what replicas
@@ -24,14 +24,14 @@ _MARKS = {"THREESTATE_ON": True, "THREESTATE_OFF": False}
 
 
 def rounds(node: node_def_pb2.NodeDef) -> bool:
-    """Whether an op computes float16, in its results or in variables."""
+    """Whether an op computes float16 results or variables."""
     if node.op in WITHIN_RANGE:
         return node.attr["T"].type == float16_overflow.HALF
-    return float16_overflow.is_update(node) or bool(float16_overflow.half_results(node))
+    return float16_overflow.is_update(node) or bool(float16_overflow.float16_results(node))
 
 
-def mark_of(node: node_def_pb2.NodeDef) -> bool | None:
-    """Whether a script, or `common_only`, says of an op that it rounds stochastically; None where nothing is said."""
+def rounding_annotation(node: node_def_pb2.NodeDef) -> bool | None:
+    """Returns whether an op is annotated for stochastic rounding; None without annotation."""
     if vocabulary.FRONTEND_ATTRIBUTE in node.attr:
         told = xla_data_pb2.FrontendAttributes.FromString(node.attr[vocabulary.FRONTEND_ATTRIBUTE].s).map
         scoped = _MARKS.get(told[_SCOPE]) if _SCOPE in told else None
@@ -41,26 +41,17 @@ def mark_of(node: node_def_pb2.NodeDef) -> bool | None:
 
 
 def is_rounded(request: ProgramRequest, by_default: bool) -> bool:
-    """Whether any op of a program rounds stochastically.
-
-    Args:
-        request: the program.
-        by_default: whether ops do that nothing is said of.
-    """
+    """Whether any op of a program rounds stochastically."""
     return any(
-        (by_default if (mark := mark_of(node)) is None else mark) and rounds(node)
+        (by_default if (mark := rounding_annotation(node)) is None else mark) and rounds(node)
         for function in request.library.values()
         for node in function.node_def
         if by_default or vocabulary.FRONTEND_ATTRIBUTE in node.attr
     )
 
 
-def common_only(request: ProgramRequest) -> ProgramRequest:
-    """The program with ops marked whose results replicas need not have in common: they round to the nearest.
-
-    Args:
-        request: the program; stays as it is.
-    """
+def round_common_values_only(request: ProgramRequest) -> ProgramRequest:
+    """Returns the program with ops annotated to round to nearest where replicas may differ."""
     values = ReplicaValues(request.library, request.function)
     return dataclasses.replace(
         request, library={name: _marked(function, name, values) for name, function in request.library.items()}
@@ -78,15 +69,10 @@ def _marked(function: function_pb2.FunctionDef, name: str, values: ReplicaValues
     return copy
 
 
-def settle_mark(node: node_def_pb2.NodeDef, is_replicated: bool) -> None:
-    """Writes on an op that runs by kernels what is said of it, in the plugin's own attribute.
-
-    Args:
-        node: the op; changed in place.
-        is_replicated: whether there is another replica to have something in common with.
-    """
+def set_rounding(node: node_def_pb2.NodeDef, is_replicated: bool) -> None:
+    """Writes an op's rounding mode to the plugin's attribute, for execution mode `kernels`."""
     if not is_replicated and vocabulary.ROUNDING_ATTRIBUTE in node.attr:
         del node.attr[vocabulary.ROUNDING_ATTRIBUTE]
-    mark = mark_of(node)
+    mark = rounding_annotation(node)
     if mark is not None:
         node.attr[vocabulary.ROUNDING_ATTRIBUTE].b = mark

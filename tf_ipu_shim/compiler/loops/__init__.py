@@ -1,1 +1,1 @@
-"""Loops: chunks of iterations, variables and counters of their own, gradients that they accumulate, pipelines."""
+"""Compiles loops: chunks of iterations, counters, accumulated gradients and pipelines."""

@@ -1,4 +1,4 @@
-"""The functions of a loop over chunks: its condition, its body, and the loop within the body that XLA compiles."""
+"""Builds the functions of a chunked loop: condition, body, and the inner loop that XLA compiles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Chunks, FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.trips import Trips
-from tf_ipu_shim.compiler.loops.function_writer import FunctionWriter
+from tf_ipu_shim.compiler.loops.function_writer import FunctionBuilder
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _INT, _LONG = types_pb2.DT_INT32, types_pb2.DT_INT64
@@ -23,7 +23,7 @@ _INT, _LONG = types_pb2.DT_INT32, types_pb2.DT_INT64
 
 @dataclasses.dataclass(frozen=True)
 class Feeds:
-    """What a loop takes from the host and sends there in an iteration.
+    """The infeeds and outfeeds of a loop's iteration.
 
     Args:
         infeeds: the op that takes an element; none or one.
@@ -40,20 +40,10 @@ class Feeds:
     most: int
 
 
-def in_chunks(loop: Node, functions: Functions, feeds: Feeds) -> Chunks:
-    """Makes the functions of a loop over chunks.
-
-    Args:
-        loop: the loop.
-        functions: the program; those that are made are added.
-        feeds: the loop's feeds.
-
-    Returns:
-        The functions. Their arguments are the loop variables and, in front of them, the number of iterations that are
-        done, and that of all.
-    """
+def build_chunk_functions(loop: Node, functions: Functions, feeds: Feeds) -> Chunks:
+    """Builds the functions of a loop over chunks."""
     body = functions[loop.proto.attr["body"].func.name]
-    names = _Names(*(functions.fresh(f"{body.name}_chunk_{part}") for part in _Names._fields))
+    names = _Names(*(functions.fresh_name(f"{body.name}_chunk_{part}") for part in _Names._fields))
     for function in (
         _outer_condition(body, names),
         _outer_body(body, names, feeds),
@@ -73,7 +63,7 @@ class _Names(NamedTuple):
     inner_body: str
 
 
-def _outer_arguments(writer: FunctionWriter, body: FunctionGraph) -> list[str]:
+def _outer_arguments(writer: FunctionBuilder, body: FunctionGraph) -> list[str]:
     counters = [writer.argument(name, _LONG) for name in ("chunk_done", "chunk_total")]
     for argument, kind in body.arguments.items():
         writer.argument(argument, kind)
@@ -81,22 +71,28 @@ def _outer_arguments(writer: FunctionWriter, body: FunctionGraph) -> list[str]:
 
 
 def _outer_condition(body: FunctionGraph, names: _Names) -> FunctionGraph:
-    writer = FunctionWriter(names.outer_condition, body.traced)
+    writer = FunctionBuilder(names.outer_condition, body.traced)
     writer.node("chunk_goes_on", "Less", _outer_arguments(writer, body), host=True, T=_LONG)
     writer.result(types_pb2.DT_BOOL, "chunk_goes_on:z:0")
     return writer.graph
 
 
 def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
-    """Fetches what the iterations of a chunk take, runs them, hands on what they sent."""
-    writer = FunctionWriter(names.outer_body, body.traced)
+    """Fetches the elements of a chunk, runs its iterations and enqueues their outputs."""
+    writer = FunctionBuilder(names.outer_body, body.traced)
     done, total = _outer_arguments(writer, body)
-    begin = _begin(writer, feeds, [done, total])
+    begin = _begin_chunk(writer, feeds, [done, total])
     count, element = f"{begin}:count:0", _element_types(feeds)
     first = writer.constant("chunk_first", np.zeros([], np.int32))
     buffers = _empty_buffers(writer, feeds)
     carried = _carried(body, feeds)
-    kinds = [_INT, _INT, *element, *(kind for kind, _ in _sent(feeds)), *(body.arguments[name] for name in carried)]
+    kinds = [
+        _INT,
+        _INT,
+        *element,
+        *(kind for kind, _ in _outfeed_tensors(feeds)),
+        *(body.arguments[name] for name in carried),
+    ]
     components = [f"{begin}:components:{index}" for index in range(len(element))]
     loop = writer.node("chunk_loop", "While", [first, count, *components, *buffers, *carried])
     loop.attr["T"].list.type.extend(kinds)
@@ -104,7 +100,7 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGra
     loop.attr["parallel_iterations"].i = 10
     writer.must_run(loop.name)
     results = [f"{loop.name}:output:{index}" for index in range(2 + len(element), len(kinds))]
-    _send(writer, feeds, count, results[: len(buffers)])
+    _send_outputs(writer, feeds, count, results[: len(buffers)])
     writer.result(_LONG, f"{begin}:next:0")
     writer.result(_LONG, total)
     left = dict(zip(carried, results[len(buffers) :]))
@@ -113,8 +109,8 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGra
     return writer.graph
 
 
-def _begin(writer: FunctionWriter, feeds: Feeds, counters: Sequence[str]) -> str:
-    """Adds the op that begins a chunk: it says how many iterations that has, and gives their elements."""
+def _begin_chunk(writer: FunctionBuilder, feeds: Feeds, counters: Sequence[str]) -> str:
+    """Adds the op that begins a chunk and returns its iteration count and elements."""
     begin = writer.node("chunk_begin", vocabulary.CHUNK_BEGIN, counters)
     begin.attr["chunk"].i = feeds.most
     for node in feeds.infeeds:
@@ -127,10 +123,10 @@ def _begin(writer: FunctionWriter, feeds: Feeds, counters: Sequence[str]) -> str
     return begin.name
 
 
-def _empty_buffers(writer: FunctionWriter, feeds: Feeds) -> list[str]:
-    """Adds a buffer for each tensor that is sent, with room for the iterations of the largest chunk."""
+def _empty_buffers(writer: FunctionBuilder, feeds: Feeds) -> list[str]:
+    """Adds a buffer, sized for the largest chunk, for each enqueued tensor."""
     buffers = []
-    for index, (kind, shape) in enumerate(_sent(feeds)):
+    for index, (kind, shape) in enumerate(_outfeed_tensors(feeds)):
         zero = writer.constant(f"chunk_zero_{index}", np.zeros([], dtypes.as_dtype(kind).as_numpy_dtype))
         size = writer.constant(f"chunk_size_{index}", np.array([feeds.most, *shape], np.int32))
         writer.node(f"chunk_buffer_{index}", "Fill", [size, zero], T=kind, index_type=_INT)
@@ -138,8 +134,8 @@ def _empty_buffers(writer: FunctionWriter, feeds: Feeds) -> list[str]:
     return buffers
 
 
-def _send(writer: FunctionWriter, feeds: Feeds, count: str, buffers: Sequence[str]) -> None:
-    """Adds the ops that hand on what the iterations of a chunk have sent, one for each outfeed."""
+def _send_outputs(writer: FunctionBuilder, feeds: Feeds, count: str, buffers: Sequence[str]) -> None:
+    """Adds one op per outfeed that enqueues the outputs of a chunk."""
     waiting = iter(buffers)
     for index, outfeed in enumerate(feeds.outfeeds):
         sent = itertools.islice(waiting, len(outfeed.proto.attr["output_types"].list.type))
@@ -150,7 +146,7 @@ def _send(writer: FunctionWriter, feeds: Feeds, count: str, buffers: Sequence[st
 
 
 def _inner_condition(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
-    writer = FunctionWriter(names.inner_condition, body.traced)
+    writer = FunctionBuilder(names.inner_condition, body.traced)
     _inner_arguments(writer, body, feeds)
     writer.node("chunk_goes_on", "Less", ["chunk_index", "chunk_count"], T=_INT)
     writer.result(types_pb2.DT_BOOL, "chunk_goes_on:z:0")
@@ -158,14 +154,14 @@ def _inner_condition(body: FunctionGraph, names: _Names, feeds: Feeds) -> Functi
 
 
 def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
-    """The old body: an element is a slice of those that were fetched, and what is sent goes into a buffer."""
-    writer = FunctionWriter(names.inner_body, body.traced)
+    """Builds the original body with slices of fetched elements as input and buffers as output."""
+    writer = FunctionBuilder(names.inner_body, body.traced)
     _inner_arguments(writer, body, feeds)
     renamed = _elements(writer, feeds)
     buffers, removed = _buffers(writer, feeds, renamed)
     for node in body.nodes:
         if node not in removed:
-            controls = _standing_for(node.controls, removed)
+            controls = _with_substitutes(node.controls, removed)
             writer.add(_with_inputs(node, [renamed.get(text, text) for text in node.inputs], controls))
     writer.node("chunk_next", "AddV2", ["chunk_index", writer.constant("chunk_one", np.int32(1))], T=_INT)
     writer.result(_INT, "chunk_next:z:0")
@@ -177,13 +173,13 @@ def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGra
     returns = dict(zip(body.arguments, body.returns))
     for name in _carried(body, feeds):
         writer.result(body.arguments[name], renamed.get(returns[name], returns[name]))
-    for name in _standing_for(body.control_returns, removed):
+    for name in _with_substitutes(body.control_returns, removed):
         writer.must_run(name)
     return writer.graph
 
 
-def _elements(writer: FunctionWriter, feeds: Feeds) -> dict[str, str]:
-    """Takes an iteration's element out of those that were fetched; for each of its tensors what stands for it now."""
+def _elements(writer: FunctionBuilder, feeds: Feeds) -> dict[str, str]:
+    """Slices an iteration's element from the fetched ones; maps original tensors to slices."""
     renamed: dict[str, str] = {}
     for node in feeds.infeeds:
         shapes = node.proto.attr["output_shapes"].list.shape
@@ -193,13 +189,13 @@ def _elements(writer: FunctionWriter, feeds: Feeds) -> dict[str, str]:
     return renamed
 
 
-def _standing_for(nodes: Iterable[Node], removed: Mapping[Node, Sequence[str]]) -> list[str]:
-    """The names of ops, and of those that stand for ops that are gone."""
+def _with_substitutes(nodes: Iterable[Node], removed: Mapping[Node, Sequence[str]]) -> list[str]:
+    """Returns op names, with removed ops replaced by their substitutes."""
     return [name for node in nodes for name in removed.get(node, [node.name])]
 
 
 def _with_inputs(node: Node, inputs: Sequence[str], controls: Iterable[str]) -> node_def_pb2.NodeDef:
-    """An op with other inputs; its own `NodeDef` where they are the same."""
+    """Returns an op with other inputs; the same NodeDef if nothing changes."""
     taken = [*inputs, *(f"^{name}" for name in dict.fromkeys(controls))]
     if taken == list(node.proto.input):
         return node.proto
@@ -211,12 +207,12 @@ def _with_inputs(node: Node, inputs: Sequence[str], controls: Iterable[str]) -> 
 
 
 def _buffers(
-    writer: FunctionWriter, feeds: Feeds, renamed: Mapping[str, str]
+    writer: FunctionBuilder, feeds: Feeds, renamed: Mapping[str, str]
 ) -> tuple[list[tuple[int, str]], dict[Node, list[str]]]:
-    """Puts what is sent into the buffers; gives them, and for each op that is gone those that stand for it."""
+    """Writes outputs into buffers; returns the buffers and what replaces the removed ops."""
     buffers: list[tuple[int, str]] = []
     removed: dict[Node, list[str]] = {node: [] for node in (*feeds.infeeds, *feeds.iterators)}
-    shapes = iter(_sent(feeds))
+    shapes = iter(_outfeed_tensors(feeds))
     for outfeed in feeds.outfeeds:
         removed[outfeed] = []
         before = [f"^{control.name}" for control in outfeed.controls if control not in removed]
@@ -241,7 +237,7 @@ def _buffers(
     return buffers, removed
 
 
-def _slice(writer: FunctionWriter, name: str, kind: int, sizes: Sequence[int]) -> str:
+def _slice(writer: FunctionBuilder, name: str, kind: int, sizes: Sequence[int]) -> str:
     size = writer.constant(f"{name}/size", np.array([1, *sizes], np.int32))
     shape = writer.constant(f"{name}/shape", np.array(sizes, np.int32))
     stacked = name.replace("element_", "elements_")
@@ -251,26 +247,26 @@ def _slice(writer: FunctionWriter, name: str, kind: int, sizes: Sequence[int]) -
     return f"{name}:output:0"
 
 
-def _position(writer: FunctionWriter, name: str, axes: int) -> str:
+def _position(writer: FunctionBuilder, name: str, axes: int) -> str:
     zero = writer.constant(f"{name}/zero", np.int32(0))
     node = writer.node(name, "Pack", ["chunk_index", *[zero] * axes], T=_INT)
     node.attr["N"].i = 1 + axes
     return f"{name}:output:0"
 
 
-def _inner_arguments(writer: FunctionWriter, body: FunctionGraph, feeds: Feeds) -> None:
+def _inner_arguments(writer: FunctionBuilder, body: FunctionGraph, feeds: Feeds) -> None:
     writer.argument("chunk_index", _INT)
     writer.argument("chunk_count", _INT)
     for index, kind in enumerate(_element_types(feeds)):
         writer.argument(f"chunk_elements_{index}", kind)
-    for index, (kind, _) in enumerate(_sent(feeds)):
+    for index, (kind, _) in enumerate(_outfeed_tensors(feeds)):
         writer.argument(f"chunk_buffers_{index}", kind)
     for name in _carried(body, feeds):
         writer.argument(name, body.arguments[name])
 
 
 def _carried(body: FunctionGraph, feeds: Feeds) -> list[str]:
-    """The old loop variables that the new loop has: all but handles of iterators."""
+    """Returns the original loop variables that the new loop keeps: all but iterator handles."""
     handles = {node.inputs[0] for node in feeds.infeeds}
     return [name for name in body.arguments if name not in handles]
 
@@ -279,8 +275,8 @@ def _element_types(feeds: Feeds) -> list[int]:
     return [kind for node in feeds.infeeds for kind in node.proto.attr["output_types"].list.type]
 
 
-def _sent(feeds: Feeds) -> list[tuple[int, list[int]]]:
-    """Type and shape of each tensor that is sent in an iteration."""
+def _outfeed_tensors(feeds: Feeds) -> list[tuple[int, list[int]]]:
+    """Returns dtype and shape of each tensor that an iteration enqueues."""
     return [
         (kind, [dimension.size for dimension in shape.dim])
         for node in feeds.outfeeds

@@ -1,4 +1,4 @@
-"""Loops of small iterations: several iterations in one XLA program.
+"""Runs several iterations of a small loop in one XLA program (chunking).
 
 Where a loop takes from an infeed or sends to an outfeed, each iteration is at least one launch and some host ops, which
 cost more than a small model itself. If nothing else leaves the IPU, such a loop becomes a loop over chunks: the host
@@ -19,8 +19,8 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.location import ALL_IPUS, Location
-from tf_ipu_shim.compiler.loops.chunk_functions import Feeds, in_chunks
-from tf_ipu_shim.compiler.loops.trip_count import trips_of
+from tf_ipu_shim.compiler.loops.chunk_functions import Feeds, build_chunk_functions
+from tf_ipu_shim.compiler.loops.trip_count import find_trips
 from tf_ipu_shim.compiler.placement.placement import Placer
 
 _MOST_ITERATIONS = 64
@@ -34,15 +34,11 @@ _SLOW_IN_LOOPS = frozenset(
 _UNFIT = frozenset({dtypes.string, dtypes.resource, dtypes.variant})
 
 
-def split_loops(functions: Functions, placer: Placer) -> None:
-    """Has loops run in chunks where they can.
+def chunk_loops(functions: Functions, placer: Placer) -> None:
+    """Chunks the loops that allow it.
 
     Such a loop keeps its functions, of one iteration: that is what the memory plan counts. What it runs as is in
     `Node.chunks`.
-
-    Args:
-        functions: the program; changed.
-        placer: tells what runs on the host, and what on which IPU.
     """
     waiting, seen = [functions.entry], {functions.entry}
     while waiting:
@@ -52,7 +48,7 @@ def split_loops(functions: Functions, placer: Placer) -> None:
                 continue
             feeds = _feeds(graph, node, functions, placer) if node.op in vocabulary.LOOPS else None
             if feeds is not None:
-                node.chunks = in_chunks(node, functions, feeds)
+                node.chunks = build_chunk_functions(node, functions, feeds)
             else:
                 called = [name for name in op_types.called_functions(node.proto) if name not in seen]
                 seen.update(called)
@@ -60,18 +56,18 @@ def split_loops(functions: Functions, placer: Placer) -> None:
 
 
 def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Placer) -> Feeds | None:
-    """The feeds of a loop that can run in chunks; None for any other."""
+    """Returns the feeds of a loop that can run in chunks, or None."""
     body = functions[loop.proto.attr["body"].func.name]
     if body.ops.isdisjoint(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
         return None
     infeeds = [node for node in body.nodes if node.op in vocabulary.INFEEDS]
     outfeeds = [node for node in body.nodes if node.op == vocabulary.OUTFEED_ENQUEUE]
     iterators = [node for node in body.nodes if node.op == vocabulary.ITERATOR]
-    trips = trips_of(graph, loop, functions)
+    trips = find_trips(graph, loop, functions)
     size = _iteration_bytes([*infeeds, *outfeeds])
     if trips is None or size is None or not _can_be_fetched_first(body, infeeds):
         return None
-    marked = _marked_for(body, {*infeeds, *outfeeds, *iterators}, placer) | {graph.marks.get(loop.name)}
+    marked = _annotated_locations(body, {*infeeds, *outfeeds, *iterators}, placer) | {graph.marks.get(loop.name)}
     if not _on_one_ipu(marked) or not _is_fast_in_a_loop(body, functions):
         return None
     known = _MOST_ITERATIONS if trips.most < 0 else trips.most
@@ -79,19 +75,19 @@ def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Place
     return Feeds(infeeds, outfeeds, iterators, trips, most) if most > 1 else None
 
 
-def _marked_for(body: FunctionGraph, feeds: set[Node], placer: Placer) -> frozenset[Location]:
-    """What the ops of a loop's body are marked for, but for its feeds."""
-    return frozenset[Location]().union(*(placer.marks_at(body, node) for node in body.nodes if node not in feeds))
+def _annotated_locations(body: FunctionGraph, feeds: set[Node], placer: Placer) -> frozenset[Location]:
+    """Returns the locations that a loop body's ops, except its feeds, are annotated with."""
+    return frozenset[Location]().union(*(placer.annotations_at(body, node) for node in body.nodes if node not in feeds))
 
 
 def _on_one_ipu(marked: Iterable[Location | None]) -> bool:
-    """Whether ops that are marked for all this may be in one XLA program."""
+    """Whether ops with these annotations can be in one XLA program."""
     wanted = [location for location in marked if location is not None and location is not ALL_IPUS]
     return len(wanted) <= 1 and all(location.is_in_program for location in wanted)
 
 
 def _is_fast_in_a_loop(body: FunctionGraph, functions: Functions) -> bool:
-    """Whether XLA runs a loop's body as fast within a program as alone, and can keep there what it carries."""
+    """Whether XLA runs a loop's body inside a program as fast as by itself."""
     if op_types.VARIANT in body.arguments.values():
         return False
     waiting, seen = [body], {body.name}
@@ -106,7 +102,7 @@ def _is_fast_in_a_loop(body: FunctionGraph, functions: Functions) -> bool:
 
 
 def _can_be_fetched_first(body: FunctionGraph, infeeds: Sequence[Node]) -> bool:
-    """Whether there is one element an iteration, which waits for nothing in it, and from the same iterator in each."""
+    """Whether each iteration dequeues one element, unconditionally and from the same iterator."""
     if len(infeeds) > 1:
         return False
     for node in infeeds:
@@ -119,7 +115,7 @@ def _can_be_fetched_first(body: FunctionGraph, infeeds: Sequence[Node]) -> bool:
 
 
 def _iteration_bytes(feeds: Sequence[Node]) -> int | None:
-    """Bytes of what feeds hand over in an iteration, 1 at least; None without feeds, and where that is not known."""
+    """Returns the feed bytes of an iteration (at least 1), or None if unknown or without feeds."""
     sizes = [_element_bytes(node) for node in feeds]
     if not sizes or None in sizes:
         return None
@@ -127,7 +123,7 @@ def _iteration_bytes(feeds: Sequence[Node]) -> int | None:
 
 
 def _element_bytes(node: Node) -> int | None:
-    """Bytes of what a feed hands over in an iteration; None where that is not known, or no plain memory."""
+    """Returns the bytes of a feed's element, or None if unknown."""
     attributes = node.proto.attr
     shapes, types = attributes["output_shapes"].list.shape, attributes["output_types"].list.type
     size = 0

@@ -1,4 +1,4 @@
-"""A function that a pass makes of nothing: arguments, ops and results, one after the other."""
+"""Builds a new function op by op."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
 
-class FunctionWriter:
-    """Makes a function op by op.
+class FunctionBuilder:
+    """Builds a function from arguments, ops and results.
 
     Args:
         name: for it.
@@ -40,7 +40,7 @@ class FunctionWriter:
 
     @property
     def graph(self) -> FunctionGraph:
-        """The function."""
+        """Returns the function's graph."""
         return FunctionGraph(self._name, self._arguments, self._nodes, self._results, self._required, self._traced)
 
     def argument(self, name: str, kind: int) -> str:
@@ -53,15 +53,15 @@ class FunctionWriter:
         self._results.append(Result(f"result_{len(self._results)}", kind, tensor))
 
     def must_run(self, node: str) -> None:
-        """Has an op run although no result may need it."""
+        """Marks an op as one that runs although no result may need it."""
         self._required[node] = None
 
     def add(self, node: node_def_pb2.NodeDef) -> None:
-        """Adds an op as it stands."""
+        """Adds a NodeDef unchanged."""
         self._nodes.append(node)
 
     def node(self, name: str, op: str, inputs: Sequence[str], host: bool = False, **types: int) -> node_def_pb2.NodeDef:
-        """Adds an op with attributes that are types."""
+        """Adds an op with type attributes."""
         node = node_def_pb2.NodeDef(name=name, op=op, input=inputs)
         for attribute, kind in types.items():
             node.attr[attribute].type = kind

@@ -1,4 +1,4 @@
-"""Gradients that a loop sums over its iterations: the sums become loop variables, zero when the loop begins.
+"""Turns gradient accumulation ops in loop bodies into loop variables that start at zero.
 
 An op sums what it is given; it gives the sum in each iteration whose number is a multiple of its mini-batches, zeros in
 the others. One with momentum keeps its sum in a variable, which outlives the loop.
@@ -25,16 +25,8 @@ _INT = types_pb2.DT_INT32
 _UPDATES = ("ResourceApply", "ResourceSparseApply", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
-def keep_in_loops(functions: Functions) -> None:
-    """Gives loops the sums of the ops in their bodies.
-
-    Args:
-        functions: the program; changed where there are any such ops.
-
-    Raises:
-        FailedPreconditionError: an op is in no loop, in one with a number of iterations that is no multiple of its
-            mini-batches, or its result updates no variable although its use is to be verified.
-    """
+def carry_accumulators(functions: Functions) -> None:
+    """Adds a loop variable for each accumulation op in a loop's body."""
     reached = functions.reached()
     if all(functions[name].ops.isdisjoint(vocabulary.GRADIENT_ACCUMULATIONS) for name in reached):
         return
@@ -43,8 +35,8 @@ def keep_in_loops(functions: Functions) -> None:
         for loop in [node for node in graph.nodes if node.op in vocabulary.LOOPS]:
             sums = _sums(functions[loop.proto.attr["body"].func.name])
             if sums:
-                _check(sums, trip_count(graph, loop, functions))
-                loop_variables.carry(functions, graph, loop, _replaced(functions, loop, sums))
+                _check_iterations(sums, trip_count(graph, loop, functions))
+                loop_variables.carry_variables(functions, graph, loop, _replace_sums(functions, loop, sums))
     for name in reached:
         for node in _sums(functions[name]):
             raise _refused(node, "is in the body of no loop. Use it directly in that of ipu.loops.repeat.")
@@ -54,7 +46,7 @@ def _sums(graph: FunctionGraph) -> list[Node]:
     return [node for node in graph.nodes if node.op in vocabulary.GRADIENT_ACCUMULATIONS]
 
 
-def _check(sums: Sequence[Node], iterations: int | None) -> None:
+def _check_iterations(sums: Sequence[Node], iterations: int | None) -> None:
     for node in sums:
         count = node.proto.attr["num_mini_batches"].i
         if iterations is not None and iterations % count:
@@ -87,8 +79,8 @@ def _refused(node: Node, problem: str) -> errors_impl.FailedPreconditionError:
     return errors_impl.FailedPreconditionError(None, None, f"The {node.name} {node.op} op {problem}")
 
 
-def _replaced(functions: Functions, loop: Node, sums: Sequence[Node]) -> list[LoopVariable]:
-    """Has the body of a loop compute its sums; returns what the loop has to carry for them."""
+def _replace_sums(functions: Functions, loop: Node, sums: Sequence[Node]) -> list[LoopVariable]:
+    """Makes a loop's body compute its sums; returns the loop variables they need."""
     body = functions[loop.proto.attr["body"].func.name]
     states: list[LoopVariable] = []
     made: dict[Node, list[node_def_pb2.NodeDef]] = {}
@@ -96,13 +88,13 @@ def _replaced(functions: Functions, loop: Node, sums: Sequence[Node]) -> list[Lo
         writer = _SumWriter(node, len(body.arguments) + len(states))
         made[node] = writer.nodes
         states.extend(writer.states)
-    loop_variables.declare(functions, loop, states)
+    loop_variables.declare_variables(functions, loop, states)
     body.rewrite(made.get)
     return states
 
 
 class _SumWriter:
-    """Writes the ops that take the place of one op.
+    """Writes the ops that replace one accumulation op.
 
     Args:
         node: the op.
@@ -146,7 +138,7 @@ class _SumWriter:
         self._add("", "SelectV2", [due, summed, nothing, *controls], "output", T=self._kind)
 
     def _in_variable(self, variable: str, gradient: str, first: str, momentum: float, controls: list[str]) -> str:
-        """Adds a gradient to a variable, whose value counts less with the first one of a sum."""
+        """Adds a gradient to a variable, scaled by momentum at the first mini-batch."""
         value = self._add("value", "ReadVariableOp", [variable, *controls], "value", dtype=self._kind)
         decayed = self._add(
             "decayed", "Mul", [value, self._constant("momentum", momentum, self._kind)], "z", T=self._kind
@@ -169,7 +161,7 @@ class _SumWriter:
         return tensor
 
     def _add(self, name: str, op: str, inputs: Sequence[str], output: str, **types: int) -> str:
-        """Adds an op, of the replaced one's own name where none is given; returns its result."""
+        """Adds an op, named like the replaced one by default; returns its result."""
         node = node_def_pb2.NodeDef(name=f"{self._name}/{name}" if name else self._name, op=op, input=inputs)
         for attribute, kind in types.items():
             node.attr[attribute].type = kind

@@ -1,4 +1,4 @@
-"""Loops that may take long within one XLA program: Ctrl-C ends them.
+"""Makes long loops within one XLA program stop on Ctrl-C.
 
 What an IPU does between two exchanges is one launch, which looks at no signal; a loop without feeds may take hours in
 it. So the condition of such a loop goes through a call of the plugin (`program_calls.cc`): where there is a Ctrl-C to
@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.compiler.ir.custom_calls import callers_of, program_call, with_changed
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, custom_call, rewrite_functions
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
@@ -23,12 +23,8 @@ _SHORT = 8  # iterations
 _TARGET = "TfIpuShimGoesOn"
 
 
-def mark_long(functions: Functions) -> None:
-    """Marks the loops that may take long: all but those that are known to have few iterations.
-
-    Args:
-        functions: the program; changed where there are any.
-    """
+def mark_long_loops(functions: Functions) -> None:
+    """Marks loops that may take long: all without a known small trip count."""
     for name in functions.reached():
         graph = functions[name]
         if graph.ops.isdisjoint(vocabulary.LOOPS):
@@ -44,15 +40,8 @@ def mark_long(functions: Functions) -> None:
                 node.proto = marked
 
 
-def interruptible(program: LoweredProgram) -> LoweredProgram:
-    """The program with marked loops that Ctrl-C ends.
-
-    Args:
-        program: as XLA launches; stays as it is.
-
-    Returns:
-        What runs: the program itself where it has no such loop.
-    """
+def make_interruptible(program: LoweredProgram) -> LoweredProgram:
+    """Returns the program with marked loops that check for Ctrl-C."""
     conditions = {
         node.attr["cond"].func.name
         for function in program.functions
@@ -65,19 +54,19 @@ def interruptible(program: LoweredProgram) -> LoweredProgram:
 
     def ask(function: function_pb2.FunctionDef, _: str) -> None:
         if function.signature.name in conditions:
-            _ask(function)
+            _check_interrupt(function)
 
-    return with_changed(program, callers_of(conditions, functions), ask, may_fail=True)
+    return rewrite_functions(program, callers_of(conditions, functions), ask, may_fail=True)
 
 
-def _ask(condition: function_pb2.FunctionDef) -> None:
-    """Has what a condition returns go through the call."""
+def _check_interrupt(condition: function_pb2.FunctionDef) -> None:
+    """Makes a condition check for an interrupt."""
     (result,) = condition.ret
     taken = {node.name for node in condition.node_def}.union(
         argument.name for argument in condition.signature.input_arg
     )
     name = next(one for number in itertools.count() if (one := f"goes_on_{number}") not in taken)
-    call = program_call(name, _TARGET, condition.ret[result], "")
+    call = custom_call(name, _TARGET, condition.ret[result], "")
     call.attr["result_dtypes"].list.type.append(types_pb2.DT_BOOL)
     call.attr["result_shapes"].list.shape.add()
     condition.node_def.append(call)

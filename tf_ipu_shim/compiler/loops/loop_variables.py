@@ -1,4 +1,4 @@
-"""Loop variables that a pass gives a loop beside those of the script."""
+"""Adds loop variables to a loop, besides those of the script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 
 
 class LoopVariable(NamedTuple):
-    """What a loop carries; it begins with zeros.
+    """A loop variable that starts at zero.
 
     Args:
         name: of the loop variable, in condition and body.
@@ -30,27 +30,14 @@ class LoopVariable(NamedTuple):
     tensor: str
 
 
-def declare(functions: Functions, loop: Node, variables: Iterable[LoopVariable]) -> None:
-    """Has a loop's condition and body take loop variables; ops of the body may use them then.
-
-    Args:
-        functions: the program; changed.
-        loop: the loop.
-        variables: all that `carry` is called with.
-    """
+def declare_variables(functions: Functions, loop: Node, variables: Iterable[LoopVariable]) -> None:
+    """Adds loop variables to a loop's condition and body, so that the body can use them."""
     for name in ("cond", "body"):
         functions[loop.proto.attr[name].func.name].arguments.update((one.name, one.kind) for one in variables)
 
 
-def carry(functions: Functions, graph: FunctionGraph, loop: Node, variables: Iterable[LoopVariable]) -> None:
-    """Has a loop begin with loop variables, and its body give them back.
-
-    Args:
-        functions: the program; changed.
-        graph: the function that the loop is in; changed.
-        loop: the loop; changed.
-        variables: declared already; the body has the tensors that they become.
-    """
+def carry_variables(functions: Functions, graph: FunctionGraph, loop: Node, variables: Iterable[LoopVariable]) -> None:
+    """Initialises loop variables before a loop and returns them from its body."""
     made = node_def_pb2.NodeDef()
     made.CopyFrom(loop.proto)
     zeros = []

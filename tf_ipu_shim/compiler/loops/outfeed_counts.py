@@ -1,4 +1,4 @@
-"""How often a program sends to each outfeed, told without running it: for programs that are compiled ahead of time."""
+"""Counts how often a program enqueues to each outfeed, for ahead-of-time compilation."""
 
 from __future__ import annotations
 
@@ -12,15 +12,8 @@ _UNTOLD = 1  # iterations of a loop whose number depends on values
 _FALSE = -1  # the function of a branch that zero chooses: the last of an `If`'s two, the first of a `Case`'s
 
 
-def of(functions: Functions) -> dict[str, int]:
-    """What one run of a program sends.
-
-    Args:
-        functions: the program. Values are zero where it is not run, and so choose the branches that zero chooses.
-
-    Returns:
-        The number of elements by feed id.
-    """
+def count_enqueues(functions: Functions) -> dict[str, int]:
+    """Returns the number of enqueues per outfeed in one run of a program."""
     if not any(vocabulary.OUTFEED_ENQUEUE in functions[name].ops for name in functions.reached()):
         return {}
     return dict(_of_function(functions, functions.entry, {}))

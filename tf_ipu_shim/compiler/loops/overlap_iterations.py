@@ -1,4 +1,4 @@
-"""Mini-batches of a pipeline that are in work at the same time: stage s of one beside stage s + 1 of the one before it.
+"""Overlaps mini-batches of a pipeline: stage s of one runs beside stage s + 1 of the previous one.
 
 TensorFlow's executor has several iterations of a loop in flight, where none waits for another one. A loop waits in each
 iteration for all that has a side effect. In a pipeline these are its feeds: each waits for itself in the iteration
@@ -26,29 +26,26 @@ _HARMLESS = _FEEDS | READS | {vocabulary.ITERATOR, vocabulary.RANDOM_SEED}
 _TURN = "ipu_turn_{}"
 
 
-def let_overlap(functions: Functions) -> None:
-    """Has the loops of pipelines run several mini-batches at a time, as far as their schedules do.
+def overlap_mini_batches(functions: Functions) -> None:
+    """Makes pipeline loops run several mini-batches at a time, as their schedules allow.
 
     Left as they are: `Sequential` ones; those with side effects beside their feeds, such as moving averages, which the
     next mini-batch reads.
-
-    Args:
-        functions: the program; changed.
     """
     for name in functions.reached():
         graph = functions[name]
         if not graph.ops.isdisjoint(vocabulary.LOOPS):
             for loop in [node for node in graph.nodes if node.op in vocabulary.LOOPS]:
-                _let_overlap(functions, graph, loop)
+                _overlap_loop(functions, graph, loop)
 
 
-def _let_overlap(functions: Functions, graph: FunctionGraph, loop: Node) -> None:
+def _overlap_loop(functions: Functions, graph: FunctionGraph, loop: Node) -> None:
     pipeline = PipelineDescription.of(loop.proto)
     if pipeline is None or pipeline.stages < 2 or pipeline.schedule == "Sequential":
         return
     body = functions[loop.proto.attr["body"].func.name]
     step = _step_of(body)
-    if step is None or not all(_is_harmless(functions, called) for called in functions.reached(body.name)):
+    if step is None or not all(_has_no_effects(functions, called) for called in functions.reached(body.name)):
         return
     mini_batch = functions[step.proto.attr["f"].func.name]
     turns = [_TURN.format(len(body.arguments) + index) for index in range(len(_feeds_of(mini_batch)))]
@@ -59,15 +56,15 @@ def _let_overlap(functions: Functions, graph: FunctionGraph, loop: Node) -> None
         LoopVariable(turn, _INT, tensor_shape_pb2.TensorShapeProto(), f"{step.name}:output:{first + index}")
         for index, turn in enumerate(turns)
     ]
-    _take_turns(mini_batch, turns)
-    loop_variables.declare(functions, loop, carried)
-    _hand_on(body, step, turns)
-    loop_variables.carry(functions, graph, loop, carried)
+    _add_tokens(mini_batch, turns)
+    loop_variables.declare_variables(functions, loop, carried)
+    _pass_tokens(body, step, turns)
+    loop_variables.carry_variables(functions, graph, loop, carried)
     loop.proto.attr["parallel_iterations"].i = pipeline.stages
 
 
 def _step_of(body: FunctionGraph) -> Node | None:
-    """The call that is a mini-batch."""
+    """Returns the call that computes a mini-batch."""
     calls = [node for node in body.nodes if node.op in vocabulary.CALLS]
     return calls[0] if len(calls) == 1 else None
 
@@ -76,7 +73,7 @@ def _below(functions: Functions, graph: FunctionGraph) -> list[str]:
     return [name for name in functions.reached(graph.name) if name != graph.name]
 
 
-def _is_harmless(functions: Functions, name: str) -> bool:
+def _has_no_effects(functions: Functions, name: str) -> bool:
     return all(
         op in _HARMLESS or op in vocabulary.FUNCTION_ATTRIBUTES or not op_types.is_stateful(op)
         for op in functions[name].ops
@@ -87,8 +84,8 @@ def _feeds_of(graph: FunctionGraph) -> list[Node]:
     return [node for node in graph.nodes if node.op in _FEEDS]
 
 
-def _take_turns(graph: FunctionGraph, turns: Sequence[str]) -> None:
-    """Has each feed of a mini-batch wait for its turn, and hand it on."""
+def _add_tokens(graph: FunctionGraph, turns: Sequence[str]) -> None:
+    """Orders each feed's accesses between mini-batches by a token."""
     waits, after, made = [], [], {}
     found = _feeds_of(graph)
     own = {node.name for node in found}
@@ -107,8 +104,8 @@ def _take_turns(graph: FunctionGraph, turns: Sequence[str]) -> None:
     graph.control_returns = []
 
 
-def _hand_on(body: FunctionGraph, step: Node, turns: Sequence[str]) -> None:
-    """Has a loop's body give the turns to its mini-batch, and take them from it."""
+def _pass_tokens(body: FunctionGraph, step: Node, turns: Sequence[str]) -> None:
+    """Passes the feed tokens through a loop's body to its mini-batch and on to the next iteration."""
     call = node_def_pb2.NodeDef()
     call.CopyFrom(step.proto)
     data = [text for text in call.input if text[0] != "^"]
@@ -129,7 +126,7 @@ def _identity(name: str, tensor: str, *after: str) -> node_def_pb2.NodeDef:
 
 
 def _without_waits(node: Node, others: set[str]) -> node_def_pb2.NodeDef:
-    """An op that waits for none of some others."""
+    """Returns an op without control inputs from some others."""
     made = node_def_pb2.NodeDef()
     made.CopyFrom(node.proto)
     made.input[:] = [text for text in node.proto.input if not (text[0] == "^" and text[1:] in others)]

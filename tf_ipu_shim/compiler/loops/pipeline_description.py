@@ -1,4 +1,4 @@
-"""What the loop of a pipeline, or of gradient accumulation, has to fulfil when it is compiled, and what it stands for.
+"""Describes a pipeline (stages, schedule, mini-batches) and checks its mini-batch counts.
 
 A pipeline's loop computes a mini-batch in an iteration, and does not show what a schedule keeps: that is written on it
 as a `PipelineDescription`.
@@ -81,16 +81,16 @@ class PipelineDescription:
         return len(self.devices)
 
     def fifo_slots(self, stage: int) -> int:
-        """Mini-batches of which a forward stage's values wait for its backward stage, besides the one in work."""
+        """Mini-batches whose forward values wait for a stage's backward stage, besides the current one."""
         return pipeline_schedule.fifo_slots(self.schedule, self.stages, stage, self.training)
 
     def to_json(self) -> str:
-        """What `from_json` reads."""
+        """Serialises the description for `from_json`."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> PipelineDescription:
-        """Reads what `to_json` wrote."""
+        """Parses what `to_json` wrote."""
         values = json.loads(text)
         for name in ("input_bytes", "kept_bytes", "checkpoint_bytes"):
             values[name] = tuple(values[name])
@@ -99,21 +99,14 @@ class PipelineDescription:
 
     @classmethod
     def of(cls, node: Any) -> PipelineDescription | None:
-        """The pipeline whose loop over mini-batches a `NodeDef` is; None for any other op."""
+        """Returns the pipeline of a NodeDef that is its mini-batch loop, else None."""
         if vocabulary.PIPELINE_ATTRIBUTE not in node.attr:
             return None
         return cls.from_json(node.attr[vocabulary.PIPELINE_ATTRIBUTE].s)
 
 
 def check_counts(functions: Functions) -> None:
-    """Checks the numbers of mini-batches of pipelines and of loops that accumulate gradients.
-
-    Args:
-        functions: the program.
-
-    Raises:
-        FailedPreconditionError: the schedule cannot run so many; Graphcore's wording.
-    """
+    """Checks mini-batch counts of pipelines and of loops that accumulate gradients."""
     for graph in map(functions.__getitem__, functions.reached()):
         if graph.ops.isdisjoint(vocabulary.LOOPS):
             continue

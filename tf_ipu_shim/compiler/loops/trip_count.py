@@ -1,4 +1,4 @@
-"""How often a loop runs: where that can be told beforehand, and where it can be told when the loop begins."""
+"""Computes a loop's trip count, at compile time or from values known when the loop begins."""
 
 from __future__ import annotations
 
@@ -27,30 +27,18 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 
 
 def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> int | None:
-    """The number of iterations of a loop that counts up to a constant; None for any other.
-
-    Args:
-        graph: the function that the loop is in.
-        loop: a `While` node.
-        graphs: all functions by name.
-    """
+    """Returns the trip count of a loop that counts up to a constant, else None."""
     around = _Loop.of(graph, loop, graphs)
-    counts = [_count(around.cond, test, around) for test in _tests(around.cond, around.cond.returns[0])]
+    counts = [_count(around.cond, test, around) for test in _conjuncts(around.cond, around.cond.returns[0])]
     return min((count for count in counts if count is not None), default=None) if None not in counts else None
 
 
-def trips_of(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> Trips | None:
-    """What the number of iterations of a loop follows from; None for one whose number nobody can tell when it begins.
-
-    Args:
-        graph: the function that the loop is in.
-        loop: a `While` node.
-        graphs: all functions by name.
-    """
+def find_trips(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> Trips | None:
+    """Returns how a loop's trip count follows from values known when it begins, or None."""
     around = _Loop.of(graph, loop, graphs)
     known: list[int] = []
     limits: list[Limit] = []
-    for test in _tests(around.cond, around.cond.returns[0]):
+    for test in _conjuncts(around.cond, around.cond.returns[0]):
         count = _count(around.cond, test, around)
         limit = _limit_at_begin(around.cond, test, around) if count is None else None
         if count is not None:
@@ -63,7 +51,7 @@ def trips_of(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGrap
 
 
 class _Loop:
-    """What is constant around a loop and in it."""
+    """A loop with the constants around it and in it."""
 
     def __init__(
         self,
@@ -82,19 +70,19 @@ class _Loop:
 
     @classmethod
     def of(cls, graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> _Loop:
-        """A loop of a function."""
+        """Creates the description of a loop op."""
         cond, body = (graphs[loop.proto.attr[name].func.name] for name in ("cond", "body"))
         return cls(graph, loop, cond, body, graphs)
 
     def initial(self, argument: int) -> int | None:
-        """The value with which a loop variable begins."""
+        """Returns the constant initial value of a loop variable, or None."""
         text, producer = _source(self._graph, self._loop.inputs[argument])
         if producer is not None and producer.op in vocabulary.LOOPS and producer is not self._loop:
-            return self._left_by(text, producer)
+            return self._final_counter(text, producer)
         return _computed(self._graph, text)
 
-    def _left_by(self, text: str, before: Node) -> int | None:
-        """What the counter of another loop ends with: a backward loop runs as often as its forward loop did."""
+    def _final_counter(self, text: str, before: Node) -> int | None:
+        """Returns the final counter of another loop: a backward loop runs as often as its forward loop."""
         count = trip_count(self._graph, before, self._graphs)
         if count is None:
             return None
@@ -104,11 +92,11 @@ class _Loop:
         return None if first is None or step is None else first + count * step
 
     def argument(self, text: str) -> int | None:
-        """The number of a loop variable, by its name in the condition."""
+        """Returns the index of a loop variable, by its name in the condition."""
         return self._cond.index(text) if text in self._cond else None
 
     def step(self, argument: int) -> int | None:
-        """What is added to a loop variable in each iteration; 0 for one that stays as it is."""
+        """Returns the increment of a loop variable per iteration; 0 for an invariant one, None if unknown."""
         own = list(self._body.arguments)[argument]
         text, producer = _source(self._body, self._body.returns[argument])
         if text == own:
@@ -122,19 +110,22 @@ class _Loop:
         return None
 
     def counts_by_ones(self, argument: int) -> bool:
-        """Whether one is added to a loop variable in each iteration, as a number of its own type."""
-        producer = self._body.producer(_same(self._body, self._body.returns[argument]))
+        """Whether a loop variable increases by one per iteration."""
+        producer = self._body.producer(_skip_identities(self._body, self._body.returns[argument]))
         if producer is None or producer.op not in ("AddV2", "Add"):
             return False
         own, sides = list(self._body.arguments)[argument], producer.inputs
-        return any(_same(self._body, one) == own and self._added(other) == 1 for one, other in zip(sides, sides[::-1]))
+        return any(
+            _skip_identities(self._body, one) == own and self._added(other) == 1
+            for one, other in zip(sides, sides[::-1])
+        )
 
-    def stays(self, argument: int) -> bool:
-        """Whether a loop variable stays as it is."""
-        return _same(self._body, self._body.returns[argument]) == list(self._body.arguments)[argument]
+    def is_invariant(self, argument: int) -> bool:
+        """Whether a loop variable is invariant."""
+        return _skip_identities(self._body, self._body.returns[argument]) == list(self._body.arguments)[argument]
 
     def _added(self, text: str) -> int | None:
-        """A number in the body: a constant there, or what a loop variable that stays as it is begins with."""
+        """Returns a constant in the body, or the initial value of an invariant loop variable."""
         text, _ = _source(self._body, text)
         arguments = list(self._body.arguments)
         if text not in arguments:
@@ -144,16 +135,16 @@ class _Loop:
         return self.initial(argument) if is_kept else None
 
 
-def _tests(cond: FunctionGraph, text: str) -> list[str]:
-    """The conditions that are joined by "and"."""
+def _conjuncts(cond: FunctionGraph, text: str) -> list[str]:
+    """Returns the conditions that are joined by "and"."""
     text, producer = _source(cond, text)
     if producer is None or producer.op != "LogicalAnd":
         return [text]
-    return [test for side in producer.inputs for test in _tests(cond, side)]
+    return [test for side in producer.inputs for test in _conjuncts(cond, side)]
 
 
 def _count(cond: FunctionGraph, test: str, loop: _Loop) -> int | None:
-    """The number of iterations that one condition allows; None where that is not known beforehand."""
+    """Returns the trip count that one condition allows, or None."""
     producer = cond.producer(test)
     if producer is None or producer.op != "Less":
         return None
@@ -168,21 +159,21 @@ def _count(cond: FunctionGraph, test: str, loop: _Loop) -> int | None:
 
 
 def _limit_at_begin(cond: FunctionGraph, test: str, loop: _Loop) -> Limit | None:
-    """A condition that is about numbers which are known when the loop begins; None for any other.
+    """Returns a condition whose operands are known when the loop begins, else None.
 
     A counter that goes up by ones meets every limit of its own type before it could wrap around.
     """
     producer = cond.producer(test)
     if producer is None or producer.op != "Less" or producer.proto.attr["T"].type not in _WHOLE_NUMBERS:
         return None
-    texts = [_same(cond, text) for text in producer.inputs]
+    texts = [_skip_identities(cond, text) for text in producer.inputs]
     counter, limit = (loop.argument(text) for text in texts)
     if counter is None or not loop.counts_by_ones(counter):
         return None
     constant = cond.producer(texts[1])
     kind = producer.proto.attr["T"].type
     if limit is not None:
-        return Limit(counter, limit, 0, kind) if loop.stays(limit) else None
+        return Limit(counter, limit, 0, kind) if loop.is_invariant(limit) else None
     if constant is None or constant.op != "Const":
         return None
     value = tensor_util.MakeNdarray(constant.proto.attr["value"].tensor)
@@ -197,8 +188,8 @@ def _limit(cond: FunctionGraph, text: str, loop: _Loop) -> int | None:
     return None if argument is None or loop.step(argument) != 0 else loop.initial(argument)
 
 
-def _same(graph: FunctionGraph, text: str) -> str:
-    """A tensor, behind ops that give what they are given."""
+def _skip_identities(graph: FunctionGraph, text: str) -> str:
+    """Returns a tensor's source, behind identities."""
     producer = graph.producer(text)
     while producer is not None and producer.op in vocabulary.IDENTITIES:
         text = producer.inputs[0]
@@ -207,7 +198,7 @@ def _same(graph: FunctionGraph, text: str) -> str:
 
 
 def _source(graph: FunctionGraph, text: str) -> tuple[str, Node | None]:
-    """A tensor and its producer, behind ops that only pass it on."""
+    """Returns a tensor's source and its producer, behind identities."""
     producer = graph.producer(text)
     while producer is not None and producer.op in _PASSES_ON:
         text = producer.inputs[0]
@@ -225,7 +216,7 @@ def _constant(graph: FunctionGraph, text: str) -> int | None:
 
 
 def _computed(graph: FunctionGraph, text: str, depth: int = _DEEPEST) -> int | None:
-    """A number that is computed from constants as a `tf.range`'s length is, by so many ops after each other at most."""
+    """Evaluates a constant integer expression, such as the length of a `tf.range`, up to a depth."""
     _, producer = _source(graph, text)
     if producer is None or producer.op not in _ARITHMETIC:
         return _constant(graph, text)

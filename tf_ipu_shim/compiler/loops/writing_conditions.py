@@ -1,4 +1,4 @@
-"""Conditions of loops that write variables: a loop carries whether it goes on, which its body computes at the end.
+"""Moves loop conditions that write variables into the body, which then carries the condition's result.
 
 XLA has no conditions with side effects. The first condition is computed before the loop.
 """
@@ -11,18 +11,14 @@ from tf_ipu_shim.compiler.ir import calls, op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.written_variables import READS
-from tf_ipu_shim.compiler.loops.function_writer import FunctionWriter
+from tf_ipu_shim.compiler.loops.function_writer import FunctionBuilder
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _BOOL = types_pb2.DT_BOOL
 
 
-def carry(functions: Functions) -> None:
-    """Has such loops of a program carry what their conditions return.
-
-    Args:
-        functions: the program; changed where there are any.
-    """
+def carry_conditions(functions: Functions) -> None:
+    """Makes loops carry the results of conditions with side effects."""
     for name in functions.reached():
         graph = functions[name]
         loops = {node.name: _with_carried(functions, graph, node) for node in graph.nodes if _writes(functions, node)}
@@ -46,7 +42,7 @@ def _writes_variable(node: Node) -> bool:
 
 
 def _with_carried(functions: Functions, graph: FunctionGraph, loop: Node) -> Sequence[node_def_pb2.NodeDef]:
-    """The first condition, and the loop that carries the next ones."""
+    """Returns the first condition op and the loop that carries later results."""
     types = [graph.type_of(text) for text in loop.inputs]
     condition, body = (loop.proto.attr[part].func.name for part in ("cond", "body"))
     first = node_def_pb2.NodeDef(name=f"{loop.name}/first_condition", input=loop.proto.input)
@@ -58,14 +54,14 @@ def _with_carried(functions: Functions, graph: FunctionGraph, loop: Node) -> Seq
     made.attr["T"].list.type.append(_BOOL)
     if made.attr["output_shapes"].list.shape:
         made.attr["output_shapes"].list.shape.add()
-    made.attr["cond"].func.name = _goes_on(functions, condition, types)
-    made.attr["body"].func.name = _step(functions, body, condition, types)
+    made.attr["cond"].func.name = _carried_condition(functions, condition, types)
+    made.attr["body"].func.name = _body_with_condition(functions, body, condition, types)
     return [first, made]
 
 
-def _goes_on(functions: Functions, condition: str, types: Sequence[int]) -> str:
-    """A condition that is what the loop carries."""
-    writer = FunctionWriter(functions.fresh(f"{condition}_carried"), functions[condition].traced)
+def _carried_condition(functions: Functions, condition: str, types: Sequence[int]) -> str:
+    """Adds a condition that returns the carried value."""
+    writer = FunctionBuilder(functions.fresh_name(f"{condition}_carried"), functions[condition].traced)
     for index, kind in enumerate(types):
         writer.argument(f"carried_{index}", kind)
     writer.result(_BOOL, writer.argument("goes_on", _BOOL))
@@ -73,9 +69,9 @@ def _goes_on(functions: Functions, condition: str, types: Sequence[int]) -> str:
     return writer.graph.name
 
 
-def _step(functions: Functions, body: str, condition: str, types: Sequence[int]) -> str:
-    """A body that computes the next condition."""
-    writer = FunctionWriter(functions.fresh(f"{body}_with_condition"), functions[body].traced)
+def _body_with_condition(functions: Functions, body: str, condition: str, types: Sequence[int]) -> str:
+    """Adds a body that also computes the next condition."""
+    writer = FunctionBuilder(functions.fresh_name(f"{body}_with_condition"), functions[body].traced)
     carried = [writer.argument(f"carried_{index}", kind) for index, kind in enumerate(types)]
     writer.argument("goes_on", _BOOL)
     results = [f"body:output:{index}" for index in range(len(types))]

@@ -1,1 +1,1 @@
-"""Passes over whole functions that hold for XLA and for kernels."""
+"""Rewrites of whole functions that apply to both execution modes."""

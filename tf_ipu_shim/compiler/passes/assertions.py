@@ -1,4 +1,4 @@
-"""`tf.Assert` in XLA programs: where its condition does not hold, the run ends with an InternalError, as on an IPU.
+"""Compiles `tf.Assert` in XLA programs to a check that ends the run with an InternalError.
 
 XLA's kernel for `Assert` compiles to nothing. In what runs, a custom call of the plugin (`assertions.cc`) stands for
 it, in loops and branches too. What is planned and counted stays as it was: a check takes no memory worth counting. The
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tf_ipu_shim.compiler.ir.custom_calls import callers_of, program_call, with_changed
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, custom_call, rewrite_functions
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
@@ -22,15 +22,8 @@ _TARGET = "TfIpuShimAssert"
 Describe = Callable[[str, node_def_pb2.NodeDef], str]
 
 
-def stopping(program: LoweredProgram, describe: Describe) -> LoweredProgram:
-    """The program with asserts that stop it.
-
-    Args:
-        program: as XLA launches; stays as it is.
-        describe: gives the text by which an error names an op.
-
-    Returns:
-        What runs: the program itself where nothing asserts.
+def compile_assertions(program: LoweredProgram, describe: Describe) -> LoweredProgram:
+    """Returns the program with assertions that stop it.
 
     Source: docs/facts.md, section "tf.Assert".
     """
@@ -42,32 +35,28 @@ def stopping(program: LoweredProgram, describe: Describe) -> LoweredProgram:
             if node.op == ASSERT:
                 _check(node, constants, describe(scope, node))
 
-    return with_changed(program, changed, check, may_fail=True)
+    return rewrite_functions(program, changed, check, may_fail=True)
 
 
 def asserting_functions(functions: Mapping[str, function_pb2.FunctionDef]) -> set[str]:
-    """The names of functions that assert, themselves or in one that they run.
-
-    Args:
-        functions: by name.
-    """
+    """Returns the names of functions that assert, themselves or in functions they run."""
     return callers_of(
         (name for name, one in functions.items() if any(node.op == ASSERT for node in one.node_def)), functions
     )
 
 
 def _check(node: node_def_pb2.NodeDef, constants: Mapping[str, node_def_pb2.NodeDef], described: str) -> None:
-    """Makes a custom call of an assert: it takes the condition, and has the message as its configuration."""
+    """Turns an assert into a custom call with its condition as input and the message as configuration."""
     values = [text for text in node.input if not text.startswith("^")]
     texts = " ".join(f"[{_text(value, constants)}]" for value in values[1:])
-    check = program_call(node.name, _TARGET, values[0], f"assertion failed: {texts} Op {described}.")
+    check = custom_call(node.name, _TARGET, values[0], f"assertion failed: {texts} Op {described}.")
     check.input.extend(text for text in node.input if text.startswith("^"))
     check.attr["has_side_effect"].b = True
     node.CopyFrom(check)
 
 
 def _text(tensor: str, constants: Mapping[str, node_def_pb2.NodeDef]) -> str:
-    """What a message says of a tensor: a constant's value."""
+    """Returns a message's text for a tensor: a constant's value."""
     constant = constants.get(tensor.partition(":")[0])
     if constant is None:
         return "..."

@@ -1,4 +1,4 @@
-"""Lists of tensors that only one branch makes: the others return an empty list of the same elements.
+"""Replaces a branch's missing TensorList (`FakeParam`) by an empty list like the other branch's.
 
 The gradient of a loop in one branch of `tf.cond` takes the lists in which the loop keeps its values. TensorFlow has the
 other branches return a FakeParam in the place of each, and XLA has none of lists.
@@ -17,16 +17,12 @@ _FAKE = "FakeParam"
 _CHANGING = frozenset({"TensorListPushBack", "TensorListSetItem"})  # return the list that is their first input
 
 
-def replace(functions: Functions) -> None:
-    """Replaces such FakeParams of a program; those whose list is not known beforehand stay, and are refused.
-
-    Args:
-        functions: the program; changed where there are any.
-    """
+def replace_missing_lists(functions: Functions) -> None:
+    """Replaces such FakeParams; those whose list is unknown stay and are refused later."""
     found: dict[str, dict[str, Sequence[node_def_pb2.NodeDef]]] = {"": {}}
     while found and functions.with_ops(frozenset({_FAKE})):  # of inner branches first: outer ones return theirs
         finder = _Finder(functions)
-        found = {name: made for name in functions.reached() if (made := finder.instead(functions[name]))}
+        found = {name: made for name in functions.reached() if (made := finder.replacements(functions[name]))}
         for name, instead in found.items():
             functions[name].rewrite(lambda node, instead=instead: instead.get(node.name))  # type: ignore[misc]
 
@@ -46,27 +42,30 @@ class _Finder:
                 for called in op_types.called_functions(node.proto):
                     self._calls.setdefault(called, []).append((graph, node))
 
-    def instead(self, graph: FunctionGraph) -> dict[str, Sequence[node_def_pb2.NodeDef]]:
-        """For each FakeParam that a branch returns for a list, by name, the ops that make one."""
+    def replacements(self, graph: FunctionGraph) -> dict[str, Sequence[node_def_pb2.NodeDef]]:
+        """Maps each FakeParam that a branch returns for a list to ops that make an empty list."""
         found: dict[str, Sequence[node_def_pb2.NodeDef]] = {}
         for index, text in enumerate(graph.returns):
             fake = graph.producer(text)
             if fake is None or fake.op != _FAKE or graph.type_of(text) != op_types.VARIANT:
                 continue
-            made = next((made for one in self._others(graph) if (made := self._made_by(one, one.returns[index]))), None)
+            made = next(
+                (made for one in self._sibling_branches(graph) if (made := self._made_by(one, one.returns[index]))),
+                None,
+            )
             if made is not None:
-                found[fake.name] = _copied(made, fake.name)
+                found[fake.name] = _copy_ops(made, fake.name)
         return found
 
-    def _others(self, graph: FunctionGraph) -> Iterator[FunctionGraph]:
-        """The branches that are chosen from together with one."""
+    def _sibling_branches(self, graph: FunctionGraph) -> Iterator[FunctionGraph]:
+        """Yields the sibling branches of one."""
         for _, node in self._calls.get(graph.name, ()):
             if node.op in vocabulary.BRANCHES:
                 names = op_types.called_functions(node.proto)
                 yield from (self._functions[name] for name in names if name in self._functions and name != graph.name)
 
     def _made_by(self, graph: FunctionGraph, text: str) -> list[node_def_pb2.NodeDef] | None:
-        """The constants that a list is made of, and the op that makes it."""
+        """Returns the ops that create a list, with their constants, or None."""
         while (node := graph.producer(text)) is not None:
             if node.op in tensor_lists.MAKE:
                 constants = [self._constant(graph, given) for given in node.inputs]
@@ -80,7 +79,7 @@ class _Finder:
         return None
 
     def _returned_by(self, node: Node, index: int) -> list[node_def_pb2.NodeDef] | None:
-        """As `_made_by`, of what a call or branch returns."""
+        """Returns the same for what a call or branch returns."""
         for name in op_types.called_functions(node.proto):
             if name in self._functions:
                 inner = self._functions[name]
@@ -90,7 +89,7 @@ class _Finder:
         return None
 
     def _constant(self, graph: FunctionGraph, text: str) -> node_def_pb2.NodeDef | None:
-        """The constant that a tensor is, also one that a function is given where it is called."""
+        """Returns the constant that a tensor is, also through function arguments, or None."""
         while (node := graph.producer(text)) is not None and node.op in vocabulary.IDENTITIES:
             text = node.inputs[0]
         if node is not None:
@@ -99,11 +98,11 @@ class _Finder:
         if len(calls) != 1 or calls[0][1].op in vocabulary.LOOPS:
             return None
         caller, call = calls[0]
-        return self._constant(caller, call.handed_on[list(graph.arguments).index(text)])
+        return self._constant(caller, call.function_inputs[list(graph.arguments).index(text)])
 
 
-def _copied(made: Sequence[node_def_pb2.NodeDef], name: str) -> list[node_def_pb2.NodeDef]:
-    """The same ops under names that begin with another op's, and one of that name that returns the list."""
+def _copy_ops(made: Sequence[node_def_pb2.NodeDef], name: str) -> list[node_def_pb2.NodeDef]:
+    """Copies ops with names prefixed by another op's; the last has that name and returns the list."""
     copies = []
     for index, proto in enumerate(made):
         copy = node_def_pb2.NodeDef()

@@ -1,4 +1,4 @@
-"""Candidate samplers on an IPU: XLA has no kernel for TensorFlow's, so that they become functions of ops that it has.
+"""Replaces TensorFlow's candidate samplers, which XLA lacks, by functions of supported ops.
 
 A sampler draws classes, for losses over a part of them. With replacement that is one random op. Without it TensorFlow
 tries until it has enough classes, and tells of the tries in the expected counts. Here each class has a time at which it
@@ -25,20 +25,13 @@ OPS = frozenset({"LogUniformCandidateSampler", "UniformCandidateSampler"})
 _TINY = 1e-30  # no draw is zero, whose logarithm is infinite
 
 
-def replace(functions: Functions) -> None:
-    """Replaces the candidate samplers of a program.
-
-    Args:
-        functions: the program; changed where there are any.
-
-    Raises:
-        InvalidArgumentError: more different classes are to be drawn than there are.
-    """
-    op_functions.replace(functions, OPS, _sampler)
+def replace_samplers(functions: Functions) -> None:
+    """Replaces the candidate samplers of a program."""
+    op_functions.replace_ops(functions, OPS, _sampler)
 
 
 def _sampler(node: Node) -> op_functions.Replacement:
-    """What stands for a sampler."""
+    """Returns the replacement of a sampler."""
     attributes = node.proto.attr
     sampled, classes = attributes["num_sampled"].i, attributes["range_max"].i
     if attributes["unique"].b and sampled > classes:

@@ -1,4 +1,4 @@
-"""Results of functions that are known beforehand become constants where the functions are called.
+"""Propagates constants out of functions: replaces call and branch results with known values.
 
 XLA must know axes, shapes and permutations when it compiles. A gradient takes those of its forward function from that
 function's results, and where the call stands in a branch, XLA does not see that they are constants: it compiles with
@@ -14,25 +14,21 @@ from collections.abc import Sequence
 
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
-from tf_ipu_shim.compiler.passes.constant_values import GIVING, KnownValues
+from tf_ipu_shim.compiler.passes.constant_values import GIVING, ConstantValues
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
-def make_constants(functions: Functions) -> None:
-    """Replaces what calls and branches give, and what is taken from lists, where it is known beforehand.
-
-    Args:
-        functions: the program; changed where there are any.
-    """
-    known = KnownValues(functions)
+def propagate_constants(functions: Functions) -> None:
+    """Replaces results of calls and branches, and list elements, that are known constants."""
+    known = ConstantValues(functions)
     found = {name: _constants_in(functions[name], known) for name in functions.reached()}
     for name, constants in found.items():
         if constants:
             _replace(functions[name], constants)
 
 
-def _constants_in(graph: FunctionGraph, known: KnownValues) -> dict[str, node_def_pb2.NodeDef]:
-    """For the tensors of a function that are known the constants to take instead, those that something takes."""
+def _constants_in(graph: FunctionGraph, known: ConstantValues) -> dict[str, node_def_pb2.NodeDef]:
+    """Maps every used tensor with a known value to its replacement constant."""
     if graph.ops.isdisjoint(GIVING):
         return {}
     constants: dict[str, node_def_pb2.NodeDef] = {}
@@ -48,7 +44,7 @@ def _constants_in(graph: FunctionGraph, known: KnownValues) -> dict[str, node_de
 
 
 def _replace(graph: FunctionGraph, constants: dict[str, node_def_pb2.NodeDef]) -> None:
-    """Has what takes a known tensor take the constant."""
+    """Makes consumers of known tensors use the constants."""
 
     def renamed(text: str) -> str:
         return f"{constants[text].name}:output:0" if text in constants else text

@@ -1,4 +1,4 @@
-"""Which tensors have a value that is known before a program runs, through calls, branches, loops and TensorLists."""
+"""Finds tensors with constant values through calls, branches, loops and TensorLists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANY = node_def_pb2.NodeDef(op="FakeParam")  # what a branch gives that the othe
 
 
 class _List(NamedTuple):
-    """A TensorList that holds the same value in each place, however many it has."""
+    """A TensorList that holds the same value at each index, of any length."""
 
     element: _Value
 
@@ -30,8 +30,8 @@ _Value = Union[node_def_pb2.NodeDef, _List, None]
 _EMPTY = _List(_ANY)
 
 
-class KnownValues:
-    """Finds the tensors of a program that are constants.
+class ConstantValues:
+    """Finds the constant tensors of a program.
 
     Args:
         functions: the program, as it is while tensors are asked for.
@@ -44,11 +44,7 @@ class KnownValues:
         self._calls: dict[str, list[tuple[FunctionGraph, Node]]] | None = None
 
     def constants_of(self, graph: FunctionGraph, node: Node) -> Iterator[tuple[str, node_def_pb2.NodeDef]]:
-        """The results of a call or branch, or the element that an op takes from a list, where they are constants.
-
-        Yields:
-            The tensor's name, and a constant op with its value.
-        """
+        """Yields the constant results of a call or branch, or the constant element an op takes from a list."""
         values: Sequence[_Value] = ()
         if node.op == _POP:
             values = [self._of_tensor(graph, f"{node.name}:tensor:0")]
@@ -87,7 +83,7 @@ class KnownValues:
         return held.element if text == f"{node.name}:tensor:0" else held
 
     def _of_result(self, graph: FunctionGraph, node: Node, index: int) -> _Value:
-        """What a call, branch or loop gives."""
+        """Returns the value of a call, branch or loop result."""
         if node.op in vocabulary.LOOPS:
             return self._of_loop(graph, node, index)
         values = self._of_call(node) if node.op in vocabulary.FUNCTION_ATTRIBUTES else ()
@@ -105,7 +101,7 @@ class KnownValues:
         return self._results[name]
 
     def _of_loop(self, graph: FunctionGraph, loop: Node, index: int) -> _Value:
-        """A list that a loop pushes one value to in each iteration, or does nothing but take elements from."""
+        """Returns the list value of a loop that pushes one value per iteration or only pops."""
         body = self._functions[loop.proto.attr["body"].func.name]
         argument, last = list(body.arguments)[index], body.producer(body.returns[index])
         if body.arguments[argument] != op_types.VARIANT:
@@ -116,7 +112,7 @@ class KnownValues:
         return start if _is_only_popped(body, index) else None
 
     def _of_argument(self, graph: FunctionGraph, argument: str) -> _Value:
-        """A list that a function is given where it is called, if that is one place. XLA looks for constants itself."""
+        """Returns the list value of an argument if its function has one caller; XLA finds constants itself."""
         key = (graph.name, argument)
         if key not in self._arguments:
             self._arguments[key] = None  # for recursive functions
@@ -125,14 +121,14 @@ class KnownValues:
                 ((caller, node),) = calls
                 index = list(graph.arguments).index(argument)
                 if node.op not in vocabulary.LOOPS or _is_only_popped(self._body_of(node), index):
-                    self._arguments[key] = self._of_tensor(caller, node.handed_on[index])
+                    self._arguments[key] = self._of_tensor(caller, node.function_inputs[index])
         return self._arguments[key]
 
     def _body_of(self, loop: Node) -> FunctionGraph:
         return self._functions[loop.proto.attr["body"].func.name]
 
     def _calls_of(self, name: str) -> list[tuple[FunctionGraph, Node]]:
-        """Where a function is called, with the graph that the call is in."""
+        """Returns the call sites of a function, each with the graph that contains it."""
         if self._calls is None:
             self._calls = {}
             for graph in [self._functions[reached] for reached in self._functions.reached()]:
@@ -143,7 +139,7 @@ class KnownValues:
 
 
 def _is_only_popped(body: FunctionGraph, index: int) -> bool:
-    """Whether a loop's body hands on a list as it is, or what is left when it has taken elements."""
+    """Whether a loop's body only pops from a list or passes it on."""
     text = body.returns[index]
     node = body.producer(text)
     while node is not None and node.op in (_POP, "Identity"):
@@ -164,7 +160,7 @@ def _elements(constant: node_def_pb2.NodeDef) -> int:
 
 
 def _common(values: Sequence[_Value]) -> _Value:
-    """The value that all have, those left out that nobody looks at; None where they differ."""
+    """Returns the value common to all, ignoring unused ones; None if they differ."""
     given = [value for value in values if value is not _ANY]
     if not given:
         return _ANY
@@ -176,7 +172,7 @@ def _common(values: Sequence[_Value]) -> _Value:
 
 
 def _same_constant(values: Sequence[_Value]) -> _Value:
-    """The one constant that all of these are."""
+    """Returns the constant that all of these are, or None."""
     constants = [value for value in values if isinstance(value, node_def_pb2.NodeDef)]
     if len(constants) < len(values):
         return None

@@ -1,4 +1,4 @@
-"""Ops that others only wait for, and whose results nobody takes.
+"""Removes ops without side effects whose results nothing reads (dead-code elimination).
 
 `tf.gradients` has every gradient of an op wait for all gradients of that op: those of a model's first layer wait for
 the one that belongs to the pictures, which costs as much as they do and is thrown away. XLA leaves such ops out,
@@ -17,16 +17,13 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 _MEETING = "NoOp"
 
 
-def without_idle_ops(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-    """The same function without ops that have no side effect and no result that somebody takes.
+def eliminate_dead_code(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    """Returns the function without ops that have neither side effects nor used results.
 
     Who waited for such an op waits for what that would have waited for: the order of what is left stays.
-
-    Args:
-        function: stays as it is.
     """
     graph = graph_with_effects(function, [])
-    kept = _kept(graph)
+    kept = _live_nodes(graph)
     if len(kept) == len(function.node_def):
         return function
     instead: dict[str, dict[str, None]] = {}
@@ -41,7 +38,7 @@ def without_idle_ops(function: function_pb2.FunctionDef) -> function_pb2.Functio
     del made.node_def[:]
     for proto in function.node_def:
         if proto.name in kept:
-            _wait(made.node_def.add(), proto, instead)
+            _make_join(made.node_def.add(), proto, instead)
     left = [name for name in function.signature.control_output if function.control_ret[name] in kept]
     made.signature.control_output[:] = left
     made.control_ret.clear()
@@ -50,17 +47,12 @@ def without_idle_ops(function: function_pb2.FunctionDef) -> function_pb2.Functio
 
 
 def has_effect(op: str) -> bool:
-    """Whether it can be told from what an op does, and not from its results, that it has run."""
+    """Whether running an op type has an effect besides its results."""
     return op != vocabulary.READ_VARIABLE and op_types.is_stateful(op)
 
 
 def graph_with_effects(function: function_pb2.FunctionDef, others: Iterable[str] | None = None) -> FunctionGraph:
-    """A function's ops that have an effect or whose results are needed, with what they need.
-
-    Args:
-        function: stays as it is.
-        others: further ops that must run; those that the function says when left out.
-    """
+    """Returns a function's graph of ops with effects or needed results, and their inputs."""
     signature = function.signature
     effects = [node.name for node in function.node_def if has_effect(node.op)]
     effects += [function.control_ret[name] for name in signature.control_output] if others is None else others
@@ -69,8 +61,8 @@ def graph_with_effects(function: function_pb2.FunctionDef, others: Iterable[str]
     return FunctionGraph(signature.name, types, function.node_def, results, effects)
 
 
-def _kept(graph: FunctionGraph) -> set[str]:
-    """The names of the nodes that have an effect, whose results are needed, or where others meet."""
+def _live_nodes(graph: FunctionGraph) -> set[str]:
+    """Returns the names of nodes with effects, needed results, or that join control edges."""
     waiting = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
     waiting += graph.control_returns
     kept: set[str] = set()
@@ -83,8 +75,8 @@ def _kept(graph: FunctionGraph) -> set[str]:
     return kept
 
 
-def _wait(made: node_def_pb2.NodeDef, proto: node_def_pb2.NodeDef, instead: dict[str, dict[str, None]]) -> None:
-    """Makes an op that waits for what there is."""
+def _make_join(made: node_def_pb2.NodeDef, proto: node_def_pb2.NodeDef, instead: dict[str, dict[str, None]]) -> None:
+    """Turns an op into a NoOp that waits for its live predecessors."""
     made.CopyFrom(proto)
     controls = _ordered(name for text in proto.input if text[0] == "^" for name in instead[text[1:]])
     made.input[:] = [*(text for text in proto.input if text[0] != "^"), *(f"^{name}" for name in controls)]

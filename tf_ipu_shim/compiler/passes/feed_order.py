@@ -1,4 +1,4 @@
-"""What takes from a feed, or sends to one, does so in the script's order; and nothing happens for want of an element.
+"""Keeps feed ops in program order and delays side effects until the element has arrived.
 
 TensorFlow orders what touches one resource. A feed is found by its name, so that nothing orders two loops on it: their
 iterations would deal the elements out between them. And what does not depend on an element could run before the
@@ -26,13 +26,9 @@ _HANDLES = frozenset({vocabulary.ITERATOR, "VarHandleOp"})  # stateful, and all 
 Feed = tuple[str, "str | int"]
 
 
-def put_in_order(functions: Functions) -> None:
-    """Orders the ops that use feeds, and the side effects of an iteration behind its elements.
-
-    Args:
-        functions: the program; changed.
-    """
-    feeds = _Feeds(functions)
+def order_feeds(functions: Functions) -> None:
+    """Orders ops that use feeds, and delays an iteration's side effects until its elements arrive."""
+    feeds = _FeedUses(functions)
     fed = functions.with_ops(_FEEDS)
     bodies = {node.proto.attr["body"].func.name for name in fed for node in functions[name].nodes if _is_loop(node)}
     for name in functions.reached():
@@ -44,15 +40,15 @@ def _is_loop(node: Node) -> bool:
     return node.op in vocabulary.LOOPS
 
 
-class _Feeds:
-    """Which feeds ops and functions use."""
+class _FeedUses:
+    """Finds the feeds that ops and functions use."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
         self._of_function: dict[str, frozenset[Feed]] = {}
 
     def of_node(self, graph: FunctionGraph, node: Node) -> frozenset[Feed]:
-        """The feeds that an op uses, itself or in the functions that it runs."""
+        """Returns the feeds that an op uses, directly or in functions it runs."""
         if node.op in vocabulary.INFEEDS:
             return frozenset({_infeed(graph, node.inputs[0])})
         if node.op == vocabulary.OUTFEED_ENQUEUE:
@@ -63,7 +59,7 @@ class _Feeds:
         for called in op_types.called_functions(node.proto):
             for feed in self._of(called) if called in self._functions else ():
                 kind, which = feed
-                used.add(_infeed(graph, node.handed_on[int(which)]) if kind == _ARGUMENT else feed)
+                used.add(_infeed(graph, node.function_inputs[int(which)]) if kind == _ARGUMENT else feed)
         return frozenset(used)
 
     def _of(self, name: str) -> frozenset[Feed]:
@@ -75,7 +71,7 @@ class _Feeds:
 
 
 def _infeed(graph: FunctionGraph, handle: str) -> Feed:
-    """The infeed that a handle of an iterator is of."""
+    """Returns the infeed of an iterator handle."""
     producer = graph.producer(handle)
     while producer is not None and producer.op in vocabulary.IDENTITIES:
         handle = producer.inputs[0]
@@ -88,12 +84,12 @@ def _infeed(graph: FunctionGraph, handle: str) -> Feed:
     return _INFEED, f"{attributes['container'].s.decode()}/{attributes['shared_name'].s.decode()}"
 
 
-def _ordered(graph: FunctionGraph, feeds: _Feeds, is_body: bool) -> FunctionGraph:
-    """The function with its uses of feeds in order."""
+def _ordered(graph: FunctionGraph, feeds: _FeedUses, is_body: bool) -> FunctionGraph:
+    """Returns the function with its feed uses ordered."""
     used = {node: found for node in graph.nodes if (found := feeds.of_node(graph, node))}
     order = _script_order(graph)
-    added = _chained([node for node in order if node in used], used)
-    elements = [node for node, found in used.items() if _gives_elements(node, found, is_body)]
+    added = _previous_uses([node for node in order if node in used], used)
+    elements = [node for node, found in used.items() if _dequeues(node, found, is_body)]
     before = _needed_by(elements, added)
     for node in order:
         if node not in before and op_types.is_stateful(node.op) and not _waits_elsewhere(node):
@@ -106,19 +102,19 @@ def _ordered(graph: FunctionGraph, feeds: _Feeds, is_body: bool) -> FunctionGrap
 
 
 def _waits_elsewhere(node: Node) -> bool:
-    """Whether an op names or takes a variable or an iterator: programs of IPUs wait as a whole (`emit`)."""
+    """Whether an op uses a variable or an iterator: IPU programs wait as a whole (`emit`)."""
     return node.op in _HANDLES or op_types.RESOURCE in op_types.input_types(node.proto)
 
 
-def _gives_elements(node: Node, feeds: frozenset[Feed], is_body: bool) -> bool:
-    """Whether an op that uses feeds takes the elements of a run, or of an iteration where this is a loop's body."""
+def _dequeues(node: Node, feeds: frozenset[Feed], is_body: bool) -> bool:
+    """Whether an op returns the elements of a run, or of an iteration in a loop's body."""
     if all(kind == _OUTFEED for kind, _ in feeds):
         return False
     return is_body or node.op in vocabulary.INFEEDS | vocabulary.CALLS
 
 
 def _script_order(graph: FunctionGraph) -> list[Node]:
-    """The ops as the script made them, as far as what they wait for allows."""
+    """Returns the ops in the order the script made them, as far as dependencies allow."""
     if graph.source is None:
         return graph.nodes
     places = {proto.name: place for place, proto in enumerate(graph.source.node_def)}
@@ -136,8 +132,8 @@ def _script_order(graph: FunctionGraph) -> list[Node]:
     return order
 
 
-def _chained(order: Sequence[Node], used: Mapping[Node, frozenset[Feed]]) -> dict[Node, dict[Node, None]]:
-    """For each op the one before it on the same feed."""
+def _previous_uses(order: Sequence[Node], used: Mapping[Node, frozenset[Feed]]) -> dict[Node, dict[Node, None]]:
+    """Maps each op to the previous ones on the same feeds."""
     one_for_all = any(_ANY_INFEED in feeds for feeds in used.values())
     last: dict[Feed, Node] = {}
     added: dict[Node, dict[Node, None]] = {}
@@ -151,7 +147,7 @@ def _chained(order: Sequence[Node], used: Mapping[Node, frozenset[Feed]]) -> dic
 
 
 def _needed_by(nodes: Iterable[Node], added: Mapping[Node, Mapping[Node, None]]) -> set[Node]:
-    """Some ops and all that they wait for."""
+    """Returns some ops and everything they depend on."""
     waiting = list(nodes)
     found = set(waiting)
     while waiting:
@@ -164,7 +160,7 @@ def _needed_by(nodes: Iterable[Node], added: Mapping[Node, Mapping[Node, None]])
 
 
 def _changed(node: Node, controls: Iterable[Node], uses_feeds: bool) -> node_def_pb2.NodeDef:
-    """An op that waits for others too; its own `NodeDef` where nothing changes."""
+    """Returns an op with further control inputs; the same NodeDef if nothing changes."""
     present = set(node.controls) | set(node.producers)
     texts = [f"^{control.name}" for control in controls if control not in present]
     one_by_one = uses_feeds and _is_loop(node)

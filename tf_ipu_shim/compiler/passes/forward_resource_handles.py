@@ -1,4 +1,4 @@
-"""A variable's handle that a call, branch or loop hands back unchanged is the one it was given.
+"""Forwards resource handles that pass unchanged through calls, branches and loops to their consumers.
 
 A loop gives out all that it carries, so TensorFlow's gradients may take a variable from the loop's results rather than
 from where the loop had it from. Whoever looks at such an op has to know the variable: it decides the IPU, and the
@@ -15,13 +15,9 @@ from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
-def take_from_their_source(functions: Functions) -> None:
-    """Has what takes a handle that an op handed back take it from where that op had it.
-
-    Args:
-        functions: the program; changed where there are any.
-    """
-    handed = _Handed(functions)
+def forward_handles(functions: Functions) -> None:
+    """Makes consumers of a returned handle use the handle that was passed in."""
+    handed = _ForwardedHandles(functions)
     for name in functions.reached():
         handed.replace_in(functions[name])
 
@@ -29,15 +25,15 @@ def take_from_their_source(functions: Functions) -> None:
 _HANDING = vocabulary.IDENTITIES | vocabulary.LOOPS | vocabulary.CALLS | vocabulary.BRANCHES
 
 
-class _Handed:
-    """Which results of functions are arguments of theirs."""
+class _ForwardedHandles:
+    """Finds which function results are arguments returned unchanged."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
         self._arguments: dict[str, list[int | None]] = {}
 
     def replace_in(self, graph: FunctionGraph) -> None:
-        """Has the ops of a function, and its results, take handles from their source."""
+        """Makes a function's ops and results use the original handles."""
         renamed = {
             text: source
             for text in {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
@@ -61,7 +57,7 @@ class _Handed:
         graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
 
     def _source(self, graph: FunctionGraph, text: str) -> str:
-        """The tensor that a handle is, as far back as it can be told; other tensors are themselves."""
+        """Returns the original tensor of a handle; other tensors are their own source."""
         while (node := graph.producer(text)) is not None and node.op in _HANDING:
             if graph.type_of(text) != op_types.RESOURCE:
                 return text
@@ -75,7 +71,7 @@ class _Handed:
         return text
 
     def _of_node(self, node: Node, index: int) -> int | None:
-        """The input that is one result of an op that runs functions."""
+        """Returns the input that a result of a function-running op equals, or None."""
         if node.op in vocabulary.LOOPS:
             # An argument that is handed on from another place is only that of the first iteration.
             given = self._of_function(node.proto.attr["body"].func.name)

@@ -1,4 +1,4 @@
-"""Ops on the host wait themselves for what their operands wait for.
+"""Adds direct control dependencies to host ops for everything their operands wait for.
 
 `tf.control_dependencies` has an op wait by its operands where these were made in the scope too: a lookup by constant
 indices after an update has its constant wait for the update. Such an operand may become part of an IPU's program, of
@@ -16,12 +16,8 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2
 _NOTHING: frozenset[str] = frozenset()
 
 
-def wait_themselves(functions: Functions) -> None:
-    """Has ops with an effect on the host wait for those that their operands wait for.
-
-    Args:
-        functions: the program; changed.
-    """
+def add_control_dependencies(functions: Functions) -> None:
+    """Makes host ops with effects wait for what their operands wait for."""
     for name in functions.reached():
         graph = functions[name]
         if sum(map(_acts_on_the_host, graph.nodes)) > 1:

@@ -1,4 +1,4 @@
-"""Calls as TensorFlow 1 wrote them: an op whose type is the name of a function, as `tf.nn.ctc_loss` still makes them.
+"""Converts TensorFlow 1 function calls (ops typed by a function's name) to call ops.
 
 They become calls like all others, so that every pass, and XLA, knows them for what they are. Such a function runs its
 ops with a side effect, whether or not a result needs them, and the call ends when they and the reads of variables have
@@ -15,28 +15,21 @@ from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
-def as_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, function_pb2.FunctionDef]:
-    """Functions by name, with calls as ops of their own.
-
-    Args:
-        library: functions by name; they stay as they are.
-
-    Returns:
-        The same functions, but for those that had such calls or are called so.
-    """
+def convert_legacy_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, function_pb2.FunctionDef]:
+    """Returns functions by name, with legacy calls as call ops."""
     made = {name: _with_calls(function, library) for name, function in library.items()}
     for name in {node.op for function in library.values() for node in function.node_def if node.op in library}:
-        made[name] = _naming_effects(made[name])
+        made[name] = _with_control_outputs(made[name])
     return made
 
 
-def _naming_effects(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-    """The same function, with all ops with a side effect, and reads that results need, as ops that must run."""
+def _with_control_outputs(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    """Returns the function with its side effects, and reads that results need, as control outputs."""
     made = function_pb2.FunctionDef()
     made.CopyFrom(function)
     nodes = {node.name: node for node in made.node_def}
     named = set(made.control_ret.values())
-    needed = reachable(map(_op_of, made.ret.values()), lambda name: _taken(nodes[name]) if name in nodes else ())
+    needed = reachable(map(_op_of, made.ret.values()), lambda name: _inputs_of(nodes[name]) if name in nodes else ())
     for name in dict.fromkeys([*needed, *(name for name, node in nodes.items() if has_effect(node.op))]):
         if name in nodes and name not in named and op_types.is_stateful(nodes[name].op):
             made.signature.control_output.append(name)
@@ -44,8 +37,8 @@ def _naming_effects(function: function_pb2.FunctionDef) -> function_pb2.Function
     return made
 
 
-def _taken(node: node_def_pb2.NodeDef) -> Iterator[str]:
-    """The ops and arguments that an op needs."""
+def _inputs_of(node: node_def_pb2.NodeDef) -> Iterator[str]:
+    """Yields the ops and arguments that an op depends on."""
     return map(_op_of, node.input)
 
 
@@ -72,7 +65,7 @@ def _with_calls(
 
 
 def _renamed(text: str, called: Mapping[str, function_pb2.FunctionDef]) -> str:
-    """A tensor under the name that it has as a call's result: by number instead of by the function's own name."""
+    """Returns a tensor's name as a call result: by index instead of by output name."""
     name, *rest = text.split(":")
     if name not in called or len(rest) != 2:
         return text

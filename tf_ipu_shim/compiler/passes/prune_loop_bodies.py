@@ -1,4 +1,4 @@
-"""In loops and branches of TensorFlow 1 an op runs if something that they return depends on it.
+"""Prunes ops from TensorFlow 1 loop and branch bodies that their results do not depend on.
 
 TensorFlow's functional loops and branches run everything with a side effect, including the updates of a model that is
 only evaluated.
@@ -15,8 +15,8 @@ from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
-def drop_unneeded(functions: Functions) -> None:
-    """Drops from marked loops and branches the ops that their results do not depend on."""
+def prune_bodies(functions: Functions) -> None:
+    """Removes ops from marked loops and branches that results do not depend on."""
     for name in functions.reached():
         for node in functions[name].nodes:
             for called in _called(node):
@@ -35,13 +35,13 @@ def _replace(functions: Functions, graph: FunctionGraph, made: FunctionGraph) ->
 
 
 def _called(node: Node) -> Sequence[str]:
-    """Functions of a marked loop or branch."""
+    """Returns the functions of a marked loop or branch."""
     is_marked = vocabulary.NEEDED_ATTRIBUTE in node.proto.attr and node.op in vocabulary.LOOPS | vocabulary.BRANCHES
     return op_types.called_functions(node.proto) if is_marked else ()
 
 
 def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
-    """The same function with the ops that its results need; itself if they need all.
+    """Returns the function with only the ops that its results need; itself if they need all.
 
     TensorFlow makes the results wait for all side effects, and each side effect for those before it. Such a wait needs
     nothing, but it keeps the order of what is needed. Only the waits of the function itself are kept: a gradient
@@ -52,13 +52,13 @@ def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
     if len(returned) == len(graph.control_returns) and len(kept) == len(graph.nodes):
         return graph
     order = _order_among(graph, kept)
-    return _made(
+    return _rebuilt(
         graph, [_with_controls(node.proto, order[node.name]) for node in graph.nodes if node.name in kept], returned
     )
 
 
 def _needed(graph: FunctionGraph) -> set[str]:
-    """The names of the ops that results, or the operations that a branch returns, depend on."""
+    """Returns the names of ops that results or returned operations depend on."""
     waiting = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
     waiting += [node for node in graph.nodes if vocabulary.ASKED_ATTRIBUTE in node.proto.attr]
     kept: set[str] = set()
@@ -67,11 +67,11 @@ def _needed(graph: FunctionGraph) -> set[str]:
         if node.name not in kept:
             kept.add(node.name)
             waiting.extend(producer for producer in node.producers if producer is not None)
-            waiting.extend(control for control in node.controls if _is_asked(node, control))
+            waiting.extend(control for control in node.controls if _is_requested(node, control))
     return kept
 
 
-def _is_asked(node: Node, control: Node) -> bool:
+def _is_requested(node: Node, control: Node) -> bool:
     attributes = node.proto.attr  # asking for one that is not there would add it
     if vocabulary.WAITS_ATTRIBUTE not in attributes:
         return False
@@ -79,7 +79,7 @@ def _is_asked(node: Node, control: Node) -> bool:
 
 
 def _order_among(graph: FunctionGraph, kept: set[str]) -> dict[str, list[str]]:
-    """Which of the kept ops each one waits for, also through ops that are left out."""
+    """Maps each remaining op to the remaining ops it waits for, also through removed ones."""
     before: dict[str, dict[str, None]] = {}
     for node in graph.nodes:  # what they wait for comes first
         before[node.name] = {}
@@ -89,14 +89,14 @@ def _order_among(graph: FunctionGraph, kept: set[str]) -> dict[str, list[str]]:
 
 
 class _Effects:
-    """Which ops change something other than their results; loops, branches and calls if an op in them does."""
+    """Finds ops with effects besides their results, including control flow that contains one."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
         self._known: dict[str, bool] = {}
 
     def has_effect(self, node: Node) -> bool:
-        """Whether leaving out an op can be told."""
+        """Whether removing an op would be observable."""
         if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
             return True  # whoever named it as one that must run knows why
         return any(map(self._of_function, op_types.called_functions(node.proto)))
@@ -114,14 +114,14 @@ class _Effects:
 
 
 def _with_control_returns(graph: FunctionGraph, nodes: Sequence[Node]) -> FunctionGraph:
-    """The same function with these as the ops that must run; itself if they are all that must."""
+    """Returns the function with these nodes as control outputs; itself if they already are."""
     if len(nodes) == len(graph.control_returns):
         return graph
-    return _made(graph, [node.proto for node in graph.nodes], [node.name for node in nodes])
+    return _rebuilt(graph, [node.proto for node in graph.nodes], [node.name for node in nodes])
 
 
-def _made(graph: FunctionGraph, protos: list[node_def_pb2.NodeDef], control_results: list[str]) -> FunctionGraph:
-    """The same function of some of its ops, in its place."""
+def _rebuilt(graph: FunctionGraph, protos: list[node_def_pb2.NodeDef], control_results: list[str]) -> FunctionGraph:
+    """Returns the function rebuilt from some of its ops."""
     made = FunctionGraph(graph.name, graph.arguments, protos, graph.results, control_results, graph.traced)
     made.argument_attributes = graph.argument_attributes
     kept = {proto.name for proto in protos}
@@ -130,7 +130,7 @@ def _made(graph: FunctionGraph, protos: list[node_def_pb2.NodeDef], control_resu
 
 
 def _with_controls(proto: node_def_pb2.NodeDef, controls: list[str]) -> node_def_pb2.NodeDef:
-    """An op that waits for these and no others."""
+    """Returns an op with exactly these control inputs."""
     texts = [text for text in proto.input if text[0] != "^"]
     texts += [f"^{name}" for name in controls if name != proto.name]
     if texts == list(proto.input):

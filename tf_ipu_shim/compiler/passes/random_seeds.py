@@ -1,4 +1,4 @@
-"""Makes a program's random numbers follow from the device's seed.
+"""Derives a program's random numbers from the device's seed.
 
 XLA's stateful random ops know no seed. They become stateless ones here, whose seed starts from an op on the host (new
 numbers for every run) and is handed down through calls, loops and branches; a loop counts it up as it goes.
@@ -32,12 +32,7 @@ _HALVES = (types_pb2.DT_HALF, types_pb2.DT_BFLOAT16)
 
 
 def add_seeds(functions: Functions, ordinal: int) -> None:
-    """Gives all random ops explicit seeds.
-
-    Args:
-        functions: the program; changed where it draws random numbers.
-        ordinal: the TensorFlow device whose seed counts.
-    """
+    """Gives all random ops explicit seeds."""
     random = functions.with_ops(frozenset(_STATELESS))
     if functions.entry in random:
         seeder = _Seeder(functions, random)
@@ -54,7 +49,7 @@ class _Use(enum.Enum):
 
 
 class _Seeder:
-    """Hands seeds to the functions that draw random numbers, themselves or in one that they run."""
+    """Passes seeds to the functions that draw random numbers, directly or in functions they run."""
 
     def __init__(self, functions: Functions, random: set[str]) -> None:
         self._functions = functions
@@ -66,14 +61,14 @@ class _Seeder:
         return node.op in _STATELESS or not self._random.isdisjoint(op_types.called_functions(node.proto))
 
     def seed_program(self, ordinal: int) -> None:
-        """Changes the program."""
+        """Adds seeds to the program."""
         functions, entry = self._functions, self._functions[self._functions.entry]
-        explicit, restarts = self._explicit_seed(entry.name), self._restarts()
+        explicit, restarts = self._explicit_seed(entry.name), self._restarts_each_run()
         for name, uses in self._uses().items():
             for use in uses - {_Use.PLAIN}:
                 self._versions[name, use] = name
                 if len(uses) > 1:
-                    copy = functions[name].copy(functions.fresh(name))
+                    copy = functions[name].copy(functions.fresh_name(name))
                     functions.add(copy)
                     self._versions[name, use] = copy.name
         for (_, use), name in self._versions.items():
@@ -82,7 +77,7 @@ class _Seeder:
             else:
                 self._take_seed(functions[name])
         if restarts:
-            self._seed(entry, f"{_SEED_ARGUMENT}:output:0", before=[_constant(_SEED_ARGUMENT, _halves(explicit))])
+            self._seed(entry, f"{_SEED_ARGUMENT}:output:0", before=[_constant(_SEED_ARGUMENT, _low_and_high(explicit))])
             return
         device_seed = node_def_pb2.NodeDef(name=_SEED_ARGUMENT, op=vocabulary.RANDOM_SEED)
         device_seed.attr["ordinal"].i = ordinal
@@ -105,7 +100,7 @@ class _Seeder:
         self._seed(graph, _SEED_ARGUMENT)
 
     def _take_and_give_seed(self, graph: FunctionGraph) -> None:
-        """The same for the body of a loop: the next iteration has another seed."""
+        """Adds a seed to a loop's body and returns another for the next iteration."""
         graph.arguments[_SEED_ARGUMENT] = types_pb2.DT_INT32
         following = _plus(f"{_SEED_ARGUMENT}/next", _SEED_ARGUMENT, (1, 0))
         self._seed(graph, _SEED_ARGUMENT, after=following)
@@ -124,13 +119,13 @@ class _Seeder:
                 return [*salted, *_stateless(node.proto, _sum_of(salted))]
             if node.op in vocabulary.FUNCTION_ATTRIBUTES and self.is_random(node):
                 inside = _split(node.name, seed)
-                return [*inside, self._handed(node, f"{inside[-1].name}:output:0")]
+                return [*inside, self._with_seed(node, f"{inside[-1].name}:output:0")]
             return None
 
         graph.rewrite(seeded, before, after)
 
-    def _handed(self, node: Node, seed: str) -> node_def_pb2.NodeDef:
-        """A loop, branch or call that hands a seed to its functions."""
+    def _with_seed(self, node: Node, seed: str) -> node_def_pb2.NodeDef:
+        """Returns a loop, branch or call that passes a seed to its functions."""
         made = node_def_pb2.NodeDef()
         made.CopyFrom(node.proto)
         for attribute, function in op_types.function_values(made):
@@ -143,8 +138,8 @@ class _Seeder:
             made.attr["output_shapes"].list.shape.add().dim.add(size=2)
         return made
 
-    def _restarts(self) -> bool:
-        """Whether all random ops want to begin with the same numbers in every run."""
+    def _restarts_each_run(self) -> bool:
+        """Whether all random ops restart with the same numbers in every run."""
         graphs = [self._functions[name] for name in self._functions.reached()]
         random = [node.proto for graph in graphs for node in graph.nodes if node.op in _STATELESS]
         return all(vocabulary.RESTARTING_ATTRIBUTE in proto.attr for proto in random) and all(
@@ -152,7 +147,7 @@ class _Seeder:
         )
 
     def _explicit_seed(self, name: str) -> int:
-        """A number that follows from the seeds a script gave its ops; 0 where it gave none."""
+        """Returns a number derived from the seeds that a script gave its ops; 0 without any."""
         seeds: list[int] = []
         for node in self._functions[name].nodes:
             if node.op in _STATELESS:
@@ -167,7 +162,7 @@ def _use_of(node: Node, attribute: str) -> _Use:
 
 
 def _split(name: str, seed: str) -> list[node_def_pb2.NodeDef]:
-    """A seed for a function's inside that does not overlap with those around it."""
+    """Returns ops that derive an independent seed for a function's body."""
     salted = _plus(f"{name}/{vocabulary.SEED_NAME}", seed, (0, _salt(name)))
     shape = _constant(f"{name}/{vocabulary.SPLIT_SEED_NAME}/shape", np.array([2], np.int32))
     split = node_def_pb2.NodeDef(name=f"{name}/{vocabulary.SPLIT_SEED_NAME}", op="StatelessRandomUniformFullInt")
@@ -216,7 +211,7 @@ def _constant(name: str, value: np.ndarray) -> node_def_pb2.NodeDef:
     return node
 
 
-def _halves(number: int) -> np.ndarray:
+def _low_and_high(number: int) -> np.ndarray:
     return np.array([number & 0x7FFFFFFF, number >> 31], np.int32)
 
 

@@ -1,4 +1,4 @@
-"""Branches return no handles of variables: nothing takes them once `handed_handles` has run.
+"""Removes unused resource handles from the results of branches.
 
 Gradients have branches return them. XLA leaves them out of a branch's results, and ends the process where a branch of a
 branch, or of a loop's body, returns one.
@@ -14,12 +14,8 @@ from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
-def drop(functions: Functions) -> None:
-    """Drops such results of a program's branches that nothing takes.
-
-    Args:
-        functions: the program; changed where there are any.
-    """
+def drop_returned_handles(functions: Functions) -> None:
+    """Removes results of branches that are unused handles."""
     seen: set[str] = set()
     left = [functions.entry]
     while left:  # callers first: what a branch no longer returns, nothing in it takes
@@ -41,7 +37,7 @@ def _drop_in(functions: Functions, graph: FunctionGraph) -> None:
         if node.op not in vocabulary.BRANCHES:
             continue
         texts = [f"{node.name}:output:{index}" for index in range(len(node.proto.attr["Tout"].list.type))]
-        kept = _kept(graph, texts, taken)
+        kept = _kept_results(graph, texts, taken)
         if len(kept) < len(texts):
             branches[node.name] = _with_results(functions, node, kept)
             renamed.update({texts[old]: texts[new] for new, old in enumerate(kept)})
@@ -49,13 +45,13 @@ def _drop_in(functions: Functions, graph: FunctionGraph) -> None:
         _rewrite(graph, branches, renamed)
 
 
-def _kept(graph: FunctionGraph, texts: Sequence[str], taken: set[str]) -> list[int]:
-    """Which results of a branch stay."""
+def _kept_results(graph: FunctionGraph, texts: Sequence[str], taken: set[str]) -> list[int]:
+    """Returns which results of a branch stay."""
     return [index for index, text in enumerate(texts) if text in taken or graph.type_of(text) != op_types.RESOURCE]
 
 
 def _rewrite(graph: FunctionGraph, branches: dict[str, node_def_pb2.NodeDef], renamed: dict[str, str]) -> None:
-    """Puts branches in place, and has what takes their results take them by their new names."""
+    """Replaces branches and renames their results in consumers."""
 
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node.name not in branches and renamed.keys().isdisjoint(node.inputs):
@@ -70,7 +66,7 @@ def _rewrite(graph: FunctionGraph, branches: dict[str, node_def_pb2.NodeDef], re
 
 
 def _with_results(functions: Functions, node: Node, kept: Sequence[int]) -> node_def_pb2.NodeDef:
-    """A branch with copies of its functions that return only some of the results."""
+    """Returns a branch with copied functions that return only some of the results."""
     made = node_def_pb2.NodeDef()
     made.CopyFrom(node.proto)
     types, shapes = node.proto.attr["Tout"].list.type, node.proto.attr["output_shapes"].list.shape
@@ -80,7 +76,7 @@ def _with_results(functions: Functions, node: Node, kept: Sequence[int]) -> node
         made.attr["output_shapes"].list.shape.extend(shapes[index] for index in kept)
     for attribute in op_types.function_attributes(node.op):
         for called in op_types.functions_in(made.attr[attribute]):
-            copy = functions[called.name].copy(functions.fresh(called.name))
+            copy = functions[called.name].copy(functions.fresh_name(called.name))
             copy.results = [copy.results[index] for index in kept]
             functions.add(copy)
             called.name = copy.name

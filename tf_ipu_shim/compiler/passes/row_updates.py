@@ -1,4 +1,4 @@
-"""Applies gradient descent to the looked-up rows of a table only.
+"""Replaces dense gradient descent on looked-up rows by a scatter into the table.
 
 The gradient of a lookup is zero outside of these rows. Written as one tensor of the table's size, it costs as much as
 three passes over the table in each step.
@@ -14,12 +14,9 @@ _APPLY, _SUM = "ResourceApplyGradientDescent", "UnsortedSegmentSum"
 
 
 def update_rows(functions: Functions) -> None:
-    """Replaces gradient descent by the sum of a lookup's gradients with a scatter of these into the table.
+    """Replaces gradient descent by the summed lookup gradients with a scatter into the table.
 
     float16 keeps the sum: it is accumulated in float32, and rounded once.
-
-    Args:
-        functions: the program; changed.
     """
     for name in functions.reached():
         graph = functions[name]

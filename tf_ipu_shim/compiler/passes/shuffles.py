@@ -1,4 +1,4 @@
-"""`tf.random.shuffle` on an IPU: random keys are sorted, so that it follows the device's seed as all random ops do."""
+"""Replaces `tf.random.shuffle` by a sort of random keys, so that it follows the device's seed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,13 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2
 OPS = frozenset({"RandomShuffle"})
 
 
-def replace(functions: Functions) -> None:
-    """Replaces the shuffles of a program.
-
-    Args:
-        functions: the program; changed where there are any.
-    """
-    op_functions.replace(functions, OPS, _shuffle)
+def replace_shuffles(functions: Functions) -> None:
+    """Replaces the shuffles of a program."""
+    op_functions.replace_ops(functions, OPS, _shuffle)
 
 
 def _shuffle(node: Node) -> op_functions.Replacement:
-    """What stands for a shuffle."""
+    """Returns the replacement of a shuffle."""
     attributes = node.proto.attr
     seeds = attributes["seed"].i, attributes["seed2"].i
 
@@ -38,7 +34,7 @@ def _shuffle(node: Node) -> op_functions.Replacement:
 
 
 def _shuffled(value: Any) -> Any:
-    """The rows of a tensor in any order, each as likely; a scalar is its only row."""
+    """Returns a tensor's rows in uniformly random order; a scalar is its only row."""
     shape = array_ops.shape(value)
     count = math_ops.reduce_prod(shape[:1])
     keys = random_ops.random_uniform([count], dtypes.int32.min, dtypes.int32.max, dtypes.int32)

@@ -1,4 +1,4 @@
-"""Made-up data: what programs compute with where `TF_POPLAR_FLAGS` says that nothing is moved from or to the host.
+"""Replaces host transfers by synthetic data where `TF_POPLAR_FLAGS` asks for it.
 
 Infeeds and seeds become values made on the IPU, outfeeds send nothing, as on IPUs. Content that Graphcore leaves
 undefined is zeros here. Parameters, the program's arguments and variables, keep the script's values:
@@ -34,22 +34,8 @@ _LARGEST = {
 _FULL_RANGE = (dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64)
 
 
-def made_up(initializer: str, kind: dtypes.DType, shape: Any, name: str) -> Any:
-    """A tensor of made-up data, the same in each run.
-
-    Args:
-        initializer: the flag `--synthetic_data_initializer`: empty, `random`, `uniform`, `normal` or a whole number.
-        kind: its dtype.
-        shape: its shape, fully defined or a tensor.
-        name: of what it stands for; data under other names are others.
-
-    Returns:
-        Zeros without an initializer. `uniform` and `random`: over all values of the dtype. `normal`: mean 0 and
-        standard deviation 1; ones for integers. Else the number.
-
-    Raises:
-        UnsupportedError: nothing can be made up of that dtype.
-    """
+def synthesize(initializer: str, kind: dtypes.DType, shape: Any, name: str) -> Any:
+    """Returns a tensor of synthetic data, the same in each run."""
     kind = dtypes.as_dtype(kind)
     if not (kind in _LARGEST or kind.is_integer or kind.is_bool):
         raise errors.UnsupportedError(
@@ -77,15 +63,8 @@ def _random(initializer: str, kind: dtypes.DType, shape: Any, seed: Sequence[int
     return math_ops.cast(full % 2 if kind.is_bool else full, kind)
 
 
-def make_up_data(functions: Functions, flags: PoplarFlags) -> None:
-    """Puts made-up data in the place of feeds and seeds, where the flags ask for them.
-
-    Args:
-        functions: the program, with explicit seeds; changed.
-        flags: those in force.
-
-    Raises:
-        UnsupportedError: a feed's shape or dtype is none that data can be made up for.
+def use_synthetic_data(functions: Functions, flags: PoplarFlags) -> None:
+    """Replaces feeds and seeds by synthetic data if the flags ask for it.
 
     Source: docs/facts.md, section "TF_POPLAR_FLAGS".
     """
@@ -94,7 +73,7 @@ def make_up_data(functions: Functions, flags: PoplarFlags) -> None:
         if not functions[name].ops.isdisjoint(meant):
             _change(functions, functions[name], meant, flags.synthetic_data_initializer)
     if not meant.isdisjoint(vocabulary.INFEEDS):
-        unused_handles.give_numbers(functions)
+        unused_handles.replace_unused_handles(functions)
 
 
 _CATEGORIES = {
@@ -109,7 +88,7 @@ def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], i
 
     def made(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node.op == vocabulary.OUTFEED_ENQUEUE and node.op in meant:
-            return [_nothing(node)]
+            return [_no_op(node)]
         if node.op in meant:
             outputs = op_types.output_types(node.proto).items()
             texts = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
@@ -127,8 +106,8 @@ def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], i
     graph.drop_unused(vocabulary.ITERATOR)
 
 
-def _nothing(node: Node) -> node_def_pb2.NodeDef:
-    """What stands for an outfeed that is sent nothing."""
+def _no_op(node: Node) -> node_def_pb2.NodeDef:
+    """Returns the op that replaces a discarded outfeed enqueue."""
     return node_def_pb2.NodeDef(
         name=node.name, op="NoOp", input=[text for text in node.proto.input if text.startswith("^")]
     )
@@ -141,14 +120,14 @@ def _call(
     kinds: Sequence[dtypes.DType],
     shapes: Sequence[tensor_shape.TensorShape],
 ) -> node_def_pb2.NodeDef:
-    """A call of a new function that makes data up."""
+    """Returns a call of a new function that synthesises data."""
     with ops.Graph().as_default() as graph:
         tensors = [
-            made_up(initializer, kind, shape.as_list(), f"{name}/{index}")
+            synthesize(initializer, kind, shape.as_list(), f"{name}/{index}")
             for index, (kind, shape) in enumerate(zip(kinds, shapes))
         ]
         definition = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), [], tensors)
-    definition.signature.name = functions.fresh("made_up")
+    definition.signature.name = functions.fresh_name("made_up")
     making = FunctionGraph.parse(definition)
     functions.add(making)
     call = node_def_pb2.NodeDef(name=name, op="PartitionedCall")
@@ -159,7 +138,7 @@ def _call(
 
 
 def _contents(node: Node) -> tuple[list[dtypes.DType], list[tensor_shape.TensorShape]]:
-    """Types and shapes of what an op hands over."""
+    """Returns the dtypes and shapes that an op transfers."""
     if node.op == vocabulary.RANDOM_SEED:
         return [dtypes.int32], [tensor_shape.TensorShape([2])]
     kinds = [dtypes.as_dtype(kind) for kind in node.proto.attr["output_types"].list.type]

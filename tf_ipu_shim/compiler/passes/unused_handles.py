@@ -1,4 +1,4 @@
-"""Handles that loops, branches and calls are given and that no op in them takes any more.
+"""Replaces unused resource-handle arguments of loops, branches and calls by constants.
 
 XLA takes a handle that a loop carries for a variable, and ends the process where it is none: an iterator whose elements
 are made up. A number is given in its place.
@@ -17,16 +17,12 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 _RUNNING = vocabulary.LOOPS | vocabulary.BRANCHES | vocabulary.CALLS
 
 
-def give_numbers(functions: Functions) -> None:
-    """Has functions take a number in the place of each handle that they have no use for.
-
-    Args:
-        functions: the program, whose handles are taken from their source (`handed_handles`); changed.
-    """
+def replace_unused_handles(functions: Functions) -> None:
+    """Makes functions accept a constant instead of each handle that they do not use."""
     graphs = [functions[name] for name in functions.reached()]
     idle = {graph.name: _candidates(graph, _loops_of(graphs)) for graph in graphs}
     idle[functions.entry] = set()  # what the program is given stays what it is
-    while any([_narrowed(graph, idle) for graph in graphs]):
+    while any([_narrow(graph, idle) for graph in graphs]):
         pass
     for graph in graphs:
         _declare(graph, idle[graph.name])
@@ -35,7 +31,7 @@ def give_numbers(functions: Functions) -> None:
 
 
 def _loops_of(graphs: Iterable[FunctionGraph]) -> dict[str, set[int]]:
-    """For each body of a loop, which of the loop's results are used."""
+    """Maps each loop body to the loop results that are used."""
     loops: dict[str, set[int]] = {}
     for graph in graphs:
         taken = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
@@ -47,7 +43,7 @@ def _loops_of(graphs: Iterable[FunctionGraph]) -> dict[str, set[int]]:
 
 
 def _candidates(graph: FunctionGraph, loops: Mapping[str, set[int]]) -> set[int]:
-    """Places of handles that a function hands back, if at all, to the next iteration alone."""
+    """Returns the handles that a function returns, if at all, only to the next iteration."""
     places = set()
     for place, (name, kind) in enumerate(graph.arguments.items()):
         returned = [index for index, text in enumerate(graph.returns) if text == name]
@@ -58,13 +54,13 @@ def _candidates(graph: FunctionGraph, loops: Mapping[str, set[int]]) -> set[int]
 
 
 def _given(node: Node) -> Iterator[tuple[int, int]]:
-    """Which inputs of an op are arguments of its functions, with the argument's place."""
+    """Yields which inputs of an op are arguments of its functions, with the argument's index."""
     first = 1 if node.op in vocabulary.BRANCHES else 0
     return ((place, place - first) for place in range(first, len(node.inputs)))
 
 
-def _narrowed(graph: FunctionGraph, idle: dict[str, set[int]]) -> bool:
-    """Takes out what an op of this function has a use for, in all functions; whether there was anything."""
+def _narrow(graph: FunctionGraph, idle: dict[str, set[int]]) -> bool:
+    """Removes handles that an op of this function uses from the candidates; returns whether any was."""
     before = sum(map(len, idle.values()))
     used: set[str] = set()
     for node in graph.nodes:
@@ -74,7 +70,7 @@ def _narrowed(graph: FunctionGraph, idle: dict[str, set[int]]) -> bool:
 
 
 def _uses(node: Node, idle: dict[str, set[int]]) -> list[str]:
-    """What one of the functions that an op runs has a use for: then all of them are given it."""
+    """Returns the arguments that any function of an op uses."""
     called = [idle.setdefault(name, set()) for name in op_types.called_functions(node.proto)]
     common = set.intersection(*called) if called else set()
     for places in called:
@@ -83,7 +79,7 @@ def _uses(node: Node, idle: dict[str, set[int]]) -> list[str]:
 
 
 def _declare(graph: FunctionGraph, idle: set[int]) -> None:
-    """Has a function take and hand back numbers for idle arguments."""
+    """Changes the types of a function's unused handle arguments and results to numbers."""
     names = list(graph.arguments)
     graph.arguments.update((names[place], types_pb2.DT_INT32) for place in idle)
     graph.argument_attributes = {
@@ -96,7 +92,7 @@ def _declare(graph: FunctionGraph, idle: set[int]) -> None:
 
 
 def _replace(graph: FunctionGraph, idle: dict[str, set[int]]) -> None:
-    """Has the ops of a function give numbers to the functions that they run."""
+    """Passes constants instead of unused handles to the functions that a function's ops run."""
 
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node.op not in _RUNNING:

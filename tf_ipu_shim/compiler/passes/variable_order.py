@@ -1,4 +1,4 @@
-"""Reads and writes of a variable in the order of the script: control inputs between them.
+"""Adds control dependencies that keep reads and writes of a variable in script order.
 
 XLA takes an op that calls a function as soon as it has its inputs, whatever the function reads. In graphs of TensorFlow
 1 it then reads what a loop before it was to write first.
@@ -7,7 +7,7 @@ XLA takes an op that calls a function as soon as it has its inputs, whatever the
 from __future__ import annotations
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2
@@ -15,8 +15,8 @@ from tf_ipu_shim.tf_private.protos import function_pb2
 _CALLING = vocabulary.CALLS | vocabulary.LOOPS | vocabulary.BRANCHES
 
 
-def orders(graph: FunctionGraph) -> dict[str, list[str]]:
-    """Control inputs by node that put what is done to one variable in order: reads between writes."""
+def access_orders(graph: FunctionGraph) -> dict[str, list[str]]:
+    """Maps nodes to control inputs that order accesses to each variable, with reads between writes."""
     written: dict[str, str] = {}  # the last op that may have written to a variable
     read: dict[str, list[str]] = {}  # the ops that read it since
     found: dict[str, list[str]] = {}
@@ -33,15 +33,8 @@ def orders(graph: FunctionGraph) -> dict[str, list[str]]:
     return found
 
 
-def in_order(program: LoweredProgram) -> LoweredProgram:
-    """The program whose XLA programs do to variables what the script does, in its order.
-
-    Args:
-        program: as XLA launches; stays as it is.
-
-    Returns:
-        What runs: the program itself where all that is done to variables is done by ops of their own.
-    """
+def order_variable_accesses(program: LoweredProgram) -> LoweredProgram:
+    """Returns the program whose XLA programs access variables in script order."""
     functions = {function.signature.name: function for function in program.functions}
     found = {name: made for name, function in functions.items() if (made := _calling_orders(function))}
 
@@ -50,10 +43,10 @@ def in_order(program: LoweredProgram) -> LoweredProgram:
         for node in function.node_def:
             node.input.extend(text for text in controls.get(node.name, ()) if text not in node.input)
 
-    return with_changed(program, callers_of(found, functions), change) if found else program
+    return rewrite_functions(program, callers_of(found, functions), change) if found else program
 
 
 def _calling_orders(function: function_pb2.FunctionDef) -> dict[str, list[str]]:
     if not any(node.op in _CALLING for node in function.node_def):
         return {}
-    return {name: controls for name, controls in orders(FunctionGraph.parse(function)).items() if controls}
+    return {name: controls for name, controls in access_orders(FunctionGraph.parse(function)).items() if controls}

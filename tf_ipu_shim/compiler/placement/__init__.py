@@ -1,1 +1,1 @@
-"""Where ops run: locations, phases, and what is cloned or taken out of XLA programs."""
+"""Assigns ops to locations and phases, and decides what is cloned or kept out of XLA programs."""

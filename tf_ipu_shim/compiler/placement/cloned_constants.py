@@ -1,4 +1,4 @@
-"""Small constant expressions. As on the real system they are cloned to every IPU that needs them, not exchanged."""
+"""Finds small constant expressions, which are cloned to every IPU that needs them instead of exchanged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FOLDABLE = frozenset(
 
 
 def constant_nodes(graph: FunctionGraph) -> set[Node]:
-    """The nodes whose value is known before anything runs, and that may stand in several programs.
+    """Returns the nodes with constant values that may be cloned into several programs.
 
     Only what hangs on no control edge qualifies: a clone may then run at any time.
     """
@@ -62,11 +62,7 @@ def constant_nodes(graph: FunctionGraph) -> set[Node]:
 
 
 def is_constant(op: str, inputs: Sequence[bool]) -> bool:
-    """Whether the value of an op is known before anything runs.
-
-    Args:
-        op: its type.
-        inputs: of each of its inputs, whether that is a constant.
+    """Whether an op's value is known before anything runs.
 
     Example:
         >>> is_constant("Fill", [True, True]), is_constant("Fill", [True, False])
@@ -76,7 +72,7 @@ def is_constant(op: str, inputs: Sequence[bool]) -> bool:
 
 
 def is_foldable(op: str) -> bool:
-    """Whether an op is of shape arithmetic: of constants, XLA computes it when it compiles.
+    """Whether an op is shape arithmetic, which XLA folds if its inputs are constants.
 
     Example:
         >>> is_foldable("Pack"), is_foldable("MatMul")

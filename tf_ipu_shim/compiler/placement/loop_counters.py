@@ -1,4 +1,4 @@
-"""Counters of loops: a handful of integer ops is no XLA program of its own.
+"""Keeps loop-counter arithmetic out of separate XLA programs.
 
 The condition of a loop that is taken apart, and the step of its counter, would each be a launch in every iteration.
 Such ops run with TensorFlow's kernels instead: a launch costs some ten times as much.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
-from tf_ipu_shim.compiler.ir.location import alone_on
-from tf_ipu_shim.compiler.placement.phases import clusters_of, phases_of
+from tf_ipu_shim.compiler.ir.location import uncompiled_on
+from tf_ipu_shim.compiler.placement.phases import assign_phases, group_clusters
 from tf_ipu_shim.compiler.placement.placement import Placement
 
 _COUNTS = frozenset(
@@ -21,19 +21,11 @@ _INTEGERS = frozenset({3, 9, 10})  # DT_INT32, DT_INT64, DT_BOOL
 _MOST = 8
 
 
-def without_counters(graph: FunctionGraph, placement: Placement) -> Placement:
-    """Takes small XLA programs of integer ops apart.
-
-    Args:
-        graph: a function that runs in each iteration of a loop.
-        placement: where its ops run.
-
-    Returns:
-        The placement with these ops alone on their IPU.
-    """
-    clusters = clusters_of(placement, phases_of(graph, placement))
+def move_counters_to_host(graph: FunctionGraph, placement: Placement) -> Placement:
+    """Moves small XLA programs of integer counter ops to the host."""
+    clusters = group_clusters(placement, assign_phases(graph, placement))
     alone = {
-        node: alone_on(ipu)
+        node: uncompiled_on(ipu)
         for (ipu, _), nodes in clusters.items()
         if len(nodes) <= _MOST and all(_counts(graph, node) for node in nodes)
         for node in nodes

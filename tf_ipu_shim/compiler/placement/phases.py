@@ -1,4 +1,4 @@
-"""Which ops of one IPU make one XLA program.
+"""Groups the ops of each IPU into phases; each phase becomes one XLA program.
 
 An IPU's ops fall into phases: between two of them something has to arrive from elsewhere. The phase of an op is the
 largest number of crossings on a way to it. Programs of one IPU run in order of phase; programs of different IPUs run
@@ -17,8 +17,8 @@ from tf_ipu_shim.compiler.ir.vocabulary import READ_VARIABLE
 from tf_ipu_shim.compiler.placement.placement import Placement
 
 
-def phases_of(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
-    """The phase of every placed node; for nodes on the host or on several IPUs a place in the same order.
+def assign_phases(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
+    """Returns the phase of every placed node; other nodes get a position in the same order.
 
     Invariant: an edge from one unit (an IPU's phase, or a single other node) to another never goes to a lower phase,
     and from or to an IPU it goes to a higher one, so units never wait for each other in a circle.
@@ -39,7 +39,7 @@ def phases_of(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
 
 
 def _delay_lists(locations: Mapping[Node, Location], phases: dict[Node, int]) -> None:
-    """Has TensorLists made in the phase that first needs them, and with them what is computed for nothing else.
+    """Moves TensorList creation, and what only it needs, to the phase that first uses the list.
 
     A list cannot go from one XLA program to another. One that a loop fills is often made of numbers that are there
     from the beginning, while the loop waits for an element of an infeed.
@@ -50,19 +50,19 @@ def _delay_lists(locations: Mapping[Node, Location], phases: dict[Node, int]) ->
         location = locations[node]
         if phases[node] == last or not location.is_in_program or not node.users or op_types.is_stateful(node.op):
             continue
-        if delayed.issuperset(node.users) or _gives_list(node):
+        if delayed.issuperset(node.users) or _returns_list(node):
             needed = min(phases[user] - (locations[user] is not location) for user in node.users)
             if needed > phases[node]:
                 phases[node] = needed
                 delayed.add(node)
 
 
-def _gives_list(node: Node) -> bool:
+def _returns_list(node: Node) -> bool:
     return any(op_types.VARIANT in types for types in op_types.output_types(node.proto).values())
 
 
 def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, int]) -> dict[Node, frozenset[int]]:
-    """For each plain read of a variable: the phases of its IPU in which the program reads the variable itself.
+    """Maps each plain variable read to the phases that read the variable themselves.
 
     Reading again costs nothing, handing the value from phase to phase would copy it. A read is repeated only up to
     the phase of the variable's first write.
@@ -78,18 +78,12 @@ def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, i
     return reads
 
 
-def read_elsewhere(
+def unneeded_reads(
     graph: FunctionGraph, placement: Placement, phases: Mapping[Node, int], reads: Mapping[Node, frozenset[int]]
 ) -> set[Node]:
-    """The reads that nobody needs in their own phase: all that take them are in programs that repeat them.
+    """Returns reads whose own phase does not need them because all consumers clone them.
 
     That a function must run a read says nothing: a read has no effect.
-
-    Args:
-        graph: the function.
-        placement: where its ops run.
-        phases: of its nodes.
-        reads: the phases that repeat a read, as `clone_reads` gives them.
     """
     locations = placement.locations
     needed = set(map(graph.producer, graph.returns))
@@ -106,7 +100,7 @@ def read_elsewhere(
 
 
 def _first_writes(graph: FunctionGraph, phases: dict[Node, int]) -> dict[str, int]:
-    """For each variable that an op may write to, the phase of the first one."""
+    """Maps each variable to the phase of the first op that may write it."""
     first: dict[str, int] = {}
     for node, phase in phases.items():
         if node.op != READ_VARIABLE and op_types.is_stateful(node.op):
@@ -117,14 +111,14 @@ def _first_writes(graph: FunctionGraph, phases: dict[Node, int]) -> dict[str, in
 
 
 def _is_plain_read(node: Node) -> bool:
-    """Whether an op reads a variable of the function's arguments and waits for nothing."""
+    """Whether an op reads a variable argument and waits for nothing."""
     return node.op == READ_VARIABLE and not node.controls and node.producers[0] is None
 
 
-def clusters_of(
+def group_clusters(
     placement: Placement, phases: dict[Node, int], left_out: Container[Node] = ()
 ) -> dict[tuple[int, int], list[Node]]:
-    """The nodes of each XLA program by (IPU, phase), in the order in which the programs can run; some are in none."""
+    """Returns the nodes of each XLA program by (shard, phase), in a possible execution order."""
     clusters: dict[tuple[int, int], list[Node]] = defaultdict(list)
     for node, location in placement.locations.items():
         if location.ipu is not None and location.is_in_program and node not in left_out:

@@ -1,4 +1,4 @@
-"""A location for every op: an IPU, the host, or several IPUs for control flow whose body is sharded.
+"""Assigns a location to every op: a shard, the host, or several shards for sharded control flow.
 
 Marked ops stay where the script put them. The others follow Graphcore's sharding pass (docs/facts.md, section
 "Sharding"): the first user that has a shard, else the first operand that has one, else shard 0. Two things differ in
@@ -17,9 +17,9 @@ from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
-from tf_ipu_shim.compiler.ir.location import ALL_IPUS, ALONE, HOST, SEVERAL, Location, alone_on, on_ipu
+from tf_ipu_shim.compiler.ir.location import ALL_IPUS, ALONE, HOST, SEVERAL, Location, on_ipu, uncompiled_on
 from tf_ipu_shim.compiler.placement.cloned_constants import constant_nodes
-from tf_ipu_shim.compiler.placement.variable_placement import Home, VariableHomes
+from tf_ipu_shim.compiler.placement.variable_placement import Home, VariablePlacer
 from tf_ipu_shim.runtime import devices
 
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
@@ -29,7 +29,7 @@ _ON_HOST = frozenset({HOST})
 
 
 def forward_name(name: str) -> str | None:
-    """The name of the op whose gradient an op of this name computes; None where the name does not say."""
+    """Returns the name of the op whose gradient this op computes, judging by its name, or None."""
     match = _GRADIENT_NAME.match(name)
     return None if match is None else match.group(1) or match.group(2)
 
@@ -52,7 +52,7 @@ class Placement:
 
 
 class Placer:
-    """Places functions, and the functions they run.
+    """Places functions and the functions they run.
 
     Args:
         graphs: all functions of the program by name.
@@ -77,18 +77,10 @@ class Placer:
         self._line_of = line_of
         self._marked: dict[str, frozenset[Location]] = {}
         self._placed: dict[Any, Placement] = {}
-        self._homes = VariableHomes(graphs, lambda name: self.place(name).variable_homes)
+        self._homes = VariablePlacer(graphs, lambda name: self.place(name).variable_homes)
 
     def place(self, name: str, homes: Mapping[str, Home] | None = None) -> Placement:
-        """Places one function.
-
-        Args:
-            name: the function.
-            homes: for resource arguments that live on an IPU already.
-
-        Raises:
-            InternalError: a mark names an IPU that the device has not.
-        """
+        """Places one function."""
         key = (name, frozenset((homes or {}).items()))
         if key not in self._placed:
             self._placed[key] = self._place(name, homes or {})
@@ -99,7 +91,7 @@ class Placer:
         constants = constant_nodes(graph)
         fixed = self._fixed(graph, constants)
         locations = self._propagate(graph, constants, fixed)
-        variable_homes = self._homes.settle(graph, locations, fixed, homes)
+        variable_homes = self._homes.assign(graph, locations, fixed, homes)
         functions: dict[str, Placement] = {}
         for node, location in locations.items():
             if location is SEVERAL:
@@ -110,45 +102,45 @@ class Placer:
                 for called in node.chunks.functions if node.chunks is not None else ():
                     functions[called] = self.place(called, homes_inside)
             elif location.ipu is not None and node.op in self._apart_ops:
-                locations[node] = alone_on(location.ipu)
+                locations[node] = uncompiled_on(location.ipu)
         return Placement(locations, constants, variable_homes, functions)
 
-    def marks_of(self, name: str) -> frozenset[Location]:
-        """What the ops of a function, and of those it runs, are marked for.
+    def annotations_of(self, name: str) -> frozenset[Location]:
+        """Returns the locations that ops of a function, and of functions it runs, are annotated with.
 
         `HOST` stands for ops on the host, `ALONE` for those that are in no XLA program.
         """
         if name not in self._marked:
             self._marked[name] = _NOWHERE  # for recursive functions
             graph = self._graphs[name]
-            self._marked[name] = _NOWHERE.union(*{self.marks_at(graph, node) for node in graph.nodes})
+            self._marked[name] = _NOWHERE.union(*{self.annotations_at(graph, node) for node in graph.nodes})
         return self._marked[name]
 
-    def marks_at(self, graph: FunctionGraph, node: Node) -> frozenset[Location]:
-        """The same for one op of a function."""
+    def annotations_at(self, graph: FunctionGraph, node: Node) -> frozenset[Location]:
+        """Returns the same for one op of a function."""
         if self._is_on_host(node):
             return _ON_HOST
-        inside = self._marks_inside(node)
+        inside = self._annotations_inside(node)
         mark = graph.marks.get(node.name)
         if mark is not None and not inside:
             inside = frozenset({mark})
         return inside | {ALONE} if node.op in self._apart_ops else inside
 
-    def _marks_inside(self, node: Node) -> frozenset[Location]:
+    def _annotations_inside(self, node: Node) -> frozenset[Location]:
         if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
             return _NOWHERE
-        return _NOWHERE.union(*map(self.marks_of, op_types.called_functions(node.proto)))
+        return _NOWHERE.union(*map(self.annotations_of, op_types.called_functions(node.proto)))
 
     def _is_on_host(self, node: Node) -> bool:
         return node.op in self._host_ops or sharding_annotations.is_on_host(node.proto)
 
     def _fixed(self, graph: FunctionGraph, constants: set[Node]) -> dict[Node, Location]:
-        """Locations that marks decide."""
+        """Returns the locations that annotations decide."""
         fixed: dict[Node, Location] = {}
         # Also of ops that no result needs, such as a loss of which only gradients are.
-        by_name = {name: mark for name, mark in graph.marks.items() if self._is_there(mark)}
+        by_name = {name: mark for name, mark in graph.marks.items() if self._exists(mark)}
         for node in graph.nodes:
-            location = self._marked_location(graph, node)
+            location = self._annotated_location(graph, node)
             if location is not None and (location.ipu is None or node not in constants):
                 fixed[node] = location
                 if location.ipu is not None:
@@ -160,11 +152,11 @@ class Placer:
                     fixed[node] = by_name[forward]
         return fixed
 
-    def _marked_location(self, graph: FunctionGraph, node: Node) -> Location | None:
-        """Where an op's mark, and those of the functions it runs, want it; None where there are none."""
+    def _annotated_location(self, graph: FunctionGraph, node: Node) -> Location | None:
+        """Returns the location that annotations of an op, or of functions it runs, ask for, or None."""
         if self._is_on_host(node):
             return HOST
-        mark, inside = graph.marks.get(node.name), self._marks_inside(node)
+        mark, inside = graph.marks.get(node.name), self._annotations_inside(node)
         if mark is not None and mark is not ALL_IPUS:
             self._check(graph, node, mark)
         wanted = inside.union(() if mark is None else {mark})
@@ -177,12 +169,12 @@ class Placer:
         self._check(graph, node, location)
         return location
 
-    def _is_there(self, location: Location) -> bool:
+    def _exists(self, location: Location) -> bool:
         return location.ipu is not None and 0 <= location.ipu < self._num_ipus
 
     def _check(self, graph: FunctionGraph, node: Node, location: Location) -> None:
-        if not self._is_there(location):
-            function, node = self._marked_for(graph, node, location)
+        if not self._exists(location):
+            function, node = self._annotated_op(graph, node, location)
             ipus = f"{self._num_ipus} IPU{'s' if self._num_ipus > 1 else ''}"
             stage, cure = "", "use a smaller index in ipu_shard or in the device_mapping of the pipeline."
             if vocabulary.STAGE_ATTRIBUTE in node.proto.attr:
@@ -203,25 +195,25 @@ class Placer:
                 f"{self._num_ipus - 1}). {cure}",
             )
 
-    def _marked_for(
+    def _annotated_op(
         self, graph: FunctionGraph, node: Node, location: Location, above: frozenset[str] = frozenset()
     ) -> tuple[str, Node]:
-        """The first op with a mark, and its function, where an op runs functions, which may be recursive."""
+        """Returns the first op with an annotation, and its function, inside functions an op runs."""
         marked = (
             (self._graphs[called], inner)
             for called in op_types.called_functions(node.proto)
             if called not in above
             for inner in self._graphs[called].nodes
-            if location in self.marks_at(self._graphs[called], inner)
+            if location in self.annotations_at(self._graphs[called], inner)
         )
         for function, inner in marked:
-            return self._marked_for(function, inner, location, above | {function.name})
+            return self._annotated_op(function, inner, location, above | {function.name})
         return graph.name, node
 
     def _propagate(
         self, graph: FunctionGraph, constants: set[Node], fixed: Mapping[Node, Location]
     ) -> dict[Node, Location]:
-        """Gives the unmarked ops an IPU. Sweeps in both directions reach every op in time linear in the graph."""
+        """Assigns shards to ops without annotation by forward and backward sweeps, in linear time."""
         found = dict(fixed)
         waiting = [node for node in graph.nodes if node not in found and node not in constants]
         while waiting:
@@ -253,7 +245,7 @@ class Placer:
         return None
 
     def _result_location(self, node: Node, tensor: str) -> Location | None:
-        """Where a result of a loop, branch or call over several IPUs is left: on the IPU that its function makes it."""
+        """Returns the shard that computes a result of sharded control flow."""
         called = op_types.called_functions(node.proto)[-1]  # a loop's body, not its condition
         graph, index = self._graphs[called], int(tensor.rsplit(":", 1)[1])
         producer = graph.producer(graph.returns[index])

@@ -1,4 +1,4 @@
-"""The IPU where each variable lives: that of all ops on it."""
+"""Assigns each variable to the shard of the ops that use it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tf_ipu_shim.compiler.ir.location import SEVERAL, Location
 Home = Location | None  # None for a variable that no IPU uses
 
 
-class VariableHomes:
-    """Settles where variables live.
+class VariablePlacer:
+    """Assigns variables to shards.
 
     Args:
         graphs: all functions of the program by name.
@@ -24,36 +24,26 @@ class VariableHomes:
         self._homes_of = homes_of
         self._received: dict[tuple[Node, str], dict[str, str]] = {}
 
-    def settle(
+    def assign(
         self,
         graph: FunctionGraph,
         locations: dict[Node, Location],
         fixed: Mapping[Node, Location],
         homes: Mapping[str, Home],
     ) -> dict[str, Home]:
-        """Moves all ops on a variable to one IPU: variables that one op updates together share theirs.
-
-        Args:
-            graph: the function.
-            locations: of its nodes; changed.
-            fixed: those of them that marks decide.
-            homes: for resource arguments that live on an IPU already.
-
-        Returns:
-            Resource argument to the location where it lives; None for one that no IPU uses.
-        """
+        """Moves all ops on a variable to one shard; variables updated by one op share theirs."""
         self._received = {}  # passes may have changed what loops are handed
         users, groups = _variable_users(graph, locations)
         settled: dict[str, Home] = {}
         for members in groups:
             uses = [(name, node) for name in members for node in users[name]]
-            home = next(self._wanted(members, uses, locations, fixed, homes), None)
+            home = next(self._preferred(members, uses, locations, fixed, homes), None)
             settled.update(dict.fromkeys(members, home))
             if home is not None:
                 locations.update((node, home) for _, node in uses if _on_one_ipu(node, locations))
         return settled
 
-    def _wanted(
+    def _preferred(
         self,
         members: Sequence[str],
         uses: Sequence[tuple[str, Node]],
@@ -61,7 +51,7 @@ class VariableHomes:
         fixed: Mapping[Node, Location],
         homes: Mapping[str, Home],
     ) -> Iterator[Location]:
-        """Where variables that share an IPU should live, the weightiest reason first.
+        """Yields preferred shards for variables that share one, strongest reason first.
 
         They are somewhere already; one of their ops is marked; a function they are handed to keeps them somewhere; an
         op on them happens to be somewhere.
@@ -74,11 +64,11 @@ class VariableHomes:
         yield from (fixed[node] for node in on_ipus if _on_one_ipu(node, fixed))
         for name, node in uses:
             if locations.get(node) is SEVERAL:
-                yield from self._wanted_inside(node, name)
+                yield from self._preferred_inside(node, name)
         yield from (locations[node] for node in on_ipus)
 
-    def _wanted_inside(self, node: Node, resource: str) -> Iterator[Location]:
-        """Where the functions of a loop, branch or call would keep a variable that is handed to them."""
+    def _preferred_inside(self, node: Node, resource: str) -> Iterator[Location]:
+        """Yields where functions of control flow would keep a variable passed to them."""
         for called in op_types.called_functions(node.proto):
             inner = self._argument_of(node, called, resource)
             home = None if inner is None else self._homes_of(called).get(inner)
@@ -86,17 +76,17 @@ class VariableHomes:
                 yield home
 
     def _argument_of(self, node: Node, called: str, resource: str) -> str | None:
-        """What a function calls a variable that it is handed; the first such argument."""
+        """Returns the name of the first argument to which a function receives a variable."""
         key = (node, called)
         if key not in self._received:  # one look for all variables of a loop: there may be hundreds
-            pairs = list(zip(node.handed_on, self._graphs[called].arguments))
+            pairs = list(zip(node.function_inputs, self._graphs[called].arguments))
             self._received[key] = dict(reversed(pairs))
         return self._received[key].get(resource)
 
     def inside(self, node: Node, called: str, homes: Mapping[str, Home]) -> dict[str, Home]:
-        """Where variables live for a function that a loop, branch or call hands them to, by its arguments."""
+        """Returns the variable homes of a called function, by its arguments."""
         arguments = self._graphs[called].arguments
-        return {inner: homes[outer] for outer, inner in zip(node.handed_on, arguments) if outer in homes}
+        return {inner: homes[outer] for outer, inner in zip(node.function_inputs, arguments) if outer in homes}
 
 
 def _on_one_ipu(node: Node, locations: Mapping[Node, Location]) -> bool:
@@ -107,10 +97,10 @@ def _on_one_ipu(node: Node, locations: Mapping[Node, Location]) -> bool:
 def _variable_users(
     graph: FunctionGraph, locations: Mapping[Node, Location]
 ) -> tuple[dict[str, list[Node]], Iterable[list[str]]]:
-    """The ops that take each variable, and the groups of variables that an op on an IPU takes together."""
+    """Returns the ops that use each variable, and groups of variables that one op uses together."""
     resources = [name for name, kind in graph.arguments.items() if kind == op_types.RESOURCE]
     users: dict[str, list[Node]] = {name: [] for name in resources}
-    groups = _Groups(resources)
+    groups = _UnionFind(resources)
     if resources:
         for node in graph.nodes:
             taken = [text for text in node.inputs if text in users]
@@ -121,8 +111,8 @@ def _variable_users(
     return users, groups.all()
 
 
-class _Groups:
-    """Union-find over names, in the order in which they were given."""
+class _UnionFind:
+    """Union-find over names, in insertion order."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._parent = {name: name for name in names}

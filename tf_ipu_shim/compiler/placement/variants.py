@@ -1,4 +1,4 @@
-"""TensorLists and other variants: they cannot cross the border of an XLA program.
+"""Keeps TensorLists and other variants from crossing the boundary of an XLA program.
 
 Gradients of loops keep one list a loop variable. Where such a list would go from one program to another, the ops that
 touch it run one by one on their IPU, outside XLA, with TensorFlow's own kernels.
@@ -11,21 +11,13 @@ from collections.abc import Iterable, Iterator
 
 from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
-from tf_ipu_shim.compiler.ir.location import Location, alone_on
-from tf_ipu_shim.compiler.placement.phases import phases_of
+from tf_ipu_shim.compiler.ir.location import Location, uncompiled_on
+from tf_ipu_shim.compiler.placement.phases import assign_phases
 from tf_ipu_shim.compiler.placement.placement import Placement
 
 
-def loosen(graph: FunctionGraph, placement: Placement) -> Placement:
-    """Takes out of the XLA programs what handles variants that would have to leave them.
-
-    Args:
-        graph: the function.
-        placement: where its ops are.
-
-    Returns:
-        The placement with these ops alone on their IPU.
-    """
+def uncompile_variants(graph: FunctionGraph, placement: Placement) -> Placement:
+    """Moves ops on variants that would cross a program boundary out of XLA programs."""
     edges = list(_variant_edges(graph))
     if not edges and op_types.VARIANT not in (*graph.arguments.values(), *graph.return_types):
         return placement
@@ -33,10 +25,10 @@ def loosen(graph: FunctionGraph, placement: Placement) -> Placement:
     current = dataclasses.replace(placement, locations=locations)
     groups = _connected(graph, edges)
     for nodes in groups:
-        if _touches_border(graph, nodes):
-            _leave_programs(locations, nodes)
+        if _crosses_boundary(graph, nodes):
+            _move_out(locations, nodes)
     while True:
-        phases = phases_of(graph, current)
+        phases = assign_phases(graph, current)
         crossing = {
             node
             for maker, user in edges
@@ -48,14 +40,14 @@ def loosen(graph: FunctionGraph, placement: Placement) -> Placement:
             return current
         for nodes in groups:
             if not crossing.isdisjoint(nodes):
-                _leave_programs(locations, nodes)
+                _move_out(locations, nodes)
 
 
-def _leave_programs(locations: dict[Node, Location], nodes: Iterable[Node]) -> None:
+def _move_out(locations: dict[Node, Location], nodes: Iterable[Node]) -> None:
     for node in nodes:
         location = locations.get(node)
         if location is not None and location.is_in_program and location.ipu is not None:
-            locations[node] = alone_on(location.ipu)
+            locations[node] = uncompiled_on(location.ipu)
 
 
 def _variant_edges(graph: FunctionGraph) -> Iterator[tuple[Node, Node]]:
@@ -65,8 +57,8 @@ def _variant_edges(graph: FunctionGraph) -> Iterator[tuple[Node, Node]]:
                 yield producer, node
 
 
-def _touches_border(graph: FunctionGraph, nodes: set[Node]) -> bool:
-    """Whether a variant comes in, or goes out, with the function's own arguments and results."""
+def _crosses_boundary(graph: FunctionGraph, nodes: set[Node]) -> bool:
+    """Whether a variant enters or leaves through the function's own arguments or results."""
     taken = any(
         producer is None and graph.type_of(text) == op_types.VARIANT
         for node in nodes
@@ -79,7 +71,7 @@ def _touches_border(graph: FunctionGraph, nodes: set[Node]) -> bool:
 
 
 def _connected(graph: FunctionGraph, edges: list[tuple[Node, Node]]) -> list[set[Node]]:
-    """Groups of nodes that variants connect, with those that take or give one at the function's border."""
+    """Returns groups of nodes connected by variants that touch the function's boundary."""
     group_of: dict[Node, set[Node]] = {}
 
     def join(first: Node, second: Node) -> None:

@@ -1,1 +1,1 @@
-"""Replicas of a program: their number, their own functions, statistics that they share."""
+"""Replicates programs: their number, replica-specific functions and shared batch-norm statistics."""

@@ -1,4 +1,4 @@
-"""Batch normalisation whose statistics several replicas share, in training.
+"""Shares batch-normalisation statistics between replicas in training.
 
 Neighbouring replicas in groups of `OPTION` compute mean and variance of all their samples together, and so do the
 gradients: a group normalises as one replica with a batch of all of theirs would. TensorFlow's ops know one replica:
@@ -27,20 +27,11 @@ _GRADIENTS = frozenset({"FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatc
 _FLOAT = types_pb2.DT_FLOAT
 
 
-def share(functions: Functions, replicas: int, group_size: int) -> None:
-    """Has replicas share the statistics of the batch normalisations that they train.
-
-    Args:
-        functions: the program; changed where there are any.
-        replicas: of the program.
-        group_size: replicas that share statistics; 0 and 1 share none.
-
-    Raises:
-        InvalidArgumentError: the replicas cannot be put into such groups.
-    """
+def share_statistics(functions: Functions, replicas: int, group_size: int) -> None:
+    """Makes replicas share the statistics of the batch normalisations that they train."""
     if replicas < 2 or group_size < 2:
         return
-    op_functions.replace(functions, _NORMS | _GRADIENTS, functools.partial(_in_groups, replicas, group_size))
+    op_functions.replace_ops(functions, _NORMS | _GRADIENTS, functools.partial(_in_groups, replicas, group_size))
 
 
 def _in_groups(replicas: int, size: int, node: Node) -> op_functions.Replacement | None:
@@ -90,24 +81,24 @@ class _Group:
         self._broadcast = [-1 if what == "C" else 1 for what in layout]
 
     def sum(self, values: Any) -> Any:
-        """The sum for each channel, [channels], over this replica."""
+        """Returns the sum for each channel, [channels], over this replica."""
         return math_ops.reduce_sum(values, self._axes)
 
     def mean(self, values: Any) -> Any:
-        """The mean for each channel, [channels], over the group."""
+        """Returns the mean for each channel, [channels], over the group."""
         return self.over_group(self.sum(values)) / self.count(values)
 
     def over_group(self, values: Any) -> Any:
-        """The sum of what each replica of the group has."""
+        """Returns the sum over the replicas of the group."""
         return plugin.load().ops.ipu_cross_replica_sum(values, replica_group_size=self._size)
 
     def count(self, values: Any) -> Any:
-        """How many numbers the group has for a channel."""
+        """Returns the group's number of elements per channel."""
         sizes = array_ops.gather(array_ops.shape(values), self._axes)
         return math_ops.cast(math_ops.reduce_prod(sizes) * self._size, dtypes.float32)
 
     def as_channels(self, values: Any) -> Any:
-        """Values of channels beside those of samples."""
+        """Reshapes per-channel values to broadcast against samples."""
         return array_ops.reshape(values, self._broadcast)
 
 
@@ -130,7 +121,7 @@ def _normalised(
 
 
 def _gradients(group: _Group, epsilon: float, dy: Any, x: Any, scale: Any, mean: Any, variance: Any) -> list[Any]:
-    """Those of scale and offset are this replica's: an optimizer sums them."""
+    """Computes the gradients; those of scale and offset are this replica's, an optimizer reduces them."""
     slopes, values = (math_ops.cast(each, dtypes.float32) for each in (dy, x))
     inverse = math_ops.rsqrt(variance + epsilon)
     normal = (values - group.as_channels(mean)) * group.as_channels(inverse)

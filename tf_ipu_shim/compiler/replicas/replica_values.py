@@ -1,4 +1,4 @@
-"""What replicas of a program have in common, and what each has of its own, by data flow in the traced functions.
+"""Analyses by data flow which values of a replicated program may differ between replicas.
 
 Values of their own come from feeds, random numbers and the number of the replica. Sums over all replicas are common
 again. A variable is common where only common values are written to it; what another program wrote is not seen.
@@ -35,7 +35,7 @@ class ReplicaValues:
                     self._follow(name, node)
 
     def differs(self, function: str, node: node_def_pb2.NodeDef) -> bool:
-        """Whether a result of an op, or what it writes to a variable, may differ."""
+        """Whether an op's result, or what it writes to a variable, may differ between replicas."""
         return (function, node.name) in self._own
 
     def _is_own(self, function: str, text: str) -> bool:
@@ -54,7 +54,7 @@ class ReplicaValues:
                 self._own.update((function, text) for text, kind in zip(inputs, kinds) if kind == op_types.RESOURCE)
 
     def _follow_call(self, function: str, node: node_def_pb2.NodeDef, inputs: list[str]) -> None:
-        """Values go into the functions and come back as results and in variables."""
+        """Propagates values into functions and back through results and variables."""
         given = inputs[1:] if node.op in vocabulary.BRANCHES else inputs
         apart = given != inputs and self._is_own(function, inputs[0])  # whether replicas may run other functions
         for attribute, called in op_types.function_values(node):
@@ -79,7 +79,7 @@ class ReplicaValues:
                 self._own.add((function, text))
 
     def _follow_iterations(self, function: str, node: node_def_pb2.NodeDef) -> None:
-        """What an iteration of a loop gives is what the next one, and its condition, take."""
+        """Propagates loop results to the next iteration's arguments and the condition."""
         for _, called in op_types.function_values(node):
             for index, argument in enumerate(self._library[called.name].signature.input_arg):
                 if self._is_own(function, f"{node.name}:output:{index}"):
@@ -87,7 +87,7 @@ class ReplicaValues:
 
 
 def _reached(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> Iterator[str]:
-    """The function and all that it runs, each once."""
+    """Yields the function and all functions it runs, each once."""
     waiting, seen = [entry], {entry}
     while waiting:
         name = waiting.pop()
@@ -102,7 +102,7 @@ def _is_sum_of_all(node: node_def_pb2.NodeDef) -> bool:
 
 
 def _is_source(node: node_def_pb2.NodeDef) -> bool:
-    """Random numbers are stateful ops without a variable. What cannot be told counts as one."""
+    """Whether an op introduces differing values: stateful without a variable (random), or unknown."""
     if node.op in _SOURCES:
         return True
     takes_handle = any(kind in op_types.HANDLES for kind in op_types.input_types(node))

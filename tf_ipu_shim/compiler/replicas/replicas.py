@@ -1,4 +1,4 @@
-"""Replicas: a program of S shards on an N-IPU device runs N / S times, each time on IPUs of its own.
+"""Replicates a program: S shards on a device of N IPUs run N / S times, each on IPUs of its own.
 
 Every replica is lowered by itself, with its own variables and its own share of the feeds. They meet at collectives only
 (`collective_op.cc`). Where a configuration says that several instances of a job run one program, the replicas are those
@@ -70,29 +70,20 @@ class Replica:
 
     @property
     def total(self) -> int:
-        """The replicas of all instances."""
+        """Number of replicas over all instances."""
         return self.count * self.share.instances
 
     @property
     def number(self) -> int:
-        """Which of all instances' replicas it is."""
+        """Index of the replica among those of all instances."""
         return self.share.index * self.count + self.index
 
     def chip(self, shard: int) -> int:
-        """The IPU of the device on which a shard of this replica is."""
+        """Returns the device's IPU that holds a shard of this replica."""
         return self.ipus[shard] if self.ipus else self.index * self.shards + shard
 
     def specialise(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
-        """Makes an emitted op the one of this replica.
-
-        Args:
-            proto: the op; changed in place.
-            serial: the number of the op among those emitted for this replica.
-
-        Raises:
-            InvalidArgumentError: it asks for another number of replicas than there are.
-            UnimplementedError: it sends the host a tensor of each of several replicas.
-        """
+        """Sets the replica-specific attributes of an emitted op."""
         attributes = proto.attr
         if proto.op in vocabulary.COLLECTIVES:
             self._make_collective(proto, serial)
@@ -107,9 +98,9 @@ class Replica:
                 "IPUOutfeedQueue, which keeps them apart, or use one replica.",
             )
         elif self.count > 1 and proto.op in (vocabulary.OUTFEED_ENQUEUE, vocabulary.INFEED_DEQUEUE):
-            self._say_which(proto)
+            self._set_index(proto)
 
-    def _say_which(self, proto: node_def_pb2.NodeDef) -> None:
+    def _set_index(self, proto: node_def_pb2.NodeDef) -> None:
         proto.attr["replica"].i, proto.attr["replicas"].i = self.index, self.count
         proto.attr["run_group"].s = self.group.encode()
 
@@ -130,33 +121,22 @@ class Replica:
         proto.op = vocabulary.COLLECTIVE
         attributes["kind"].s = b"sum" if sums else b"gather"
         attributes["meeting"].i = serial
-        self._say_which(proto)
+        self._set_index(proto)
         attributes["group_size"].i, attributes["shards"].i = size, self.shards
 
 
 def is_within_instance(proto: node_def_pb2.NodeDef) -> bool:
-    """Whether an op knows the replicas of its own instance alone, whatever the configuration says."""
+    """Whether an op only concerns the replicas of its own instance."""
     name = vocabulary.WITHIN_INSTANCE_ATTRIBUTE
     return name in proto.attr and proto.attr[name].b
 
 
-def replicas_of(
+def make_replicas(
     functions: Functions, num_ipus: int, group: str, order: str = "AUTO", share: Share = WHOLE
 ) -> list[Replica]:
-    """The replicas that a program runs as, and on which IPUs their shards are.
-
-    Args:
-        functions: the program.
-        num_ipus: IPUs of the device.
-        group: a name of its own for this lowering.
-        order: `IPUConfig.selection_order`, one of `machine.selection.ORDERS`.
-        share: which part of all instances' replicas they are.
-
-    Raises:
-        InvalidArgumentError: there are IPUs for several replicas, but not for whole ones.
-    """
+    """Returns the replicas that a program runs as and the IPUs of their shards."""
     graphs = [functions[name] for name in functions.reached()]
-    shards = 1 + max((ipu for graph in graphs for ipu in _ipus(graph)), default=0)
+    shards = 1 + max((ipu for graph in graphs for ipu in _used_shards(graph)), default=0)
     pipelined = any(_is_in_order(pipeline) for graph in graphs for pipeline in _pipelines(graph))
     each = selection.ipus_of_replica(shards, num_ipus)
     count = num_ipus // each
@@ -176,8 +156,8 @@ def replicas_of(
     return [Replica(index, count, each, group, ipus, share) for index, ipus in enumerate(of_replicas)]
 
 
-def _ipus(graph: FunctionGraph) -> Iterator[int]:
-    """The IPUs of a replica that a function shows to be there: of its ops, and of a pipeline's stages, used or not."""
+def _used_shards(graph: FunctionGraph) -> Iterator[int]:
+    """Yields the shards that a function uses in its ops and pipeline stages."""
     yield from (mark.ipu or 0 for mark in graph.marks.values())
     yield from (ipu for pipeline in _pipelines(graph) for ipus in pipeline.devices for ipu in ipus)
 
@@ -191,29 +171,20 @@ def _pipelines(graph: FunctionGraph) -> Iterator[PipelineDescription]:
 
 
 def _is_in_order(pipeline: PipelineDescription) -> bool:
-    """Whether stages are one after another on an IPU each."""
+    """Whether pipeline stages are on consecutive IPUs, one each."""
     return pipeline.devices == tuple((stage,) for stage in range(pipeline.stages))
 
 
-def settle_count(functions: Functions, replica: Replica) -> None:
-    """Replaces the ops that follow from the number of replicas: all collectives where there is one replica alone.
-
-    Args:
-        functions: the program; changed.
-        replica: any of them.
-
-    Raises:
-        FailedPreconditionError: replicas of several instances are to meet, and cannot.
-        InvalidArgumentError: an op is made for another number of replicas.
-    """
-    if replica.share.problem and _asks_for_all(functions):
+def fold_replica_count(functions: Functions, replica: Replica) -> None:
+    """Replaces the ops that depend on the number of replicas: all collectives if there is one replica."""
+    if replica.share.problem and _concerns_other_instances(functions):
         raise errors_impl.FailedPreconditionError(None, None, replica.share.problem)
     settled = frozenset({_COUNT}) if replica.total > 1 else vocabulary.COLLECTIVES | {_COUNT, _INDEX}
     spans = replica.share.instances > 1
 
     def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if spans and node.op in vocabulary.LOOPS and node.proto.attr["body"].func.name in meeting:
-            return [_one_by_one(node.proto)]
+            return [_sequential(node.proto)]
         if node.op not in settled:
             return None
         if node.op in vocabulary.COLLECTIVES:
@@ -227,7 +198,7 @@ def settle_count(functions: Functions, replica: Replica) -> None:
             functions[name].rewrite(replaced)
 
 
-def _asks_for_all(functions: Functions) -> bool:
+def _concerns_other_instances(functions: Functions) -> bool:
     """Whether an op of the program depends on the replicas of other instances."""
     return any(
         node.op in _ASKING and not is_within_instance(node.proto)
@@ -236,16 +207,16 @@ def _asks_for_all(functions: Functions) -> bool:
     )
 
 
-def _one_by_one(loop: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
-    """A loop whose iterations follow each other: all instances then come to its collectives in one order."""
+def _sequential(loop: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    """Returns a loop with sequential iterations, so that all instances run collectives in one order."""
     made = node_def_pb2.NodeDef()
     made.CopyFrom(loop)
     made.attr["parallel_iterations"].i = 1
     return made
 
 
-def functions_of(functions: Functions, replica: Replica) -> Functions:
-    """The functions of one replica of several: the program's own, but for those that ask which replica it is."""
+def replica_functions(functions: Functions, replica: Replica) -> Functions:
+    """Returns the functions of one replica: copies of those that depend on the replica index."""
     asking = functions.with_ops(frozenset({_INDEX}))
     if replica.total == 1 or not asking:
         return functions
@@ -253,7 +224,7 @@ def functions_of(functions: Functions, replica: Replica) -> Functions:
     def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         return [_constant(node.name, replica.number, node.proto)] if node.op == _INDEX else None
 
-    own = functions.varied(asking)
+    own = functions.with_copies(asking)
     for name in asking:
         if _INDEX in own[name].ops:
             own[name].rewrite(replaced)
@@ -261,7 +232,7 @@ def functions_of(functions: Functions, replica: Replica) -> Functions:
 
 
 def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
-    """What a collective of one replica is: the value itself; a gather of it has an axis more."""
+    """Yields the replacement of a collective in one replica: the value itself, or with a new axis for gathers."""
     gathers = node.op == vocabulary.REPLICA_GATHER
     if gathers:
         _check_factor(node.name, node.attr["replication_factor"].i, 1)
@@ -312,7 +283,7 @@ def _check_factor(name: str, given: int, count: int) -> None:
         )
 
 
-def joined(
+def run_all_replicas(
     name: str,
     definition: function_pb2.FunctionDef,
     called: Iterable[str],
@@ -320,17 +291,7 @@ def joined(
     variables: Iterable[str],
     group: str,
 ) -> function_pb2.FunctionDef:
-    """The function that runs all replicas at once and gives what the first one gives.
-
-    Args:
-        name: for it.
-        definition: the traced function.
-        called: for each replica its emitted function.
-        device: of the IPUs.
-        variables: the arguments of which each further replica has a copy: they follow the function's own arguments,
-            replica by replica.
-        group: tells the collectives of this program from those of others.
-    """
+    """Returns the function that runs all replicas at once and returns the first one's results."""
     function = function_pb2.FunctionDef()
     function.signature.name = name
     function.signature.is_stateful = True

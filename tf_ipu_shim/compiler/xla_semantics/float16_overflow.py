@@ -1,4 +1,4 @@
-"""float16 results that overflow: an IPU gives the largest number, 65504, where IEEE 754 has infinity.
+"""Clips overflowing float16 results to 65504, as IPUs do, instead of infinity.
 
 With `floating_point_behaviour.nanoo` they are NaN; programs run by kernels then (`float_checks.cc`). By kernels, and in
 ops run by themselves, results are looked at after each op (`half_overflow.cc`). XLA programs have a clip behind each
@@ -15,7 +15,7 @@ import numpy as np
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
@@ -47,27 +47,21 @@ _LARGEST = np.float32(65504)
 
 
 def is_update(node: node_def_pb2.NodeDef) -> bool:
-    """Whether an op computes a new value of variables of float16."""
+    """Whether an op computes a new value of float16 variables."""
     types = (node.attr[name].type for name in ("T", "dtype") if name in node.attr)
     return node.op.startswith(_UPDATES) and HALF in types
 
 
-def half_results(node: node_def_pb2.NodeDef) -> list[str]:
-    """The float16 results of an op that may overflow, as other ops take them."""
+def float16_results(node: node_def_pb2.NodeDef) -> list[str]:
+    """Returns the names of an op's float16 results that may overflow."""
     if node.op not in OVERFLOWING:
         return []
     types = op_types.output_types(node)
     return [f"{node.name}:{name}:{index}" for name in types for index, one in enumerate(types[name]) if one == HALF]
 
 
-def saturating(program: LoweredProgram) -> LoweredProgram:
-    """The program with float16 results that are clipped.
-
-    Args:
-        program: as XLA launches; stays as it is.
-
-    Returns:
-        What runs: the program itself where nothing can overflow.
+def saturate_float16(program: LoweredProgram) -> LoweredProgram:
+    """Returns the program with clipped float16 results.
 
     Source: docs/facts.md, section "float16 that overflows".
     """
@@ -76,17 +70,17 @@ def saturating(program: LoweredProgram) -> LoweredProgram:
 
     def clip(function: function_pb2.FunctionDef, _: str) -> None:
         if any(map(_overflows, function.node_def)):
-            _Clipped(function).run()
+            _FunctionClipper(function).run()
 
-    return with_changed(program, callers_of(clipped, functions), clip) if clipped else program
+    return rewrite_functions(program, callers_of(clipped, functions), clip) if clipped else program
 
 
 def _overflows(node: node_def_pb2.NodeDef) -> bool:
-    return is_update(node) or bool(half_results(node))
+    return is_update(node) or bool(float16_results(node))
 
 
-class _Clipped:
-    """A function whose float16 results are clipped; changed in place."""
+class _FunctionClipper:
+    """Clips the float16 results of one function, in place."""
 
     def __init__(self, function: function_pb2.FunctionDef) -> None:
         self._function = function
@@ -96,10 +90,10 @@ class _Clipped:
         self._constants: dict[str, str] = {}
 
     def run(self) -> None:
-        """Puts the clips in."""
+        """Adds the clips."""
         taken: dict[str, str] = {}  # what stands for a tensor, or for an op that others wait for
         for node in self._function.node_def:
-            for tensor in half_results(node):
+            for tensor in float16_results(node):
                 taken[tensor] = self._clipped(tensor, node)
             if is_update(node):
                 taken[f"^{node.name}"] = self._clipped_variables(node)
@@ -123,7 +117,7 @@ class _Clipped:
         return self._op("SelectV2", "output", node.name, is_zero, divided, within, T=HALF)
 
     def _clip(self, tensor: str, name: str) -> str:
-        """A tensor without infinities.
+        """Adds ops that remove infinities from a tensor.
 
         Of float32, as comparing halves takes XLA's programs several times as long, and once on each side: XLA makes one
         op of a minimum and a maximum, which on 2.15.1 makes a number of NaN.
@@ -135,7 +129,7 @@ class _Clipped:
         return self._op("Cast", "y", name, value, SrcT=_FLOAT, DstT=HALF)
 
     def _clipped_variables(self, node: node_def_pb2.NodeDef) -> str:
-        """Has variables clipped after an op that updates them; what others wait for then."""
+        """Clips variables after an op that updates them; returns what other ops wait for then."""
         last = f"^{node.name}"
         for variable, kind in zip(list(node.input), op_types.input_types(node)):
             if kind == op_types.RESOURCE:
@@ -146,7 +140,7 @@ class _Clipped:
         return last
 
     def _op(self, op: str, output: str, name: str, *inputs: str, **types: int) -> str:
-        """Adds an op with attributes that are types; returns the tensor it gives."""
+        """Adds an op with type attributes; returns its result."""
         node = node_def_pb2.NodeDef(name=self._fresh(f"{name}/in_range"), op=op, input=inputs)
         for attribute, kind in types.items():
             node.attr[attribute].type = kind

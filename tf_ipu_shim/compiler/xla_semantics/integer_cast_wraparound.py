@@ -1,4 +1,4 @@
-"""Casts from floating-point numbers to narrow integers go over wider ones, so that they wrap around.
+"""Routes casts from floats to narrow integers through wider integers, so that they wrap around.
 
 -1.0 becomes 255 of uint8 on an IPU, as in TensorFlow's kernels on few numbers: on many their results out of range
 depend on an element's place. XLA on the CPU takes the nearest number that there is, 0.
@@ -20,12 +20,8 @@ _WIDER = {
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
 
 
-def wrap_around(functions: Functions) -> None:
-    """Puts a cast to a wider type before each cast of floating-point numbers to narrow integers.
-
-    Args:
-        functions: the program; changed.
-    """
+def widen_casts(functions: Functions) -> None:
+    """Inserts a cast to a wider integer before each cast from floats to narrow integers."""
     for name in functions.reached():
         if "Cast" in functions[name].ops:
             functions[name].rewrite(_over_wider)

@@ -1,4 +1,4 @@
-"""Ops of XLA programs whose results differ from those of TensorFlow's kernels, for NaN, infinity or out of range.
+"""Rewrites ops whose XLA results differ from TensorFlow's kernels for NaN, infinity or out-of-range inputs.
 
 They are rewritten in what runs by XLA; what is planned and counted stays as it was. Maxima and minima of NaN are not
 here: XLA has an option for these (`launch_options.cc`). Checked on TensorFlow 2.15.1 and 2.21.0.
@@ -15,7 +15,7 @@ from tensorflow.compat.v2 import dtypes
 from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.ir import one_dnn, op_types, vocabulary
-from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.graphs import graph_to_function_def, importer, ops
 from tf_ipu_shim.tf_private.operations import (
@@ -46,14 +46,7 @@ Build = Callable[[node_def_pb2.NodeDef, Original, Sequence[Any]], Sequence[Any]]
 
 
 def with_kernel_results(program: LoweredProgram) -> LoweredProgram:
-    """The program with ops that XLA compiles to what TensorFlow's kernels compute.
-
-    Args:
-        program: as XLA launches; stays as it is.
-
-    Returns:
-        What runs: the program itself where it has no such op.
-    """
+    """Returns the program with ops that XLA compiles to the results of TensorFlow's kernels."""
     functions = {function.signature.name: function for function in program.functions}
     found = [name for name, function in functions.items() if any(map(_differs, function.node_def))]
 
@@ -61,7 +54,7 @@ def with_kernel_results(program: LoweredProgram) -> LoweredProgram:
         if any(map(_differs, function.node_def)):
             _rewrite(function)
 
-    return with_changed(program, callers_of(found, functions), rewrite) if found else program
+    return rewrite_functions(program, callers_of(found, functions), rewrite) if found else program
 
 
 def _differs(node: node_def_pb2.NodeDef) -> bool:
@@ -89,7 +82,7 @@ def _rewrite(function: function_pb2.FunctionDef) -> None:
 
 
 def _replacement(node: node_def_pb2.NodeDef) -> tuple[list[node_def_pb2.NodeDef], dict[str, str]]:
-    """The ops that stand for one, and what stands for its results."""
+    """Returns the ops that replace one, and what replaces its results."""
     inputs = [text for text in node.input if text[0] != "^"]
     controls = [text for text in node.input if text[0] == "^"]
     definition = _function(node)
@@ -198,7 +191,7 @@ def _arg_min(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any])
 
 
 def _max_pool(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """A window has NaN left out, and begins with the least number."""
+    """NaN is ignored, and a window starts from the least number."""
     value, *others = inputs
     least = _float(-_LARGEST[value.dtype.as_datatype_enum], value.dtype)
     return original(array_ops.where_v2(value > least, value, least), *others)
@@ -212,7 +205,7 @@ def _has_one_dnn_softmax(node: node_def_pb2.NodeDef) -> bool:
 
 
 def _softmax(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """oneDNN has 0 for the finite numbers of a row with NaN or infinity in it."""
+    """oneDNN returns 0 for the finite elements of a row with NaN or infinity."""
     (value,) = inputs
     infinity, zero = _float(np.inf, value.dtype), _float(0.0, value.dtype)
     largest = math_ops.reduce_max(value, axis=-1, keepdims=True)
@@ -221,7 +214,7 @@ def _softmax(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any])
 
 
 def _in_float32(build: Build) -> Build:
-    """Computes float16 results in float32: what is computed on the way may be out of range."""
+    """Computes float16 results in float32, because intermediates may overflow."""
 
     @functools.wraps(build)
     def wide(node: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> Sequence[Any]:
@@ -234,7 +227,7 @@ def _in_float32(build: Build) -> Build:
 
 
 def _relu_grad(node: node_def_pb2.NodeDef, _: Original, inputs: Sequence[Any]) -> list[Any]:
-    """A product with 0 or 1: NaN and infinity become NaN."""
+    """Multiplies by 0 or 1: NaN and infinity become NaN."""
     gradient, value = inputs
     passes = value > _float(0.0, value.dtype)
     if node.op == "Relu6Grad":
@@ -262,28 +255,28 @@ def _selu_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> 
 
 @_in_float32
 def _sigmoid_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
-    """The derivative first, which may overflow."""
+    """Computes the derivative first, which may overflow."""
     result, gradient = inputs
     return [result * (_float(1.0, result.dtype) - result) * gradient]
 
 
 @_in_float32
 def _square_root_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
-    """A quotient: the reciprocal of a large result is 0. No gradient of a result gives none of the operand."""
+    """Divides, because the reciprocal of a large result is 0; a zero gradient stays zero."""
     result, gradient = inputs
     zero = _float(0.0, gradient.dtype)
     return [array_ops.where_v2(math_ops.equal(gradient, zero), zero, gradient / (result + result))]
 
 
 def _root_grad(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """No gradient of a result gives none of the operand, also where that is 0."""
+    """A zero gradient of a result stays zero, also if the operand is 0."""
     result, gradient = inputs
     zero = _float(0.0, gradient.dtype)
     return [array_ops.where_v2(math_ops.equal(gradient, zero), zero, original(result, gradient)[0])]
 
 
 def _shift(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """By no more than the number has bits, and by none where the other operand is negative."""
+    """Limits the shift to the bit width, and to 0 for a negative operand."""
     value, by = inputs
     last = array_ops.constant(value.dtype.size * 8 - 1, value.dtype)
     by = array_ops.where_v2(math_ops.less(by, last), by, last)
@@ -294,14 +287,14 @@ def _shift(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -
 
 
 def _bucketize(node: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """NaN is in the last bucket."""
+    """Puts NaN into the last bucket."""
     (value,) = inputs
     last = array_ops.constant(len(node.attr["boundaries"].list.f), dtypes.int32)
     return [array_ops.where_v2(math_ops.is_nan(value), last, original(value)[0])]
 
 
 def _in_top_k(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """Nothing is where a row has NaN or infinity, nor a class that there is not."""
+    """Returns False for rows with NaN or infinity and for out-of-range classes."""
     predictions, targets, _ = inputs
     is_there = targets < array_ops.shape(predictions, out_type=targets.dtype)[1]
     is_finite = math_ops.reduce_all(math_ops.is_finite(predictions), axis=1)
@@ -312,14 +305,14 @@ _ERF_IS_ONE = 4.0  # from there on the nearest float32 is 1
 
 
 def _erf(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """XLA's approximation stays below 1, which gelu multiplies by large numbers."""
+    """XLA's approximation stays below 1, which gelu multiplies by large values."""
     (value,) = inputs
     is_one = math_ops.abs(value) >= _float(_ERF_IS_ONE, value.dtype)
     return [array_ops.where_v2(is_one, math_ops.sign(value), original(value)[0])]
 
 
 def _drawn(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """XLA's compiler has TensorFlow's kernel, whose numbers are others, draw them once if all inputs are constants."""
+    """XLA folds random ops of constant inputs with TensorFlow's kernel, whose random numbers differ."""
     shape, key, *others = inputs
     (key,) = gen_xla_ops.xla_optimization_barrier([key])
     return original(shape, key, *others)

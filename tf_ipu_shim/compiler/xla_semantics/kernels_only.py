@@ -1,4 +1,4 @@
-"""Ops whose results XLA cannot give as TensorFlow's kernels do: programs with one of them run by kernels.
+"""Finds ops that only TensorFlow's kernels compute correctly; their programs run in mode `kernels`.
 
 Sorting puts NaN, and zeros of both signs, elsewhere. A list of tensors that grows stays as long as it is in XLA's
 programs, which write to its last element instead. Others are fake quantisation, special functions, images, complex
@@ -76,13 +76,8 @@ _THREW = "an op's conversion threw"  # `csrc/launches/conversion_errors`
 _OF_LISTS = re.compile(r"dynamic slice dimension|tensor list|TensorList|list element", re.IGNORECASE)
 
 
-def described(request: ProgramRequest, describe: Describe) -> list[str]:
-    """Descriptions of such ops of a program.
-
-    Args:
-        request: the traced function and its arguments.
-        describe: gives the text by which messages name an op.
-    """
+def describe_kernel_only_ops(request: ProgramRequest, describe: Describe) -> list[str]:
+    """Returns descriptions of such ops of a program."""
     functions = Functions(request.library, request.function)
     return [
         describe(name, node.proto)
@@ -92,13 +87,8 @@ def described(request: ProgramRequest, describe: Describe) -> list[str]:
     ]
 
 
-def excuses(request: ProgramRequest, text: str) -> bool:
-    """Whether an error of XLA's is about what such a program runs by kernels, which can do it.
-
-    Args:
-        request: a program that has such ops.
-        text: XLA's error.
-    """
+def explains_error(request: ProgramRequest, text: str) -> bool:
+    """Whether an XLA error is about an op that the program runs by kernels instead."""
     if _THREW in text:
         return True
     functions = Functions(request.library, request.function)

@@ -1,4 +1,4 @@
-"""Keeps XLA from rewriting float arithmetic into other arithmetic: `(x + c) - c` rounds, and `x / y / y` overflows.
+"""Keeps XLA from reassociating float arithmetic such as `(x + c) - c` or `x / y / y`.
 
 XLA's algebraic simplifier takes float arithmetic for that of real numbers. An optimization barrier between two ops that
 it would rewrite together stops it; ops are fused all the same. Only what runs has them. Checked on TensorFlow 2.15.1
@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Mapping
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.compiler.ir.custom_calls import callers_of, with_changed
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
@@ -36,14 +36,7 @@ _ANY = frozenset({"_Arg", *vocabulary.CALLS})
 
 
 def with_barriers(program: LoweredProgram) -> LoweredProgram:
-    """The program whose float arithmetic XLA computes as it is written.
-
-    Args:
-        program: as XLA launches; stays as it is.
-
-    Returns:
-        What runs: the program itself where nothing could be rewritten.
-    """
+    """Returns the program with barriers between ops that XLA would reassociate."""
     functions = {function.signature.name: function for function in program.functions}
     called = {
         called.name
@@ -59,11 +52,11 @@ def with_barriers(program: LoweredProgram) -> LoweredProgram:
         if edges:
             _put_between(function, edges)
 
-    return with_changed(program, callers_of(found, functions), change) if found else program
+    return rewrite_functions(program, callers_of(found, functions), change) if found else program
 
 
 def _edges(function: function_pb2.FunctionDef, is_called: bool) -> dict[str, set[str]]:
-    """For ops the inputs that are results of what XLA would rewrite them with."""
+    """Maps ops to the inputs that XLA would combine them with."""
     nodes = {node.name: node for node in function.node_def}
     edges: dict[str, set[str]] = {}
     for node in function.node_def:
@@ -78,7 +71,7 @@ def _edges(function: function_pb2.FunctionDef, is_called: bool) -> dict[str, set
 
 
 def _producer(text: str, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
-    """The type of the op that computes a tensor's elements; `_Arg` for an argument."""
+    """Returns the type of the op that computes a tensor's elements; `_Arg` for an argument."""
     while text[0] != "^":
         node = nodes.get(text.partition(":")[0])
         if node is None:

@@ -1,4 +1,4 @@
-"""The gradient of pictures that were made larger or smaller by their nearest pixels (`UpSampling2D`).
+"""Replaces the gradient of nearest-neighbour image resizing (`UpSampling2D`).
 
 XLA has no kernel for it. Each pixel of the gradient is added to the pixel that it was taken from: two products with
 matrices of zeros and ones, one for the rows and one for the columns. By kernels TensorFlow's own runs, which takes a
@@ -21,13 +21,9 @@ _NARROW = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16})
 _FLOATS = frozenset({types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE, *_NARROW})
 
 
-def replace(functions: Functions) -> None:
-    """Replaces such gradients of a program; those of integers stay, and are refused.
-
-    Args:
-        functions: the program; changed where there are any.
-    """
-    op_functions.replace(functions, frozenset({"ResizeNearestNeighborGrad"}), _gradient)
+def replace_resize_gradients(functions: Functions) -> None:
+    """Replaces such gradients; those of integers stay and are refused later."""
+    op_functions.replace_ops(functions, frozenset({"ResizeNearestNeighborGrad"}), _gradient)
 
 
 def _gradient(node: Node) -> op_functions.Replacement | None:
@@ -40,7 +36,7 @@ def _gradient(node: Node) -> op_functions.Replacement | None:
         wide = math_ops.cast(gradient, dtypes.float32) if kind in _NARROW else gradient
         shape = array_ops.shape(gradient)
         columns, rows = (
-            array_ops.one_hot(_taken_from(shape[axis], size[axis - 1], align_corners, half_pixels), size[axis - 1],
+            array_ops.one_hot(_source_pixels(shape[axis], size[axis - 1], align_corners, half_pixels), size[axis - 1],
                               dtype=wide.dtype)
             for axis in (2, 1)
         )  # fmt: skip
@@ -52,8 +48,8 @@ def _gradient(node: Node) -> op_functions.Replacement | None:
     return op_functions.Replacement(inputs, {"output": kind}, build, has_kernel=True)
 
 
-def _taken_from(made: Any, there: Any, align_corners: bool, half_pixels: bool) -> Any:
-    """For each pixel of an axis of a resized picture, which one it is of the original: TensorFlow's arithmetic."""
+def _source_pixels(made: Any, there: Any, align_corners: bool, half_pixels: bool) -> Any:
+    """Returns each resized pixel's source pixel along an axis, by TensorFlow's arithmetic."""
     numbers = [math_ops.cast(one, dtypes.float32) for one in (made, there)]
     scale = numbers[1] / numbers[0]
     if align_corners:

@@ -1,4 +1,4 @@
-"""Updates of part of a tensor with what is computed of it, for which XLA on TensorFlow 2.15 reads what it has written.
+"""Disables fusion for in-place slice updates that XLA of TensorFlow 2.15 miscompiles (read after write).
 
 It makes one loop of `v[1:].assign((v * 0.5)[:-1])` that writes to the memory that it reads. Programs that may have such
 an update are compiled without such loops: each op is one of its own.
@@ -33,15 +33,8 @@ _READS = frozenset({vocabulary.READ_VARIABLE, "TensorListStack"})
 _FIXED = (2, 18)
 
 
-def without_overlap(program: LoweredProgram) -> LoweredProgram:
-    """The program with its launches marked that are to be compiled without fusion.
-
-    Args:
-        program: as XLA launches; stays as it is.
-
-    Returns:
-        What runs: the program itself where no launch has such an update.
-    """
+def disable_fusion(program: LoweredProgram) -> LoweredProgram:
+    """Returns the program with affected launches marked to be compiled without fusion."""
     if tuple(map(int, versions.VERSION.split(".")[:2])) >= _FIXED:
         return program
     functions = {function.signature.name: function for function in program.functions}
@@ -64,7 +57,7 @@ def _may_overlap(name: str, functions: dict[str, function_pb2.FunctionDef]) -> b
         for _, callee in op_types.function_values(node)
     }
     return any(
-        node.op in _UPDATES and _takes_moved(node, functions[one], one in called)
+        node.op in _UPDATES and _reads_moved_elements(node, functions[one], one in called)
         for one in names
         for node in functions[one].node_def
     )
@@ -74,8 +67,8 @@ def _callees(function: function_pb2.FunctionDef) -> list[str]:
     return [called.name for node in function.node_def for _, called in op_types.function_values(node)]
 
 
-def _takes_moved(update: node_def_pb2.NodeDef, function: function_pb2.FunctionDef, is_called: bool) -> bool:
-    """Whether an update writes elements from other places of what was computed of the tensor that it writes to.
+def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.FunctionDef, is_called: bool) -> bool:
+    """Whether an update writes elements computed from other positions of the same tensor.
 
     XLA itself keeps apart what moves the tensor's own elements first.
     """

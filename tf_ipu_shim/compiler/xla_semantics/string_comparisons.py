@@ -1,4 +1,4 @@
-"""Comparisons of constant strings become constants, as TensorFlow's constant folding has them: XLA has no strings.
+"""Folds comparisons of constant strings, because XLA has no strings.
 
 `tf.debugging.assert_equal(op.type, "MatMul")` in a function is one.
 """
@@ -20,12 +20,8 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 _COMPARISONS: dict[str, Callable[..., Any]] = {"Equal": np.equal, "NotEqual": np.not_equal}
 
 
-def fold(functions: Functions) -> None:
-    """Replaces `Equal` and `NotEqual` of constant strings.
-
-    Args:
-        functions: the program; changed where it has such ops.
-    """
+def fold_comparisons(functions: Functions) -> None:
+    """Replaces `Equal` and `NotEqual` of constant strings by constants."""
     for name in functions.reached():
         if not functions[name].ops.isdisjoint(_COMPARISONS):
             functions[name].rewrite(_folded)

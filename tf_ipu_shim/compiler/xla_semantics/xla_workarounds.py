@@ -1,4 +1,4 @@
-"""Ops of which XLA makes something else than TensorFlow's kernels do, written as ops that it does right.
+"""Rewrites ops that XLA compiles to different results than TensorFlow's kernels.
 
 It does so silently, or ends the process. Found by running all ops on IPUs and on the CPU (`make soak`). On 2.15.1 and
 2.21.0.
@@ -34,30 +34,22 @@ _QUANTIZED = frozenset(
 _COMPLEX = frozenset({types_pb2.DT_COMPLEX64, types_pb2.DT_COMPLEX128})
 
 
-def write_as_kernels_have_it(functions: Functions) -> None:
-    """Replaces such ops.
-
-    Args:
-        functions: the program; changed.
-    """
+def replace_miscompiled_ops(functions: Functions) -> None:
+    """Replaces ops that XLA computes incorrectly."""
     for name in functions.reached():
         if not functions[name].ops.isdisjoint(_RULES):
             functions[name].rewrite(lambda node: _RULES[node.op](node) if node.op in _RULES else None)
-    op_functions.replace(functions, frozenset(_DIAGONALS), _diagonals)
-    op_functions.replace(functions, frozenset({"ResizeBilinearGrad"}), _resize_gradient)
-    op_functions.replace(functions, frozenset(_SUPPRESSIONS), _enough_boxes)
+    op_functions.replace_ops(functions, frozenset(_DIAGONALS), _diagonals)
+    op_functions.replace_ops(functions, frozenset({"ResizeBilinearGrad"}), _resize_gradient)
+    op_functions.replace_ops(functions, frozenset(_SUPPRESSIONS), _enough_boxes)
 
 
-def wrong(nodes: Iterable[node_def_pb2.NodeDef]) -> list[str]:
-    """The names of ops for which XLA computes something wrong, and for which there is no other way to write them.
-
-    Args:
-        nodes: ops of a program.
-    """
-    return [node.name for node in nodes if _is_wrong(node)]
+def find_miscompiled_ops(nodes: Iterable[node_def_pb2.NodeDef]) -> list[str]:
+    """Returns the names of ops that XLA computes incorrectly and that have no replacement."""
+    return [node.name for node in nodes if _is_miscompiled(node)]
 
 
-def _is_wrong(node: node_def_pb2.NodeDef) -> bool:
+def _is_miscompiled(node: node_def_pb2.NodeDef) -> bool:
     if node.op == "SelfAdjointEigV2":
         return node.attr["T"].type in _COMPLEX
     if node.op == "ResizeBilinearGrad":
@@ -66,7 +58,7 @@ def _is_wrong(node: node_def_pb2.NodeDef) -> bool:
 
 
 def _transpose(node: Node) -> list[node_def_pb2.NodeDef] | None:
-    """XLA makes complex numbers of real ones, and gives out their bytes."""
+    """XLA turns real tensors into complex ones and returns their bytes."""
     if node.proto.attr["T"].type in _COMPLEX:
         return None
     plain = node_def_pb2.NodeDef()
@@ -76,7 +68,7 @@ def _transpose(node: Node) -> list[node_def_pb2.NodeDef] | None:
 
 
 def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
-    """XLA counts each row of a matrix on its own, as `DenseBincount` does; `Bincount` counts everything."""
+    """XLA counts each row of a matrix separately, as `DenseBincount` does; `Bincount` counts all elements."""
     counted = node_def_pb2.NodeDef()
     counted.CopyFrom(node.proto)
     # Attributes with an underscore say where an op belongs.
@@ -99,7 +91,7 @@ def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
 
 
 def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
-    """XLA draws a class of none: slices the first class off, which XLA and kernels refuse then, and joins it."""
+    """XLA draws from no classes: adds a slice of the first class, which XLA and kernels refuse then."""
     drawn = node_def_pb2.NodeDef()
     drawn.CopyFrom(node.proto)
     kind, made = drawn.attr["T"].type, []
@@ -132,7 +124,7 @@ def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
 
 
 def _resize_gradient(node: Node) -> op_functions.Replacement | None:
-    """XLA gives out the bytes of float32 where the picture, and so its gradient, has 16 bits."""
+    """XLA returns float32 bytes if the image and its gradient are 16-bit."""
     attributes, kind = node.proto.attr, node.proto.attr["T"].type
     if kind not in (types_pb2.DT_HALF, types_pb2.DT_BFLOAT16):
         return None
@@ -147,7 +139,7 @@ def _resize_gradient(node: Node) -> op_functions.Replacement | None:
 
 
 def _diagonals(node: Node) -> op_functions.Replacement | None:
-    """XLA ends the process where diagonals that only a run knows are none of the matrix."""
+    """XLA crashes the process on runtime diagonals outside the matrix."""
     attributes, kind = node.proto.attr, node.proto.attr["T"].type
     position = _DIAGONALS[node.op]
     producer = node.producers[position]
@@ -155,7 +147,7 @@ def _diagonals(node: Node) -> op_functions.Replacement | None:
         return None  # TensorFlow has looked at it when it made the op
 
     def build(*inputs: Any) -> list[Any]:
-        low, high = _diagonals_there(f"{node.op} {node.name}", array_ops.shape(inputs[0]), inputs[position])
+        low, high = _checked_diagonals(f"{node.op} {node.name}", array_ops.shape(inputs[0]), inputs[position])
         taken = [*inputs[:position], array_ops_stack.stack([low, high]), *inputs[position + 1 :]]
         align = {"align": attributes["align"].s} if "align" in attributes else {}
         return [getattr(gen_array_ops, _WRAPPERS[node.op])(*taken, **align)]
@@ -167,7 +159,7 @@ def _diagonals(node: Node) -> op_functions.Replacement | None:
 
 
 def _enough_boxes(node: Node) -> op_functions.Replacement:
-    """XLA refuses fewer boxes than may be chosen, and ends the process where there are none: more follow, never chosen.
+    """XLA refuses, or crashes on, fewer boxes than may be chosen: pads with boxes that are never chosen.
 
     It does not compile 16-bit floats beside 32 bits, which its own numbers have.
     """
@@ -202,8 +194,8 @@ def _enough_boxes(node: Node) -> op_functions.Replacement:
     return op_functions.Replacement(inputs, outputs, build)
 
 
-def _diagonals_there(op: str, shape: Any, k: Any) -> tuple[Any, Any]:
-    """The lowest and the highest diagonal, brought into the matrix; the run stops if they were not there."""
+def _checked_diagonals(op: str, shape: Any, k: Any) -> tuple[Any, Any]:
+    """Returns the lowest and highest diagonal clamped to the matrix; out-of-range ones stop the run."""
     rows, columns, wanted = shape[-2], shape[-1], array_ops.reshape(k, [-1])
     low = clip_ops.clip_by_value(wanted[0], 1 - rows, columns - 1)
     high = clip_ops.clip_by_value(wanted[-1], low, columns - 1)

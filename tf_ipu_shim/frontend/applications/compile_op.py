@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.compiler.checks.feed_signature import feeds_of
+from tf_ipu_shim.compiler.checks.feed_signature import find_feeds
 from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
 from tf_ipu_shim.tf_private.control_flow import control_flow_assert, control_flow_ops
 from tf_ipu_shim.tf_private.eager import context
@@ -55,7 +55,7 @@ def _compile(func: Callable[..., Any], inputs: Any, output_path: str | None, fre
     function = tracing.as_function(graph, traced.result.tensors, traced.result.operations)
     library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
     library.function.append(function.definition)
-    infeeds, _ = feeds_of(graph.name, {listed.signature.name: listed for listed in library.function})
+    infeeds, _ = find_feeds(graph.name, {listed.signature.name: listed for listed in library.function})
     iterators = {feed.argument for feed in infeeds}
     variable_names = dict(_variable_names(graph))
     names, frozen = [], []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.compiler.ir.tensor_lists import MAKE, made_by
+from tf_ipu_shim.compiler.ir.tensor_lists import MAKE, created_list
 from tf_ipu_shim.tf_private.control_flow import control_flow_util_v2
 
 _VIEWS = vocabulary.VIEWS | {"TensorListFromTensor"}
@@ -90,7 +90,7 @@ def source_bytes(tensor: Any) -> int:
     Args:
         tensor: where a list is made, or any other.
     """
-    return made_by(tensor.op).bytes if tensor.op.type in MAKE else bytes_of(tensor)
+    return created_list(tensor.op).bytes if tensor.op.type in MAKE else bytes_of(tensor)
 
 
 def _number(tensor: Any, among: Any) -> int | None:

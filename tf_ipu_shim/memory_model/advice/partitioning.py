@@ -239,7 +239,7 @@ class Layers:
             forward = self._number.get(self._forward[node.name] or "")
             home = homes.get(number if forward is None else forward)
             if home is not None:
-                node.attr[vocabulary.SHARDING_ATTRIBUTE].s = sharding_annotations.mark_of(home)
+                node.attr[vocabulary.SHARDING_ATTRIBUTE].s = sharding_annotations.sharding_annotation(home)
                 if vocabulary.STAGE_ATTRIBUTE in node.attr:
                     node.attr[vocabulary.STAGE_ATTRIBUTE].i = home
         for function in library.values():

@@ -10,7 +10,7 @@ from tensorflow.compat.v2 import dtypes
 from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.ir import op_types
-from tf_ipu_shim.compiler.ir.tensor_lists import MAKE, Listed, made_by
+from tf_ipu_shim.compiler.ir.tensor_lists import MAKE, ListContents, created_list
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
 from tf_ipu_shim.tf_private.graphs import importer, ops
 from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
@@ -36,7 +36,7 @@ class Known(NamedTuple):
     variable: bool = False
     literal: tensor_pb2.TensorProto | None = None
     axis: Axis | None = None
-    listed: Listed | None = None
+    listed: ListContents | None = None
 
 
 def bytes_of(known: Known) -> int:
@@ -105,7 +105,7 @@ def infer(
         for tensor, (name, index) in outputs.items():
             output = graph.get_operation_by_name(name).outputs[index]
             shape = tuple(output.shape.as_list()) if output.shape.is_fully_defined() else None
-            listed = made_by(output.op) if output.op.type in MAKE else None
+            listed = created_list(output.op) if output.op.type in MAKE else None
             literal = _literal(output, shape) if is_known else None
             found[tensor] = Known(output.dtype.as_datatype_enum, shape, literal=literal, listed=listed)
         return found

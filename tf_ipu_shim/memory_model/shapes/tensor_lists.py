@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.compiler.ir.tensor_lists import Listed
+from tf_ipu_shim.compiler.ir.tensor_lists import ListContents
 from tf_ipu_shim.memory_model.shapes import shape_inference
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
@@ -118,7 +118,7 @@ def _of_list(op: str, takes: Sequence[Known]) -> Sequence[Known]:
     """What an op gives that puts into a list or takes from one."""
     if op == "TensorListFromTensor":
         shape = takes[0].shape
-        return [_list(Listed(shape[0], takes[0].type, shape[1:]) if shape else None)]
+        return [_list(ListContents(shape[0], takes[0].type, shape[1:]) if shape else None)]
     listed = takes[0].listed if takes else None
     if listed is None:
         return ()
@@ -133,14 +133,14 @@ def _of_list(op: str, takes: Sequence[Known]) -> Sequence[Known]:
         return [element]
     if op == "TensorListPopBack":
         return [_list(listed), element]
-    if op == "TensorListStack" and listed.room is not None:
-        return [Known(listed.type, (listed.room, *listed.shape))]
+    if op == "TensorListStack" and listed.capacity is not None:
+        return [Known(listed.type, (listed.capacity, *listed.shape))]
     if op == "TensorListGather" and takes[1].shape is not None:
         return [Known(listed.type, (math.prod(takes[1].shape), *listed.shape))]
     return ()
 
 
-def _list(listed: Listed | None) -> Known:
+def _list(listed: ListContents | None) -> Known:
     return Known(types_pb2.DT_VARIANT, (), listed=listed)
 
 
@@ -184,5 +184,5 @@ def _joined(before: Known, after: Known) -> Known:
     if before.listed is None or after.listed is None:
         return before._replace(listed=before.listed or after.listed)
     one, other = before.listed, after.listed
-    room = one.room if one.room is not None else other.room
-    return before._replace(listed=Listed(room, one.type, one.shape or other.shape))
+    room = one.capacity if one.capacity is not None else other.capacity
+    return before._replace(listed=ListContents(room, one.type, one.shape or other.shape))

@@ -80,7 +80,9 @@ def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[Known]) -
     """The iterations of a loop that takes an element from a list in each, or puts one in; None for any other."""
     lists = {argument.name: known.listed for argument, known in zip(body.signature.input_arg, given)}
     handled = (lists.get(node.input[0]) for node in body.node_def if node.op in _HANDLES_LISTS)
-    return max((listed.room for listed in handled if listed is not None and listed.room is not None), default=None)
+    return max(
+        (listed.capacity for listed in handled if listed is not None and listed.capacity is not None), default=None
+    )
 
 
 def _add_function(

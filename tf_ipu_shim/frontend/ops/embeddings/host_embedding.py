@@ -270,7 +270,7 @@ class HostEmbedding:
             shape = tf.concat([tf.shape(rows), table.shape[1:]], 0)
             if rows.shape.is_fully_defined():
                 shape = [*rows.shape, table.shape[1]]
-            return synthetic_data.made_up(in_force.synthetic_data_initializer, table.dtype, shape, self._name)
+            return synthetic_data.synthesize(in_force.synthetic_data_initializer, table.dtype, shape, self._name)
         if clip_indices:
             rows = tf.clip_by_value(rows, 0, table.shape[0] - 1)
         if self._optimizer_spec is None:
