@@ -25,7 +25,7 @@ PAIRS = 9
 LEAST_SECONDS = 0.03  # of a sample
 TOLERANCE = 1e-3
 HALF_TOLERANCE = 2e-2  # twenty products, one after the other, of numbers with eleven bits
-_VARIABLE = "TF_IPU_SHIM_EXECUTION"
+_VARIABLE = "TF_IPU_SHIM_EXECUTION_MODE"
 
 
 def run(settings: Settings) -> Iterator[Result]:

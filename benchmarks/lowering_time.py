@@ -27,7 +27,7 @@ SIZE = 8  # small matrices: only the number of ops counts
 
 
 def run(settings: Settings) -> Iterator[Result]:
-    os.environ["TF_IPU_SHIM_EXECUTION"] = "xla"  # by kernels nothing would be compiled
+    os.environ["TF_IPU_SHIM_EXECUTION_MODE"] = "xla"  # by kernels nothing would be compiled
     forms.configure(SHARDS)
     lowering = Stopwatch(settings.repeats)
     smallest: dict[str, float] = {}

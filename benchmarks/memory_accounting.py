@@ -10,7 +10,7 @@ from benchmarks.runner import Call, Settings, compare
 from benchmarks.worker import Worker
 
 TARGET = 1.02
-SWITCH = "TF_IPU_SHIM_MEMORY"
+SWITCH = "TF_IPU_SHIM_MEMORY_PLAN"
 
 
 def run(settings: Settings) -> Iterator[Result]:

@@ -2,7 +2,7 @@
 
 fixtures: `ipu_clean` (nothing configured, before and after), `ipus` (a function that configures), `ipu_strategy`,
           `ipu_memory` (what programs need and hold, to assert on), `ipu_baseline` (the same against a kept file)
-markers:  `ipu_machine("pod4")`, `ipu_chip("bow")` choose the simulated machine for a test; `ipu_sdk("2.6", ...)` names
+markers:  `ipu_system("pod4")`, `ipu_chip("bow")` choose the simulated machine for a test; `ipu_sdk("2.6", ...)` names
           the releases that a test is for
 A failed test that ran programs shows the memory report. Workers of pytest-xdist have a machine each. TensorFlow is
 imported by the first fixture that needs it. `docs/testing.md` shows tests.
@@ -34,7 +34,7 @@ _OWN = (
     engine_options.ENVIRONMENT_VARIABLE,
 )
 _MARKERS = (
-    "ipu_machine(name): the test runs on this simulated machine, such as pod4",
+    "ipu_system(name): the test runs on this simulated machine, such as pod4",
     "ipu_chip(name): the test's machine has these chips: gc2, gc200, bow or c600",
     "ipu_sdk(*versions): the test is for these SDKs, and skipped where TF_IPU_SHIM_SDK asks for another",
 )
@@ -110,7 +110,7 @@ def ipu_clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     those that it sets in `os.environ` are put back, too.
     """
     before = {name: os.environ.get(name) for name in _OWN}
-    _choose_machine(request.node, monkeypatch)
+    _choose_system(request.node, monkeypatch)
     _reset()
     yield
     _reset()
@@ -229,11 +229,11 @@ def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..
     return check
 
 
-def _choose_machine(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine, chip = node.get_closest_marker("ipu_machine"), node.get_closest_marker("ipu_chip")
-    if machine is None and chip is None:
+def _choose_system(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    system, chip = node.get_closest_marker("ipu_system"), node.get_closest_marker("ipu_chip")
+    if system is None and chip is None:
         return
-    name = machine.args[0] if machine is not None else systems.current().name.partition(":")[0]
+    name = system.args[0] if system is not None else systems.current().name.partition(":")[0]
     name = f"{name}:chip={chip.args[0]}" if chip is not None else name
     monkeypatch.setenv(systems.ENVIRONMENT_VARIABLE, systems.named(name).name)
 

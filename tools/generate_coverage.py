@@ -92,13 +92,13 @@ def era() -> list[str]:
     lines = [
         "\n## The era around a script\n",
         "Served in a process that uses `ipu` and under the runner, or where the installed packages have no such name. "
-        "`TF_IPU_SHIM_ERA=stock` leaves TensorFlow and Keras as they are installed.\n",
+        "`TF_IPU_SHIM_COMPAT=stock` leaves TensorFlow and Keras as they are installed.\n",
         "| name | of | is today |",
         "|---|---|---|",
         "| `tensorflow.python.keras` | 1.15-2.6 | the Keras 2 of `tf.keras`, not TensorFlow's copy |",
-        "| `tf.keras.optimizers` | 2.2-2.6 | the classes of OptimizerV2 (`TF_IPU_SHIM_KERAS_OPTIMIZERS=stock`) |",
+        "| `tf.keras.optimizers` | 2.2-2.6 | the classes of OptimizerV2 (`TF_IPU_SHIM_COMPAT=stock-optimizers`) |",
         "| subclasses of `tf.keras.mixed_precision.LossScaleOptimizer` | 2.4-2.6 | those of the class of OptimizerV2 "
-        "(`TF_IPU_SHIM_KERAS_OPTIMIZERS=stock`) |",
+        "(`TF_IPU_SHIM_COMPAT=stock-optimizers`) |",
         "| initial values of Keras' layers after `tf.random.set_seed` | 1.15-2.6 | the numbers that they were |",
         "| `keras.engine.data_adapter.expand_1d` | 2.2-2.6 | as it was |",
         "| `tf.python`, `Dimension` of a whole float | 1.15 | as it was |",

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import pathlib
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import generated_page
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.configuration import environment
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "options.md"
@@ -44,9 +49,15 @@ def page() -> str:
         ]
         lines += [f"| `{entry.name}` | {entry.effect} | {entry.what} |" for entry in entries]
     lines += ["", "## Environment variables", "", "`tf-ipu env` shows them with their values now.", ""]
-    lines += ["| variable | where it is not set | what |", "|---|---|---|"]
-    lines += [f"| `{variable.name}` | {variable.default} | {variable.what} |" for variable in environment.VARIABLES]
+    lines += _table(environment.SETTINGS)
+    lines += ["", "`poprun` tells these to the processes of a job; other launchers have their own:", ""]
+    lines += _table(environment.JOB_VARIABLES)
     return HEADER + "\n".join(lines) + "\n"
+
+
+def _table(variables: Iterable[environment.Variable]) -> list[str]:
+    rows = [f"| `{variable.name}` | {variable.default} | {variable.what} |" for variable in variables]
+    return ["| variable | default | what |", "|---|---|---|", *rows]
 
 
 if __name__ == "__main__":

@@ -223,7 +223,5 @@ def test_folders_are_small():
 
 
 def test_files_are_short():
-    files = [
-        path for path in ROOT.glob("t*/**/*") if path.suffix in (".py", ".cc", ".h") and "build" not in path.parts
-    ]
+    files = [path for path in ROOT.glob("t*/**/*") if path.suffix in (".py", ".cc", ".h") and "build" not in path.parts]
     assert [str(path.relative_to(ROOT)) for path in files if len(path.read_text().splitlines()) > 500] == []

@@ -104,7 +104,7 @@ def test_a_second_process_lowers_nothing_and_gives_the_same(cached, python, prog
     first, losses = cached(program)
     assert first > 0
     assert cached(program) == (0, losses)
-    assert len(list((python.directory / "programs").glob("*.poplar_exec"))) == first
+    assert len(list((python.directory / "programs").glob("*.ipu_program"))) == first
 
 
 def test_processes_at_the_same_time_share_it(python):

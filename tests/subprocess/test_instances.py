@@ -209,7 +209,7 @@ def test_programs_on_the_model_are_told_why_instances_cannot_meet(monkeypatch):
 
 @pytest.mark.slow
 def test_instances_whose_programs_differ_name_both_collectives(python, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_SECONDS", "5")
+    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_TIMEOUT", "5")
     script = MISTAKEN.replace('name="mine"', 'name=["mine", "other"][rank]').replace("[2 + rank]", "[2]")
     first, second = poprun(python, script, "--num-replicas=2", "--num-instances=2")
     line = next(number for number, text in enumerate(script.splitlines(), 1) if "strategy.run" in text)

@@ -191,7 +191,7 @@ def within(count, x):
         return x
     return tf.while_loop(lambda i, x: i < count, lambda i, x: (i + 1, outer(x)), [0, x])[1]
 
-os.environ["TF_IPU_SHIM_EXECUTION"] = "xla"
+os.environ["TF_IPU_SHIM_EXECUTION_MODE"] = "xla"
 with strategy.scope():
     first, second = tf.Variable(0.0), tf.Variable(tf.zeros([64]))
 for done in (0, 10):
@@ -211,7 +211,7 @@ while tf_ipu_shim.memory_report().devices[0].programs_run == begun:  # else it m
     time.sleep(0.01)
 assert interrupted(lambda: strategy.run(within, [ENDLESS, tf.zeros([4])])), "beside another"
 running.join()
-del os.environ["TF_IPU_SHIM_EXECUTION"]
+del os.environ["TF_IPU_SHIM_EXECUTION_MODE"]
 
 numbers = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.float32(1)).repeat())
 assert interrupted(lambda: strategy.run(endless(numbers))), "loop"
@@ -316,7 +316,7 @@ COMPILING = (
     START
     + """
 import traceback
-os.environ["TF_IPU_SHIM_EXECUTION"] = "xla"
+os.environ["TF_IPU_SHIM_EXECUTION_MODE"] = "xla"
 import tensorflow as tf
 from tensorflow.python import ipu
 config = ipu.config.IPUConfig()

@@ -393,7 +393,7 @@ def test_workers_of_a_tf_config(python):
 def what_they_say(python, *instead):
     """The errors of instances that do not all do the same; each ends with an uncaught one."""
     seconds = 5
-    environment = {"TF_IPU_SHIM_COLLECTIVE_SECONDS": str(seconds)}
+    environment = {"TF_IPU_SHIM_COLLECTIVE_TIMEOUT": str(seconds)}
     processes = processes_of_job(python, APART, len(instead), *instead, **environment)
     for process in processes:
         assert process.returncode == 1, process.stdout + process.stderr

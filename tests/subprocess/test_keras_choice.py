@@ -8,7 +8,7 @@ from tf_ipu_shim import keras2
 
 # TensorFlow brings Keras 3, and Keras 2 is `tf_keras`.
 APART = importlib.util.find_spec("tf_keras") is not None
-ENVIRONMENT = {"TF_USE_LEGACY_KERAS": None, "TF_IPU_SHIM_ERA": None}
+ENVIRONMENT = {"TF_USE_LEGACY_KERAS": None, "TF_IPU_SHIM_COMPAT": None}
 # A script that imports TensorFlow first, as most do, and Keras before `ipu`.
 SCRIPT = """
 import os
@@ -37,12 +37,14 @@ def test_keras_2_is_used_by_itself(python):
 
 def test_a_wrong_value_is_an_error_where_ipu_is_imported_alone(python):
     """Not in every script of the environment that imports TensorFlow."""
-    wrong = {**ENVIRONMENT, "TF_IPU_SHIM_ERA": "abacus"}
+    wrong = {**ENVIRONMENT, "TF_IPU_SHIM_COMPAT": "abacus"}
     imports = "import importlib, tf_ipu_shim, tensorflow as tf\n"
     script = python.script(f"{imports}print(tf.ones([]).numpy())\nimportlib.import_module('tensorflow.python.ipu')\n")
     process = python(script, environment=wrong)
     assert (process.returncode, process.stdout) == (1, "1.0\n")
-    assert process.stderr.splitlines()[-1].startswith("tf_ipu_shim.errors.UnsupportedError: TF_IPU_SHIM_ERA is 'abac")
+    assert process.stderr.splitlines()[-1].startswith(
+        "tf_ipu_shim.errors.UnsupportedError: TF_IPU_SHIM_COMPAT is 'abac"
+    )
     assert process.stderr.count('  File "') == 1, process.stderr
 
 
@@ -82,7 +84,7 @@ def test_keras_by_its_own_name_is_what_is_installed_in_a_stock_script(python):
 
 
 @pytest.mark.skipif(not APART, reason="this TensorFlow has no Keras 3")
-@pytest.mark.parametrize("choice", [{"TF_USE_LEGACY_KERAS": "0"}, {"TF_IPU_SHIM_ERA": "stock"}], ids=str)
+@pytest.mark.parametrize("choice", [{"TF_USE_LEGACY_KERAS": "0"}, {"TF_IPU_SHIM_COMPAT": "stock"}], ids=str)
 def test_keras_3_is_refused_in_a_scope_and_works_elsewhere(python, choice):
     script = python.script("import tf_ipu_shim\n" + SCRIPT)
     message, elsewhere = python.succeeds(script, environment={**ENVIRONMENT, **choice}).splitlines()

@@ -151,8 +151,8 @@ def test_the_switch_and_stock_scripts_keep_the_installed_classes(python):
         assert not isinstance(tf.keras.optimizers.get("sgd"), tf.keras.optimizers.legacy.Optimizer)
         """
     )
-    switch = {**ENVIRONMENT, "TF_IPU_SHIM_KERAS_OPTIMIZERS": "stock"}
+    switch = {**ENVIRONMENT, "TF_IPU_SHIM_COMPAT": "stock-optimizers"}
     python.succeeds("-c", text.format(ipu="from tensorflow.python import ipu"), environment=switch)
     python.succeeds("-c", text.format(ipu="import tf_ipu_shim"), environment=ENVIRONMENT)
-    wrong = python("-c", "from tensorflow.python import ipu", environment={"TF_IPU_SHIM_KERAS_OPTIMIZERS": "new"})
-    assert wrong.returncode and "TF_IPU_SHIM_KERAS_OPTIMIZERS is 'new'" in wrong.stderr
+    wrong = python("-c", "from tensorflow.python import ipu", environment={"TF_IPU_SHIM_COMPAT": "new"})
+    assert wrong.returncode and "TF_IPU_SHIM_COMPAT is 'new'" in wrong.stderr

@@ -58,7 +58,7 @@ def test_lines_that_tensorflow_writes_while_it_is_imported(python):
     text = f"import os, signal\nos.write(2, b'''WARNING: All log messages before absl::InitializeLog() ...\n{first}\n"
     text += "F0000 00:00:1795398485.695427   17938 cpu.cc:3] No AVX.\nE0000 and this''')\n"
     (package / "__init__.py").write_text(text)
-    variables = {"TF_IPU_SHIM_ERA": "stock", "TF_CPP_MIN_LOG_LEVEL": None}
+    variables = {"TF_IPU_SHIM_COMPAT": "stock", "TF_CPP_MIN_LOG_LEVEL": None}
     script = python.script("import os, tensorflow\nos.write(2, b' after it\\n')\n")
     process = python("-m", "tf_ipu_shim", script, environment=variables)
     assert process.stderr == "F0000 00:00:1795398485.695427   17938 cpu.cc:3] No AVX.\nE0000 and this\n after it\n"
@@ -80,7 +80,7 @@ def test_no_driver_of_gpus_is_no_error(python, error, shown):
         f"import os, sys\ndef TF_ListPhysicalDevices():\n    os.write(2, b'{line}\\n')\n    print('looked')\n"
     )
     script = python.script("import tensorflow\n")
-    variables = {"TF_IPU_SHIM_ERA": "stock", "TF_CPP_MIN_LOG_LEVEL": None}
+    variables = {"TF_IPU_SHIM_COMPAT": "stock", "TF_CPP_MIN_LOG_LEVEL": None}
     process = python("-m", "tf_ipu_shim", script, environment=variables)
     assert (process.returncode, process.stdout) == (0, "looked\n"), process.stderr
     assert process.stderr == (f"{line}\n" if shown else "")

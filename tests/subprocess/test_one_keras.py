@@ -155,11 +155,11 @@ def test_the_switch_and_stock_scripts_keep_the_copy(python):
         from tensorflow.python.keras.layers import Dense
         assert Dense is not tf.keras.layers.Dense and Dense.__module__ == "tensorflow.python.keras.layers.core"
     """
-    switch = {**ENVIRONMENT, "TF_IPU_SHIM_ERA": "stock"}
+    switch = {**ENVIRONMENT, "TF_IPU_SHIM_COMPAT": "stock"}
     for ipu, environment in (("from tensorflow.python import ipu", switch), ("import tf_ipu_shim", ENVIRONMENT)):
         python.succeeds("-c", textwrap.dedent(text.format(ipu=ipu)), environment=environment)
-    wrong = python("-c", "from tensorflow.python import ipu", environment={"TF_IPU_SHIM_ERA": "new"})
-    assert wrong.returncode and "TF_IPU_SHIM_ERA is 'new'" in wrong.stderr
+    wrong = python("-c", "from tensorflow.python import ipu", environment={"TF_IPU_SHIM_COMPAT": "new"})
+    assert wrong.returncode and "TF_IPU_SHIM_COMPAT is 'new'" in wrong.stderr
 
 
 def test_all_comes_back(python):
@@ -206,6 +206,6 @@ def test_what_ipu_puts_back_is_there_from_the_first_line_of_a_script_for_ipus(py
 def test_it_is_not_there_for_stock_scripts(python):
     process = python(python.script(FIRST_LINES.format(ipu="")), environment=ENVIRONMENT)
     assert process.returncode == 1 and "ImportError: cannot import name" in process.stderr
-    switch = {**ENVIRONMENT, "TF_IPU_SHIM_ERA": "stock"}
+    switch = {**ENVIRONMENT, "TF_IPU_SHIM_COMPAT": "stock"}
     process = python(python.script(FIRST_LINES.format(ipu="from tensorflow.python import ipu")), environment=switch)
     assert process.returncode == 1 and "ImportError: cannot import name" in process.stderr

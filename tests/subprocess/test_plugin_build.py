@@ -204,7 +204,9 @@ def test_no_place_at_all(source, tmp_path, monkeypatch):
     blocked = tmp_path / "blocked"
     blocked.write_text("")
     monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(blocked / "below"))
-    with pytest.raises(errors.PluginError, match="no directory to keep(.|\n)*blocked(.|\n)*Set TF_IPU_SHIM_CACHE"):
+    with pytest.raises(
+        errors.PluginError, match="no directory to keep(.|\n)*blocked(.|\n)*Set TF_IPU_SHIM_PLUGIN_CACHE_DIR"
+    ):
         built(source)
 
 

@@ -24,7 +24,7 @@ def test_all_ipus_are_free_in_each_worker(ipus, turn):
     assert attached() == [("gc200", 30)]
     time.sleep(0.2)
 
-@pytest.mark.ipu_machine("pod4")
+@pytest.mark.ipu_system("pod4")
 @pytest.mark.ipu_chip("bow")
 def test_machine_and_memory(ipus, ipu_memory):
     ipus([1, 2], allow_recompute=True)

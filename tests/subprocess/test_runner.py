@@ -86,7 +86,7 @@ def test_module_takes_commands_where_there_is_no_such_file(python):
 
 @pytest.mark.parametrize("spelling", [MODULE, COMMAND, (*MODULE, "run")], ids=["module", "command", "module_command"])
 def test_options_reach_the_environment(python, spelling):
-    names = ("SDK", "SYSTEM", "EXECUTION")
+    names = ("SDK", "SYSTEM", "EXECUTION_MODE")
     script = python.script(f"import os, sys; print(*(os.environ['TF_IPU_SHIM_' + n] for n in {names}), sys.argv[1:])")
     options = ("--sdk", "2.6.0", "--system", "pod16", "--execution", "kernels")
     assert python.succeeds(*spelling, *options, script, "--tf1") == "2.6 pod16 kernels ['--tf1']\n"
@@ -127,10 +127,14 @@ def test_wrong_command_line(arguments, message, capsys, tmp_path, monkeypatch):
     [
         ("TF_IPU_SHIM_SDK", "TF_IPU_SHIM_SDK: SDK version 'abacus' is not of the form"),
         ("TF_IPU_SHIM_SYSTEM", "There is no simulated system 'abacus'"),
-        ("TF_IPU_SHIM_EXECUTION", "TF_IPU_SHIM_EXECUTION is 'abacus'. It has to be 'auto'"),
-        ("TF_IPU_SHIM_MEMORY", "TF_IPU_SHIM_MEMORY is 'abacus'. It has to be 'on', 'off'"),
-        ("TF_IPU_SHIM_ERA", "TF_IPU_SHIM_ERA is 'abacus'. It is 'graphcore', the default"),
-        ("TF_IPU_SHIM_KERAS_OPTIMIZERS", "TF_IPU_SHIM_KERAS_OPTIMIZERS is 'abacus'. It is 'legacy'"),
+        ("TF_IPU_SHIM_EXECUTION_MODE", "TF_IPU_SHIM_EXECUTION_MODE is 'abacus'. It has to be 'auto'"),
+        ("TF_IPU_SHIM_MEMORY_PLAN", "TF_IPU_SHIM_MEMORY_PLAN is 'abacus'. It has to be 'on', 'off'"),
+        ("TF_IPU_SHIM_COMPAT", "TF_IPU_SHIM_COMPAT is 'abacus'. It is 'graphcore' by default"),
+        ("TF_IPU_SHIM_TRACEBACK", "TF_IPU_SHIM_TRACEBACK is 'abacus'; expected 'short' or 'full'"),
+        ("TF_IPU_SHIM_LOG_LEVEL", "TF_IPU_SHIM_LOG_LEVEL is 'abacus'; expected '0', '1', '2' or '3'"),
+        ("TF_IPU_SHIM_COLLECTIVE_TIMEOUT", "TF_IPU_SHIM_COLLECTIVE_TIMEOUT is 'abacus'; expected a number of seconds"),
+        ("TF_IPU_SHIM_SYSTM", "TF_IPU_SHIM_SYSTM is not a variable of tf_ipu_shim. Did you mean TF_IPU_SHIM_SYSTEM?"),
+        ("TF_IPU_SHIM_" + "ERA", "TF_IPU_SHIM_" + "ERA is now TF_IPU_SHIM_COMPAT"),
     ],
 )
 def test_a_variable_that_makes_no_sense_is_said_before_the_script(variable, message, capsys, monkeypatch, tmp_path):

@@ -382,7 +382,7 @@ def test_clean(message, expected):
 
 def test_importing_ipu_where_it_cannot_be_compiled_shows_the_script_s_line_alone(python, tmp_path):
     script = python.script("from tensorflow.python import ipu\n")
-    process = python(script, environment={"CXX": "no-such-compiler", "TF_IPU_SHIM_CACHE": str(tmp_path)})
+    process = python(script, environment={"CXX": "no-such-compiler", "TF_IPU_SHIM_PLUGIN_CACHE_DIR": str(tmp_path)})
     shown = traceback_of(process)
     assert FRAME.findall(shown) == [(str(script), "1")]
     assert "no-such-compiler" in shown.splitlines()[-1]

@@ -16,7 +16,7 @@ def own_environment(monkeypatch, tmp_path):
         "TF_POPLAR_FLAGS",
         "POPLAR_ENGINE_OPTIONS",
         "TF_IPU_SHIM_SDK",
-        "TF_IPU_SHIM_EXECUTION",
+        "TF_IPU_SHIM_EXECUTION_MODE",
         "XLA_FLAGS",
         *sdk_environment.given(),
     ):
@@ -95,5 +95,5 @@ def logged(own_environment, monkeypatch):
 @pytest.fixture(params=["xla", "kernels"])
 def way(request, own_environment, monkeypatch):
     """Runs a test in both ways to run a program."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     return request.param

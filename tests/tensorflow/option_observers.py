@@ -99,7 +99,7 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
         for _ in range(4):
             session.run(result)
         events = session.run(gen_ipu_ops.ipu_event_trace())
-    kept = [len(list(CACHE.glob(files))) for files in ("*.poplar_exec", "*.tensor_map.json", "*.ipu_bin")]
+    kept = [len(list(CACHE.glob(files))) for files in ("*.ipu_program", "*.tensor_map.json", "*.ipu_bin")]
     shutil.rmtree(CACHE, ignore_errors=True)
     texts = bool(capfd.readouterr().err)
     reports = [extract(events) for extract in (utils.extract_compile_reports, utils.extract_execute_reports)]

@@ -13,7 +13,7 @@ v1 = tf.compat.v1
 
 @pytest.fixture(autouse=True, params=["xla", "kernels"])
 def way(request, own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     configure()
     yield request.param
     config.reset_ipu_configuration()

@@ -63,7 +63,7 @@ def test_operations_only_give_an_operation(several):
 @pytest.mark.parametrize("way", ["xla", "kernels"])
 def test_a_write_that_nothing_needs_comes_before_later_reads(way, monkeypatch):
     """In the order of the script, also where they are in a loop; TensorFlow 1 would not write at all."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
 
     def model(x):
         total = v1.get_variable("total", initializer=1.0, use_resource=True)
@@ -281,7 +281,7 @@ def test_functions_that_tensorflow_1_calls_by_ops_of_their_name():
 @pytest.mark.parametrize("way", ["xla", "kernels"])
 def test_a_write_after_such_a_call_comes_after_a_read_in_it(own_environment, monkeypatch, way):
     """The read takes long to come; the write has nothing else to wait for."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
 
     @function.Defun(tf.float32, tf.resource, func_name="read_late")
     def read_late(x, handle):

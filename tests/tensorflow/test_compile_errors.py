@@ -14,8 +14,8 @@ MODES = {"auto": ("auto", "on"), "kernels": ("kernels", "on"), "xla": ("xla", "o
 @pytest.fixture(autouse=True, params=MODES.values(), ids=MODES.keys())
 def mode(request, own_environment, monkeypatch):
     way, memory = request.param
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
-    monkeypatch.setenv("TF_IPU_SHIM_MEMORY", memory)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY_PLAN", memory)
     configure()
     yield request.param
     config.reset_ipu_configuration()

@@ -155,7 +155,7 @@ def test_variables_of_the_host_are_given_to_a_program_as_values():
 @pytest.mark.parametrize("way", ["xla", "kernels"])
 def test_variables_that_are_a_shape(monkeypatch, way):
     """As in a jit-compiled function of stock TensorFlow: their values are known when the program is compiled."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
     with context.eager_mode():
         configure(1)
         with tf.device(IPU):

@@ -72,7 +72,7 @@ def test_files_are_one_a_program_and_only_the_user_s(cache, ipus):
     ipus()
     product()
     (name,) = files(cache)
-    assert name.endswith(".poplar_exec")
+    assert name.endswith(".ipu_program")
     assert (cache / name).stat().st_mode & 0o777 == 0o600
     assert cache.stat().st_mode & 0o777 == 0o700
 
@@ -86,7 +86,7 @@ def test_files_are_one_a_program_and_only_the_user_s(cache, ipus):
         lambda monkeypatch: configured(**{"ipu_model.tiles_per_ipu": 8}),
         lambda monkeypatch: configured(**{"optimizations.enable_gather_simplifier": False}),
         lambda monkeypatch: configured(**{"compilation_poplar_options": {"debug.allowOutOfMemory": "true"}}),
-        lambda monkeypatch: monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels"),
+        lambda monkeypatch: monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels"),
         lambda monkeypatch: monkeypatch.setenv("TF_IPU_SHIM_SDK", "3.0"),
     ],
     ids=["constant", "shape", "ipus", "tiles", "option", "engine option", "execution", "sdk"],
@@ -242,7 +242,7 @@ def test_functions_of_a_strategy_are_found(cache, lowered, ipus):
 
 
 def test_programs_by_kernels_are_found(monkeypatch, cache, lowered, ipus):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     ipus()
     for value in (3.0, 5.0):
         np.testing.assert_array_equal(product(value), np.full([2, 2], 4.0 * value * value))

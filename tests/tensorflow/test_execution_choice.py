@@ -336,7 +336,7 @@ def test_without_a_memory_plan_the_choice_is_the_same(ipus, monkeypatch):
     ways_taken = []
     monkeypatch.setattr(planned_program, "choose", lambda work: ways_taken.append(choose(work)) or ways_taken[-1])
     for planned in ("on", "off"):
-        monkeypatch.setenv("TF_IPU_SHIM_MEMORY", planned)
+        monkeypatch.setenv("TF_IPU_SHIM_MEMORY_PLAN", planned)
         ipus()
         run(convolution, floats(4, 32, 32, 8), floats(3, 3, 8, 16))
     assert ways_taken[0] == ways_taken[1]
@@ -381,7 +381,7 @@ def test_a_short_program_runs_on_the_thread_that_calls_it(ipus, monkeypatch, fun
         nodes.append(program.node)
         return program
 
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     monkeypatch.setattr(planned_program, "to_kernels", noting)
     ipus()
     x = floats(rows, rows)
@@ -404,7 +404,7 @@ def woken() -> int:
 
 
 def test_a_short_program_wakes_no_other_thread(ipus, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     ipus()
     function, x = tf.function(lambda x: x + x, jit_compile=True), tf.constant([1.0, 2.0])
     with tf.device("/device:IPU:0"):

@@ -191,7 +191,7 @@ COMPILED = re.compile(r"Compiled program \S+ for /device:IPU:0 in (\d+\.\d\d) s$
 def test_the_log_says_when_a_program_was_compiled(connection, lines, execution, monkeypatch, capfd):
     """By kernels when it is lowered, which needs no IPUs; by XLA when it first runs, and so after an attachment."""
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", execution)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution)
     configured(type=DeviceConnectionType[connection], version="ipu2" if connection == "NEVER" else "")
     with tf.Graph().as_default(), v1.Session() as session:
         (product,), (fed,) = compiled(lambda x: tf.matmul(x, x), [2, 2])
@@ -211,7 +211,7 @@ def test_the_log_says_when_a_program_was_compiled(connection, lines, execution, 
 
 def test_a_quiet_log_says_nothing_of_programs(monkeypatch, capfd):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")
     configured()
     with tf.Graph().as_default(), v1.Session() as session:
         (product,), (fed,) = compiled(lambda x: tf.matmul(x, x), [2, 2])

@@ -56,7 +56,7 @@ def test_arguments():
 
 @pytest.mark.parametrize(("dtype", "way"), [(np.float16, "xla"), (np.float32, "kernels"), (np.int32, "auto")])
 def test_what_is_sent_between_products_and_what_is_returned(monkeypatch, dtype, way):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(dtype, [2, 2])
 
@@ -105,7 +105,7 @@ def test_the_values_of_a_loop_come_in_order():
 
 
 def test_nobody_sends(monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_SECONDS", "0.05")
+    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_TIMEOUT", "0.05")
     with tf.Graph().as_default(), v1.Session() as session:
         with pytest.raises(tf.errors.DeadlineExceededError, match="the tensor nothing was not sent within 0.05 s"):
             session.run(receive(name="nothing"))

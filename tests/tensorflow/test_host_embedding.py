@@ -380,7 +380,7 @@ def test_what_a_program_does_with_a_table_and_no_result_needs():
 @pytest.mark.parametrize("way", ["xla", "kernels"])
 def test_lookups_that_wait_by_their_indices(way, monkeypatch):
     """TensorFlow has the constant alone wait for the update, and the lookup for the constant."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
     ops = gen_pop_datastream_ops
     with tf.Graph().as_default(), v1.Session() as session:
 

@@ -97,7 +97,7 @@ def test_a_model_trained_by_a_session_runs_no_gradient_for_its_pictures(graph, i
     """The weights are those of the same graph on the CPU, and what runs has no such op."""
     from tf_ipu_shim.ipu import ipu_compiler, scopes
 
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     ipus(1)
     ran = []
     stock = kernels.eliminate_dead_code

@@ -28,7 +28,7 @@ def planned(monkeypatch, tmp_path):
         config.io_tiles.available_memory_proportion = proportion
         config.device_connection.type = ipu.utils.DeviceConnectionType.PRE_COMPILE
         config.device_connection.version = "ipu2"
-        monkeypatch.setenv("TF_IPU_SHIM_PROFILE", str(tmp_path / str(io_tiles)) if profile else "")
+        monkeypatch.setenv("TF_IPU_SHIM_PROFILE_DIR", str(tmp_path / str(io_tiles)) if profile else "")
         config.configure_ipu_system()
         with tf.Graph().as_default():
             dataset = tf.data.Dataset.from_tensors(np.zeros(shape, np.float32)).repeat()

@@ -224,7 +224,7 @@ def test_all_public_ops_take_symbolic_tensors():
 
 
 def test_models_of_all_ops(strategy, twice, capfd, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")  # XLA compiles them for longer
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")  # XLA compiles them for longer
     inputs, outputs = [], []
     with strategy.scope():
         for path, (values, build, _) in CASES.items():

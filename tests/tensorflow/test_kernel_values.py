@@ -15,7 +15,7 @@ v1, raw = tf.compat.v1, tf.raw_ops
 
 @pytest.fixture(autouse=True)
 def by_kernels(own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     yield
     config.reset_ipu_configuration()
 
@@ -65,7 +65,7 @@ def test_what_comes_of_bad_input_does_not_hang_on_the_way_that_is_chosen(monkeyp
     monkeypatch.setattr(planned_program, "choose", execution)
     found = {}
     for way in ("xla", "auto"):
-        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
         configure(1)
         with tf.Graph().as_default(), v1.Session() as session:
             fed = v1.placeholder(tf.int32, [4])
@@ -89,7 +89,7 @@ def test_halves_are_added_up_in_float32(monkeypatch, way, kind):
         product = tf.matmul(eighths, tf.transpose(x[:1]))[:, 0]
         return tf.stack([mean, tf.reduce_sum(eighths, 1), bias, product, tf.reduce_prod(x, 1)]) + 0.0
 
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
     configure(1)
     with tf.Graph().as_default(), v1.Session() as session:
         fed = v1.placeholder(kind, [2, 8192])

@@ -1,4 +1,4 @@
-"""Programs that run by TensorFlow's own kernels (`TF_IPU_SHIM_EXECUTION=kernels`) instead of XLA launches."""
+"""Programs that run by TensorFlow's own kernels (`TF_IPU_SHIM_EXECUTION_MODE=kernels`) instead of XLA launches."""
 
 import json
 
@@ -28,7 +28,7 @@ LABELS = np.array([0, 2, 1, 2], np.int32)
 
 @pytest.fixture(autouse=True)
 def by_kernels(own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     yield
     config.reset_ipu_configuration()
 
@@ -147,7 +147,7 @@ def test_two_ipus_against_the_cpu():
 
 
 def figures(monkeypatch, way, model, inputs, ipus):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
     configure(ipus)
     library = plugin.load()
     library.reset_counters(0)
@@ -225,7 +225,7 @@ REFUSED = {
 def test_what_an_ipu_cannot_compile_is_refused_in_the_same_words(monkeypatch, what):
     texts = []
     for way in ("xla", "kernels", "auto"):
-        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
         with tf.Graph().as_default(), v1.Session() as session:
             result = compiled(REFUSED[what], tf.constant([1.0, 2.0, 3.0, 4.0]))
             with pytest.raises(tf.errors.OpError) as refusal:
@@ -251,18 +251,18 @@ def test_a_program_that_xla_must_see_running_is_run_by_xla():
 def test_the_report_says_how():
     configure(1)
     run_session(dense, [ROWS], on_ipu=True)
-    assert "by TensorFlow's kernels, TF_IPU_SHIM_EXECUTION=kernels" in tf_ipu_shim.memory_report().to_text()
+    assert "by TensorFlow's kernels, TF_IPU_SHIM_EXECUTION_MODE=kernels" in tf_ipu_shim.memory_report().to_text()
 
 
 def test_without_a_memory_plan(monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_MEMORY", "off")
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY_PLAN", "off")
     configure(2)
     check_session(sharded, [ROWS], steps=2)
     assert not any(device.programs for device in tf_ipu_shim.memory_report().devices)
 
 
 def test_another_way_is_refused(monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "jax")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "jax")
     ways = "'auto', 'xla' or 'kernels'"
     with tf.Graph().as_default(), v1.Session() as session, pytest.raises(tf.errors.OpError, match=ways):
         session.run(compiled(lambda x: x + 1.0, tf.constant(1.0)))
@@ -394,7 +394,7 @@ RANDOMS = {
 def test_random_numbers_do_not_hang_on_the_way(monkeypatch, what):
     drawn = []
     for way in ("xla", "kernels"):
-        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
         configure(2)
         ipu.utils.reset_ipu_seed(5)
 

@@ -111,7 +111,7 @@ def test_numpys_memory_is_copied():
 @pytest.mark.parametrize("way", ["kernels", "xla"])
 def test_elements_of_an_infeed_are_left_as_they_are(monkeypatch, way):
     """One tensor is every element of this dataset, which a program's ops would write into."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
     with tf.Graph().as_default(), v1.Session() as session:
         dataset = tf.data.Dataset.from_tensors(tf.constant(VALUE)).repeat()
         infeed = ipu_infeed_queue.IPUInfeedQueue(dataset)

@@ -254,7 +254,7 @@ def planned(form):
 
 
 def test_the_plan_is_that_of_iterations_one_by_one(ipus, monkeypatch, in_chunks):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")
     ipus(1)
     together = planned(ranged)
     monkeypatch.setattr(chunks, "_MOST_ITERATIONS", 1)

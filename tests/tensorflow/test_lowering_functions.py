@@ -53,7 +53,7 @@ def test_what_is_no_function(inputs):
 
 @pytest.mark.parametrize("way", ["xla", "kernels"])
 def test_what_waits_for_an_argument_waits_for_nothing(own_environment, monkeypatch, way):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
     configure()
 
     @tf.function

@@ -278,7 +278,7 @@ def test_each_shard_has_its_own_variables_and_exchanges(ipus):
 
 
 def test_variables_agree_with_what_the_arenas_hold(ipus, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")  # kernels hold the program's constants there, too
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")  # kernels hold the program's constants there, too
     ipus(2)
     gc.collect()  # sessions of other tests, with their variables
     before = [ipu.measured_live_bytes for ipu in memory_report().devices[0].ipus]
@@ -297,7 +297,7 @@ def test_variables_agree_with_what_the_arenas_hold(ipus, monkeypatch):
 
 @pytest.mark.parametrize("held", [False, True])
 def test_an_update_needs_memory_for_new_values_only_where_old_ones_are_held(ipus, monkeypatch, held):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")
     ipus(1)
     with context.eager_mode(), tf.device(IPU):
         numbers = tf.Variable(tf.range(1 << 18, dtype=tf.float32))
@@ -364,7 +364,7 @@ def test_host_ops_between_programs(ipus):
 
 
 def test_accounting_can_be_switched_off(ipus, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_MEMORY", "off")
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY_PLAN", "off")
     ipus(1)
     results, report = train(inference, X)
     assert results[0].shape == (32, 10)
@@ -390,12 +390,12 @@ def test_a_bug_of_ours_is_reported_and_the_program_runs(ipus, monkeypatch):
     (plan,) = report.devices[0].programs
     for sent in (tf.__version__, "SDK 3.4", plan.program, "DT_FLOAT[32, 64]", "Traceback", "in failing", "'lost'"):
         assert sent in text
-    assert "TF_IPU_SHIM_FAULTS=DIRECTORY" in text
+    assert "TF_IPU_SHIM_DEBUG_DIR=DIRECTORY" in text
 
 
 def test_the_graph_of_a_report(ipus, monkeypatch, tmp_path):
     broken(monkeypatch, "run", KeyError("lost"))
-    monkeypatch.setenv("TF_IPU_SHIM_FAULTS", str(tmp_path / "new"))
+    monkeypatch.setenv("TF_IPU_SHIM_DEBUG_DIR", str(tmp_path / "new"))
     ipus(1)
     with pytest.warns(AccountingFaultWarning, match=f"written to {tmp_path}"):
         train(inference, X)
@@ -407,7 +407,7 @@ def test_the_graph_of_a_report(ipus, monkeypatch, tmp_path):
 def test_a_graph_that_cannot_be_written(ipus, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     broken(monkeypatch, "run", KeyError("lost"))
-    monkeypatch.setenv("TF_IPU_SHIM_FAULTS", str(tmp_path / "file"))
+    monkeypatch.setenv("TF_IPU_SHIM_DEBUG_DIR", str(tmp_path / "file"))
     ipus(1)
     with pytest.warns(AccountingFaultWarning, match="could not be written to"):
         assert train(inference, X)[0][0].shape == (32, 10)

@@ -361,7 +361,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_an_answer_that_makes_no_sense_is_an_error(answering, name, monkeypatch):
     change, said = WRONG[name]
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")  # some are wrong as launches
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")  # some are wrong as launches
     with tf.Graph().as_default():
         program, fed = program_of_a_variable()
         with v1.Session() as session:

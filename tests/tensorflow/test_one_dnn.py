@@ -144,7 +144,7 @@ def test_other_types_and_windows_stay():
 @pytest.fixture
 def by_kernels(monkeypatch):
     """One IPU, whose programs run by kernels."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     configure(1)
 
 

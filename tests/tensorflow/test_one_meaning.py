@@ -17,7 +17,7 @@ LARGEST = np.finfo(np.float32).max
 
 @pytest.fixture(autouse=True, params=["xla", "kernels"])
 def mode(request, own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     configure()
     yield request.param
     config.reset_ipu_configuration()

@@ -121,7 +121,7 @@ def test_such_an_op_is_a_program_of_its_own(ipus):
 
 def test_a_program_with_such_an_op_is_one_program_in_both_ways(ipus, monkeypatch):
     """No program is inside another one: where programs run by kernels, XLA runs one with such an op."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     ipus(2)
     value = image(2)
     model, _ = MODELS["max_pool2d 2D VALID"]

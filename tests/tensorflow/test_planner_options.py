@@ -96,7 +96,7 @@ def test_at_once_when_run_eagerly():
 @pytest.fixture
 def planned(environment, monkeypatch, tmp_path):
     """Runs a model on matrices of halves with some options; gives its result, and its products' cycles."""
-    monkeypatch.setenv("TF_IPU_SHIM_MEMORY", "calls")
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY_PLAN", "calls")
     folders = iter(range(10))
 
     def run(model, shapes, profile=True, **config):
@@ -163,7 +163,7 @@ def test_the_tables_are_there_where_they_are_asked_for(planned, monkeypatch):
     assert code["parts"]["stacks"] == 3168 and f"Code and stacks, {code['tile_bytes']:,} bytes of a tile" in text
     assert code["tile_bytes"] == sum(code["parts"].values())
     assert code["tile_bytes"] * 1216 == pytest.approx(5_355_604 - 39_108, rel=0.001)
-    monkeypatch.setenv("TF_IPU_SHIM_MEMORY", "on")
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY_PLAN", "on")
     _, _, without = planned(tf.matmul, SHAPES, profile=False)
     assert without.library is None and "library call, bytes" not in memory_report().to_text()
     assert without.code == () and "Code and stacks" not in memory_report().to_text()
@@ -394,7 +394,7 @@ def test_a_configuration_that_poplar_would_refuse_fails_the_program(planned, opt
 @pytest.mark.parametrize("memory", ["calls", "off"])
 def test_options_of_products_that_a_program_has_not_are_not_read(environment, monkeypatch, options, memory):
     # Published scripts say "0,23" of convolutions and have none.
-    monkeypatch.setenv("TF_IPU_SHIM_MEMORY", memory)
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY_PLAN", memory)
     environment({"convolutions.poplar_options": options}, ipus=1)
     x = np.random.RandomState(0).rand(2, 8, 8, 4).astype(np.float32)
     kernel = np.full((1, 1, 4, 4), 0.5, np.float32)

@@ -159,7 +159,7 @@ def test_keras_3(monkeypatch):
         CONFIGURED + "import keras\nimport os\nos.environ['TF_USE_LEGACY_KERAS'] = '0'\nfrom tensorflow import keras\n"
     )
     assert found(text) == [(Kind.TRAP, 6, "Keras 3 chosen")]
-    monkeypatch.setenv("TF_IPU_SHIM_ERA", "stock")
+    monkeypatch.setenv("TF_IPU_SHIM_COMPAT", "stock")
     monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
     assert found(text) == [(Kind.TRAP, line, "Keras 3 chosen") for line in (1, 4, 6, 7)]
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")

@@ -154,7 +154,7 @@ def collected(infeed, outfeed):
 def test_what_a_run_would_send(body, rows, replicas, cached, monkeypatch):
     if not cached:
         monkeypatch.delenv("TF_POPLAR_FLAGS")
-    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_SECONDS", "2")  # nothing may wait for replicas that do not run
+    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_TIMEOUT", "2")  # nothing may wait for replicas that do not run
     configure(config.DeviceConnectionType.PRE_COMPILE, replicas)
     outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
     strategy = ipu_strategy.IPUStrategy()
@@ -294,4 +294,4 @@ def test_files_of_programs_that_need_an_engine(graph, monkeypatch, tmp_path, cap
     (file,) = tmp_path.iterdir()
     said = [line for line in capfd.readouterr().err.splitlines() if "pre-compiled" in line]
     assert len(said) == 1 and said[0].endswith(f"A pre-compiled Poplar program has been saved to {file}")
-    assert file.suffix == ".poplar_exec"
+    assert file.suffix == ".ipu_program"

@@ -49,7 +49,7 @@ def test_a_profile_for_two_directories_is_made_once(profiled, tmp_path, monkeypa
     """Each has what it asked for."""
     made = []
     monkeypatch.setattr(profiles, "timeline_of", lambda *given, **named: made.append(1) or timeline_of(*given, **named))
-    monkeypatch.setenv("TF_IPU_SHIM_PROFILE", str(tmp_path / "outside"))
+    monkeypatch.setenv("TF_IPU_SHIM_PROFILE_DIR", str(tmp_path / "outside"))
     own = profiled(**{"autoReport.outputGraphProfile": "false"})
     run(dense, X)
     (inside,), (outside,) = own(), [reader.read(folder) for folder in (tmp_path / "outside").iterdir()]

@@ -383,7 +383,7 @@ def test_tidying_leaves_the_function_that_it_is_given():
 
 def test_nothing_of_a_loop_with_feeds_runs_on_another_device(own_environment, monkeypatch):
     """Each device would have a part of the loop, and wait for the others in each iteration."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     ran = []
 
     def by_kernels(*arguments, **options):

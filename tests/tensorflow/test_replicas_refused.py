@@ -32,7 +32,7 @@ def test_a_collective_that_a_replica_never_reaches():
 
 
 def test_replicas_that_wait_for_each_other_at_different_collectives(monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_SECONDS", "0.5")
+    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_TIMEOUT", "0.5")
     configure(2)
 
     def model():

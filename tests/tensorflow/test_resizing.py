@@ -25,7 +25,7 @@ OPTIONS = [
 @pytest.fixture(autouse=True, params=["xla", "kernels"])
 def way(request, own_environment, monkeypatch):
     """XLA computes them where kernels cannot run a program: NaN spreads there, so that kernels do wherever they can."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     monkeypatch.setattr(kernels_only, "describe_kernel_only_ops", lambda *_: [])
     configure()
     yield
@@ -107,7 +107,7 @@ def test_by_kernels_tensorflow_s_own_runs_and_memory_is_the_same(monkeypatch):
         expected = tf.raw_ops.ResizeNearestNeighborGrad(grads=first + 1.0, size=[2, 2])
     planned = []
     for way in ("xla", "kernels"):
-        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
         configure(2)
         with tf.device(IPU):
             found = tf.function(enlarged_twice, jit_compile=True)(*map(tf.constant, values))

@@ -323,7 +323,7 @@ def way_of(model, *inputs):
 
 
 def test_programs_without_halves_run_as_before(monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")
     rounding()
     assert way_of(lambda x: x * 2.0, WIDE) == "xla"
     assert way_of(lambda x: tf.cast(x, tf.float16), WIDE) == "kernels"

@@ -170,7 +170,7 @@ def test_autograph_converts_the_script_s_functions_and_not_the_library(ipus):
 
 
 def test_comparisons_of_constant_strings_are_folded_in_programs(ipus, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")
     ipus(1)
     words, others = ["a", "b", "c"], ["a", "x", "c"]
 

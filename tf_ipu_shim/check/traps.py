@@ -90,7 +90,9 @@ def _chosen_outside(line: int, is_keras: bool, what: str) -> Iterator[Trap]:
         return
     if choice.is_apart() and not activation.is_wanted() and (is_keras or variable not in os.environ):
         yield Trap(
-            line, "Keras 3 chosen", f"{activation.NAMES.variable}=stock in the environment leaves it: {what}. Unset it."
+            line,
+            "Keras 3 chosen",
+            f"{activation.ENVIRONMENT_VARIABLE}=stock in the environment leaves it: {what}. Unset it.",
         )
         return
     given = os.environ.get(variable, "1")

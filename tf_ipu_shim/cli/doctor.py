@@ -12,7 +12,7 @@ import pathlib
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import tf_ipu_shim
 from tf_ipu_shim import errors, keras2
@@ -265,9 +265,8 @@ def plugin_directory() -> Check:
 
 def variables() -> Iterator[Check]:
     """Whether what is set in the environment can be read."""
-    problems = []
-    checks: list[Callable[[], object]] = [variable.check for variable in environment.VARIABLES if variable.check]
-    for check in [*checks, flags.current, engine_options.current]:
+    problems = list(map(str, environment.problems()))
+    for check in (flags.current, engine_options.current):
         try:
             check()
         except (ValueError, NotImplementedError) as error:

@@ -32,8 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0, or 2 with a sentence on stderr for each variable whose value makes no sense.
     """
-    problems: list[str] = []
-    _section("Environment variables", _variables(problems), arguments.set)
+    problems = list(map(str, environment.problems()))
+    _section("Environment variables", _rows(environment.SETTINGS), arguments.set)
+    _section("Variables of a job's processes, which poprun sets", _rows(environment.JOB_VARIABLES), arguments.set)
+    _section("TensorFlow's environment variables", _tensorflow(), arguments.set)
     for variable, rows in ((flags.ENVIRONMENT_VARIABLE, _flags), (engine_options.ENVIRONMENT_VARIABLE, _options)):
         try:
             _section(f"{variable} ({os.environ.get(variable) or 'not set'})", rows(), arguments.set)
@@ -52,18 +54,16 @@ class _Row:
     what: str
 
 
-def _variables(problems: list[str]) -> Iterable[_Row]:
-    for variable in environment.VARIABLES:
+def _rows(variables: Iterable[environment.Variable]) -> Iterable[_Row]:
+    for variable in variables:
         value = os.environ.get(variable.name, "")
-        try:
-            if variable.check:
-                variable.check()
-        except (ValueError, NotImplementedError) as error:
-            problems.append(str(error))
         yield _Row(variable.name, value or f"({variable.default})", bool(value), variable.what)
+
+
+def _tensorflow() -> Iterable[_Row]:
     for name, what in TENSORFLOW.items():
         value = os.environ.get(name, "")
-        yield _Row(name, value or "(not set)", bool(value), f"TensorFlow's own: {what}")
+        yield _Row(name, value or "(not set)", bool(value), what)
 
 
 def _flags() -> Iterable[_Row]:

@@ -176,13 +176,7 @@ def problem(options: argparse.Namespace) -> str | None:
 
 def _wrong_in_environment() -> str | None:
     """What is wrong with a variable that most scripts would come upon, later and in the middle of their work."""
-    for variable in environment.VARIABLES:
-        try:
-            if variable.check:
-                variable.check()
-        except (ValueError, NotImplementedError) as error:
-            return str(error)
-    return None
+    return next(map(str, environment.problems()), None)
 
 
 def _has_module(name: str) -> bool:

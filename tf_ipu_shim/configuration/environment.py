@@ -6,12 +6,15 @@ Each is read where it is needed; `tests/config/test_environment.py` finds one th
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import difflib
+import functools
+import os
+from collections.abc import Callable, Iterator
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
-from tf_ipu_shim.machine.environment import execution_mode, memory_setting
+from tf_ipu_shim.machine.environment import collective_timeout, execution_mode, log_level, memory_setting
 from tf_ipu_shim.profiling import settings
 
 
@@ -32,7 +35,15 @@ class Variable:
     check: Callable[[], object] | None = None
 
 
-VARIABLES = (
+def _one_of(name: str, *values: str) -> None:
+    """Raises ValueError if the variable is set to something else."""
+    given = os.environ.get(name, "")
+    if given and given.lower() not in values:
+        expected = f"{', '.join(map(repr, values[:-1]))} or {values[-1]!r}"
+        raise ValueError(f"{name} is {given!r}; expected {expected}. Change it or unset it.")
+
+
+SETTINGS = (
     Variable(
         name=sdk.ENVIRONMENT_VARIABLE,
         default="3.4, and names of all releases",
@@ -52,16 +63,10 @@ VARIABLES = (
         check=execution_mode.asked_for,
     ),
     Variable(
-        name=activation.NAMES.variable,
-        default=activation.NAMES.default,
-        what=f"{activation.NAMES.default}: {activation.NAMES.meaning}; stock: {activation.NAMES.stock}",
-        check=activation.NAMES.is_on,
-    ),
-    Variable(
-        name=activation.OPTIMIZERS.variable,
-        default=activation.OPTIMIZERS.default,
-        what=f"{activation.OPTIMIZERS.default}: {activation.OPTIMIZERS.meaning}; stock: {activation.OPTIMIZERS.stock}",
-        check=activation.OPTIMIZERS.is_on,
+        name=activation.ENVIRONMENT_VARIABLE,
+        default="graphcore",
+        what="; ".join(f"{name}: {meaning}" for name, meaning in activation.MEANINGS.items()),
+        check=activation.current,
     ),
     Variable(
         name=memory_setting.ENVIRONMENT_VARIABLE,
@@ -79,19 +84,21 @@ VARIABLES = (
         name="TF_IPU_SHIM_TRACEBACK",
         default="short",
         what="full: uncaught errors are shown with the frames of TensorFlow and tf_ipu_shim, and all that these repeat",
+        check=functools.partial(_one_of, "TF_IPU_SHIM_TRACEBACK", "short", "full"),
     ),
     Variable(
-        name="TF_IPU_SHIM_LOG_LEVEL",
+        name=log_level.ENVIRONMENT_VARIABLE,
         default="TF_CPP_MIN_LOG_LEVEL",
-        what="which log lines of the simulated driver are shown: 0 all, 1 no information, 2 errors alone, 3 none",
+        what="which log lines of the simulated driver are shown: 0 all, 1 no information, 2 only errors, 3 none",
+        check=functools.partial(_one_of, log_level.ENVIRONMENT_VARIABLE, "0", "1", "2", "3"),
     ),
     Variable(
-        name="TF_IPU_SHIM_FAULTS",
+        name="TF_IPU_SHIM_DEBUG_DIR",
         default="none",
-        what="a directory for the graphs of programs whose memory could not be told",
+        what="a directory for the graphs of programs whose memory could not be modelled",
     ),
     Variable(
-        name="TF_IPU_SHIM_CACHE",
+        name="TF_IPU_SHIM_PLUGIN_CACHE_DIR",
         default="the user's cache directory",
         what="the directory of the compiled plugin",
     ),
@@ -101,10 +108,19 @@ VARIABLES = (
         what="the directory of the files that keep two processes from the same IPU",
     ),
     Variable(
-        name="TF_IPU_SHIM_COLLECTIVE_SECONDS",
-        default="600",
-        what="how long processes of a job, and replicas of a program, wait for each other",
+        name=collective_timeout.ENVIRONMENT_VARIABLE,
+        default=str(collective_timeout.DEFAULT_SECONDS),
+        what="how long processes of a job, and replicas of a program, wait for each other, in seconds",
+        check=collective_timeout.seconds,
     ),
+    Variable(
+        name="TF_IPU_SHIM_JOB_KEY",
+        default="none",
+        what="a secret of a job on several machines, by which its processes know each other",
+    ),
+)
+"""What users set, the most common first."""
+JOB_VARIABLES = (
     Variable(name="TF_IPU_SHIM_JOB", default="the launcher's", what="the name of a job of several processes"),
     Variable(name="TF_IPU_SHIM_RANK", default="the launcher's", what="the number of this process in its job, from 0"),
     Variable(name="TF_IPU_SHIM_SIZE", default="the launcher's", what="how many processes the job has"),
@@ -122,10 +138,53 @@ VARIABLES = (
         default="found on this machine",
         what="host:port of each process of the job, by rank, separated by commas",
     ),
-    Variable(
-        name="TF_IPU_SHIM_JOB_KEY",
-        default="none",
-        what="a secret of the job over several machines, which its processes prove to each other that they know",
-    ),
 )
-"""All of them, those that most users need first."""
+"""What `poprun` tells the processes of a job; set by hand only if another launcher starts them."""
+VARIABLES = (*SETTINGS, *JOB_VARIABLES)
+RENAMED = {
+    f"TF_IPU_SHIM_{old}": new
+    for old, new in {
+        "CACHE": "TF_IPU_SHIM_PLUGIN_CACHE_DIR",
+        "COLLECTIVE_SECONDS": collective_timeout.ENVIRONMENT_VARIABLE,
+        "ERA": activation.ENVIRONMENT_VARIABLE,
+        "EXECUTION": execution_mode.ENVIRONMENT_VARIABLE,
+        "FAULTS": "TF_IPU_SHIM_DEBUG_DIR",
+        "KERAS_OPTIMIZERS": f"{activation.ENVIRONMENT_VARIABLE}=stock-optimizers",
+        "MEMORY": memory_setting.ENVIRONMENT_VARIABLE,
+        "PROFILE": settings.DIRECTORY_VARIABLE,
+    }.items()
+}
+"""Earlier names, each with the one that took its place."""
+_PREFIX = "TF_IPU_SHIM_"
+
+
+def problems() -> Iterator[Exception]:
+    """Yields an error for each variable with our prefix that is unknown, renamed or has a value that is not known."""
+    known = [variable.name.removeprefix(_PREFIX) for variable in VARIABLES]
+    for name in sorted(os.environ):
+        if name in RENAMED:
+            yield ValueError(f"{name} is now {RENAMED[name]}. Set that instead.")
+        elif name.startswith(_PREFIX) and (ending := name.removeprefix(_PREFIX)) not in known:
+            near = difflib.get_close_matches(ending, known, n=1)
+            hint = f"Did you mean {_PREFIX}{near[0]}?" if near else "Unset it; `tf-ipu env` lists the variables."
+            yield ValueError(f"{name} is not a variable of tf_ipu_shim. {hint}")
+    for variable in VARIABLES:
+        try:
+            if variable.check:
+                variable.check()
+        except (ValueError, NotImplementedError) as error:
+            yield error
+
+
+def check() -> None:
+    """Raises the first of the `problems`, if there is one.
+
+    Raises:
+        ValueError: a variable is unknown, was renamed, or has a value that is not known.
+        UnsupportedError: its value is known and not supported.
+
+    Example:
+        >>> check()
+    """
+    for problem in problems():
+        raise problem

@@ -20,6 +20,7 @@ from __future__ import annotations
 import importlib
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.driver import registration
 from tf_ipu_shim.frontend.applications import engines
 from tf_ipu_shim.frontend.control_flow import functional_loops
@@ -31,6 +32,7 @@ from tf_ipu_shim.runtime import datasets_at_exit, devices, driver, forks, interr
 from tf_ipu_shim.runtime.errors import error_display
 
 error_display.install()  # first: that the plugin cannot be built is the first error there is
+environment.check()
 library = plugin.load()
 registration.install(library, devices.get)
 driver.install(library)

@@ -2,7 +2,7 @@
 
 TensorFlow reads `TF_USE_LEGACY_KERAS` while it is imported, so the variable is set just before that, in every process
 of an environment with this package. A value that the user has given stays, and so does Keras 3 under
-`TF_IPU_SHIM_ERA=stock`. Checked on TensorFlow 2.15.1, which has Keras 2 itself, and 2.21.0 with tf_keras 2.21.0.
+`TF_IPU_SHIM_COMPAT=stock`. Checked on TensorFlow 2.15.1, which has Keras 2 itself, and 2.21.0 with tf_keras 2.21.0.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tf_ipu_shim import errors, sdk
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
-ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_FAULTS"
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_DEBUG_DIR"
 
 
 def warn(request: ProgramRequest, error: Exception, counted: str) -> None:

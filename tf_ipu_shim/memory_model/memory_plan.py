@@ -63,12 +63,12 @@ class Details(NamedTuple):
 
 
 def enabled() -> bool:
-    """Whether programs are planned at all: yes, unless `TF_IPU_SHIM_MEMORY` is `off`."""
+    """Whether programs are planned at all: yes, unless `TF_IPU_SHIM_MEMORY_PLAN` is `off`."""
     return memory_setting.current() != memory_setting.OFF
 
 
 def with_library_calls() -> bool:
-    """Whether reports tell temporaries inside library calls, and code: where `TF_IPU_SHIM_MEMORY` is `calls`."""
+    """Whether reports tell temporaries inside library calls, and code: where `TF_IPU_SHIM_MEMORY_PLAN` is `calls`."""
     return memory_setting.current() == memory_setting.CALLS
 
 

@@ -21,7 +21,7 @@ from tf_ipu_shim.machine.sharing import private_files
 if sys.platform != "win32":
     import fcntl
 
-ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_CACHE"
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_PLUGIN_CACHE_DIR"
 _MARK = b"\ntf_ipu_shim sha256 "
 PREBUILT_DIRECTORY = pathlib.Path(__file__).with_name("prebuilt")
 """What the package was installed with."""
@@ -33,8 +33,8 @@ _FOR_ALL_USERS = 0o755  # of what stands beside the package; the rest is one use
 def directories() -> list[pathlib.Path]:
     """The places a library may be built in, best first.
 
-    ``TF_IPU_SHIM_CACHE`` alone where it is set; else the user's cache directory (``XDG_CACHE_HOME`` or ``~/.cache``),
-    then a directory of the user's own below the temporary one.
+    Only ``TF_IPU_SHIM_PLUGIN_CACHE_DIR`` if it is set; else the user's cache directory (``XDG_CACHE_HOME`` or
+    ``~/.cache``), then a directory of the user's own below the temporary one.
     """
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
     if chosen:
@@ -105,7 +105,7 @@ def keep(library: pathlib.Path) -> None:
     """Puts a copy of a library into a checkout, as Python does with bytecode: processes with another `HOME` find it.
 
     Those of other sources for the same TensorFlow go. Nothing is kept where the checkout is another user's or cannot be
-    written, nor where `TF_IPU_SHIM_CACHE` names the one place to use.
+    written, nor where `TF_IPU_SHIM_PLUGIN_CACHE_DIR` names the one place to use.
 
     Args:
         library: from `find` or `publish`.

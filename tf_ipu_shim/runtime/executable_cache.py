@@ -17,7 +17,7 @@ from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.machine.sharing import private_files
 from tf_ipu_shim.runtime import log
 
-SUFFIX = ".poplar_exec"
+SUFFIX = ".ipu_program"
 _MARK = b"tf_ipu_shim cached program 1\n"
 _lock = threading.Lock()
 _directories: dict[str, Directory | None] = {}

@@ -23,7 +23,7 @@ def loaded(module: Any) -> None:
         module: `mixed_precision.loss_scale_optimizer` of Keras 2.
     """
     public = getattr(module, "BaseLossScaleOptimizer", None)
-    if public is None or not mode.OPTIMIZERS.is_on():
+    if public is None or not mode.has_graphcore_optimizers():
         return  # Keras 3, or a script of today
     of_the_time = module.LossScaleOptimizer
     why = "a script's subclass of `LossScaleOptimizer` has its constructor, as in Keras 2.6"

@@ -12,8 +12,8 @@ from types import ModuleType
 from tf_ipu_shim.legacy.names import mode
 
 is_active, is_stock, is_wanted = mode.active, mode.is_stock, mode.wanted
-# The environment variables that leave TensorFlow and Keras as they are installed.
-NAMES, OPTIMIZERS = mode.NAMES, mode.OPTIMIZERS
+# The environment variable that can leave TensorFlow and Keras as they are installed.
+ENVIRONMENT_VARIABLE, MEANINGS, current = mode.ENVIRONMENT_VARIABLE, mode.MEANINGS, mode.current
 HALF_NORM_CAST = mode.HALF_NORM_CAST
 
 

@@ -1,12 +1,11 @@
 """Decides whether names of TensorFlow 1.15 to 2.6 keep their old meaning in this process.
 
-They do in a process that uses `ipu`, and under the runner. `TF_IPU_SHIM_ERA=stock` leaves TensorFlow and Keras as they
-are installed: then only names that they lack are served.
+They do in a process that uses `ipu`, and under the runner. `TF_IPU_SHIM_COMPAT=stock` leaves TensorFlow and Keras as
+they are installed: then only names that they lack are served.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 
@@ -18,57 +17,30 @@ HALF_NORM_CAST = "ipu_norm_cast"
 _MARKS = ("tf_ipu_shim.api.ipu", "tf_ipu_shim.cli.runner")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Switch:
-    """An environment variable with two values: what names meant, or what they mean in the installed packages.
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_COMPAT"
+GRAPHCORE, STOCK_OPTIMIZERS, STOCK = "graphcore", "stock-optimizers", "stock"
+MEANINGS = {
+    GRAPHCORE: "names of TensorFlow 1.15 to 2.6 and the classes of `tf.keras.optimizers` mean what they meant",
+    STOCK_OPTIMIZERS: "the same, but `tf.keras.optimizers` has the classes of the installed Keras",
+    STOCK: "TensorFlow and Keras as they are installed",
+}
 
-    Args:
-        variable: the environment variable.
-        default: its value for what the names meant; the other one is "stock".
-        meaning: what that is, for the error.
-        stock: what "stock" is, for the error.
+
+def current() -> str:
+    """The compatibility mode that `TF_IPU_SHIM_COMPAT` asks for: a key of `MEANINGS`.
+
+    Raises:
+        UnsupportedError: the variable has a value that is not known.
 
     Example:
-        >>> NAMES.is_on()
-        True
+        >>> current()
+        'graphcore'
     """
-
-    variable: str
-    default: str
-    meaning: str
-    stock: str
-
-    def is_on(self) -> bool:
-        """Whether the user has left the names with their old meaning.
-
-        Raises:
-            UnsupportedError: the variable has a value that is not known.
-        """
-        value = os.environ.get(self.variable, "")
-        if value not in ("", self.default, "stock"):
-            raise errors.UnsupportedError(
-                f"{self.variable} is {value!r}. It is {self.default!r}, the default: {self.meaning}; or 'stock': "
-                f"{self.stock}."
-            )
-        return not self.is_stock()
-
-    def is_stock(self) -> bool:
-        """Whether the user has asked for what is installed, as it is; of a value that is not known, `is_on` speaks."""
-        return os.environ.get(self.variable) == "stock"
-
-
-NAMES = Switch(
-    variable="TF_IPU_SHIM_ERA",
-    default="graphcore",
-    meaning="names of TensorFlow 1.15 to 2.6 mean what they meant",
-    stock="TensorFlow and Keras as they are installed",
-)
-OPTIMIZERS = Switch(
-    variable="TF_IPU_SHIM_KERAS_OPTIMIZERS",
-    default="legacy",
-    meaning="`tf.keras.optimizers` has the classes of Graphcore's TensorFlow",
-    stock="those of the installed Keras",
-)
+    value = os.environ.get(ENVIRONMENT_VARIABLE, "") or GRAPHCORE
+    if value not in MEANINGS:
+        known = "; ".join(f"{name!r}: {meaning}" for name, meaning in MEANINGS.items())
+        raise errors.UnsupportedError(f"{ENVIRONMENT_VARIABLE} is {value!r}. It is {GRAPHCORE!r} by default. {known}.")
+    return value
 
 
 def wanted() -> bool:
@@ -81,17 +53,30 @@ def wanted() -> bool:
         >>> wanted()
         True
     """
-    return NAMES.is_on()
+    return current() != STOCK
+
+
+def has_graphcore_optimizers() -> bool:
+    """Whether `tf.keras.optimizers` has the classes of Graphcore's TensorFlow.
+
+    Raises:
+        UnsupportedError: the variable has a value that is not known.
+
+    Example:
+        >>> has_graphcore_optimizers()
+        True
+    """
+    return current() == GRAPHCORE
 
 
 def is_stock() -> bool:
-    """Whether the user has asked for TensorFlow and Keras as they are; of a value that is not known, `wanted` speaks.
+    """Whether the user has asked for TensorFlow and Keras as they are; `current` refuses unknown values.
 
     Example:
         >>> is_stock()
         False
     """
-    return NAMES.is_stock()
+    return os.environ.get(ENVIRONMENT_VARIABLE) == STOCK
 
 
 def active() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_EXECUTION"
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_EXECUTION_MODE"
 XLA, KERNELS, AUTO = "xla", "kernels", "auto"
 WAYS = (AUTO, XLA, KERNELS)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY"
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY_PLAN"
 ON, OFF, CALLS = "on", "off", "calls"
 
 
 def current() -> str:
-    """What `TF_IPU_SHIM_MEMORY` says now.
+    """What `TF_IPU_SHIM_MEMORY_PLAN` says now.
 
     Returns:
         `"on"`, where nothing is said too; `"off"` or `"calls"`.

@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 from tensorflow.compat.v2 import errors as errors_impl
 
+from tf_ipu_shim.machine.environment import collective_timeout
 from tf_ipu_shim.runtime.jobs import connections, job, rendezvous
 from tf_ipu_shim.runtime.jobs.waits import Waits
 
-SECONDS = "TF_IPU_SHIM_COLLECTIVE_SECONDS"
-_DEFAULT_SECONDS = 600
 _MOST_SECONDS = 1e6
 _POLL_SECONDS = 0.05
 _TICK_SECONDS = 0.5
@@ -45,11 +44,11 @@ class Peers:
 
     Raises:
         CollectiveError: the other processes are not found.
-        ValueError: `TF_IPU_SHIM_COLLECTIVE_SECONDS` is no number of seconds.
+        ValueError: `TF_IPU_SHIM_COLLECTIVE_TIMEOUT` is not a number of seconds.
     """
 
     def __init__(self, here: job.Job) -> None:
-        self._seconds = _seconds()
+        self._seconds = collective_timeout.seconds()
         self._owner = os.getpid()
         self._here = here
         self._broken = ""
@@ -268,16 +267,6 @@ class Peers:
         return (
             f"Collective operation {title} in the process of rank {self._here.rank}: not all {self.size} processes "
             f"came to it within {self._seconds:g} s.{self._waits.others(call)} Start the job again: with more time "
-            f"in {SECONDS} if one takes long, and with all processes going the same way through the script."
+            f"in {collective_timeout.ENVIRONMENT_VARIABLE} if one takes long, and with all processes going the same "
+            "way through the script."
         )
-
-
-def _seconds() -> float:
-    text = os.environ.get(SECONDS) or str(_DEFAULT_SECONDS)
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise ValueError(f"{SECONDS} must be a number of seconds above 0; it is {text!r}.")
-    return seconds

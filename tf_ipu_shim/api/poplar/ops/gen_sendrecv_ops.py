@@ -2,7 +2,7 @@
 
 Both ends belong to one graph and are fetched in one `session.run`; they find each other by their names. What is sent
 and not received is dropped when the step ends, and who receives what nobody sends is told so after
-`TF_IPU_SHIM_COLLECTIVE_SECONDS` (600). Between programs, or eagerly, an `IPUOutfeedQueue` does this.
+`TF_IPU_SHIM_COLLECTIVE_TIMEOUT` (600). Between programs, or eagerly, an `IPUOutfeedQueue` does this.
 """
 
 from __future__ import annotations

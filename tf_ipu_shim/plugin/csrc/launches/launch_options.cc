@@ -98,7 +98,7 @@ bool RedirectOnce() {
   dl_iterate_phdr(Redirect, &done);
   if (!done) {
     LOG(WARNING) << "XLA's options cannot be set for IPU programs alone: maxima and minima of NaN may be other numbers in "
-                    "programs that run by xla. Set TF_IPU_SHIM_EXECUTION=kernels, or XLA_FLAGS="
+                    "programs that run by xla. Set TF_IPU_SHIM_EXECUTION_MODE=kernels, or XLA_FLAGS="
                     "--xla_cpu_enable_fast_min_max=false.";
   }
   return done;

@@ -7,10 +7,10 @@
 
 namespace tf_ipu_shim {
 
-inline constexpr char kWaitLimitVariable[] = "TF_IPU_SHIM_COLLECTIVE_SECONDS";
+inline constexpr char kWaitLimitVariable[] = "TF_IPU_SHIM_COLLECTIVE_TIMEOUT";
 
-// `TF_IPU_SHIM_COLLECTIVE_SECONDS`, ten minutes where it is not set or makes no sense: the first run of another replica may
-// have much to compile.
+// `TF_IPU_SHIM_COLLECTIVE_TIMEOUT`, else ten minutes: the first run of another replica may have much to compile. Python
+// refuses other values before it loads this library; a script that sets one later gets the ten minutes.
 inline std::chrono::milliseconds WaitLimit() {
   constexpr double kDefault = 600, kLongest = 1e9;
   const char* const text = std::getenv(kWaitLimitVariable);
