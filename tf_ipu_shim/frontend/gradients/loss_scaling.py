@@ -1,7 +1,7 @@
 """Automatic loss scaling: adjusts the scale from gradient histograms, for the optimizers of all SDKs.
 
-The magnitudes of scaled gradients are counted in two bins. Every few updates the share of the upper bin decides: too
-many large ones, and the factor is divided; else it is multiplied, up to a limit. It never goes below one.
+The magnitudes of scaled float16 gradients are counted in two bins. Every few updates the share of the upper bin
+decides: too many large ones, and the factor is divided; else it is multiplied, up to a limit. It never goes below one.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ class Rules:
         ratio_threshold: the share of large gradients that is too many.
         lpf_alpha: the share of older counts that is kept.
         edge: magnitude from which a gradient is large.
-        float16_only: whether gradients of other types are left out.
-        keep_counts: whether the histogram shows the counts of the last update where they are not accumulated.
+        late: whether the first change comes one update after the first period, which only a period of one hides.
     """
 
     update_frequency: int
@@ -43,31 +42,35 @@ class Rules:
     ratio_threshold: float
     lpf_alpha: float = 0.0
     edge: float = 2.0**13
-    float16_only: bool = False
-    keep_counts: bool = True
+    late: bool = True
+
+    @property
+    def delay(self) -> int:
+        """Updates that the first change comes after the period's end."""
+        return int(self.late and self.update_frequency > 1)
 
 
 # The first optimizers, of SDK 2.2 to 2.6, decide by gradients that overflow in float16.
-FIRST_FORM: dict[str, Any] = {"edge": float(dtypes.float16.max), "float16_only": True, "keep_counts": False}
+FIRST_FORM: dict[str, Any] = {"edge": float(dtypes.float16.max), "late": False}
 
 
 def histogram(gradients: Iterable[Any], edge: float) -> Any:
     """Counts magnitudes below an edge, and from it up.
 
     Args:
-        gradients: tensors; None is left out.
+        gradients: tensors; None and those of other types than float16 are left out.
         edge: between the bins.
 
     Returns:
         The two counts, float32.
 
     Example:
-        >>> histogram([tf.constant([1.0, -9.0, 2.0])], 8.0).numpy().tolist()
+        >>> histogram([tf.constant([1.0, -9.0, 2.0], tf.float16)], 8.0).numpy().tolist()
         [2.0, 1.0]
     """
     counts = constant_op.constant([0.0, 0.0])
     for gradient in gradients:
-        if gradient is None:
+        if gradient is None or gradient.dtype != dtypes.float16:
             continue
         values = gradient.values if isinstance(gradient, indexed_slices.IndexedSlices) else gradient
         # In float32: float16 has no room above its largest value to compare with.
@@ -79,6 +82,14 @@ def histogram(gradients: Iterable[Any], edge: float) -> Any:
 
 def _pair(first: Any, second: Any) -> Any:
     return array_ops.concat([array_ops.reshape(first, [1]), array_ops.reshape(second, [1])], 0)
+
+
+def _kept(rules: Rules, due: Any, before: Any, counts: Any) -> Any:
+    """The counts that the next update begins with."""
+    if rules.accumulate:
+        return array_ops.where_v2(due, rules.lpf_alpha * counts, counts)
+    # Only the update that decides is counted then: there is something to keep for a filter alone.
+    return array_ops.where_v2(due, counts, before) if rules.lpf_alpha else array_ops.zeros_like(counts)
 
 
 def unscaled(gradient: Any, factor: Any) -> Any:
@@ -110,6 +121,7 @@ class State:
     def __init__(self, initial: float) -> None:
         self.initial = initial
         self._variables: dict[str, Any] = {}
+        self._captured: Any = None
 
     @property
     def factor(self) -> Any:
@@ -156,35 +168,50 @@ class State:
         counts = self.histogram.read_value()
         return math_ops.div_no_nan(counts, math_ops.reduce_sum(counts))
 
+    def count(self, rules: Rules, gradients: Iterable[Any]) -> Any:
+        """Counts gradients of one of the mini-batches of the next update.
+
+        Args:
+            rules: when and how the factor changes.
+            gradients: of the scaled loss.
+
+        Returns:
+            The operation that does it.
+        """
+        if self._captured is None:
+            with ops.init_scope():
+                self._captured = self._variable([0.0, 0.0], "captured_gradient_histogram", dtypes.float32)
+        return self._captured.assign_add(histogram(gradients, rules.edge), read_value=False)
+
     def advance(self, rules: Rules, gradients: Iterable[Any]) -> list[Any]:
         """Counts an update's gradients, and changes the factor if it is time.
 
         Args:
             rules: when and how.
-            gradients: of the scaled loss.
+            gradients: of the scaled loss, beside those that `count` was given.
 
         Returns:
             The operations that do it; what uses the present factor has to come before them.
         """
         factor, counter, before = self.factor.read_value(), self.counter.read_value(), self.histogram.read_value()
-        counted = (g for g in gradients if g is not None and (g.dtype == dtypes.float16 or not rules.float16_only))
-        new = histogram(counted, rules.edge)
+        new = histogram(gradients, rules.edge)
+        if self._captured is not None:
+            new += self._captured.read_value()
         counts = before + new if rules.accumulate else rules.lpf_alpha * before + (1 - rules.lpf_alpha) * new
-        due = math_ops.equal(counter + 1, rules.update_frequency)
+        due = counter >= rules.update_frequency - 1 + rules.delay
         # A value that is not a number is in neither "below" nor an honest gradient: the upper bin takes it.
         too_many = math_ops.div_no_nan(counts[1], math_ops.reduce_sum(counts)) > rules.ratio_threshold
         lower = math_ops.maximum(factor * rules.decrease_factor, 1.0)
         higher = factor * rules.increase_factor
         higher = array_ops.where_v2(higher < rules.maximum, higher, factor)
         changed = array_ops.where_v2(due, array_ops.where_v2(too_many, lower, higher), factor)
-        kept = array_ops.where_v2(due, rules.lpf_alpha * counts, counts)
-        if not (rules.accumulate or rules.keep_counts):
-            kept = array_ops.zeros_like(counts)
+        done = [] if self._captured is None else [self._captured.assign([0.0, 0.0], read_value=False)]
         return [
+            *done,
             self.previous_factor.assign(factor, read_value=False),
             self.factor.assign(changed, read_value=False),
-            self.counter.assign(array_ops.where_v2(due, 0, counter + 1), read_value=False),
-            self.histogram.assign(kept, read_value=False),
+            self.counter.assign(array_ops.where_v2(due, rules.delay, counter + 1), read_value=False),
+            self.histogram.assign(_kept(rules, due, before, counts), read_value=False),
         ]
 
     def reset(self) -> list[Any]:
@@ -194,4 +221,5 @@ class State:
             self.factor.assign(float(self.initial)),
             self.counter.assign(0),
             self.histogram.assign([0.0, 0.0]),
+            *([] if self._captured is None else [self._captured.assign([0.0, 0.0])]),
         ]

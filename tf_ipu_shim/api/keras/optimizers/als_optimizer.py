@@ -9,7 +9,6 @@ from typing import Any
 
 from tensorflow.compat.v2 import nest
 
-from tf_ipu_shim import errors
 from tf_ipu_shim.api.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.gradients import loss_scaling
@@ -69,10 +68,12 @@ class ALSOptimizer(_OptimizerV2Wrapper):
     Args:
         opt: a Keras 2 optimizer; it gets unscaled gradients.
         initial_loss_scaling_factor: the factor at first; a power of two.
-        update_frequency: updates between two changes of the factor.
+        update_frequency: updates between two changes of the factor; where it is more than one, the first change comes
+            an update later, as Graphcore's.
         increase_factor: the factor is multiplied or divided by it; a power of two.
         max_loss_scaling_factor: the factor stays below; a power of two.
-        accumulate_statistics_over_update_period: whether all gradients since the last change count, or the last ones.
+        accumulate_statistics_over_update_period: whether all float16 gradients since the last change count, or only
+            those of the update that changes the factor.
         ratio_threshold: the share of large gradients that is too many.
         captured_grads_only: whether only gradients given as `captured_grads` count.
         lpf_alpha: the share of older counts that is kept.
@@ -188,6 +189,17 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         )
         with ops.control_dependencies([applied] if isinstance(applied, ops.Operation) else []):
             return control_flow_ops.group(*self._state.advance(self._rules(), counted))
+
+    def count_captured_gradients(self, captured_grads: Any) -> Any:
+        """Counts captured gradients of one of several mini-batches before their update.
+
+        Args:
+            captured_grads: any structure of tensors.
+
+        Returns:
+            The operation that does it.
+        """
+        return self._state.count(self._rules(), nest.flatten(captured_grads))
 
     def _rules(self) -> loss_scaling.Rules:
         return loss_scaling.Rules(
@@ -414,19 +426,8 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
             captured_grads: as for `ALSOptimizer.apply_gradients`; those of all mini-batches count.
             name: of the operation.
             experimental_aggregate_gradients: handed to the wrapped optimizer.
-
-        Raises:
-            UnsupportedError: captured gradients with statistics of the last update alone.
         """
-        counted: list[Any] = []
-        if captured_grads is not None:
-            if not self._opt.accumulate_statistics_over_update_period:
-                raise errors.UnsupportedError(
-                    "captured_grads of several mini-batches are only counted with "
-                    "accumulate_statistics_over_update_period=True. Set it on the ALSOptimizer."
-                )
-            found = loss_scaling.histogram(nest.flatten(captured_grads), self._opt.histogram_bin_edge)
-            counted = [self._opt.histogram.assign_add(found, read_value=False)]
+        counted = [] if captured_grads is None else [self._opt.count_captured_gradients(captured_grads)]
         with ops.control_dependencies([operation for operation in counted if isinstance(operation, ops.Operation)]):
             return super().apply_gradients(grads_and_vars, name=name, **_further(experimental_aggregate_gradients))
 

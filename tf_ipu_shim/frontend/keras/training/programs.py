@@ -156,13 +156,8 @@ def accumulating_program(
     def step(data: Any) -> tuple[list[Any], Any]:
         with variable_creation.in_step():
             pairs, metrics, captured = model_step.gradients(model, data)
-        if captured and model_step.wants_captured(model.optimizer):
-            raise UnsupportedError(
-                f"{type(model.optimizer).__name__} takes captured gradients ({', '.join(captured)}), and with "
-                "gradient accumulation of a model without pipeline stages those of several mini-batches are not "
-                "accumulated here. Leave out set_gradient_accumulation_options(), give the model pipeline stages, "
-                "or take the capturing layers out."
-            )
+            if captured and model_step.wants_captured(model.optimizer):
+                _count_captured(model.optimizer, captured)
         variables[:] = [variable for _, variable in pairs]
         return [gradient for gradient, _ in pairs], metrics
 
@@ -202,6 +197,18 @@ def accumulating_program(
             count(model, "fit", steps)
 
     return compiled(program, "fit")
+
+
+def _count_captured(optimizer: Any, captured: dict[str, Any]) -> None:
+    """Has an optimizer count the captured gradients of one of the mini-batches of an update."""
+    if not hasattr(optimizer, "count_captured_gradients"):
+        raise UnsupportedError(
+            f"{type(optimizer).__name__} takes captured gradients ({', '.join(captured)}), and with gradient "
+            "accumulation of a model without pipeline stages those of several mini-batches are not accumulated here. "
+            "Leave out set_gradient_accumulation_options(), give the model pipeline stages, or take the capturing "
+            "layers out."
+        )
+    optimizer.count_captured_gradients(captured)
 
 
 def _traced_step(model: Any, step: Callable[[Any], Any], infeed: Any) -> Callable[[Any], Any]:
