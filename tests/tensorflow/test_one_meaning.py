@@ -374,18 +374,6 @@ def test_a_class_of_none_is_not_drawn(op):
         on_ipu(lambda logits: op(logits=logits, num_samples=3, **seeds), np.zeros([2, 0], np.float32))
 
 
-def test_random_numbers_of_a_seed_that_is_written_down():
-    """Those of the same seed as an argument, which XLA's compiler cannot draw beforehand."""
-
-    def drawn(seed):
-        made = [tf.random.stateless_normal([2], seed, alg="philox"), tf.random.stateless_uniform([2], seed, alg=1)]
-        return [*made, tf.random.stateless_truncated_normal([2], seed, alg="philox")]
-
-    with tf.device("CPU"):
-        expected = tf.function(drawn, jit_compile=True)(tf.constant([7, 5]))
-    np.testing.assert_allclose(on_ipu(lambda: drawn([7, 5])), expected, rtol=1e-5)
-
-
 FIBONACCI = np.array([1, 1, 0, 0, 0], np.int32)
 
 

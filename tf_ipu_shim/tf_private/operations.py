@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from tensorflow.compiler.tf2xla.ops import (
-    gen_xla_ops,  # XLA's optimization barrier
-)
 from tensorflow.python.ops import (
     array_ops,  # placeholder, where_v2: names of both versions in one module
     array_ops_stack,  # stack without Keras' dispatch

@@ -18,6 +18,8 @@ import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from tf_ipu_shim.compiler.ir import calls, op_functions, op_types, vocabulary
+from tf_ipu_shim.compiler.ir.constant_folding import FoldedOps
+from tf_ipu_shim.compiler.ir.custom_calls import callers_of
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.ir.functions import AS_WRITTEN
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
@@ -121,7 +123,9 @@ class _FunctionCopies:
         self._refuses = refuses
         self._describes_all = describes_all
         self._asserting = asserting_functions(library)
-        self._names: dict[tuple[str, int], str] = {}
+        drawing = (name for name, one in library.items() if any(node.op in LAUNCHED for node in one.node_def))
+        self._random = callers_of(drawing, library)
+        self._names: dict[tuple[str, int, frozenset[int]], str] = {}
         self._launchers: dict[tuple[object, ...], str] = {}
         self.made: dict[str, function_pb2.FunctionDef] = {}
 
@@ -152,13 +156,13 @@ class _FunctionCopies:
             attributes.pop(attribute, None)
         calls.make_call(node, types, results, name)
 
-    def of(self, name: str, chip: int) -> str:
-        """Returns the name of a function's copy for an IPU, made on demand."""
-        key = (name, chip)
+    def of(self, name: str, chip: int, constants: frozenset[int] = frozenset()) -> str:
+        """Returns the name of a function\'s copy for an IPU and for constant arguments, made on demand."""
+        key = (name, chip, constants)
         if key not in self._names:
             # Named before it is made: a function may call itself.
             self._names[key] = self._fresh(f"{name}_on_ipu{chip}")
-            self.made[self._names[key]] = self._copy(self._library[name], self._names[key], chip)
+            self.made[self._names[key]] = self._copy(self._library[name], self._names[key], chip, constants)
         return self._names[key]
 
     def _fresh(self, name: str) -> str:
@@ -168,8 +172,11 @@ class _FunctionCopies:
             if made not in self._library:
                 return made
 
-    def _copy(self, function: function_pb2.FunctionDef, name: str, chip: int) -> function_pb2.FunctionDef:
+    def _copy(
+        self, function: function_pb2.FunctionDef, name: str, chip: int, constants: frozenset[int]
+    ) -> function_pb2.FunctionDef:
         function = eliminate_dead_code(function)
+        by_compiler = FoldedOps(function, constants) if function.signature.name in self._random else None
         orders = _variable_orders(function, self._asserting)
         scope = self._traced.get(function.signature.name, function.signature.name)
         copy = self._with_kernel_ops(function)
@@ -185,8 +192,8 @@ class _FunctionCopies:
                 node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = self._describe(
                     scope, parts.get(node.name, node)
                 ).encode()
-            self._redirect(node, chip)
-            if node.op in LAUNCHED:
+            self._redirect(node, chip, by_compiler)
+            if by_compiler is not None and node.op in LAUNCHED and node.name not in by_compiler.names:
                 self._launch(node)
             present = set(node.input)
             node.input.extend(text for text in orders.get(node.name, ()) if text not in present)
@@ -219,9 +226,12 @@ class _FunctionCopies:
         calls.make_call(call, op_types.input_types(node), results, self._launchers[content])
         node.CopyFrom(call)
 
-    def _redirect(self, node: node_def_pb2.NodeDef, chip: int) -> None:
+    def _redirect(self, node: node_def_pb2.NodeDef, chip: int, by_compiler: FoldedOps | None) -> None:
         for _, function in op_types.function_values(node):
-            function.name = self.of(function.name, chip)
+            known: frozenset[int] = frozenset()
+            if by_compiler is not None and function.name in self._random:
+                known = by_compiler.constant_arguments(node.name, self._library)
+            function.name = self.of(function.name, chip, known)
         if node.op in vocabulary.LOOPS | vocabulary.BRANCHES:
             # As ops of the graph around them, loops and branches need no function call in each iteration.
             node.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))

@@ -18,14 +18,7 @@ from tf_ipu_shim.compiler.ir import one_dnn, op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.graphs import graph_to_function_def, importer, ops
-from tf_ipu_shim.tf_private.operations import (
-    array_ops,
-    bitwise_ops,
-    gen_bitwise_ops,
-    gen_math_ops,
-    gen_xla_ops,
-    math_ops,
-)
+from tf_ipu_shim.tf_private.operations import array_ops, bitwise_ops, gen_bitwise_ops, gen_math_ops, math_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, node_def_pb2, types_pb2
 
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
@@ -311,13 +304,6 @@ def _erf(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> 
     return [array_ops.where_v2(is_one, math_ops.sign(value), original(value)[0])]
 
 
-def _drawn(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """XLA folds random ops of constant inputs with TensorFlow's kernel, whose random numbers differ."""
-    shape, key, *others = inputs
-    (key,) = gen_xla_ops.xla_optimization_barrier([key])
-    return original(shape, key, *others)
-
-
 _RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
     "Cast": (_is_cast_to_integer, _cast),
     "ArgMax": (_is_floating, _arg_max),
@@ -337,7 +323,4 @@ _RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
     "Bucketize": (_is_floating, _bucketize),
     "InTopKV2": (_always, _in_top_k),
     "Erf": (_is_float32, _erf),
-    "StatelessRandomNormalV2": (_always, _drawn),
-    "StatelessRandomUniformV2": (_always, _drawn),
-    "StatelessTruncatedNormalV2": (_always, _drawn),
 }

@@ -1,8 +1,9 @@
 """Keeps XLA from reassociating float arithmetic such as `(x + c) - c` or `x / y / y`.
 
 XLA's algebraic simplifier takes float arithmetic for that of real numbers. An optimization barrier between two ops that
-it would rewrite together stops it; ops are fused all the same. Only what runs has them. Checked on TensorFlow 2.15.1
-and 2.21.0.
+it would rewrite together stops it; ops are fused all the same. What its compiler computes by TensorFlow's kernels, ops
+of constants alone, needs none, and would be left to XLA behind one. Only what runs has them. Checked on TensorFlow
+2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 from collections.abc import Mapping
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.constant_folding import folded_ops
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
@@ -29,6 +31,8 @@ _TOGETHER = {
     "Sqrt": frozenset({"Pow", "Mul", "Square", "Exp"}),
     "Rsqrt": frozenset({"Pow", "Mul", "Square", "Exp"}),
 }
+# Their numbers hang on whether XLA's compiler computes them.
+_DRAWS = ("StatelessMultinomial", "StatelessRandom", "StatelessTruncated")
 # What only gives another form to the elements that it takes.
 _SAME_ELEMENTS = vocabulary.IDENTITIES | {"Reshape", "ExpandDims", "Squeeze", "BroadcastTo", "Tile"}
 # What crosses the border of a function may come from any op there.
@@ -46,6 +50,8 @@ def with_barriers(program: LoweredProgram) -> LoweredProgram:
         for _, called in op_types.function_values(node)
     }
     found = {name: edges for name, one in functions.items() if (edges := _edges(one, name in called))}
+    if found and any(node.op.startswith(_DRAWS) for function in functions.values() for node in function.node_def):
+        found = _without_constants(found, functions)
 
     def change(function: function_pb2.FunctionDef, _: str) -> None:
         edges = found.get(function.signature.name)
@@ -68,6 +74,20 @@ def _edges(function: function_pb2.FunctionDef, is_called: bool) -> dict[str, set
             if producer in together or (producer in _ANY and (producer != "_Arg" or is_called)):
                 edges.setdefault(node.name, set()).add(text)
     return edges
+
+
+def _without_constants(
+    found: Mapping[str, dict[str, set[str]]], functions: Mapping[str, function_pb2.FunctionDef]
+) -> dict[str, dict[str, set[str]]]:
+    computed = folded_ops(functions)
+    left = {
+        function: {
+            name: {text for text in texts if text.partition(":")[0] not in computed[function]}
+            for name, texts in edges.items()
+        }
+        for function, edges in found.items()
+    }
+    return {function: edges for function, edges in left.items() if any(edges.values())}
 
 
 def _producer(text: str, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:

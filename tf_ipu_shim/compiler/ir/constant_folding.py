@@ -1,0 +1,131 @@
+"""What XLA's compiler computes once, by TensorFlow's kernels: ops of constants alone, before it compiles the others.
+
+Random numbers of a seed that is written down are the kernels' there, and others are XLA's: a program that runs by
+kernels asks here which are which. XLA knows the shapes of all tensors, and puts called functions in place; it hands
+constants to branches, and to loops where they stay the same. Where it takes an op for one of constants that it cannot
+compute, it computes none of that function's. Checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping
+
+import numpy as np
+from tensorflow.compat.v2 import dtypes
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.tf_private.graphs import kernels
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
+
+_SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+# TensorFlow's folding passes these over: their results hang on the device.
+_PASSED_OVER = frozenset(f"StatelessRandomGet{kind}" for kind in ("Alg", "KeyCounter", "KeyCounterAlg"))
+_MOST_BYTES = 10 << 20  # a larger result is left to the program
+
+
+def folded_ops(functions: Mapping[str, function_pb2.FunctionDef]) -> dict[str, set[str]]:
+    """Returns the names of such ops by function, where a call with constants counts for all calls of a function.
+
+    Args:
+        functions: of a program, by name.
+    """
+    constants: dict[str, frozenset[int]] = dict.fromkeys(functions, frozenset())
+    names: dict[str, set[str]] = {}
+    waiting = list(functions)
+    while waiting:
+        name = waiting.pop()
+        folded = FoldedOps(functions[name], constants[name])
+        names[name] = folded.names
+        for node in functions[name].node_def:
+            for called in filter(functions.__contains__, op_types.called_functions(node)):
+                known = constants[called] | folded.constant_arguments(node.name, functions)
+                if known != constants[called]:
+                    constants[called] = known
+                    waiting.append(called)
+    return names
+
+
+class FoldedOps:
+    """The ops of a function that XLA's compiler computes.
+
+    Args:
+        function: one of a program's, as XLA compiles it.
+        places: of its arguments that are constants where it is called.
+
+    Attributes:
+        names: of these ops.
+    """
+
+    def __init__(self, function: function_pb2.FunctionDef, places: Collection[int] = ()) -> None:
+        graph = FunctionGraph.parse(function)
+        constants = {list(graph.arguments)[place] for place in places}
+        self._nodes = {node.name: node for node in graph.nodes}
+        self._constants = constants
+        self.names: set[str] = set()
+        for node in graph.nodes:  # what they take comes first
+            if _may_be_folded(node) and (node.op in _SHAPES or all(map(self._is_constant, node.inputs))):
+                self.names.add(node.name)
+        if any(_cannot_be_computed(self._nodes[name]) for name in self.names):
+            self.names = {name for name in self.names if self._nodes[name].op == "Const"}
+
+    def constant_arguments(self, name: str, library: Mapping[str, function_pb2.FunctionDef]) -> frozenset[int]:
+        """Returns the places of what a call, branch or loop hands on to its functions that is constant there.
+
+        Args:
+            name: the op's.
+            library: the functions by name.
+        """
+        node = self._nodes.get(name)
+        if node is None:
+            return frozenset()
+        places = {place for place, text in enumerate(node.function_inputs) if self._is_constant(text)}
+        if node.op in vocabulary.LOOPS:
+            places &= _unchanged(library[node.proto.attr["body"].func.name])
+        return frozenset(places)
+
+    def _is_constant(self, text: str) -> bool:
+        return text in self._constants or text.partition(":")[0] in self.names
+
+
+def _may_be_folded(node: Node) -> bool:
+    if node.op == "Const":
+        return True
+    if node.op in _PASSED_OVER | vocabulary.CALLS or op_types.is_stateful(node.op) or not _has_kernel(node.op):
+        return False
+    kinds = [kind for types in op_types.output_types(node.proto).values() for kind in types]
+    return not {op_types.VARIANT, op_types.RESOURCE}.intersection(kinds) and _drawn_bytes(node) <= _MOST_BYTES
+
+
+def _cannot_be_computed(node: Node) -> bool:
+    return node.op in vocabulary.FUNCTION_ATTRIBUTES or node.op.startswith("Xla")
+
+
+def _drawn_bytes(node: Node) -> int:
+    """Returns the size of a random op's result, where its shape is written down."""
+    shape = node.producers[0] if node.op.startswith("Stateless") and node.producers else None
+    if shape is None or shape.op != "Const" or "dtype" not in node.proto.attr:
+        return 0
+    elements = int(np.prod(tensor_util.MakeNdarray(shape.proto.attr["value"].tensor)))
+    return elements * dtypes.as_dtype(node.proto.attr["dtype"].type).size
+
+
+@functools.cache
+def _has_kernel(op: str) -> bool:
+    return any(kernel.device_type == "CPU" for kernel in kernels.get_registered_kernels_for_op(op).kernel)
+
+
+def _unchanged(body: function_pb2.FunctionDef) -> set[int]:
+    """Returns the places of the values that the body of a loop returns unchanged."""
+    sources = {f"{node.name}:output:0": node for node in body.node_def if node.op == "Identity"}
+    arguments = [argument.name for argument in body.signature.input_arg]
+    results = [_source(body.ret[result.name], sources) for result in body.signature.output_arg]
+    return {place for place, (text, argument) in enumerate(zip(results, arguments)) if text == argument}
+
+
+def _source(text: str, copies: Mapping[str, node_def_pb2.NodeDef]) -> str:
+    while text in copies:
+        text = copies[text].input[0]
+    return text
