@@ -3,7 +3,7 @@
 import pytest
 
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value, live
-from tf_ipu_shim.memory_model.walk.load_sinking import put_loads
+from tf_ipu_shim.memory_model.walk.load_sinking import sink_loads
 
 
 def used(block, number, name):
@@ -37,7 +37,7 @@ def around(inner, given):
 
 def loads_of(block, numbers):
     loads = {number: Step(f"load {number}", (), (number,), late=True) for number in numbers}
-    put_loads(block, 0, loads)
+    sink_loads(block, 0, loads)
     return [step.owner for step in block.steps]
 
 

@@ -6,8 +6,8 @@ import tensorflow as tf
 from tf_ipu_shim.machine.memory import Block, Value, smallest
 from tf_ipu_shim.memory_model.computations.work import HloWork
 from tf_ipu_shim.memory_model.hlo import compiler_ir
-from tf_ipu_shim.memory_model.hlo.outlined_ops import put_in_place, with_calls
-from tf_ipu_shim.memory_model.walk.hlo_walk import HloReader
+from tf_ipu_shim.memory_model.hlo.outlined_ops import inline, outline
+from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer
 
 SHAPE = (3, 4, 4)
 
@@ -30,12 +30,12 @@ def form_of(python_function):
     library = [concrete.function_def, *concrete.graph.as_graph_def().library.function]
     arguments = [compiler_ir.Argument(tf.float32.as_datatype_enum, tuple(spec.shape)) for spec in specs]
     name, ir = concrete.function_def.signature.name, compiler_ir.shared()
-    plain, calling = ir.hlo(name, library, arguments), with_calls(library)
+    plain, calling = ir.hlo(name, library, arguments), outline(library)
     if calling is None:
         return plain, None
     form = ir.hlo(name, calling.functions, arguments)
     assert any(one.opcode == "call" for computation in form.computations for one in computation.instructions)
-    return plain, form if put_in_place(form, calling.ops) else None
+    return plain, form if inline(form, calling.ops) else None
 
 
 def steps_of(block):
@@ -49,7 +49,7 @@ def planned(module):
     block = Block("test")
     given = [block.add(Value(4 * size, name, "argument")) for name, size in (("x", 48), ("w", 16))]
     block.run("given", (), given)
-    block.results = HloReader(module, block).read(given)
+    block.results = HloAnalyzer(module, block).read(given)
     return smallest(block).peak_bytes, HloWork(module).size, HloWork(module).count(), steps_of(block)
 
 
@@ -64,8 +64,7 @@ def test_nothing_is_called_that_is_there_once():
         return tf.nn.softmax(tf.einsum("abc,cd->abd", x, w))
 
     assert (
-        with_calls([tf.function(function).get_concrete_function(tf.zeros(SHAPE), tf.zeros((4, 4))).function_def])
-        is None
+        outline([tf.function(function).get_concrete_function(tf.zeros(SHAPE), tf.zeros((4, 4))).function_def]) is None
     )
 
 
@@ -79,5 +78,5 @@ def test_a_call_that_takes_a_constant_cannot_be_told():
 def test_the_functions_stay_as_they_are():
     definition = tf.function(products).get_concrete_function(tf.zeros(SHAPE), tf.zeros((4, 4))).function_def
     before = definition.SerializeToString(deterministic=True)
-    with_calls([definition])
+    outline([definition])
     assert definition.SerializeToString(deterministic=True) == before

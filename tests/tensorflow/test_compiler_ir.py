@@ -59,7 +59,7 @@ def test_what_xla_refuses_is_said_in_its_words():
     concrete = tf.function(lambda x, size: tf.reshape(x, size)).get_concrete_function(
         tf.TensorSpec([4]), tf.TensorSpec([2], tf.int32)
     )
-    with pytest.raises(compiler_ir.NoProgramError, match="compile-time constant"):
+    with pytest.raises(compiler_ir.ConversionError, match="compile-time constant"):
         asked_for(concrete, [Argument(FLOAT, (4,)), Argument(types_pb2.DT_INT32, (2,))])
     # The context that was asked is not spoilt.
     assert asked_for(tf.function(lambda x: x + 1).get_concrete_function(tf.TensorSpec([3])), [Argument(FLOAT, (3,))])

@@ -120,5 +120,5 @@ def test_handles_of_nobody_knows_what_are_refused():
     definition = two_handles("handles_of_nobody")
     definition.ret["result_a"], definition.ret["result_b"] = "a", "b"
     handles = [compiler_ir.Argument(types_pb2.DT_RESOURCE, ())] * 2
-    with pytest.raises(compiler_ir.NoProgramError, match="handle"):
+    with pytest.raises(compiler_ir.ConversionError, match="handle"):
         compiler_ir.shared().hlo("handles_of_nobody", [definition], handles)

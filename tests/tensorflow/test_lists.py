@@ -14,8 +14,8 @@ from tf_ipu_shim.compiler.ir.op_types import output_names
 from tf_ipu_shim.compiler.ir.tensor_lists import ListContents
 from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.memory_model.shapes.shape_inference import Known, bytes_of
-from tf_ipu_shim.memory_model.shapes.tensor_lists import handed_back, infer
+from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec, bytes_of
+from tf_ipu_shim.memory_model.shapes.tensor_lists import forwarded_inputs, infer
 from tf_ipu_shim.runtime import captured_programs
 
 keras = keras2.public()
@@ -27,7 +27,7 @@ def known_of(function, *arguments):
     traced = tf.function(function, autograph=False).get_concrete_function(*arguments)
     definition = traced.function_def
     library = {one.signature.name: one for one in traced.graph.as_graph_def().library.function}
-    given = [Known(one.dtype.as_datatype_enum, tuple(one.shape)) for one in traced.inputs]
+    given = [TensorSpec(one.dtype.as_datatype_enum, tuple(one.shape)) for one in traced.inputs]
     names = [argument.name for argument in definition.signature.input_arg]
     found = infer(definition.node_def, dict(zip(names, given)), library)
     return found, {node.name: node for node in definition.node_def}, library, traced
@@ -46,12 +46,12 @@ def test_what_is_put_in_is_known_where_it_is_taken_out():
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     found, nodes, _, traced = known_of(scanned, x)
     stacked = next(name for name, node in nodes.items() if node.op == "TensorListStack")
-    assert found[f"{stacked}:tensor:0"] == Known(FLOAT, (4, 3))
+    assert found[f"{stacked}:tensor:0"] == TensorSpec(FLOAT, (4, 3))
     np.testing.assert_array_equal(traced(tf.constant(x)), x * x)  # and so it is
     loop = next(node for node in nodes.values() if "While" in node.op)
     lists = [found[name].listed for name in output_names(loop) if found[name].type == LIST]
     assert ListContents(4, FLOAT, (3,)) in lists
-    assert bytes_of(Known(LIST, (), listed=ListContents(4, FLOAT, (3,)))) == 4 * 3 * 4
+    assert bytes_of(TensorSpec(LIST, (), listed=ListContents(4, FLOAT, (3,)))) == 4 * 3 * 4
 
 
 def test_lists_of_a_gradient():
@@ -86,7 +86,7 @@ def test_each_way_into_a_list(push):
     found, nodes, _, _ = known_of(function, tf.zeros([2, 7]))
     popped = next(name for name, node in nodes.items() if node.op == "TensorListPopBack")
     assert found[f"{popped}:output_handle:0"].listed == ListContents(6, FLOAT, (2, 7))
-    assert found[f"{popped}:tensor:0"] == Known(FLOAT, (2, 7)) and found["Tanh:y:0"].shape == (2, 7)
+    assert found[f"{popped}:tensor:0"] == TensorSpec(FLOAT, (2, 7)) and found["Tanh:y:0"].shape == (2, 7)
 
 
 def test_what_cannot_be_told_is_not():
@@ -106,7 +106,7 @@ def test_what_is_handed_back():
     function = tf.function(called, autograph=False)
     _, nodes, library, _ = known_of(lambda x, y, z: function(x, y, z), *[tf.zeros([2])] * 3)
     (call,) = (node for node in nodes.values() if "PartitionedCall" in node.op)
-    assert handed_back(call, library) == {0: 1, 3: 0}
+    assert forwarded_inputs(call, library) == {0: 1, 3: 0}
 
 
 @pytest.mark.parametrize("layer", ["LSTM", "PopnnLSTM"])

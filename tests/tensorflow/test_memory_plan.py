@@ -14,7 +14,7 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 from tf_ipu_shim import plugin
 from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.memory_model.hlo import compiler_ir
-from tf_ipu_shim.memory_model.hlo.compiler_ir import NoProgramError
+from tf_ipu_shim.memory_model.hlo.compiler_ir import ConversionError
 from tf_ipu_shim.memory_model.shapes.shape_inference import ShapeInferenceError
 from tf_ipu_shim.memory_model.walk import memory_walk
 from tf_ipu_shim.memory_reports import memory_report
@@ -375,7 +375,7 @@ def broken(monkeypatch, name, error):
     def failing(self, *_):
         raise error
 
-    monkeypatch.setattr(memory_walk.Walk, name, failing)
+    monkeypatch.setattr(memory_walk.MemoryAnalyzer, name, failing)
 
 
 def test_a_bug_of_ours_is_reported_and_the_program_runs(ipus, monkeypatch):
@@ -423,7 +423,7 @@ def test_a_bug_where_variables_are_counted(ipus, monkeypatch):
     assert not report.devices[0].programs
 
 
-@pytest.mark.parametrize("error", [NoProgramError("dynamic"), ShapeInferenceError("ragged")])
+@pytest.mark.parametrize("error", [ConversionError("dynamic"), ShapeInferenceError("ragged")])
 def test_what_tensorflow_cannot_tell_is_coarse_in_silence(ipus, monkeypatch, error):
     broken(monkeypatch, "run", error)
     ipus(1)
@@ -436,7 +436,7 @@ def test_what_tensorflow_cannot_tell_is_coarse_in_silence(ipus, monkeypatch, err
 
 def test_a_program_that_xla_has_no_form_of(ipus, monkeypatch):
     def none(self, function, *_):
-        raise NoProgramError("depends on a value")
+        raise ConversionError("depends on a value")
 
     monkeypatch.setattr(compiler_ir.CompilerIr, "hlo", none)
     ipus(1)

@@ -17,7 +17,7 @@ from tf_ipu_shim.ipu.optimizers import GradientAccumulationOptimizerV2
 
 from tf_ipu_shim import ipu, memory_report
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
-from tf_ipu_shim.memory_model.variables.pipeline_memory import kept
+from tf_ipu_shim.memory_model.variables.pipeline_memory import stashes
 from tf_ipu_shim.memory_model.variables.storage import Storage
 
 v1 = tf.compat.v1
@@ -440,7 +440,7 @@ def test_slots_are_the_mini_batches_that_wait(schedule, stages, times, recompute
         replicated_optimizer_state_sharding=False,
         replicated_weight_sharding=None,
     )
-    found = {one.ipu: one.bytes for one in kept(description, recomputes, range(stages))}
+    found = {one.ipu: one.bytes for one in stashes(description, recomputes, range(stages))}
     for stage in range(stages):
         each = inputs[stage] + checkpoints[stage] if recomputes else values[stage]
         assert found.get(stage, 0) == each * waiting(schedule, stages, stage, 2 * stages * times)

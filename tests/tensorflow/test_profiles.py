@@ -344,7 +344,7 @@ def test_instructions_in_post_order():
     computation = hlo_pb2.HloComputationProto()
     for number, operands in enumerate([(), (), (1,), (0,), (3, 2), ()]):
         computation.instructions.add(id=number, operand_ids=operands)
-    assert [one.id for one in running_order.in_post_order(computation)] == [0, 3, 1, 2, 4, 5]
+    assert [one.id for one in running_order.post_order(computation)] == [0, 3, 1, 2, 4, 5]
 
 
 def test_shards_that_only_swap_values_work_side_by_side(profiled):
@@ -396,7 +396,7 @@ def test_copies_of_a_phase_are_one_exchange_where_ipus_connect_them():
     first = [copy("a", 0, 1, "on 0:0"), copy("b", 2, 3, "on 2:0"), copy("c", 4, 5, "on 4:0"), copy("d", 3, 1, "on 3:0")]
     then = node_def_pb2.NodeDef(name="then", op="XlaLaunch", input=["a:0"])
     later = copy("e", 1, 0, "then:0")
-    found = [[node.name for node in unit] for unit in running_order.in_order([*starts, *first, then, later])]
+    found = [[node.name for node in unit] for unit in running_order.execution_order([*starts, *first, then, later])]
     units = {frozenset(unit) for unit in found}
     assert {frozenset("abd"), frozenset("c"), frozenset("e")} <= units and len(found) == 6 + 1 + 3
     place = {name: number for number, unit in enumerate(found) for name in unit}

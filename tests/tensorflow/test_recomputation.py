@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tf_ipu_shim.cycle_model import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value, smallest
-from tf_ipu_shim.memory_model.walk.recomputation import Mark, recompute
+from tf_ipu_shim.memory_model.walk.recomputation import StageOp, recompute
 
 SIZE = 100
 
@@ -35,7 +35,7 @@ class MiniBatch(Block):
             for _ in range(length):
                 name = f"op{len(made)}"
                 is_kept = len(made) in keeps
-                given, last = last, self.op(name, last, mark=Mark((stage, part), is_kept))
+                given, last = last, self.op(name, last, mark=StageOp((stage, part), is_kept))
                 made.append((name, given, last))
                 part += is_kept
         gradient = self.op("gradients/loss", last, kind="gradient")
@@ -94,11 +94,11 @@ def test_random_numbers_are_kept_in_the_form_in_which_they_are_used():
     block = MiniBatch()
     x = block.op("x", kind="argument")
     seed = block.add(Value(8, "seed", "constant", Mode.ALWAYS))
-    drawn = block.op("draw", seed, mark=Mark((0, 0), draws=True))
-    mask = block.op("mask", drawn, mark=Mark((0, 0)))
-    doubled = block.op("double", x, mark=Mark((0, 0)))
-    dropped = block.op("drop", doubled, mask, mark=Mark((0, 0)))
-    last = block.op("last", dropped, mark=Mark((1, 0)))
+    drawn = block.op("draw", seed, mark=StageOp((0, 0), draws=True))
+    mask = block.op("mask", drawn, mark=StageOp((0, 0)))
+    doubled = block.op("double", x, mark=StageOp((0, 0)))
+    dropped = block.op("drop", doubled, mask, mark=StageOp((0, 0)))
+    last = block.op("last", dropped, mark=StageOp((1, 0)))
     gradient = block.op("gradients/last", last, kind="gradient")
     block.results.append(block.op("gradients/drop", gradient, mask, doubled, kind="gradient"))
     owners = block.recomputed(2, interleaved=False).owners()
@@ -111,11 +111,11 @@ def test_what_depends_on_weights_alone_makes_no_gradient_wait():
     block = MiniBatch()
     weight = block.add(Value(SIZE, "w", "weight", Mode.BORROWED))
     x = block.op("x", kind="argument")
-    cast = block.op("cast", weight, mark=Mark((0, 0)))
-    a = block.op("a", x, cast, mark=Mark((0, 0), keeps=True))
-    b = block.op("b", a, cast, mark=Mark((0, 1)))
-    c = block.op("c", b, mark=Mark((0, 1)))
-    last = block.op("last", c, mark=Mark((1, 0)))
+    cast = block.op("cast", weight, mark=StageOp((0, 0)))
+    a = block.op("a", x, cast, mark=StageOp((0, 0), keeps=True))
+    b = block.op("b", a, cast, mark=StageOp((0, 1)))
+    c = block.op("c", b, mark=StageOp((0, 1)))
+    last = block.op("last", c, mark=StageOp((1, 0)))
     gradient = block.op("gradients/last", last, kind="gradient")
     gradient = block.op("gradients/c", gradient, b, cast, kind="gradient")
     block.results.append(block.op("gradients/a", gradient, x, cast, kind="gradient"))
@@ -128,13 +128,15 @@ def test_exchanges_and_updates_of_variables_run_once_and_loops_have_numbers_of_t
     block = MiniBatch()
     variable = block.add(Value(SIZE, "v", "weight", Mode.BORROWED))
     x = block.op("x", kind="argument")
-    sent = block.op("sent", x, mark=Mark((0, 0)), work=Meeting(7, computation=Computation("exchange", "e", (1, 0, 1))))
+    sent = block.op(
+        "sent", x, mark=StageOp((0, 0)), work=Meeting(7, computation=Computation("exchange", "e", (1, 0, 1)))
+    )
     assigned = block.add(Value(SIZE, "assign", "temporary", Mode.IN_PLACE, (sent,), variable))
     block.run("assign", (sent,), (assigned,))
-    block.marks["assign"] = Mark((0, 0))
-    looped = block.op("loop", assigned, mark=Mark((0, 0)), work=Meeting(8, times=3))
-    after = block.op("after", looped, mark=Mark((0, 0)))
-    last = block.op("last", after, mark=Mark((1, 0)))
+    block.marks["assign"] = StageOp((0, 0))
+    looped = block.op("loop", assigned, mark=StageOp((0, 0)), work=Meeting(8, times=3))
+    after = block.op("after", looped, mark=StageOp((0, 0)))
+    last = block.op("last", after, mark=StageOp((1, 0)))
     gradient = block.op("gradients/last", last, kind="gradient")
     block.results.append(block.op("gradients/after", gradient, looped, kind="gradient"))
     block.recomputed(2, interleaved=False)
@@ -155,7 +157,7 @@ def test_any_program_still_makes_what_it_takes(data):
         takes = data.draw(st.lists(st.sampled_from(values), min_size=1, max_size=2, unique=True))
         keeps = data.draw(st.booleans())
         mode = data.draw(st.sampled_from([Mode.NEW, Mode.VIEW, Mode.IN_PLACE]))
-        values.append(block.op(f"op{index}", *takes, mark=Mark((stage, part), keeps), mode=mode))
+        values.append(block.op(f"op{index}", *takes, mark=StageOp((stage, part), keeps), mode=mode))
         part += keeps
         if data.draw(st.booleans()) and stage < stages - 1:
             stage, part = stage + 1, 0

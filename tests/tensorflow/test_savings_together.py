@@ -36,7 +36,7 @@ def pipeline(batch, cut=(7,), ipus=2, recompute=False, floats="float32", **optio
 
 
 def test_recomputation_and_half_precision(monkeypatch):
-    monkeypatch.setattr(recommendations, "_waiting", lambda *_: iter(()))
+    monkeypatch.setattr(recommendations, "_pipeline_changes", lambda *_: iter(()))
     action, expected = told(pipeline(ODD))
     assert "float16" in action and "recomputation" in action
     after = pipeline(ODD, recompute=True, floats="float16")
@@ -45,8 +45,8 @@ def test_recomputation_and_half_precision(monkeypatch):
 
 def test_recomputation_and_other_stages(monkeypatch):
     """The cut is that of a pipeline which recomputes: another one than without."""
-    monkeypatch.setattr(recommendations, "_of_tensors", lambda *_: iter(()))
-    monkeypatch.setattr(recommendations, "_waiting", lambda *_: iter(()))
+    monkeypatch.setattr(recommendations, "_tensor_changes", lambda *_: iter(()))
+    monkeypatch.setattr(recommendations, "_pipeline_changes", lambda *_: iter(()))
     before = pipeline(1151)
     action, expected = told(before)
     ipus, names = re.search(

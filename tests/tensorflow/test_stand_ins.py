@@ -4,13 +4,13 @@ import pytest
 import tensorflow as tf
 
 from tf_ipu_shim.machine.memory import Block, Value, smallest
-from tf_ipu_shim.memory_model.computations.computations import InstructionReader
+from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
-from tf_ipu_shim.memory_model.computations.planner_options import Plannings
+from tf_ipu_shim.memory_model.computations.planner_options import PlannerOptions
 from tf_ipu_shim.memory_model.computations.work import HloWork
 from tf_ipu_shim.memory_model.hlo import compiler_ir
-from tf_ipu_shim.memory_model.hlo.surrogate_ops import leave_out_conversions, with_stand_ins
-from tf_ipu_shim.memory_model.walk.hlo_walk import HloReader
+from tf_ipu_shim.memory_model.hlo.surrogate_ops import remove_extra_conversions, substitute_surrogates
+from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer
 
 ops = tf.raw_ops
 SHAPE = (4, 6)
@@ -45,14 +45,14 @@ def planned(definition):
     block = Block("test")
     argument = block.add(Value(4 * SHAPE[0] * SHAPE[1], "x", "argument"))
     block.run("x", (), (argument,))
-    reader = HloReader(module, block)
+    reader = HloAnalyzer(module, block)
     block.results = reader.read([argument])
     return reader.result_shapes(), smallest(block).peak_bytes
 
 
 def test_every_one_has_the_same_shape():
     definition = function_of(everything)
-    replaced = with_stand_ins(definition)
+    replaced = substitute_surrogates(definition)
     assert not {"Exp", "Log1p", "Relu", "Relu6", "Rsqrt", "Sigmoid", "Sqrt", "Tanh", "ReluGrad", "BiasAddGrad"} & {
         node.op for node in replaced.node_def
     }
@@ -61,16 +61,16 @@ def test_every_one_has_the_same_shape():
 
 def test_element_wise_ops_need_the_same_memory():
     definition = function_of(lambda x: tf.tanh(tf.nn.relu(x)) * tf.sigmoid(x))
-    assert planned(with_stand_ins(definition)) == planned(definition) == ([SHAPE], 2 * 4 * 24)
+    assert planned(substitute_surrogates(definition)) == planned(definition) == ([SHAPE], 2 * 4 * 24)
 
 
 def test_so_do_those_that_a_profile_has_as_they_are():
     definition = function_of(lambda x: tf.abs(tf.floor(tf.math.expm1(x))) * tf.cos(tf.sign(tf.math.ceil(x))))
-    replaced = with_stand_ins(definition)
+    replaced = substitute_surrogates(definition)
     assert {node.op for node in replaced.node_def} == {"Neg", "Mul", "Identity"}
     assert planned(replaced) == planned(definition) == ([SHAPE], 2 * 4 * 24)
     assert work_of(replaced) == work_of(definition)
-    assert with_stand_ins(definition, is_profiled=True) is definition
+    assert substitute_surrogates(definition, is_profiled=True) is definition
 
 
 def test_all_of_many_results_are_renamed():
@@ -78,19 +78,19 @@ def test_all_of_many_results_are_renamed():
     relus = [node.name for node in definition.node_def if node.op == "Relu"]
     for (result, _), relu in zip(sorted(definition.ret.items()), relus):  # as the stages of a pipeline give theirs
         definition.ret[result] = f"{relu}:activations:0"
-    assert sorted(with_stand_ins(definition).ret.values()) == sorted(f"{relu}:y:0" for relu in relus)
+    assert sorted(substitute_surrogates(definition).ret.values()) == sorted(f"{relu}:y:0" for relu in relus)
 
 
 def test_the_function_itself_does_not_change():
     definition = function_of(everything)
     before = definition.SerializeToString(deterministic=True)
-    with_stand_ins(definition)
+    substitute_surrogates(definition)
     assert definition.SerializeToString(deterministic=True) == before
 
 
 def test_a_function_with_nothing_to_replace_is_returned():
     definition = function_of(lambda x: x * 2.0)
-    assert with_stand_ins(definition) is definition
+    assert substitute_surrogates(definition) is definition
 
 
 def normalised(x, with_newer=False):
@@ -110,7 +110,7 @@ def normalised(x, with_newer=False):
 
 def test_batch_normalisation_has_the_same_program():
     definition = function_of(normalised)
-    replaced = with_stand_ins(definition)
+    replaced = substitute_surrogates(definition)
     assert {node.op for node in replaced.node_def if "BatchNorm" in node.op} == {
         "FusedBatchNormV2",
         "FusedBatchNormGradV2",
@@ -121,20 +121,20 @@ def test_batch_normalisation_has_the_same_program():
 
 def test_batch_normalisation_stays_where_its_newer_result_is_taken():
     definition = function_of(lambda x: normalised(x, with_newer=True))
-    assert "FusedBatchNormV3" in {node.op for node in with_stand_ins(definition).node_def}
+    assert "FusedBatchNormV3" in {node.op for node in substitute_surrogates(definition).node_def}
 
 
 def test_batch_normalisation_counts_as_the_same_work():
     definition = function_of(normalised)
-    assert work_of(with_stand_ins(definition)) == work_of(definition)
+    assert work_of(substitute_surrogates(definition)) == work_of(definition)
 
 
 def profiled(module, definition):
     """What each step of a program takes, gives and computes."""
     block = Block("test")
     argument = block.add(Value(4 * SHAPE[0] * SHAPE[1], "x", "argument"))
-    instructions = InstructionReader(module, [definition], ComputeSetNames(), Plannings(), 0)
-    HloReader(module, block, instructions=instructions).read([argument])
+    instructions = ComputationClassifier(module, [definition], ComputeSetNames(), PlannerOptions(), 0)
+    HloAnalyzer(module, block, instructions=instructions).read([argument])
     values = [block.values[number]._replace(of=()) for step in block.steps for number in (*step.takes, *step.gives)]
     return [(step.owner, len(step.takes), step.work) for step in block.steps], values
 
@@ -147,8 +147,8 @@ def halved(x):
 @pytest.mark.parametrize(("function", "converts_nothing"), [(normalised, True), (halved, False)])
 def test_a_profile_has_batch_normalisation_as_it_is(function, converts_nothing):
     definition = function_of(function)
-    replaced = with_stand_ins(definition, is_profiled=True)
+    replaced = substitute_surrogates(definition, is_profiled=True)
     form, expected = form_of(replaced), profiled(form_of(definition), definition)
     assert (profiled(form, definition) != expected) == converts_nothing
-    leave_out_conversions(form)
+    remove_extra_conversions(form)
     assert profiled(form, definition) == expected

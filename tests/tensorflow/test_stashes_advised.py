@@ -100,7 +100,7 @@ def test_the_program_s_own_cut_is_counted_as_when_it_was_built(model, begins, mo
 
     def at_the_same_places(self, cut):
         found = [one.name for one in self.all]
-        made = changed(self, partitioning.Cut((0, *map(found.index, names)), 0))
+        made = changed(self, partitioning.Partition((0, *map(found.index, names)), 0))
         counted.extend(
             partitioning.PipelineDescription.of(node) for one in made.library.values() for node in one.node_def
         )

@@ -27,7 +27,7 @@ from tf_ipu_shim.driver.profiles import RunLog
 from tf_ipu_shim.machine.environment import execution_mode, flags
 from tf_ipu_shim.machine.memory import MemoryPlan, plan_text
 from tf_ipu_shim.memory_model import memory_plan
-from tf_ipu_shim.memory_model.variables.storage import storage_of
+from tf_ipu_shim.memory_model.variables.storage import read_storage_options
 from tf_ipu_shim.messages import cached_program_pb2
 from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime.device import IpuDevice
@@ -296,7 +296,9 @@ def _growing(names: Mapping[str, int]) -> Iterator[str]:
 
 def _has_state_in_remote_buffers(request: ProgramRequest, device: IpuDevice) -> bool:
     """Whether the script leaves it to the device where optimizer state is, and this one has remote buffers for it."""
-    with_them, without = (storage_of(request.library, device.options, 1, has).offloaded for has in (True, False))
+    with_them, without = (
+        read_storage_options(request.library, device.options, 1, has).offloaded for has in (True, False)
+    )
     return device.has_remote_buffers and with_them != without
 
 

@@ -10,7 +10,7 @@ from tf_ipu_shim.driver.engine_needed import needs_engine
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
 from tf_ipu_shim.memory_model.memory_plan import Details
-from tf_ipu_shim.memory_model.walk.analysis_context import samples_of
+from tf_ipu_shim.memory_model.walk.analysis_context import batch_size_of
 from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.captured_programs import Studied
 from tf_ipu_shim.runtime.device import IpuDevice
@@ -38,7 +38,7 @@ def add(
         return
     name = program_name(request.function, request.name)
     # Feeds go side by side, as samples and their labels do.
-    steps, items = max(work.feeds.values(), default=(1.0, float(samples_of(request))))
+    steps, items = max(work.feeds.values(), default=(1.0, float(batch_size_of(request))))
     replicas = max(1, program.replicas)
     captured_programs.add(
         Studied(

@@ -13,7 +13,7 @@ from tf_ipu_shim.machine.memory.dot import dot_of
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.memory_model.memory_plan import Details
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
-from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_of
+from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_json
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
 
@@ -58,5 +58,5 @@ def _write(module: str, request: ProgramRequest, program: LoweredProgram, device
         folder = pathlib.Path(asked.tensor_map_file_path)
         folder.mkdir(parents=True, exist_ok=True)
         io_tiles = io_tiles_of(device.options)
-        text = tensor_map_of(module, request, program, device.chip, details.tensors, io_tiles)
+        text = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles)
         (folder / f"{module}.tensor_map.json").write_text(text, encoding="utf-8")

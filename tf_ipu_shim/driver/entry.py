@@ -155,7 +155,7 @@ def _keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | None, c
     if plan is not None and memory_plan.enabled():
         name = program_name(request.function, request.name)
         named = dataclasses.replace(plan, program=name, device=device.name, cache=cache)
-        memory_plan.keep(request, device, named)
+        memory_plan.store_plan(request, device, named)
 
 
 def _add_zeros(answer: Any, program: LoweredProgram) -> None:

@@ -31,12 +31,12 @@ from tf_ipu_shim.machine.environment.execution_mode import AUTO, KERNELS, XLA
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
-from tf_ipu_shim.memory_model.computations.planner_options import plannings_of
+from tf_ipu_shim.memory_model.computations.planner_options import planner_options_of
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
-from tf_ipu_shim.memory_model.hlo.compiler_ir import beside
+from tf_ipu_shim.memory_model.hlo.compiler_ir import with_background_work
 from tf_ipu_shim.memory_model.memory_plan import Details
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
-from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_of
+from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_json
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
 from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
@@ -156,7 +156,9 @@ class _Lowering:
 
     def run(self) -> Lowered:
         """Lowers, plans and settles."""
-        plannings_of(self._device.options, self._request)  # refuses what Poplar would, also where no memory is planned
+        planner_options_of(
+            self._device.options, self._request
+        )  # refuses what Poplar would, also where no memory is planned
         other_devices.tell(self._diagnostics, self._request)
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
@@ -183,7 +185,7 @@ class _Lowering:
         """Plans its memory and settles how it runs."""
         with Beside(lambda: self._kernels(program, on_one_thread=False)) as kernels:
             # Nearly all programs that are large enough for that run by kernels, and none of them is short.
-            with beside(kernels.begin) if self._asked.way != XLA else contextlib.nullcontext():
+            with with_background_work(kernels.begin) if self._asked.way != XLA else contextlib.nullcontext():
                 plan, work, details = memory_plan.plan_memory(
                     self._request, program, self._device, self._diagnostics.user_line, names, self._lower_as
                 )
@@ -214,7 +216,7 @@ class _Lowering:
         if not self._has_events or names is None:
             return run_log, EventDetails()
         module, io_tiles = module_name(request.function), io_tiles_of(device.options)
-        tensor_map = tensor_map_of(module, request, program, device.chip, details.tensors, io_tiles)
+        tensor_map = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles)
         texts = event_reports.Texts()
         if profile is not None and self._has_reports:
             texts = event_reports.texts_of(profile, device.options.profiling)

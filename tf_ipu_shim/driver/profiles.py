@@ -17,7 +17,7 @@ from tf_ipu_shim.driver.engine_needed import needs_engine
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.memory_model.memory_plan import Details
-from tf_ipu_shim.memory_model.variables.pipeline_memory import pipelines_in
+from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines
 from tf_ipu_shim.profiling import collect, writer
 from tf_ipu_shim.profiling.profile import PairRow, Profile, facts_of
 from tf_ipu_shim.profiling.settings import ReportSettings, all_settings
@@ -152,7 +152,7 @@ def _stages(request: ProgramRequest, program: LoweredProgram, ipus: int) -> list
     So are stages that have nothing to do, on IPUs that are in no plan.
     """
     found: list[set[int]] = [set() for _ in range(ipus)]
-    for pipeline in pipelines_in(request.library.values()):
+    for pipeline in find_pipelines(request.library.values()):
         for stage, shards in enumerate(pipeline.devices):
             for ipu in (program.shard_ipus[shard] for shard in shards if shard >= 0):
                 if ipu < ipus:

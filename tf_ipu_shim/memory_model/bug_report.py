@@ -1,4 +1,4 @@
-"""What to send us where the accounting itself is wrong: a bug of ours never passes for a coarse figure."""
+"""Reports bugs of the memory model itself, so that they never pass for a coarse figure."""
 
 from __future__ import annotations
 
@@ -21,24 +21,12 @@ ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_DEBUG_DIR"
 
 
 def warn(request: ProgramRequest, error: Exception, counted: str) -> None:
-    """Warns of a bug in the accounting, with all that is needed to find it.
-
-    Args:
-        request: the program whose memory could not be told.
-        error: what was raised, by our own code.
-        counted: how much of it could be.
-    """
+    """Warns of a bug in the memory model with all that is needed to find it."""
     warnings.warn(report(request, error, counted), errors.AccountingFaultWarning)
 
 
 def report(request: ProgramRequest, error: Exception, counted: str) -> str:
-    """The report of a bug: versions, the program, the error, the graph.
-
-    Args:
-        request: the program whose memory could not be told.
-        error: what was raised, with its traceback.
-        counted: how much of it could be.
-    """
+    """Returns the report of a bug: versions, the program, the error and its graph."""
     arguments = ", ".join(
         f"{types_pb2.DataType.Name(kind)}{list(shape)}" for kind, shape in zip(request.arg_types, request.arg_shapes)
     )
@@ -57,7 +45,7 @@ def report(request: ProgramRequest, error: Exception, counted: str) -> str:
 
 
 def _graph(request: ProgramRequest) -> str:
-    """Where the graph is, or how to get it: it may hold what a script's owner does not want to send."""
+    """Returns where the graph is stored, or how to get it; it may be confidential."""
     directory = os.environ.get(ENVIRONMENT_VARIABLE)
     if not directory:
         return (

@@ -1,4 +1,4 @@
-"""Memory of a lowered program: the plan, and the out-of-memory error where it does not fit."""
+"""Plans the memory of a lowered program and raises the out-of-memory error if it does not fit."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tf_ipu_shim.machine.environment import engine_options, memory_setting
 from tf_ipu_shim.machine.memory import CODE, Block, MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.memory_model.advice.accumulation import accumulate
-from tf_ipu_shim.memory_model.advice.recommendations import savings
-from tf_ipu_shim.memory_model.advice.scenarios import Change, Lower
+from tf_ipu_shim.memory_model.advice.recommendations import recommend
+from tf_ipu_shim.memory_model.advice.scenarios import Lower, Scenario
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
-from tf_ipu_shim.memory_model.computations.planner_options import plannings_of
+from tf_ipu_shim.memory_model.computations.planner_options import planner_options_of
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
-from tf_ipu_shim.memory_model.hlo.compiler_ir import NoProgramError
+from tf_ipu_shim.memory_model.hlo.compiler_ir import ConversionError
 from tf_ipu_shim.memory_model.shapes.shape_inference import ShapeInferenceError
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensor, MappedTensors
-from tf_ipu_shim.memory_model.variables.storage import storage_of
+from tf_ipu_shim.memory_model.variables.storage import read_storage_options
 from tf_ipu_shim.memory_model.walk.hlo_walk import mark_activations
-from tf_ipu_shim.memory_model.walk.memory_walk import Walk
+from tf_ipu_shim.memory_model.walk.memory_walk import MemoryAnalyzer
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.runtime import captured_programs, plans
 
@@ -47,7 +47,7 @@ _QUICKLY_PLANNED = 1000
 
 
 class Details(NamedTuple):
-    """What a plan was made of.
+    """What a plan was computed from.
 
     Args:
         blocks: what each IPU of the first replica runs.
@@ -63,12 +63,12 @@ class Details(NamedTuple):
 
 
 def enabled() -> bool:
-    """Whether programs are planned at all: yes, unless `TF_IPU_SHIM_MEMORY_PLAN` is `off`."""
+    """Whether programs are planned: unless `TF_IPU_SHIM_MEMORY_PLAN` is `off`."""
     return memory_setting.current() != memory_setting.OFF
 
 
 def with_library_calls() -> bool:
-    """Whether reports tell temporaries inside library calls, and code: where `TF_IPU_SHIM_MEMORY_PLAN` is `calls`."""
+    """Whether reports include library temporaries and code: `TF_IPU_SHIM_MEMORY_PLAN` is `calls`."""
     return memory_setting.current() == memory_setting.CALLS
 
 
@@ -80,56 +80,43 @@ def plan_memory(
     names: ComputeSetNames | None = None,
     lower: Lower | None = None,
 ) -> tuple[MemoryPlan | None, ProgramWork, Details]:
-    """Finds how much memory a program needs on each IPU, before it runs.
+    """Computes how much memory a program needs on each IPU, before it runs.
 
     A program that can run is not refused because its memory cannot be told: what TensorFlow itself refuses, its launch
     reports in the words users know, and what is a bug of ours becomes a warning with the report of it.
-
-    Args:
-        request: the traced function, with the shapes of its arguments and variables.
-        program: what it runs as: XLA programs, also where kernels will run it.
-        device: where it runs.
-        user_line: gives the user's source line of an op, by traced function and op (see `diagnostics`).
-        names: of compute sets, where cycles are wanted: then what each step computes is in the details.
-        lower: lowers it anew, with its layers on other IPUs, where it does not fit.
-
-    Returns:
-        The plan; None where a bug of ours left none, which a warning reports. What the program computes, as far as
-        that was seen. And what the plan was made of.
-
-    Raises:
-        tf.errors.InternalError: the configuration has options that Poplar's planner would refuse.
     """
 
-    plannings = plannings_of(device.options, request)
+    plannings = planner_options_of(device.options, request)
 
-    def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
-        storage = storage_of(request.library, device.options, program.replicas, device.has_remote_buffers)
+    def plan(counted: Callable[[MemoryAnalyzer], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
+        storage = read_storage_options(request.library, device.options, program.replicas, device.has_remote_buffers)
         tensors = MappedTensors() if names is not None else None
-        walk = Walk(request, program, storage, names, plannings, tensors, post_order=_in_post_order(device))
-        counted(walk)
-        walk.put_on_io_tiles(io_tiles_of(device.options), device.chip)
-        line_of = _lines(request, walk, user_line)
-        made = _plan_of(request, program, device, walk, line_of)
-        made = dataclasses.replace(made, coarse=_coarse(walk, user_line))
+        analyzer = MemoryAnalyzer(
+            request, program, storage, names, plannings, tensors, post_order=_in_post_order(device)
+        )
+        counted(analyzer)
+        analyzer.put_on_io_tiles(io_tiles_of(device.options), device.chip)
+        line_of = _lines(request, analyzer, user_line)
+        made = _plan_of(request, program, device, analyzer, line_of)
+        made = dataclasses.replace(made, coarse=_coarse(analyzer, user_line))
         return (
             made,
-            walk.work,
-            Details(walk.blocks, line_of, tensors.rows if tensors is not None else (), walk.without_form),
+            analyzer.work,
+            Details(analyzer.blocks, line_of, tensors.rows if tensors is not None else (), analyzer.without_form),
         )
 
     try:
-        made, work, details = plan(Walk.run)
-        if not made.fits and _tells_savings(device, details.blocks.values()):
-            made = _with_savings(request, program, device, made, lower, user_line)
+        made, work, details = plan(MemoryAnalyzer.run)
+        if not made.fits and _wants_recommendations(device, details.blocks.values()):
+            made = _with_recommendations(request, program, device, made, lower, user_line)
         return made, work, details
-    except (NoProgramError, ShapeInferenceError) as error:
+    except (ConversionError, ShapeInferenceError) as error:
         reason = str(error)
     except Exception as error:
         bug_report.warn(request, error, "for its variables only")
         reason = f"{type(error).__name__}: {error}"
     try:
-        return plan(lambda walk: walk.variables_only(reason))
+        return plan(lambda analyzer: analyzer.variables_only(reason))
     except Exception as error:
         bug_report.warn(request, error, "not at all")
         return None, ProgramWork(), Details({}, _no_line)
@@ -144,10 +131,10 @@ def _plan_of(
     request: ProgramRequest,
     program: LoweredProgram,
     device: IpuDevice,
-    walk: Walk,
+    analyzer: MemoryAnalyzer,
     line_of: Callable[[str], str | None],
 ) -> MemoryPlan:
-    for block in walk.blocks.values():
+    for block in analyzer.blocks.values():
         mark_activations(block)
     return MemoryPlan(
         program=program_name(request.function, request.name),
@@ -155,32 +142,32 @@ def _plan_of(
         chip=device.chip.title,
         ipus=tuple(
             dataclasses.replace(
-                plan_of(ipu, block, device.chip, line_of, walk.remote.get(ipu)),
+                plan_of(ipu, block, device.chip, line_of, analyzer.remote.get(ipu)),
                 library=largest_call(block, device.chip),
                 code=CODE if with_library_calls() else (),
             )
-            for ipu, block in sorted(walk.blocks.items())
+            for ipu, block in sorted(analyzer.blocks.items())
         ),
-        variables=walk.variables,
-        exchanges=walk.exchanges,
-        coarse=tuple(walk.coarse.items()),
+        variables=analyzer.variables,
+        exchanges=analyzer.exchanges,
+        coarse=tuple(analyzer.coarse.items()),
         shard_ipus=(program.shard_ipus,),
     ).replicated(program.replicas, program.shards)
 
 
-def _coarse(walk: Walk, user_line: UserLine | None) -> tuple[tuple[str, str], ...]:
-    """What could not be looked into, by the script's function and the line of its first op there."""
+def _coarse(analyzer: MemoryAnalyzer, user_line: UserLine | None) -> tuple[tuple[str, str], ...]:
+    """Returns what could only be planned coarsely, with function and source line."""
     named: dict[str, str] = {}
-    for function, reason in walk.coarse.items():
-        scope = walk.scope_of(function)
-        nodes = walk.library[function].node_def
+    for function, reason in analyzer.coarse.items():
+        scope = analyzer.scope_of(function)
+        nodes = analyzer.library[function].node_def
         lines = (user_line(scope, node.name) for node in nodes) if user_line is not None else ()
         line = next(filter(None, lines), None)
         named.setdefault(display_name(scope) + (f", from {line}" if line else ""), reason)
     return tuple(named.items())
 
 
-def _with_savings(
+def _with_recommendations(
     request: ProgramRequest,
     program: LoweredProgram,
     device: IpuDevice,
@@ -188,15 +175,15 @@ def _with_savings(
     lower: Lower | None,
     user_line: UserLine | None,
 ) -> MemoryPlan:
-    """A plan that does not fit, with what would help."""
+    """Returns a plan that does not fit with recommendations."""
 
     modules: dict[Any, Any] = {}
 
-    def plan_with(change: Change) -> MemoryPlan:
+    def plan_with(change: Scenario) -> MemoryPlan:
         changed = program
         if change.request is not request:
             changed = lower(change.request, change.ipus) if lower is not None else program
-        walk = Walk(
+        analyzer = MemoryAnalyzer(
             change.request,
             changed,
             change.storage,
@@ -204,50 +191,41 @@ def _with_savings(
             modules=modules,
             post_order=_in_post_order(device),
         )
-        walk.run()
-        for block in walk.blocks.values() if change.accumulates else ():
+        analyzer.run()
+        for block in analyzer.blocks.values() if change.accumulates else ():
             accumulate(block, keeps=not change.request.is_keras)
-        walk.put_on_io_tiles(io_tiles_of(device.options), device.chip)
-        return _plan_of(change.request, changed, device, walk, _no_line)
+        analyzer.put_on_io_tiles(io_tiles_of(device.options), device.chip)
+        return _plan_of(change.request, changed, device, analyzer, _no_line)
 
     try:
-        storage = storage_of(request.library, device.options, program.replicas, device.has_remote_buffers)
-        walk = Walk(request, program, storage, modules=modules, post_order=_in_post_order(device))
-        walk.run()
+        storage = read_storage_options(request.library, device.options, program.replicas, device.has_remote_buffers)
+        analyzer = MemoryAnalyzer(request, program, storage, modules=modules, post_order=_in_post_order(device))
+        analyzer.run()
         return dataclasses.replace(
-            plan, savings=savings(request, plan, walk, plan_with, _lines(request, walk, user_line))
+            plan, savings=recommend(request, plan, analyzer, plan_with, _lines(request, analyzer, user_line))
         )
     except Exception as error:
         bug_report.warn(request, error, "without what would save most")
         return plan
 
 
-def keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> None:
-    """Keeps a program's plan for the report, and refuses the program where it does not fit.
-
-    Args:
-        request: the traced function.
-        device: where it runs.
-        plan: its memory.
-
-    Raises:
-        tf.errors.InternalError: it does not fit, and neither the engine option `debug.allowOutOfMemory` nor
-            compilation profiling asks to go on.
+def store_plan(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> None:
+    """Stores a program's plan for reports, and refuses the program if it does not fit.
 
     Source: docs/facts.md, section "Out of memory".
     """
     plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
-    if not plan.fits and not _may_go_on(device):
+    if not plan.fits and not _may_exceed_memory(device):
         raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current(), request.is_keras))
 
 
-def _tells_savings(device: IpuDevice, blocks: Iterable[Block]) -> bool:
-    """Whether what would help is worth planning for.
+def _wants_recommendations(device: IpuDevice, blocks: Iterable[Block]) -> bool:
+    """Whether computing recommendations is worthwhile.
 
     Not where compilation profiling alone lets a program go on, nor where it is large and only a report would tell: each
     action takes as long to plan as the program.
     """
-    if captured_programs.active() or not _may_go_on(device):
+    if captured_programs.active() or not _may_exceed_memory(device):
         return True
     is_large = sum(map(_steps, blocks)) > _QUICKLY_PLANNED
     return not device.options.profiling.enable_compilation_trace and not is_large
@@ -257,7 +235,7 @@ def _steps(block: Block) -> int:
     return len(block.steps) + sum(_steps(inner) for step in block.steps for inner in step.inside)
 
 
-def _may_go_on(device: IpuDevice) -> bool:
+def _may_exceed_memory(device: IpuDevice) -> bool:
     # Graphcore's driver sets the option itself where compilation reports are asked for.
     if device.options.profiling.enable_compilation_trace or captured_programs.active():
         return True
@@ -268,7 +246,9 @@ def _no_line(_: str) -> None:
     return None
 
 
-def _lines(request: ProgramRequest, walk: Walk, user_line: UserLine | None) -> Callable[[str], str | None]:
+def _lines(
+    request: ProgramRequest, analyzer: MemoryAnalyzer, user_line: UserLine | None
+) -> Callable[[str], str | None]:
     @functools.cache
     def functions() -> dict[str, str]:
         """The traced function of each op: of those in no XLA program, such as feeds and what replicas do together."""
@@ -279,7 +259,7 @@ def _lines(request: ProgramRequest, walk: Walk, user_line: UserLine | None) -> C
             return None
         moved = _MOVED.fullmatch(name)
         name = name if moved is None else moved[1]
-        function = walk.scopes.get(name) or functions().get(name, request.function)
+        function = analyzer.scopes.get(name) or functions().get(name, request.function)
         return user_line(function, name)
 
     return line_of

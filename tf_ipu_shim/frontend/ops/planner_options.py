@@ -184,7 +184,7 @@ def check_products(results: Any, operations: Sequence[Any], *given: Mapping[str,
     """
     for options in given:
         for opcode, each in options.items():
-            if _wrong(each) is not None and planner_options.has_products(opcode, _types(operations)):
+            if _wrong(each) is not None and planner_options.has_matmuls(opcode, _types(operations)):
                 check(results, each)
 
 

@@ -1,1 +1,1 @@
-"""Programs that do not fit as they would be with an option changed, a gradient accumulated or a layer moved."""
+"""Advice for programs that do not fit: options, gradient accumulation and other partitions, each planned."""

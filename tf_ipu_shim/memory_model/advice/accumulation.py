@@ -1,4 +1,4 @@
-"""A training step as it would be with the gradients of several mini-batches accumulated, which the script does not do.
+"""Rewrites a training step's blocks as if gradients of several mini-batches were accumulated (for advice).
 
 Each gradient that an update takes is added to an accumulator as soon as it is made; updates come after all that, and
 take the accumulators in the gradients' place. So optimizer state, where it is in remote memory, is never there together
@@ -13,20 +13,12 @@ from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 
 
 def trains(block: Block) -> bool:
-    """Whether a program has updates that take gradients, in itself or in a loop."""
+    """Whether a program, or a loop in it, has variable updates that consume gradients."""
     return any(map(trains, _inside(block))) or bool(_Training(block).gradients)
 
 
 def accumulate(block: Block, keeps: bool) -> bool:
-    """Has a program accumulate its gradients; changes the block.
-
-    Args:
-        block: all that an IPU runs.
-        keeps: whether accumulators are variables of the program's own, that updates cannot write over.
-
-    Returns:
-        Whether it has any. Where a loop has, what is around that makes no gradients: it may hand numbers to them.
-    """
+    """Rewrites a block, in place, to accumulate its gradients; returns whether it could."""
     if any([accumulate(inner, keeps) for inner in _inside(block)]):
         return True
     training = _Training(block)
@@ -40,7 +32,7 @@ def _inside(block: Block) -> Iterator[Block]:
 
 
 class _Training:
-    """One block's steps, told apart.
+    """Classifies the steps of one block: forward, gradients, updates.
 
     Attributes:
         gradients: values that updates take and gradient ops made, by number; views of one of the same size are it.
@@ -56,7 +48,7 @@ class _Training:
         self._updates.update(self._only_for_updates())
 
     def _follow(self) -> Iterator[int]:
-        """The steps that work on gradients without making any."""
+        """Yields the steps that process gradients without computing them."""
         for index, step in enumerate(self._block.steps):
             is_gradient = any(self._block.values[number].kind == "gradient" for number in step.gives)
             if is_gradient or not self._behind.isdisjoint(step.takes):
@@ -65,7 +57,7 @@ class _Training:
                     yield index
 
     def _only_for_updates(self) -> set[int]:
-        """Steps that bring what only updates take, such as state from remote memory, and what is made of that alone."""
+        """Returns steps that load data only for updates, such as remote optimizer state, and what follows."""
         others = set(self._block.results)
         found: set[int] = set()
         for index in range(len(self._block.steps) - 1, -1, -1):
@@ -89,7 +81,7 @@ class _Training:
         return number
 
     def write(self, keeps: bool) -> None:
-        """Writes the steps anew: accumulators, the mini-batch, and then all updates."""
+        """Rewrites the steps: accumulators, the mini-batch, then all updates."""
         block, steps, borders = self._block, list(self._block.steps), set(self._block.segments)
         block.steps, block.segments, block.liveness = [], [], None
         sums = {source: self._accumulator(source) for source in dict.fromkeys(self.gradients.values())}
@@ -111,7 +103,7 @@ class _Training:
         self._write_updates(steps, instead, by_variable=keeps)
 
     def _write_updates(self, steps: Sequence[Step], instead: Mapping[int, int], by_variable: bool) -> None:
-        """Writes all updates, which take some values instead of others.
+        """Writes all updates, with some input values substituted.
 
         What a condition guards is in the order in which the optimizer updates, variable by variable.
         """
@@ -128,7 +120,7 @@ class _Training:
             block.steps.append(step._replace(takes=tuple(instead.get(one, one) for one in step.takes)))
 
     def _by_variable(self, steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
-        """The steps of updates, op by op, each with what it takes of other steps before it."""
+        """Yields the steps of updates, op by op, each with the earlier steps it depends on."""
         made = {number: index for index in self._updates for number in steps[index].gives}
         groups: dict[str, list[int]] = {}
         for index in sorted(self._updates):

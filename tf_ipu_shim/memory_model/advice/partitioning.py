@@ -1,4 +1,4 @@
-"""The same program with its layers on other IPUs: what more shards or stages, or another cut between them, would need.
+"""Repartitions a program's layers into more shards or pipeline stages (for advice).
 
 A layer begins where the forward pass reads a variable under a new name. The marks on the script's ops are written anew,
 as `ipu_shard` or another assignment of stages would have it; where the program has a pipeline, its stages are too. The
@@ -23,7 +23,7 @@ from tf_ipu_shim.machine.memory import Block, Mode
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
 from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory, Taken, stashed, taken_by_layers
-from tf_ipu_shim.memory_model.walk.analysis_context import Accounts
+from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _SCALAR = 8  # bytes: such as a metric's, which begins no layer
@@ -31,7 +31,7 @@ _NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE}) | vocabulary.SHAPE_QU
 
 
 class Layer(NamedTuple):
-    """A layer and what it needs.
+    """A layer and the memory it needs.
 
     Args:
         name: as far as its ops share it.
@@ -54,15 +54,15 @@ class Layer(NamedTuple):
     takes: tuple[Taken, ...] = ()
 
 
-class Cut(NamedTuple):
-    """Layers of each shard or stage.
+class Partition(NamedTuple):
+    """A partition: the first layer of each shard or stage.
 
     Args:
-        begins: number of the first layer of each.
+        first_layers: number of the first layer of each.
         bytes: that the fullest is expected to need.
     """
 
-    begins: tuple[int, ...]
+    first_layers: tuple[int, ...]
     bytes: int
 
 
@@ -74,7 +74,7 @@ class Layers:
         walk: through it as it is.
     """
 
-    def __init__(self, request: ProgramRequest, walk: Accounts) -> None:
+    def __init__(self, request: ProgramRequest, context: AnalysisContext) -> None:
         self._request = request
         self._function = max(request.library.values(), key=lambda one: len(one.node_def))
         self._nodes: Sequence[node_def_pb2.NodeDef] = self._function.node_def
@@ -83,19 +83,19 @@ class Layers:
         self._forward = {node.name: forward_name(node.name) for node in nodes}
         first = next((n for n, node in enumerate(nodes) if self._forward[node.name] in self._number), len(nodes))
         self.trains = first < len(nodes)
-        self._sizes = _sizes(walk.blocks.values())
-        places = dict(_places(request, self._function))
-        self._weights = {name: walk.size_of(place) for name, place in places.items()}
+        self._sizes = _sizes(context.blocks.values())
+        places = dict(_program_arguments(request, self._function))
+        self._weights = {name: context.size_of(place) for name, place in places.items()}
         # Layers of Keras are called as their variables begin.
-        owners = {name: walk.name_of(place) for name, place in places.items()}
+        owners = {name: context.name_of(place) for name, place in places.items()}
         layers = layers_of_variables(owners.values())
         self._owners = {name: layers[owner] for name, owner in owners.items()}
-        self._needed = self._kept(first)  # by number of the op whose gradients need it
-        self.all = self._with_what_is_handed_on(list(self._layers(first)))
+        self._needed = self._kept_for_gradients(first)  # by number of the op whose gradients need it
+        self.all = self._with_kept_values(list(self._layers(first)))
 
     def _layers(self, end: int) -> Iterator[Layer]:
-        """Ops before the first gradient, cut where a variable is read under a new name."""
-        begins = list(self._begins(end))
+        """Yields the layers of the forward pass, split where a variable of a new name is read."""
+        begins = list(self._layer_starts(end))
         counted: set[str] = set()
         for place, (name, first) in enumerate(begins):
             last = begins[place + 1][1] if place + 1 < len(begins) else end
@@ -103,16 +103,16 @@ class Layers:
             taken = {text for n in numbers for text in self._nodes[n].input if text in self._weights} - counted
             counted |= taken
             weights = sum(self._weights[text] for text in taken)
-            yield Layer(name, self._first(first, last), numbers, weights, self._bytes(self._needed_by(numbers)))
+            yield Layer(name, self._first_op(first, last), numbers, weights, self._bytes(self._needed_by(numbers)))
 
-    def _with_what_is_handed_on(self, layers: Sequence[Layer]) -> list[Layer]:
-        """The layers with what each makes or is fed for gradients, and what comes to it from those before."""
+    def _with_kept_values(self, layers: Sequence[Layer]) -> list[Layer]:
+        """Adds to each layer the values it keeps for gradients and receives from earlier layers."""
         home = {number: place for place, layer in enumerate(layers) for number in layer.nodes}
         made, given = [0] * len(layers), [0] * len(layers)
         for name in {_node_of(tensor) for layer in layers for tensor in self._needed_by(layer.nodes)}:
             if self._number[name] in home:
                 made[home[self._number[name]]] += self._sizes.get(name, 0)
-        users, fed = self._taken_by_layers(layers)
+        users, fed = self._consuming_layers(layers)
         makers = {name: home[self._number[name]] for name in users if self._number[name] in home}
         values = ((maker, users[name], self._sizes.get(name, 0)) for name, maker in makers.items())
         for text, place in fed.items():
@@ -122,8 +122,8 @@ class Layers:
             for place, (layer, takes) in enumerate(zip(layers, taken_by_layers(values, len(layers))))
         ]
 
-    def _taken_by_layers(self, layers: Sequence[Layer]) -> tuple[dict[str, set[int]], dict[str, int]]:
-        """By what ops make, the layers that take it; by what the host gives, the first one."""
+    def _consuming_layers(self, layers: Sequence[Layer]) -> tuple[dict[str, set[int]], dict[str, int]]:
+        """Returns the layers that consume each op's result, and the first layer that consumes each host input."""
         users: dict[str, set[int]] = {}
         fed: dict[str, int] = {}
         for place, layer in enumerate(layers):
@@ -136,8 +136,8 @@ class Layers:
                     users.setdefault(name, set()).add(place)
         return users, fed
 
-    def _begins(self, end: int) -> Iterator[tuple[str, int]]:
-        """Names of layers, and the numbers of the ops that begin them."""
+    def _layer_starts(self, end: int) -> Iterator[tuple[str, int]]:
+        """Yields the names of layers with the index of their first op."""
         last = None
         for number, node in enumerate(self._nodes[:end]):
             read = next((text for text in node.input if self._weights.get(text, 0) > _SCALAR), None)
@@ -148,11 +148,11 @@ class Layers:
                 last = name
 
     def _needed_by(self, numbers: Iterable[int]) -> set[str]:
-        """What gradients of some ops take of the forward pass."""
+        """Returns the forward values that gradients of some ops need."""
         return {tensor for number in numbers for tensor in self._needed.get(number, ())}
 
-    def _first(self, begin: int, end: int) -> str:
-        """The first op of a layer that computes something."""
+    def _first_op(self, begin: int, end: int) -> str:
+        """Returns the first op of a layer that computes something."""
         nodes = self._nodes[begin:end]
         return next((node.name for node in nodes if node.op not in _NOT_KEPT), nodes[0].name)
 
@@ -160,8 +160,8 @@ class Layers:
     def _is_elsewhere(node: node_def_pb2.NodeDef) -> bool:
         return node.op in vocabulary.HOST_OPS or sharding_annotations.is_on_host(node)
 
-    def _kept(self, first: int) -> dict[int, set[str]]:
-        """What gradients take of the forward pass, by the number of the op that they are gradients of."""
+    def _kept_for_gradients(self, first: int) -> dict[int, set[str]]:
+        """Returns the forward values that gradients need, by the index of the op they differentiate."""
         found: dict[int, set[str]] = {}
         for node in self._nodes[first:]:
             forward = self._number.get(self._forward[node.name] or "")
@@ -178,32 +178,20 @@ class Layers:
             name = _node_of(self._nodes[self._number[name]].input[0])
         return name
 
-    def cut(self, count: int, by_weight: float, slots: Sequence[int]) -> Cut | None:
-        """The cut whose fullest part needs least; None where there are too few layers.
-
-        Args:
-            count: parts.
-            by_weight: bytes that a byte of weights needs, with what belongs to it.
-            slots: mini-batches of which each part keeps something.
-        """
+    def partition(self, count: int, by_weight: float, slots: Sequence[int]) -> Partition | None:
+        """Returns the partition into parts whose largest memory is least, or None with too few layers."""
         if len(self.all) < count:
             return None
         sizes = [(by_weight * layer.weight_bytes, layer.kept_bytes) for layer in self.all]
         low, high = 0.0, sum(weights + max(slots) * kept for weights, kept in sizes)
         while high - low > max(1.0, 0.001 * high):
             middle = (low + high) / 2
-            low, high = (low, middle) if _filled(sizes, slots, middle) else (middle, high)
-        begins = _filled(sizes, slots, high)
-        return None if begins is None else Cut(tuple(begins), int(high))
+            low, high = (low, middle) if _fill_parts(sizes, slots, middle) else (middle, high)
+        begins = _fill_parts(sizes, slots, high)
+        return None if begins is None else Partition(tuple(begins), int(high))
 
-    def stages(self, by_weight: float, waiting: Sequence[int], recomputes: bool = False) -> Cut | None:
-        """The stages of a pipeline of which the fullest needs least; None where there are too few layers.
-
-        Args:
-            by_weight: bytes that are always there for a byte of weights: optimizer state and accumulators too.
-            waiting: mini-batches that wait in each stage, besides the one in work.
-            recomputes: whether of these only what comes into a stage is kept.
-        """
+    def stages(self, by_weight: float, waiting: Sequence[int], recomputes: bool = False) -> Partition | None:
+        """Returns the pipeline stages whose largest memory is least, or None with too few layers."""
         if len(self.all) < len(waiting):
             return None
         grads = float(self.trains)
@@ -222,19 +210,19 @@ class Layers:
         low, high = 0.0, float(_bytes_of(parts, StageMemory(max(waiting), recomputes=False)))
         while high - low > max(1.0, 0.0001 * high):
             middle = (low + high) / 2
-            low, high = (low, middle) if _staged(parts, memories, middle) else (middle, high)
-        begins = _staged(parts, memories, high)
+            low, high = (low, middle) if _fill_stages(parts, memories, middle) else (middle, high)
+        begins = _fill_stages(parts, memories, high)
         if begins is None:
             return None
         ends = [*begins[1:], len(parts)]
         needed = [_bytes_of(parts[first:end], empty) for first, end, empty in zip(begins, ends, memories)]
-        return Cut(tuple(begins), max(needed))
+        return Partition(tuple(begins), max(needed))
 
-    def changed(self, cut: Cut) -> ProgramRequest:
-        """The program with these parts on an IPU each."""
+    def apply(self, cut: Partition) -> ProgramRequest:
+        """Returns the program with each part on its own IPU."""
         parts = _parts(cut, len(self.all))
         homes = {n: ipu for ipu, part in enumerate(parts) for layer in part for n in self.all[layer].nodes}
-        library = {name: _unmarked(function) for name, function in self._request.library.items()}
+        library = {name: _without_annotations(function) for name, function in self._request.library.items()}
         for number, node in enumerate(library[self._function.signature.name].node_def):
             forward = self._number.get(self._forward[node.name] or "")
             home = homes.get(number if forward is None else forward)
@@ -267,13 +255,13 @@ class Layers:
         marked = [self._nodes[n].name for n in part if vocabulary.CHECKPOINT_ATTRIBUTE in self._nodes[n].attr]
         return stashed(
             kept,
-            self._taken(marked),
-            lambda name: self._taken(self._nodes[self._number[name]].input),
+            self._data_inputs(marked),
+            lambda name: self._data_inputs(self._nodes[self._number[name]].input),
             lambda name: self._number[name] in here,
         )
 
-    def _taken(self, texts: Iterable[str]) -> Iterator[str]:
-        """What an op takes, but for weights and the like."""
+    def _data_inputs(self, texts: Iterable[str]) -> Iterator[str]:
+        """Yields the inputs of an op, except weights and the like."""
         for name in (self._viewed(text) for text in texts if not text.startswith("^")):
             number = self._number.get(name)
             if number is not None and self._nodes[number].op not in _NOT_KEPT:
@@ -283,21 +271,21 @@ class Layers:
         return sum(self._sizes.get(name, 0) for name in names)
 
 
-def slots_of(pipeline: PipelineDescription | None, count: int) -> list[int]:
-    """Mini-batches of which each of so many parts keeps something: one in shards, more in the stages of a pipeline."""
+def in_flight_mini_batches(pipeline: PipelineDescription | None, parts: int) -> list[int]:
+    """Returns, for each part, of how many mini-batches it keeps values: several in pipeline stages."""
     if pipeline is None:
-        return [1] * count
+        return [1] * parts
     return [
-        pipeline_schedule.fifo_slots(pipeline.schedule, count, stage, pipeline.training) + 1 for stage in range(count)
+        pipeline_schedule.fifo_slots(pipeline.schedule, parts, stage, pipeline.training) + 1 for stage in range(parts)
     ]
 
 
-def _parts(cut: Cut, layers: int) -> list[range]:
-    return [range(first, end) for first, end in zip(cut.begins, [*cut.begins[1:], layers])]
+def _parts(cut: Partition, layers: int) -> list[range]:
+    return [range(first, end) for first, end in zip(cut.first_layers, [*cut.first_layers[1:], layers])]
 
 
-def _filled(sizes: Sequence[tuple[float, int]], slots: Sequence[int], limit: float) -> list[int] | None:
-    """Where parts begin that need no more than a limit each, one layer at least; None where that takes more parts."""
+def _fill_parts(sizes: Sequence[tuple[float, int]], slots: Sequence[int], limit: float) -> list[int] | None:
+    """Returns where parts begin if none may exceed a limit, or None if that needs more parts."""
     begins, used = [0], 0.0
     for layer, (weights, kept) in enumerate(sizes):
         size = weights + slots[len(begins) - 1] * kept
@@ -313,8 +301,8 @@ def _filled(sizes: Sequence[tuple[float, int]], slots: Sequence[int], limit: flo
     return begins
 
 
-def _staged(parts: Sequence[StageLayer], memories: Sequence[StageMemory], limit: float) -> list[int] | None:
-    """Where stages begin that need no more than a limit each, one layer at least; None where that takes more stages."""
+def _fill_stages(parts: Sequence[StageLayer], memories: Sequence[StageMemory], limit: float) -> list[int] | None:
+    """Returns where stages begin if none may exceed a limit, or None if that needs more stages."""
     begins, stage = [0], copy.copy(memories[0])
     for number, part in enumerate(parts):
         wanted = len(memories) - len(begins)  # stages that have to begin yet
@@ -340,7 +328,7 @@ def _bytes_of(parts: Iterable[StageLayer], empty: StageMemory) -> int:
 
 
 def _fed_bytes(node: node_def_pb2.NodeDef, text: str) -> int:
-    """Bytes of one of the tensors that an op on the host gives; 0 where it does not say."""
+    """Returns the bytes of a tensor that a host op returns; 0 if unknown."""
     if not {"output_shapes", "output_types"} <= {*node.attr}:  # to ask for one would put it there
         return 0
     shapes, types = node.attr["output_shapes"].list.shape, node.attr["output_types"].list.type
@@ -352,7 +340,7 @@ def _fed_bytes(node: node_def_pb2.NodeDef, text: str) -> int:
 
 
 def _sizes(blocks: Iterable[Block]) -> dict[str, int]:
-    """Bytes of what each op makes: of its largest value."""
+    """Returns the bytes of each op's largest result."""
     found: dict[str, int] = {}
     waiting = list(blocks)
     while waiting:
@@ -364,8 +352,8 @@ def _sizes(blocks: Iterable[Block]) -> dict[str, int]:
     return found
 
 
-def _places(request: ProgramRequest, function: function_pb2.FunctionDef) -> Iterator[tuple[str, int]]:
-    """Which arguments of the program a function's variables are, by their names in it."""
+def _program_arguments(request: ProgramRequest, function: function_pb2.FunctionDef) -> Iterator[tuple[str, int]]:
+    """Yields which program arguments a function's variables are, with their names in the function."""
     callers: dict[str, tuple[str, node_def_pb2.NodeDef]] = {}
     for name, caller in request.library.items():
         for node in caller.node_def:
@@ -373,15 +361,15 @@ def _places(request: ProgramRequest, function: function_pb2.FunctionDef) -> Iter
                 callers.setdefault(called, (name, node))
     for index, argument in enumerate(function.signature.input_arg):
         if argument.type == op_types.RESOURCE:
-            place = _place(request, callers, function.signature.name, index)
+            place = _program_argument(request, callers, function.signature.name, index)
             if place is not None:
                 yield argument.name, place
 
 
-def _place(
+def _program_argument(
     request: ProgramRequest, callers: Mapping[str, tuple[str, node_def_pb2.NodeDef]], name: str, index: int
 ) -> int | None:
-    """Which argument of the program an argument of a function is."""
+    """Returns which program argument a function's argument is."""
     while name != request.function:
         if name not in callers:
             return None
@@ -395,7 +383,7 @@ def _place(
     return index
 
 
-def _unmarked(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+def _without_annotations(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
     copy = function_pb2.FunctionDef()
     copy.CopyFrom(function)
     for node in copy.node_def:

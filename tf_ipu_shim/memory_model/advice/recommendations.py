@@ -1,4 +1,4 @@
-"""Plans a program that does not fit anew, as it would be otherwise: what each action saves.
+"""Recommends changes for a program that does not fit, each with the memory it saves.
 
 Each action is done to the program, or to what its tensors count, and the whole plan is made again: other storage,
 16-bit floats, half of the mini-batch, layers on other IPUs.
@@ -19,15 +19,15 @@ from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, beside, best, worst
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
-from tf_ipu_shim.memory_model.advice.accumulation_options import how_to_accumulate, may_accumulate, same_update
-from tf_ipu_shim.memory_model.advice.partitioning import Cut, Layer, Layers, slots_of
-from tf_ipu_shim.memory_model.advice.scenarios import Change, Group, Named, made_to, together
-from tf_ipu_shim.memory_model.hlo.compiler_ir import NoProgramError
+from tf_ipu_shim.memory_model.advice.accumulation_options import accumulation_advice, may_accumulate, same_update_advice
+from tf_ipu_shim.memory_model.advice.partitioning import Layer, Layers, Partition, in_flight_mini_batches
+from tf_ipu_shim.memory_model.advice.scenarios import Group, Named, Scenario, as_option, first_fitting_pair
+from tf_ipu_shim.memory_model.hlo.compiler_ir import ConversionError
 from tf_ipu_shim.memory_model.shapes.shape_inference import ShapeInferenceError
 from tf_ipu_shim.memory_model.shapes.sizes import Sizes
 from tf_ipu_shim.memory_model.variables import variable_kinds
-from tf_ipu_shim.memory_model.variables.pipeline_memory import pipelines_in
-from tf_ipu_shim.memory_model.walk.analysis_context import Accounts, samples_of
+from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines
+from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext, batch_size_of
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
 MOST_INSTRUCTIONS = 20_000
@@ -43,60 +43,52 @@ _OFFLOADING = {
 }
 
 
-def savings(
+def recommend(
     request: ProgramRequest,
     plan: MemoryPlan,
-    walk: Accounts,
-    plan_with: Callable[[Change], MemoryPlan],
+    context: AnalysisContext,
+    plan_with: Callable[[Scenario], MemoryPlan],
     line_of: Callable[[str], str | None],
 ) -> tuple[Saving, ...]:
-    """The actions that save most on the IPU that is fullest.
-
-    Args:
-        request: the program.
-        plan: its memory, which does not fit.
-        walk: through it as it is.
-        plan_with: plans it anew, changed.
-        line_of: gives the user's line for an op.
-    """
+    """Returns the actions that save most memory on the fullest IPU."""
     full = worst(plan)
-    if full is None or sum(size.instructions for size in walk.work.compiled.values()) > MOST_INSTRUCTIONS:
+    if full is None or sum(size.instructions for size in context.work.compiled.values()) > MOST_INSTRUCTIONS:
         return ()
-    now = Change(walk.storage, Sizes(), request, len(plan.ipus))
+    now = Scenario(context.storage, Sizes(), request, len(plan.ipus))
     found: list[Saving] = []
     groups: list[Group] = []
-    for changes in _changes(now, plan, walk):
-        planned, group = _planned(now, changes, plan, full, plan_with)
+    for changes in _changes(now, plan, context):
+        planned, group = _plan_changes(now, changes, plan, full, plan_with)
         found += planned
         groups += group
-    cuts = _Cuts(now, plan, walk, line_of)
-    if cuts.are_to_come:
-        found += cuts.as_stages(full)
+    partitions = _PartitionAdvice(now, plan, context, line_of)
+    if partitions._lacks_parts:
+        found += partitions.as_pipeline(full)
     else:
-        planned, group = cuts.planned(full, plan_with)
+        planned, group = partitions.plan(full, plan_with)
         found += planned
         groups += group
     if not any(one.fits for one in found):
-        pair = together(groups, now, full, lambda change: _plan_or_none(plan_with, change))
+        pair = first_fitting_pair(groups, now, full, lambda change: _plan_or_none(plan_with, change))
         found += [pair] if pair is not None else []
     return best(found)
 
 
-def _plan_or_none(plan_with: Callable[[Change], MemoryPlan], change: Change) -> MemoryPlan | None:
+def _plan_or_none(plan_with: Callable[[Scenario], MemoryPlan], change: Scenario) -> MemoryPlan | None:
     try:
         return plan_with(change)
-    except (errors.OpError, NoProgramError, ShapeInferenceError):
+    except (errors.OpError, ConversionError, ShapeInferenceError):
         return None  # the program cannot be so
 
 
-def _planned(
-    now: Change,
+def _plan_changes(
+    now: Scenario,
     changes: Iterable[Named],
     plan: MemoryPlan,
     full: IpuPlan,
-    plan_with: Callable[[Change], MemoryPlan],
+    plan_with: Callable[[Scenario], MemoryPlan],
 ) -> tuple[list[Saving], list[Group]]:
-    """The first of some changes that is enough; else the one that saves most, and what may be made with others.
+    """Returns the first change that suffices, else the best one, and what may be combined with others.
 
     A smaller mini-batch cannot save more than twice what half of it saves: where that is not enough, no other is tried.
     """
@@ -109,57 +101,59 @@ def _planned(
         if saving.fits:
             return [saving], []
         tried.append((saving, (action, change)))
-        half = saving if change.sizes.batch_parts == 2 else half
+        half = saving if change.sizes.batch_divisor == 2 else half
     most = max(tried, key=lambda one: one[0].bytes, default=None)
     if most is None or most[0].bytes <= 0:
         return [], []
-    options = [made_to(now, *named) for named in [most[1], *waiting]]
+    options = [as_option(now, *named) for named in [most[1], *waiting]]
     return [most[0]], [Group(options, most[0].bytes * (2 if waiting else 1))]
 
 
-def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[Named]]:
-    """What could be otherwise without moving layers: groups of which one is enough to name, the first that fits."""
-    training = [one for one in pipelines_in(now.request.library.values()) if one.training]
-    yield from _of_tensors(now, walk)
+def _changes(now: Scenario, plan: MemoryPlan, context: AnalysisContext) -> Iterator[list[Named]]:
+    """Yields groups of changes that move no layers; one of a group, the first that fits, is named."""
+    training = [one for one in find_pipelines(now.request.library.values()) if one.training]
+    yield from _tensor_changes(now, context)
     if any(one.stages > 1 for one in training):
         if not now.storage.recomputes:
             yield [("recomputation (allow_recompute=True)", _stored(now, recomputes=True))]
-        yield list(_waiting(now, training))
+        yield list(_pipeline_changes(now, training))
     kinds = {kind for ipu in plan.ipus for kind, size in ipu.categories.items() if size}
     accumulates = bool(training) or _accumulates(now.request.library.values())
-    if not accumulates and all(may_accumulate(now.request, block) for block in walk.blocks.values()):
+    if not accumulates and all(may_accumulate(now.request, block) for block in context.blocks.values()):
         state = max(ipu.categories[variable_kinds.STATE] for ipu in plan.ipus)
-        yield list(_accumulating(now, walk, state >= now.storage.minimum_bytes))
-    yield from _of_variables(now, _movable(now.request, bool(training)) & kinds)
+        yield list(_accumulation_changes(now, context, state >= now.storage.minimum_bytes))
+    yield from _variable_changes(now, _movable(now.request, bool(training)) & kinds)
 
 
-def _of_tensors(now: Change, walk: Accounts) -> Iterator[list[Named]]:
-    """Smaller tensors."""
-    request, samples = now.request, _samples(now, walk)
+def _tensor_changes(now: Scenario, context: AnalysisContext) -> Iterator[list[Named]]:
+    """Yields changes that make tensors smaller."""
+    request, samples = now.request, _samples(now, context)
     yield [
         (
-            f"a mini-batch of {samples // part:,} instead of {samples:,}{same_update(request, part)}",
-            now._replace(sizes=Sizes(batch_parts=part)),
+            f"a mini-batch of {samples // part:,} instead of {samples:,}{same_update_advice(request, part)}",
+            now._replace(sizes=Sizes(batch_divisor=part)),
         )
         for part in _parts(samples)
     ]
     if types_pb2.DT_FLOAT in request.variable_types:
         how = 'tf.keras.backend.set_floatx("float16")' if request.is_keras else "of weights and what is fed"
-        yield [(f"float16 instead of float32 ({how})", now._replace(sizes=Sizes(half_floats=True)))]
+        yield [(f"float16 instead of float32 ({how})", now._replace(sizes=Sizes(float16=True)))]
 
 
-def _samples(now: Change, walk: Accounts) -> int:
-    """Of a mini-batch."""
-    return round(max((items / steps for steps, items in walk.work.feeds.values()), default=samples_of(now.request)))
+def _samples(now: Scenario, context: AnalysisContext) -> int:
+    """Returns the number of samples in a mini-batch."""
+    return round(
+        max((items / steps for steps, items in context.work.feeds.values()), default=batch_size_of(now.request))
+    )
 
 
 def _parts(samples: int) -> list[int]:
-    """The numbers that a mini-batch is divided by."""
+    """Returns the divisors tried for a mini-batch."""
     return [parts for parts in _BATCH_PARTS if samples > 1 and samples % parts == 0]
 
 
-def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[Named]:
-    """Gradients of several mini-batches accumulated, and optimizer state elsewhere, which accumulation makes possible.
+def _accumulation_changes(now: Scenario, context: AnalysisContext, has_state: bool) -> Iterator[Named]:
+    """Yields gradient accumulation, and optimizer state elsewhere, which accumulation allows.
 
     First of two mini-batches as they are, then of parts of one, which make the same update.
     """
@@ -168,17 +162,17 @@ def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[Name
         option = f", {_OFFLOADING[variable_kinds.STATE]}"
         state = ", optimizer state in remote memory"
         now = _stored(now, offloaded=now.storage.offloaded | {variable_kinds.STATE})
-        how = how_to_accumulate(now.request, 2)
+        how = accumulation_advice(now.request, 2)
         yield f"gradients of 2 mini-batches accumulated{state} ({how}{option}))", now._replace(accumulates=True)
-    samples = _samples(now, walk)
+    samples = _samples(now, context)
     for part in _parts(samples):
         named = f"gradients of {part} mini-batches of {samples // part:,} accumulated{state}"
-        smaller = now._replace(accumulates=True, sizes=Sizes(batch_parts=part))
-        yield f"{named} ({how_to_accumulate(now.request, part)}{option}))", smaller
+        smaller = now._replace(accumulates=True, sizes=Sizes(batch_divisor=part))
+        yield f"{named} ({accumulation_advice(now.request, part)}{option}))", smaller
 
 
-def _of_variables(now: Change, movable: Set[str]) -> Iterator[list[Named]]:
-    """Variables elsewhere, of the kinds that there are and that may be."""
+def _variable_changes(now: Scenario, movable: Set[str]) -> Iterator[list[Named]]:
+    """Yields changes of where variables are stored, for the kinds that may move."""
     storage = now.storage
     for kind, option in _OFFLOADING.items():
         if kind in movable - storage.offloaded:
@@ -189,8 +183,8 @@ def _of_variables(now: Change, movable: Set[str]) -> Iterator[list[Named]]:
         yield [(action, _stored(now, shared=storage.shared | {variable_kinds.STATE}))]
 
 
-def _waiting(now: Change, training: Iterable[PipelineDescription]) -> Iterator[Named]:
-    """Other places, and other numbers, of the mini-batches that wait in a pipeline."""
+def _pipeline_changes(now: Scenario, training: Iterable[PipelineDescription]) -> Iterator[Named]:
+    """Yields changes of how pipelines store in-flight mini-batches."""
     schedules = {one.schedule for one in training}
     if "Grouped" in schedules:
         yield "another schedule (PipelineSchedule.Interleaved)", _stored(now, schedule="Interleaved")
@@ -202,12 +196,12 @@ def _waiting(now: Change, training: Iterable[PipelineDescription]) -> Iterator[N
         yield action, _stored(now, schedule="Sequential")
 
 
-def _stored(now: Change, **options: Any) -> Change:
+def _stored(now: Scenario, **options: Any) -> Scenario:
     return now._replace(storage=dataclasses.replace(now.storage, **options))
 
 
-class _Cuts:
-    """The layers on other IPUs.
+class _PartitionAdvice:
+    """Plans the program with its layers on other IPUs.
 
     Args:
         now: the program as it is.
@@ -216,17 +210,19 @@ class _Cuts:
         line_of: gives the user's line for an op.
     """
 
-    def __init__(self, now: Change, plan: MemoryPlan, walk: Accounts, line_of: Callable[[str], str | None]) -> None:
+    def __init__(
+        self, now: Scenario, plan: MemoryPlan, context: AnalysisContext, line_of: Callable[[str], str | None]
+    ) -> None:
         self._now, self._plan, self._line_of = now, plan, line_of
-        self._layers = Layers(now.request, walk)
-        self._pipeline = next(iter(pipelines_in(now.request.library.values())), None)
-        self._replicas = max(1, walk.storage.replicas)
+        self._layers = Layers(now.request, context)
+        self._pipeline = next(iter(find_pipelines(now.request.library.values())), None)
+        self._replicas = max(1, context.storage.replicas)
         self._shards = max(1, len(plan.ipus) // self._replicas)
         self._is_keras = now.request.is_keras
 
     @property
-    def are_to_come(self) -> bool:
-        """Whether the script has no parts yet that could be moved, nor a way to mark ops: a Keras model on one IPU."""
+    def _lacks_parts(self) -> bool:
+        """Whether the script has no parts to move yet and no way to annotate ops: a Keras model on one IPU."""
         return self._is_keras and self._pipeline is None
 
     def _counts(self) -> Iterator[int]:
@@ -237,7 +233,7 @@ class _Cuts:
             yield count
 
     def _by_weight(self) -> float:
-        """Bytes that a byte of weights needs: its optimizer state and accumulator too; in a pipeline its gradient."""
+        """Returns the bytes needed per byte of weights: optimizer state, accumulator, pipeline gradient."""
         sums = {
             kind: sum(ipu.categories[kind] for ipu in self._plan.ipus)
             for kind in (variable_kinds.WEIGHT, variable_kinds.STATE, variable_kinds.ACCUMULATOR)
@@ -245,15 +241,15 @@ class _Cuts:
         weights = sums[variable_kinds.WEIGHT]
         return sum(sums.values()) / weights + (self._pipeline is not None) if weights else 1.0
 
-    def planned(self, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan]) -> tuple[list[Saving], list[Group]]:
-        """The program lowered anew with its layers elsewhere: until it fits, on more and more IPUs.
+    def plan(self, full: IpuPlan, plan_with: Callable[[Scenario], MemoryPlan]) -> tuple[list[Saving], list[Group]]:
+        """Lowers the program with its layers on more and more IPUs until it fits.
 
         Then what of it may be done with other changes, if it does not.
         """
         found: list[Saving] = []
         counts: list[int] = []
         for count in itertools.islice(self._counts(), _MOST_CUTS):
-            named = self._changed(count, self._now)
+            named = self._repartitioned(count, self._now)
             made = None if named is None else _plan_or_none(plan_with, named[1])
             if named is None or made is None:
                 break
@@ -263,25 +259,25 @@ class _Cuts:
                 return found, []
             counts.append(count)
         most = max((one.bytes for one in found), default=0)
-        options = [functools.partial(self._changed, count) for count in counts]
+        options = [functools.partial(self._repartitioned, count) for count in counts]
         return found, [Group(options, most, moves=True)] if most > 0 else []
 
-    def _changed(self, count: int, base: Change) -> Named | None:
-        """A program with its layers on so many IPUs."""
-        cut = self._cut(count, base.storage.recomputes)
+    def _repartitioned(self, count: int, base: Scenario) -> Named | None:
+        """Returns the program with its layers on this many IPUs."""
+        cut = self._partition(count, base.storage.recomputes)
         if cut is None or base.accumulates or base.request is not self._now.request:
             return None
-        request = self._layers.changed(cut)
+        request = self._layers.apply(cut)
         return self._named(count, cut), base._replace(request=request, ipus=count * self._replicas)
 
-    def _cut(self, count: int, recomputes: bool) -> Cut | None:
-        slots = slots_of(self._pipeline, count)
+    def _partition(self, count: int, recomputes: bool) -> Partition | None:
+        slots = in_flight_mini_batches(self._pipeline, count)
         if self._pipeline is None or not (self._pipeline.training and recomputes):
-            return self._layers.cut(count, self._by_weight(), slots)
+            return self._layers.partition(count, self._by_weight(), slots)
         return self._layers.stages(self._by_weight() - 1, [one - 1 for one in slots], recomputes=True)
 
-    def as_stages(self, full: IpuPlan) -> Sequence[Saving]:
-        """A pipeline that the script has not: what its fullest stage would need, added up.
+    def as_pipeline(self, full: IpuPlan) -> Sequence[Saving]:
+        """Estimates the fullest stage if the script were turned into a pipeline.
 
         Under Sequential where it fits under no other schedule.
         """
@@ -300,21 +296,21 @@ class _Cuts:
                     return tried[-1:]
         return best(tried, 1)
 
-    def _named(self, count: int, cut: Cut, schedule: str = "") -> str:
-        begins = self._shown([self._layers.all[layer] for layer in cut.begins[1:]])
+    def _named(self, count: int, cut: Partition, schedule: str = "") -> str:
+        begins = self._describe([self._layers.all[layer] for layer in cut.first_layers[1:]])
         part = "shard" if self._pipeline is None and not self._is_keras else "stage"
         numbers = f"{part} 1" if count == 2 else f"{part}s 1 to {count - 1}"
         how = "ipu_shard" if part == "shard" else "model.set_pipeline_stage_assignment" if self._is_keras else "stages"
         if count == self._shards:
             ipus = f"other {part}s on the same {count} IPUs ({how})"
-        elif self.are_to_come:
+        elif self._lacks_parts:
             ipus = f"about, with a pipeline of {count} stages, an IPU each{schedule} (auto_select_ipus, {how})"
         else:
             ipus = f"{count} IPUs to a replica instead of {self._shards} (auto_select_ipus, {how})"
         return f"{ipus}, {numbers} from {begins} on"
 
-    def _shown(self, layers: Sequence[Layer]) -> str:
-        """Layers of Keras by their names, others by their first op and the script's line; no more than a few."""
+    def _describe(self, layers: Sequence[Layer]) -> str:
+        """Describes layers: of Keras by name, others by first op and source line, only a few."""
         names = [layer.name if self._is_keras else layer.first for layer in layers[:_MOST_LAYERS]]
         lines = [None if self._is_keras else self._line_of(layer.first) for layer in layers[:_MOST_LAYERS]]
         alike = len(set(lines)) == 1 and len(names) > 1
@@ -324,7 +320,7 @@ class _Cuts:
 
 
 def _movable(request: ProgramRequest, trains_in_pipeline: bool) -> set[str]:
-    """The kinds of variables for which the program has options that say where they are."""
+    """Returns the kinds of variables whose storage the program's options can change."""
     movable = {variable_kinds.ACCUMULATOR, variable_kinds.WEIGHT} if trains_in_pipeline else set()
     if trains_in_pipeline or _accumulates(request.library.values()):
         movable.add(variable_kinds.STATE)

@@ -1,4 +1,4 @@
-"""A program as it would be otherwise, and two such changes at once."""
+"""Represents what-if scenarios of a program and combines two of them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tf_ipu_shim.memory_model.variables.storage import Storage
 _MOST_PLANS = 8  # that pairs of changes are planned
 
 
-class Change(NamedTuple):
-    """A program as it would be.
+class Scenario(NamedTuple):
+    """A program under changed options.
 
     Args:
         storage: where its variables are.
@@ -36,12 +36,12 @@ class Change(NamedTuple):
 Lower = Callable[[ProgramRequest, int], LoweredProgram]
 """Lowers a program for so many IPUs."""
 
-Named = tuple[str, Change]
+Named = tuple[str, Scenario]
 """What is done, and the program then."""
 
 
 class Group(NamedTuple):
-    """Changes of one kind, one of which may be made.
+    """Changes of one kind, of which one may be applied.
 
     Args:
         options: each makes it to a program that is changed already, or gives None where that cannot be.
@@ -49,46 +49,35 @@ class Group(NamedTuple):
         moves: whether layers go elsewhere: what needs no other IPUs is tried first.
     """
 
-    options: Sequence[Callable[[Change], Named | None]]
+    options: Sequence[Callable[[Scenario], Named | None]]
     bytes: float
     moves: bool = False
 
 
-def made_to(now: Change, action: str, change: Change) -> Callable[[Change], Named | None]:
-    """A change as one that is made to a program that is changed already.
+def as_option(now: Scenario, action: str, change: Scenario) -> Callable[[Scenario], Named | None]:
+    """Returns a function that applies a change to an already changed program."""
 
-    Args:
-        now: the program as it is.
-        action: what is done.
-        change: the program then.
-    """
-
-    def option(base: Change) -> Named | None:
-        together = both(now, base, change)
+    def option(base: Scenario) -> Named | None:
+        together = combine(now, base, change)
         return None if together is None else (action, together)
 
     return option
 
 
-def both(now: Change, one: Change, other: Change) -> Change | None:
-    """Two changes at once; None where both change the same thing, or where one has moved what the other counts.
-
-    Args:
-        now: the program as it is.
-        one: as it would be with one of them.
-        other: with the other.
+def combine(now: Scenario, one: Scenario, other: Scenario) -> Scenario | None:
+    """Combines two changes; None if both change the same thing or one invalidates the other.
 
     Example:
-        >>> now = Change(Storage(), Sizes(), ProgramRequest.__new__(ProgramRequest), 1)
+        >>> now = Scenario(Storage(), Sizes(), ProgramRequest.__new__(ProgramRequest), 1)
         >>> halves, anew = now._replace(sizes=Sizes(half_floats=True)), now._replace(storage=Storage(recomputes=True))
-        >>> together = both(now, halves, anew)
-        >>> together.sizes.half_floats, together.storage.recomputes, both(now, halves, halves)
+        >>> first_fitting_pair = combine(now, halves, anew)
+        >>> first_fitting_pair.sizes.half_floats, together.storage.recomputes, combine(now, halves, halves)
         (True, True, None)
     """
     if one.accumulates != other.accumulates and now.request is not (one if other.accumulates else other).request:
         return None  # gradients are accumulated in blocks that are those of the program as it is
     found: dict[str, Any] = {}
-    for field in Change._fields:
+    for field in Scenario._fields:
         before, first, second = (getattr(each, field) for each in (now, one, other))
         if first is before or second is before or first == before or second == before:
             found[field] = second if first is before or first == before else first
@@ -99,7 +88,7 @@ def both(now: Change, one: Change, other: Change) -> Change | None:
             found[field] = merged
         else:
             return None
-    return Change(**found)
+    return Scenario(**found)
 
 
 def _merged(before: Any, one: Any, other: Any) -> Any:
@@ -115,21 +104,14 @@ def _merged(before: Any, one: Any, other: Any) -> Any:
     return dataclasses.replace(before, **changes)
 
 
-def together(
-    groups: Iterable[Group], now: Change, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan | None]
+def first_fitting_pair(
+    groups: Iterable[Group], now: Scenario, full: IpuPlan, plan_with: Callable[[Scenario], MemoryPlan | None]
 ) -> Saving | None:
-    """The first pair of changes with which a program fits that fits with none alone; None where few tries find none.
-
-    Args:
-        groups: of changes.
-        now: the program as it is.
-        full: its fullest IPU.
-        plan_with: plans it anew; None where it cannot be so.
-    """
+    """Returns the first pair of changes with which a program fits, or None after few tries."""
     over = full.peak_bytes - full.limit_bytes
     pairs = [pair for pair in itertools.combinations(groups, 2) if sum(group.bytes for group in pair) >= over]
     pairs.sort(key=lambda pair: (any(group.moves for group in pair), -sum(group.bytes for group in pair)))
-    tries = (named for pair in pairs for named in _named(pair, now))
+    tries = (named for pair in pairs for named in _pairs(pair, now))
     for action, change in itertools.islice(tries, _MOST_PLANS):
         made = plan_with(change)
         if made is not None and made.fits:
@@ -138,8 +120,8 @@ def together(
     return None
 
 
-def _named(pair: tuple[Group, Group], now: Change) -> Iterator[Named]:
-    """All pairs of options; what changes the program itself comes second, as it goes by how the rest is."""
+def _pairs(pair: tuple[Group, Group], now: Scenario) -> Iterator[Named]:
+    """Yields all pairs of options; changes of the program itself come second, as they depend on the rest."""
     for one, other in itertools.product(pair[0].options, pair[1].options):
         first = one(now)
         second = None if first is None else other(first[1])

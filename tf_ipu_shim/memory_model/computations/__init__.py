@@ -1,1 +1,1 @@
-"""What each step computes: flops and elements, the names that Poplar gives it, which computations are one function."""
+"""Describes what each step computes: flops, elements, Poplar's names, and shared functions."""

@@ -1,4 +1,4 @@
-"""What each instruction of an XLA program computes, for the cycles of the machine model, and its name in Poplar."""
+"""Classifies each HLO instruction as a computation for the cycle model and names it as Poplar does."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.cycle_model import Computation, Planning, vertices
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
-from tf_ipu_shim.memory_model.computations.fingerprints import AlikeComputations
+from tf_ipu_shim.memory_model.computations.fingerprints import ComputationFingerprints
 from tf_ipu_shim.memory_model.computations.fusions import (
     DRAWN,
     GRADIENTS_OF_INPUT,
     ONE_CALL,
     Fusion,
-    fusions_in,
-    kernels_in,
+    find_fusions,
+    find_kernels,
 )
 from tf_ipu_shim.memory_model.computations.library_names import library_names
-from tf_ipu_shim.memory_model.computations.matmul_passes import types_of_products
-from tf_ipu_shim.memory_model.computations.outlined_calls import Place, calls_in, places
-from tf_ipu_shim.memory_model.computations.planner_options import Plannings, marks_of
+from tf_ipu_shim.memory_model.computations.matmul_passes import matmul_types
+from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction, find_outlined, outlined_calls_of
+from tf_ipu_shim.memory_model.computations.planner_options import PlannerOptions, options_by_op
 from tf_ipu_shim.memory_model.computations.work import HloWork, convolution_sizes, dot_sizes, elements_of
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, shape_bytes
 from tf_ipu_shim.tf_private.protos import function_pb2
@@ -91,11 +91,11 @@ _NAMES = {
 
 
 class Context(NamedTuple):
-    """What is known of the instructions of one computation together.
+    """Facts about the instructions of one HLO computation.
 
     Args:
         by_id: these.
-        fusions: what is part of something, see `fusions_in`.
+        fusions: what is part of something, see `find_fusions`.
         of_calls: those that stand for an op which is one call.
         key: tells it apart from all others.
         outlined: those that belong to calls of outlined functions.
@@ -105,11 +105,11 @@ class Context(NamedTuple):
     fusions: Mapping[int, Fusion | None]
     of_calls: Collection[int]
     key: object
-    outlined: Mapping[int, Place]
+    outlined: Mapping[int, OutlinedInstruction]
 
 
-class InstructionReader:
-    """Tells what instructions of one XLA program compute.
+class ComputationClassifier:
+    """Describes what the instructions of one XLA program compute.
 
     Args:
         module: the program.
@@ -128,46 +128,35 @@ class InstructionReader:
         module: Any,
         functions: Sequence[function_pb2.FunctionDef],
         names: ComputeSetNames,
-        plannings: Plannings,
+        plannings: PlannerOptions,
         ipu: int,
     ) -> None:
         self.work = HloWork(module)
         self.counters: set[int] = set()
-        self._alike, self._ipu = AlikeComputations(module), ipu
-        self._plannings, self._marks = plannings, marks_of(functions)
+        self._alike, self._ipu = ComputationFingerprints(module), ipu
+        self._plannings, self._marks = plannings, options_by_op(functions)
         self._ops = {
             node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
         }
         self._activations = _activations(functions)
         self._library_names = library_names(functions)
-        self._names, self._calls = names, calls_in(functions)
+        self._names, self._calls = names, outlined_calls_of(functions)
 
-    def enter(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> Context:
-        """Looks at the instructions of one computation together, when the walk comes to it.
-
-        Args:
-            by_id: these.
-            weights: those that are variables of the program, with their names.
-        """
+    def context_of(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> Context:
+        """Collects facts about the instructions of one HLO computation."""
         names = self._names
-        names.kernels.update(kernels_in(by_id, weights))
+        names.kernels.update(find_kernels(by_id, weights))
         flipped = {number for number, name in weights.items() if name in names.kernels}
-        fusions = fusions_in(by_id, self._ops, flipped)
+        fusions = find_fusions(by_id, self._ops, flipped)
         fusions.update(dict.fromkeys(self.counters.intersection(by_id)))
-        names.products.extend(types_of_products(by_id, fusions, weights))
+        names.products.extend(matmul_types(by_id, fusions, weights))
         key = object()
         for name, number in _numbered_first(by_id, fusions):
             names.number(name, (key, number))
-        return Context(by_id, fusions, _of_calls(by_id), key, places(by_id, self._calls, self._alike))
+        return Context(by_id, fusions, _representatives(by_id), key, find_outlined(by_id, self._calls, self._alike))
 
     def computation(self, instruction: Any, context: Context, owner: str) -> Computation | None:
-        """What an instruction computes; None for a view, for what is part of another, and for what takes no time.
-
-        Args:
-            instruction: of the program.
-            context: the instructions around it.
-            owner: the name of its op.
-        """
+        """Returns what an instruction computes; None for views, parts of others and what takes no time."""
         by_id = context.by_id
         fusion = _fusion_of(instruction, context, owner)
         if fusion is None:
@@ -178,8 +167,8 @@ class InstructionReader:
         kind, sizes = _kind_and_sizes(instruction, operands, by_id)
         if not kind and not fusion.name:
             return None
-        below = _below(instruction, operands)
-        below, kind, sizes = self._named(instruction, below, kind, sizes, fusion)
+        below = _name_below(instruction, operands)
+        below, kind, sizes = self._library_name(instruction, below, kind, sizes, fusion)
         size = _element_bytes(instruction.shape)
         planning = self._planning(instruction) if kind == "product" else Planning()
         library = self._library_names.get(instruction.metadata.op_name)
@@ -194,11 +183,11 @@ class InstructionReader:
             same = self._function_of(instruction, context, below)
         owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
         together = fusion.group or fusion.call or instruction.id
-        made = self._names.name(fusion.op or owner, below, _on(self._ipu, same), (context.key, together))
-        return Computation(kind, made, sizes, size, planning, self._product_below(instruction, kind, by_id))
+        made = self._names.name(fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together))
+        return Computation(kind, made, sizes, size, planning, self._matmul_operand(instruction, kind, by_id))
 
-    def called(self, instruction: Any, context: Context, owner: str) -> str:
-        """What an instruction is called on the IPU, without a number; nothing for what is part of another.
+    def name_of_instruction(self, instruction: Any, context: Context, owner: str) -> str:
+        """Returns an instruction's name on the IPU, without a number; empty for a part of another.
 
         Args: as for `computation`.
         """
@@ -206,20 +195,23 @@ class InstructionReader:
         if fusion is None or fusion.group not in (0, instruction.id):
             return ""
         operands = [context.by_id[number] for number in instruction.operand_ids]
-        below, *_ = self._named(
-            instruction, _below(instruction, operands), *_kind_and_sizes(instruction, operands, context.by_id), fusion
+        below, *_ = self._library_name(
+            instruction,
+            _name_below(instruction, operands),
+            *_kind_and_sizes(instruction, operands, context.by_id),
+            fusion,
         )
         return below.partition("/")[0]
 
     def _function_of(self, instruction: Any, context: Context, below: str) -> Hashable:
-        """What an instruction of an outlined function, or of a called computation, has in common with others."""
+        """Returns a key that instructions compiled to the same function share."""
         if instruction.id in context.outlined:
             place = context.outlined[instruction.id]
-            return (place.content, place.number, below)
-        return self._alike.place(instruction)
+            return (place.fingerprint, place.number, below)
+        return self._alike.locate(instruction)
 
-    def _product_below(self, instruction: Any, kind: str, by_id: Mapping[int, Any]) -> Computation | None:
-        """The product whose result a sum takes, where nothing but work in place is between the two."""
+    def _matmul_operand(self, instruction: Any, kind: str, by_id: Mapping[int, Any]) -> Computation | None:
+        """Returns the matmul whose result a reduction consumes, if only in-place ops lie between."""
         made: Any = by_id[instruction.operand_ids[0]] if kind == "reduce" else None
         for _ in range(_PATH_LIMIT):
             if made is None:
@@ -228,16 +220,16 @@ class InstructionReader:
                 operands = [by_id[number] for number in made.operand_ids]
                 kind, sizes = _kind_and_sizes(made, operands, by_id)
                 return Computation(kind, "", sizes, _element_bytes(made.shape), self._planning(made))
-            made = _in_whose_place(made, by_id)
+            made = _mapped_like(made, by_id)
         return None
 
     def _planning(self, product: Any) -> Planning:
         return self._plannings.of(product.opcode, self._marks.get(product.metadata.op_name, {}))
 
-    def _named(
+    def _library_name(
         self, instruction: Any, below: str, kind: str, sizes: tuple[int, ...], fusion: Fusion
     ) -> tuple[str, str, tuple[int, ...]]:
-        """What PopLibs has a function for has its name."""
+        """Uses PopLibs' name for what it has a function for."""
         own = _OWN.get(self._ops.get(instruction.metadata.op_name, ""))
         if own is not None and kind == "elementwise":
             arithmetic = vertices.TRANSCENDENTAL if own[2] else 1
@@ -253,8 +245,8 @@ class InstructionReader:
         return Computation("random", made, (elements_of(instruction.shape),), _element_bytes(instruction.shape))
 
 
-def _in_whose_place(made: Any, by_id: Mapping[int, Any]) -> Any:
-    """The operand whose tiles an instruction's result is on; None where it goes elsewhere."""
+def _mapped_like(made: Any, by_id: Mapping[int, Any]) -> Any:
+    """Returns the operand whose tile mapping an instruction's result keeps, or None."""
     if made.opcode == "get-tuple-element" and not made.tuple_index:
         norm = by_id[made.operand_ids[0]]
         return by_id[norm.operand_ids[0]] if norm.opcode in _NORMS else None
@@ -265,13 +257,13 @@ def _in_whose_place(made: Any, by_id: Mapping[int, Any]) -> Any:
     return next((one for one in operands if one.opcode != "broadcast" and elements_of(one.shape) == size), None)
 
 
-def _on(ipu: int, same: Hashable) -> Hashable:
-    """What tells functions apart, those of IPUs too."""
+def _function_key(ipu: int, same: Hashable) -> Hashable:
+    """Returns a key that distinguishes functions, also between IPUs."""
     return None if same is None else (ipu, same)
 
 
 def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | None]) -> Iterator[tuple[str, int]]:
-    """What has its number before all else of its computation: XLA's name for it, and the instruction.
+    """Yields the instructions that Poplar numbers before all others of their computation.
 
     In a program that trains these are the gradients of convolutions: those of inputs in order, and those of kernels
     that are part of an update, the last layer's first.
@@ -285,7 +277,7 @@ def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | Non
 
 
 def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str]:
-    """The scripts' own names of activations that TensorFlow's rewriting has put into the norm before them.
+    """Returns the script's names of activations that grappler fused into the preceding norm.
 
     An op that hands on what the norm gives has that name.
     """
@@ -303,8 +295,8 @@ _NOT_FUSED = Fusion()
 
 
 def _fusion_of(instruction: Any, context: Context, owner: str) -> Fusion | None:
-    """What an instruction is part of; None where it is no compute set of its own."""
-    if _is_of_seed(owner) or _is_cast_of_norm(instruction):
+    """Returns the library call an instruction is part of; None if it is no compute set of its own."""
+    if _derives_seed(owner) or _is_norm_cast(instruction):
         return None
     fusion = context.fusions.get(instruction.id, _NOT_FUSED)
     if instruction.metadata.op_type not in ONE_CALL:
@@ -322,27 +314,27 @@ def _fused_sizes(instruction: Any, kind: str, sizes: tuple[int, ...], fusion: Fu
     return kind, sizes
 
 
-def _is_of_seed(op: str) -> bool:
-    """Whether an op makes seeds of others, as the lowering does where tiles have seeds of their own."""
+def _derives_seed(op: str) -> bool:
+    """Whether an op derives seeds from others, as lowering does for per-tile seeds."""
     return f"/{vocabulary.SEED_NAME}" in op or f"/{vocabulary.SPLIT_SEED_NAME}" in op
 
 
-def _is_cast_of_norm(instruction: Any) -> bool:
-    """Whether XLA on the CPU converts halves for a norm, which on an IPU takes them as they are."""
+def _is_norm_cast(instruction: Any) -> bool:
+    """Whether a cast only exists because XLA's CPU norms need float32; an IPU needs none."""
     op = instruction.metadata
     is_of_norm = op.op_type.startswith(("FusedBatchNorm", "_FusedBatchNorm")) or activation.HALF_NORM_CAST in op.op_name
     return instruction.opcode == "convert" and is_of_norm
 
 
 def _is_shared(instruction: Any, kind: str, fusion: Fusion) -> bool:
-    """Whether all instructions that are alike are calls of one function."""
+    """Whether all identical instructions are calls of one function."""
     is_named_by_another = bool(fusion.op) and not fusion.group
     is_alone = kind != "product" and not fusion.shared and not _SHARED & {fusion.name, instruction.opcode}
     return is_named_by_another or not is_alone
 
 
-def _of_calls(by_id: Mapping[int, Any]) -> set[int]:
-    """The instruction that stands for an op that is one call: a pool's window, else what gives the op's result.
+def _representatives(by_id: Mapping[int, Any]) -> set[int]:
+    """Returns the instruction that represents each single-call op: a pool's window, else the op's result.
 
     A computation that consists of nothing but one such op is a part of it.
     """
@@ -369,15 +361,15 @@ def _kind_and_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[in
     if opcode in ELEMENTWISE:
         arithmetic = vertices.TRANSCENDENTAL if opcode in _SLOW else 1
         return "elementwise", (size, len(operands), arithmetic, _broadcast(operands, by_id))
-    return _moving(instruction, operands)
+    return _data_movement(instruction, operands)
 
 
-def _moving(instruction: Any, operands: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
-    """Sums, and what looks numbers up or moves them."""
+def _data_movement(instruction: Any, operands: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
+    """Returns kind and sizes of reductions, gathers and copies."""
     opcode, size = instruction.opcode, elements_of(instruction.shape)
     if opcode == "reduce":
         taken = operands[0].shape
-        lengths = axes_in_turn(taken.dimensions, instruction.dimensions)
+        lengths = alternating_axes(taken.dimensions, instruction.dimensions)
         return "reduce", (elements_of(taken), max(1, size), *lengths)
     if opcode in ("reduce-window", "select-and-scatter"):
         return "window", (size, math.prod(dimension.size for dimension in instruction.window.dimensions))
@@ -395,15 +387,11 @@ def _moving(instruction: Any, operands: Sequence[Any]) -> tuple[str, tuple[int, 
     return "other", (size,)
 
 
-def axes_in_turn(shape: Sequence[int], summed: Collection[int]) -> list[int]:
-    """Lengths of a sum's axes from the innermost out, neighbours together: summed over and kept in turn.
-
-    Args:
-        shape: of what is summed.
-        summed: numbers of the axes that are summed over.
+def alternating_axes(shape: Sequence[int], summed: Collection[int]) -> list[int]:
+    """Returns the lengths of reduced and kept axes, innermost first, with neighbours merged.
 
     Example:
-        >>> axes_in_turn([20, 7, 7, 64], [0, 1, 2])
+        >>> alternating_axes([20, 7, 7, 64], [0, 1, 2])
         [1, 64, 980]
     """
     lengths = [1]
@@ -415,7 +403,7 @@ def axes_in_turn(shape: Sequence[int], summed: Collection[int]) -> list[int]:
 
 
 def _broadcast(operands: Sequence[Any], by_id: Mapping[int, Any]) -> int:
-    """Numbers of operands that are broadcast, of which each tile needs some; single ones are part of the vertex."""
+    """Returns the elements of broadcast operands that each tile needs; scalars are part of the vertex."""
     made = (by_id[operand.operand_ids[0]] for operand in operands if operand.opcode == "broadcast")
     return sum(size for size in (elements_of(source.shape) for source in made) if size > 1)
 
@@ -430,8 +418,8 @@ def _shapes(instructions: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(instruction.shape.dimensions) for instruction in instructions)
 
 
-def _below(instruction: Any, operands: Sequence[Any]) -> str:
-    """What XLA and PopLibs call it, below the op's own name."""
+def _name_below(instruction: Any, operands: Sequence[Any]) -> str:
+    """Returns what XLA and PopLibs call an instruction, below the op's own name."""
     opcode, op = instruction.opcode, instruction.metadata.op_type
     if opcode in _NAMES:
         return _NAMES[opcode]

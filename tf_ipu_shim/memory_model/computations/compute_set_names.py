@@ -1,4 +1,4 @@
-"""Names of compute sets.
+"""Generates names of compute sets as Poplar numbers them.
 
 Names follow one rule: scope and name of the TensorFlow op, then XLA's instruction with its number (`add.1`), then what
 PopLibs calls its compute set (`Op/Add`). What the IPU's compiler makes of several instructions (see `fusions`), and
@@ -22,7 +22,7 @@ _BARE = frozenset(
 
 
 class ComputeSetNames:
-    """Names of a whole program's compute sets.
+    """Names the compute sets of a whole program.
 
     Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
     the name of the first. So have norms, updates that are part of something, kernels that are turned round, calls of
@@ -41,14 +41,7 @@ class ComputeSetNames:
         self._groups: dict[Hashable, int] = {}
 
     def name(self, owner: str, below: str, same: Hashable = None, group: Hashable = None) -> str:
-        """The name of a compute set.
-
-        Args:
-            owner: scope and name of the op.
-            below: what XLA calls the instruction, and PopLibs the compute set; the latter alone where a library's own
-                name stands for the former.
-            same: what tells it apart from others that it could share a function with; None where it cannot.
-            group: the same for all that have one number together; None for one that has its own.
+        """Returns the name of a compute set.
 
         Example:
             >>> names = ComputeSetNames()
@@ -66,7 +59,7 @@ class ComputeSetNames:
         return made
 
     def number(self, first: str, group: Hashable = None) -> int:
-        """The number of what XLA calls an instruction; for a group the one that it has, or the next one from now on."""
+        """Returns the number of an XLA instruction name; groups keep one number."""
         if not first:
             return 0
         known = None if group is None else self._groups.get(group)
@@ -79,7 +72,7 @@ class ComputeSetNames:
         return count
 
     def instruction_info(self) -> str:
-        """JSON of the types of all products, as trace events have it; a program without updates infers."""
+        """JSON of the types of all matmuls, as in trace events; a program without updates infers."""
         trains = any(kind == UPDATE for _, kind in self.products)
         types = {f"{op}.{number}": kind if trains else INFERENCE for number, (op, kind) in enumerate(self.products, 1)}
         return json.dumps({"ml_types": types})

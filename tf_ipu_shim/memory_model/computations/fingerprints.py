@@ -1,4 +1,4 @@
-"""Which computations of an XLA program are the same, so that the IPU's compiler makes one function of them."""
+"""Fingerprints HLO computations structurally, to find those that the IPU's compiler shares as one function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = ("name", "metadata", "id", "operand_ids", "called_computation_ids", "co
 
 
 def without_names(instruction: Any) -> Any:
-    """A copy that says what an instruction does, and not what it or what it takes is called."""
+    """Returns a copy of an instruction without its name and those of its operands."""
     plain = type(instruction)()
     plain.CopyFrom(instruction)
     for field in _NAMES:
@@ -24,8 +24,8 @@ def without_names(instruction: Any) -> Any:
     return plain
 
 
-class AlikeComputations:
-    """Tells what a computation contains, whatever it and its ops are called.
+class ComputationFingerprints:
+    """Structural fingerprints of computations, independent of names.
 
     Args:
         module: the program, as XLA gives it before it optimises it.
@@ -39,29 +39,21 @@ class AlikeComputations:
         self._entry = module.entry_computation_id
         self._known: dict[int, str | None] = {}
 
-    def place(self, instruction: Any) -> tuple[str, int] | None:
-        """What a computation that others call contains, and which of its instructions this is.
-
-        Args:
-            instruction: of the program.
-
-        Returns:
-            None for an instruction of the program itself, and for one of a computation that has side effects or draws
-            random numbers: these are a function each.
-        """
+    def locate(self, instruction: Any) -> tuple[str, int] | None:
+        """Returns the fingerprint of the called computation that contains an instruction, and its index there."""
         number, place = self._places[instruction.id]
-        content = None if number == self._entry else self.content(number)
+        content = None if number == self._entry else self.fingerprint(number)
         return None if content is None else (content, place)
 
-    def content(self, number: int) -> str | None:
-        """What a computation contains, by its number; None for one with side effects or random numbers."""
-        if number not in self._known:
-            self._known[number] = self._read(self._computations[number])
-        return self._known[number]
+    def fingerprint(self, computation_id: int) -> str | None:
+        """Returns a computation's fingerprint; None with side effects or random numbers."""
+        if computation_id not in self._known:
+            self._known[computation_id] = self._read(self._computations[computation_id])
+        return self._known[computation_id]
 
     @staticmethod
     def has_effects(instruction: Any) -> bool:
-        """Whether an instruction does something besides what it gives, or draws random numbers."""
+        """Whether an instruction has side effects or draws random numbers."""
         return instruction.opcode in _WITH_EFFECTS or instruction.metadata.op_type in DRAWN
 
     def _read(self, computation: Any) -> str | None:
@@ -69,7 +61,7 @@ class AlikeComputations:
         for instruction in computation.instructions:
             if self.has_effects(instruction):
                 return None
-            called = [self.content(number) for number in instruction.called_computation_ids]
+            called = [self.fingerprint(number) for number in instruction.called_computation_ids]
             if None in called:
                 return None
             plain = without_names(instruction)

@@ -1,4 +1,4 @@
-"""What Poplar's libraries compute with one call, and XLA writes as several instructions.
+"""Groups HLO instructions that Poplar's libraries compute with one call.
 
 The IPU's compiler looks for these groups before it makes a program: a product with a number that is added to a tensor,
 a sum of squares, an operand that is broadcast. Only what one of them is named by has a compute set then. The names are
@@ -38,7 +38,7 @@ GRADIENTS_OF_INPUT = frozenset({"Conv2DBackpropInput", "Conv3DBackpropInputV2", 
 
 
 class Fusion(NamedTuple):
-    """How an instruction differs from one that stands alone.
+    """How an instruction is part of a library call.
 
     Args:
         name: what XLA calls it on the IPU, instead of the instruction; empty where that stays.
@@ -59,46 +59,34 @@ class Fusion(NamedTuple):
     call: int = 0
 
 
-def fusions_in(
+def find_fusions(
     by_id: Mapping[int, Any], op_types: Mapping[str, str], kernels: Collection[int] = ()
 ) -> dict[int, Fusion | None]:
-    """Finds them among the instructions of one computation.
-
-    Args:
-        by_id: the instructions, in an order in which they can run.
-        op_types: TensorFlow's types of ops by name, where instructions have others.
-        kernels: those that convolutions of the forward pass take, wherever these are.
-
-    Returns:
-        What is known of an instruction by its id: None for one that is part of another, or that the compiler computes.
-    """
+    """Returns the fusions among the instructions of one computation."""
     return _Finder(by_id, op_types, kernels).run()
 
 
-def kernels_in(by_id: Mapping[int, Any], weights: Mapping[int, str]) -> set[str]:
-    """The variables that convolutions of the forward pass take as their kernels.
-
-    Args:
-        by_id: the instructions of one computation.
-        weights: those that are variables of the program, with their names.
-    """
+def find_kernels(by_id: Mapping[int, Any], weights: Mapping[int, str]) -> set[str]:
+    """Returns the variables that forward convolutions use as kernels."""
     found = set()
     for instruction in by_id.values():
         if instruction.opcode == "convolution" and not is_gradient(instruction.metadata.op_name):
-            kernel = _whole(by_id, instruction.operand_ids[1])
+            kernel = _same_elements(by_id, instruction.operand_ids[1])
             if kernel in weights:
                 found.add(weights[kernel])
     return found
 
 
-def _whole(by_id: Mapping[int, Any], number: int) -> int:
-    """What an instruction gives the numbers of, in the same order and type."""
+def _same_elements(by_id: Mapping[int, Any], number: int) -> int:
+    """Returns the instruction whose elements another one returns in the same order and type."""
     while by_id[number].opcode in _SAME_NUMBERS:
         number = by_id[number].operand_ids[0]
     return number
 
 
 class _Finder:
+    """Finds the fusions of one computation."""
+
     def __init__(self, by_id: Mapping[int, Any], op_types: Mapping[str, str], kernels: Collection[int]) -> None:
         self._by_id, self._op_types = by_id, op_types
         self._kernels_elsewhere = kernels
@@ -114,11 +102,11 @@ class _Finder:
         for instruction in self._by_id.values():
             self._simplify(instruction)
         for instruction in self._of({"add", "subtract"}):
-            self._scaled(instruction)
+            self._fuse_scaling(instruction)
         for instruction in self._of({"reduce"}):
-            self._reduction(instruction)
+            self._fuse_reduction(instruction)
         for instruction in self._of({"maximum"}):
-            self._rectified(instruction)
+            self._fuse_relu(instruction)
         for instruction in self._of({"reverse"}):
             self._reversed_kernel(instruction)
         for instruction in self._of(ELEMENTWISE):
@@ -126,8 +114,8 @@ class _Finder:
         return self._found
 
     @functools.cached_property
-    def _made_by(self) -> dict[str, list[int]]:
-        """The instructions of each TensorFlow op, by its name."""
+    def _instructions_by_op(self) -> dict[str, list[int]]:
+        """Returns the instructions of each TensorFlow op."""
         made: dict[str, list[int]] = {}
         for instruction in self._by_id.values():
             made.setdefault(instruction.metadata.op_name, []).append(instruction.id)
@@ -135,7 +123,7 @@ class _Finder:
 
     @functools.cached_property
     def _kernels(self) -> frozenset[int]:
-        """What convolutions take as their kernels."""
+        """Returns the kernels of convolutions."""
         convolutions = (made for made in self._by_id.values() if made.opcode == "convolution")
         here = {self._source(self._by_id[made.operand_ids[1]]).id for made in convolutions}
         return frozenset(here.union(self._kernels_elsewhere))
@@ -150,7 +138,7 @@ class _Finder:
         return len(set(self._users.get(instruction.id, ()))) == 1
 
     def _simplify(self, instruction: Any) -> None:
-        """Leaves out what the compiler computes, and what changes nothing."""
+        """Removes what the compiler folds or what has no effect."""
         opcode, operands = instruction.opcode, self._operands(instruction)
         if opcode in _KEEPS_KNOWN and self._known.issuperset(instruction.operand_ids):
             self._known.add(instruction.id)
@@ -163,7 +151,7 @@ class _Finder:
             kept = operands[0]
         elif opcode in _NEUTRAL:
             number, orders = _NEUTRAL[opcode]
-            kept = next((operands[1 - at] for at in orders if self._is_all(operands[at], number)), None)
+            kept = next((operands[1 - at] for at in orders if self._is_filled_with(operands[at], number)), None)
         elif opcode == "select" and operands[0].id in self._known and _has_type_of(operands[1], operands[2]):
             kept = operands[1]
         if kept is not None:
@@ -171,66 +159,66 @@ class _Finder:
             self._found[instruction.id] = None
 
     def _source(self, instruction: Any) -> Any:
-        """What an instruction gives the numbers of, as they are or in another shape."""
+        """Returns the instruction whose elements another one returns, possibly reshaped."""
         while instruction.id in self._same:
             instruction = self._by_id[self._same[instruction.id]]
         return instruction
 
-    def _is_all(self, instruction: Any, number: float) -> bool:
-        """Whether all elements of a tensor are known to be one number."""
+    def _is_filled_with(self, instruction: Any, number: float) -> bool:
+        """Whether all elements of a tensor are known to equal one constant."""
         instruction = self._source(instruction)
         while instruction.opcode in ("broadcast", "convert", *_SAME_NUMBERS):
             instruction = self._by_id[instruction.operand_ids[0]]
         if instruction.opcode != "constant":
             return False
-        return _numbers(instruction.literal) == {number}
+        return _distinct_elements(instruction.literal) == {number}
 
-    def _is_one_number(self, instruction: Any) -> bool:
-        """Whether a tensor has one number, or one in all places."""
+    def _is_scalar_like(self, instruction: Any) -> bool:
+        """Whether a tensor is a scalar or a broadcast scalar."""
         instruction = self._source(instruction)
         if instruction.opcode == "broadcast":
             return elements_of(self._by_id[instruction.operand_ids[0]].shape) == 1
         return elements_of(instruction.shape) == 1
 
     def _is_uniform(self, instruction: Any) -> bool:
-        """Whether the compiler knows a tensor's elements, and they are the same."""
+        """Whether a tensor's elements are known at compile time and equal."""
         made = self._source(instruction)
         while made.opcode in ("broadcast", "convert", "copy", "reduce", "transpose") and made.id in self._known:
             made = self._source(self._by_id[made.operand_ids[0]])
-        return made.opcode == "constant" and len(_numbers(made.literal)) == 1
+        return made.opcode == "constant" and len(_distinct_elements(made.literal)) == 1
 
-    def _product_with_number(self, instruction: Any) -> tuple[Any, Any, Any] | None:
-        """A tensor times a number that nothing else needs: the product, the tensor, the number."""
+    def _scaled_tensor(self, instruction: Any) -> tuple[Any, Any, Any] | None:
+        """Returns a tensor scaled by a scalar that nothing else uses: product, tensor, scalar."""
         product = self._source(instruction)
         if product.opcode == "convert" and self._is_used_once(product):
             product = self._source(self._by_id[product.operand_ids[0]])
         if product.opcode != "multiply" or not self._is_used_once(product):
             return None
         first, second = self._operands(product)
-        if self._is_one_number(second):
+        if self._is_scalar_like(second):
             return product, first, second
-        return (product, second, first) if self._is_one_number(first) else None
+        return (product, second, first) if self._is_scalar_like(first) else None
 
-    def _scaled(self, instruction: Any) -> None:
-        """`a + b * number`, `a - b * number`: a convolution, a sum of a bias's gradient or an update is part of it."""
+    def _fuse_scaling(self, instruction: Any) -> None:
+        """Fuses `a + b * scalar` and `a - b * scalar` into a convolution, bias gradient or update."""
         if instruction.shape.element_type not in _HALF_AND_SINGLE:
             return
         first, second = self._operands(instruction)
-        products = [self._product_with_number(second)]
+        products = [self._scaled_tensor(second)]
         if instruction.opcode == "add" or products[0] is not None:
-            products.append(self._product_with_number(first))
+            products.append(self._scaled_tensor(first))
         known = [product for product in products if product is not None]
         if not known:
             return
         tensor, others = self._source(known[0][1]), [first, second]
-        if tensor.metadata.op_type in _SHIFTED and any(map(self._is_one_number, others)):
+        if tensor.metadata.op_type in _SHIFTED and any(map(self._is_scalar_like, others)):
             self._found[known[0][0].id] = self._found[instruction.id] = None
-            for made in self._made_by[tensor.metadata.op_name]:
+            for made in self._instructions_by_op[tensor.metadata.op_name]:
                 self._found[made] = Fusion("fusion")
             return
         if elements_of(instruction.shape) < 2:
             return
-        if len(known) == 1 and (self._is_one_number(tensor) or self._is_uniform(tensor)):
+        if len(known) == 1 and (self._is_scalar_like(tensor) or self._is_uniform(tensor)):
             # The compiler multiplies two numbers then, and broadcasts what that gives.
             self._found[known[0][0].id] = Fusion("multiply")
             self._found[instruction.id] = Fusion("fusion")
@@ -259,7 +247,7 @@ class _Finder:
             self._share_reduction(tensor)
 
     def _name_update_by_library(self, instruction: Any, tensor: Any, number: Any) -> bool:
-        """Where a library function gives the scaled tensor, or adds it, that is what has a name; tells whether."""
+        """Names an update by the library function that scales or adds the tensor; returns whether."""
         op = tensor.metadata.op_name
         negated = number.id not in self._known and instruction.opcode == "subtract"
         if tensor.opcode == "convolution":
@@ -268,25 +256,25 @@ class _Finder:
         elif tensor.opcode == "reduce" and self._op_types.get(op) == "BiasAddGrad":
             self._found[tensor.id] = Fusion("fusion", op=instruction.metadata.op_name)
             self._found[instruction.id] = Fusion("fusion", "negate/Op/Negate", operands=1) if negated else None
-        elif tensor.opcode == "scatter" and self._is_all(self._operands(tensor)[0], 0):
+        elif tensor.opcode == "scatter" and self._is_filled_with(self._operands(tensor)[0], 0):
             self._found[instruction.id] = Fusion("negate", "Op/Negate", operands=1) if negated else None
         else:
             return False
         return True
 
     def _share_reduction(self, tensor: Any) -> None:
-        """A sum that is scaled into something has a function with all that are alike."""
+        """Marks a reduction that is scaled into something as shared with identical ones."""
         if tensor.opcode == "reduce":
-            self._reduction(tensor)
+            self._fuse_reduction(tensor)
             self._found[tensor.id] = (self._found.get(tensor.id) or Fusion())._replace(shared=True)
 
-    def _rectified(self, instruction: Any) -> None:
-        """`max(x, 0)`."""
-        if any(self._is_all(operand, 0) for operand in self._operands(instruction)):
+    def _fuse_relu(self, instruction: Any) -> None:
+        """Recognises `max(x, 0)`."""
+        if any(self._is_filled_with(operand, 0) for operand in self._operands(instruction)):
             self._found[instruction.id] = Fusion("relu", "Nonlinearity", operands=1)
 
-    def _reduction(self, instruction: Any) -> None:
-        """A sum takes halves and squares as it goes, multiplies what it gives with a number, and gives halves."""
+    def _fuse_reduction(self, instruction: Any) -> None:
+        """Fuses casts, squares and scaling into a reduction."""
         if instruction.metadata.op_type in _OTHER_REDUCTIONS:
             return
         self._leave_out_halving(instruction)
@@ -313,7 +301,7 @@ class _Finder:
             self._found[instruction.id] = None
 
     def _scaled_by(self, instruction: Any) -> Any:
-        """The product with a number that takes a sum, and nothing else does."""
+        """Returns the scaled product that is the only consumer of a reduction."""
         here = instruction
         while self._is_used_once(here):
             user = self._by_id[self._users[here.id][0]]
@@ -324,16 +312,16 @@ class _Finder:
         return None
 
     def _scales(self, user: Any, scaled: Any) -> bool:
-        """Whether an instruction multiplies another with a number, or divides it by one that is known."""
+        """Whether an instruction multiplies another by a scalar or divides it by a constant."""
         operands = self._operands(user)
         if user.opcode == "divide" and operands[0].id == scaled.id and elements_of(user.shape) > 1:
-            return operands[1].id in self._known and self._is_one_number(operands[1])
+            return operands[1].id in self._known and self._is_scalar_like(operands[1])
         if user.opcode != "multiply" or len(operands) != 2 or operands[0].id == operands[1].id:
             return False
-        return self._is_one_number(next(operand for operand in operands if operand.id != scaled.id))
+        return self._is_scalar_like(next(operand for operand in operands if operand.id != scaled.id))
 
     def _reversed_kernel(self, instruction: Any) -> None:
-        """A convolution's gradient takes its kernel back to front: rearranged once where both ways are used."""
+        """Marks the reversed kernel of a convolution's gradient as rearranged once."""
         if instruction.metadata.op_type not in GRADIENTS_OF_INPUT:
             return
         kernel = self._source(self._by_id[instruction.operand_ids[0]])
@@ -357,14 +345,14 @@ class _Finder:
         if any(self._is_broadcast(operand) for operand in operands):
             self._found[instruction.id] = Fusion("fusion", library)
             if instruction.opcode != "multiply" and not divided:  # a product is no part of an expression
-                self._express(instruction)
+                self._fuse_expression(instruction)
         elif divided:
             self._found[instruction.id] = Fusion("multiply", library)
 
-    def _express(self, instruction: Any) -> None:
-        """What works on two tensors or casts, and then with one number, is one expression."""
+    def _fuse_expression(self, instruction: Any) -> None:
+        """Fuses work on two tensors or casts, and then a scalar, into one expression."""
         operands = self._operands(instruction)
-        if not any(self._is_broadcast(operand) and self._is_one_number(operand) for operand in operands):
+        if not any(self._is_broadcast(operand) and self._is_scalar_like(operand) for operand in operands):
             return
         for operand in operands:
             made = self._source(operand)
@@ -386,8 +374,8 @@ class _Finder:
         return has_more_axes or elements_of(made.shape) != elements_of(before)
 
 
-def _numbers(literal: Any) -> set[float]:
-    """The numbers of a constant, each once."""
+def _distinct_elements(literal: Any) -> set[float]:
+    """Returns the distinct elements of a constant."""
     numbers = {*literal.f32s, *literal.f64s, *literal.s32s, *literal.s64s}
     numbers.update(np.frombuffer(literal.f16s, np.float16).tolist())
     return numbers

@@ -1,4 +1,4 @@
-"""What PopLibs' own layers call what they compute, where ops stand for such a layer here."""
+"""Names computations as PopLibs' own layers do, for ops that represent such a layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GRADIENT_SUFFIX = "_grad"  # of the scope of an op's gradient, as TensorFlow na
 
 
 class LibraryName(NamedTuple):
-    """The name of a compute set.
+    """The name of a compute set in a PopLibs layer.
 
     Args:
         name: in PopLibs' layer.
@@ -26,13 +26,7 @@ class LibraryName(NamedTuple):
 
 
 def library_names(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, LibraryName]:
-    """Finds them by ops that are marked, and in the scopes of their gradients.
-
-    Args:
-        functions: that the ops are in, as the script has them.
-
-    Returns:
-        Names by op.
+    """Returns the names of annotated ops and, by scope, of their gradients.
 
     Source: PopLibs `popnn/Lstm.cpp`: `OutputGate` in the forward pass, `MulOGate` for both of its gradients.
     """

@@ -1,4 +1,4 @@
-"""Which products of a program belong to the forward pass, to the backward pass, and to updates of variables."""
+"""Tells which matmuls belong to the forward pass, the backward pass or weight updates."""
 
 from __future__ import annotations
 
@@ -18,22 +18,14 @@ _GRADIENTS_OF_KERNEL = frozenset(
 )
 
 
-def types_of_products(
+def matmul_types(
     by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | None], weights: Collection[int] = ()
 ) -> list[tuple[str, int]]:
-    """The products of one computation.
+    """Returns the pass type of each matmul of one computation.
 
     A kernel that is turned round for a gradient counts with the forward pass, as the convolution does that takes it:
     both run what the forward pass runs. A product of the backward pass that takes a weight gives the gradient of what
     the weight was multiplied with.
-
-    Args:
-        by_id: its instructions.
-        fusions: what is known of these, see `fusions_in`.
-        weights: those that are variables of the program.
-
-    Returns:
-        The op and the type of each product, and of each kernel that is turned round.
     """
     turned = {number for number, fusion in fusions.items() if fusion is not None and "flip-x-y" in fusion.name}
     users: dict[int, list[int]] = {}
@@ -63,11 +55,11 @@ def _type(
         return FORWARD
     if any(_is_weight(operand, by_id, weights) for operand in instruction.operand_ids):
         return BACKWARD
-    return UPDATE if _ends_unsummed(instruction, by_id, users) else BACKWARD
+    return UPDATE if _reaches_result_elementwise(instruction, by_id, users) else BACKWARD
 
 
 def _is_weight(number: int, by_id: Mapping[int, Any], weights: Collection[int]) -> bool:
-    """Whether an operand is a weight or a part of one, perhaps in another order or type."""
+    """Whether an operand is a weight or part of one, possibly transposed or cast."""
     while number not in weights:
         made = by_id[number]
         if made.opcode not in _PARTS or not made.operand_ids:
@@ -76,8 +68,8 @@ def _is_weight(number: int, by_id: Mapping[int, Any], weights: Collection[int]) 
     return True
 
 
-def _ends_unsummed(instruction: Any, by_id: Mapping[int, Any], users: Mapping[int, list[int]]) -> bool:
-    """Whether a product is part of what the computation gives number by number, as a gradient is of a variable."""
+def _reaches_result_elementwise(instruction: Any, by_id: Mapping[int, Any], users: Mapping[int, list[int]]) -> bool:
+    """Whether a matmul reaches the computation's results element by element, as a weight gradient does."""
     seen, stack = {instruction.id}, [instruction.id]
     while stack:
         takers = users.get(stack.pop(), ())

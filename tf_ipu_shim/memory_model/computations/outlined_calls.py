@@ -1,4 +1,4 @@
-"""Which calls of outlined functions are the same, so that the IPU's compiler makes one function of them.
+"""Finds identical calls of outlined functions, which the IPU's compiler makes one function.
 
 The ops of a call are in the program as the script's own are: a mark on each says which call it belongs to.
 """
@@ -10,26 +10,26 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.memory_model.computations.fingerprints import AlikeComputations, without_names
+from tf_ipu_shim.memory_model.computations.fingerprints import ComputationFingerprints, without_names
 from tf_ipu_shim.tf_private.protos import function_pb2
 
 
-class Place(NamedTuple):
-    """Where an instruction is in an outlined function.
+class OutlinedInstruction(NamedTuple):
+    """The position of an instruction in an outlined function.
 
     Args:
-        content: tells what the function computes, whatever it and its arguments are called.
+        fingerprint: tells what the function computes, whatever it and its arguments are called.
         number: of the instruction in it.
         call: name of the call.
     """
 
-    content: str
+    fingerprint: str
     number: int
     call: str
 
 
-def calls_in(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, str]:
-    """The call that each op of an outlined function belongs to, by the op's name."""
+def outlined_calls_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, str]:
+    """Maps each op of an outlined function to its call."""
     return {
         node.name: node.attr[vocabulary.OUTLINED_CALL_ATTRIBUTE].s.decode()
         for function in functions
@@ -38,38 +38,36 @@ def calls_in(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, str]:
     }
 
 
-def places(by_id: Mapping[int, Any], calls: Mapping[str, str], alike: AlikeComputations) -> dict[int, Place]:
-    """Finds the instructions of one computation that belong to calls of outlined functions.
+def find_outlined(
+    by_id: Mapping[int, Any], calls: Mapping[str, str], alike: ComputationFingerprints
+) -> dict[int, OutlinedInstruction]:
+    """Returns the instructions of one computation that belong to calls of outlined functions.
 
     Calls with side effects, and those that draw random numbers, are a function each and left out.
-
-    Args:
-        by_id: the instructions.
-        calls: see `calls_in`.
-        alike: tells what their loops, branches and sums contain.
-
-    Returns:
-        By the instruction's number.
     """
     bodies: dict[str, list[Any]] = {}
     for made in by_id.values() if calls else ():
         call = calls.get(made.metadata.op_name)
         if call is not None:
             bodies.setdefault(call, []).append(made)
-    found: dict[int, Place] = {}
+    found: dict[int, OutlinedInstruction] = {}
     for call, body in bodies.items():
         ordered = _in_order(body, by_id, alike)
         if ordered is not None:
-            content = _content(ordered, by_id)
-            found.update((made.id, Place(content, number, call)) for number, (_, made) in enumerate(ordered))
+            content = _fingerprint(ordered, by_id)
+            found.update(
+                (made.id, OutlinedInstruction(content, number, call)) for number, (_, made) in enumerate(ordered)
+            )
     return found
 
 
-def _in_order(body: list[Any], by_id: Mapping[int, Any], alike: AlikeComputations) -> list[tuple[bytes, Any]] | None:
-    """Instructions in an order that does not depend on what else is between them, each after a digest of what it is."""
+def _in_order(
+    body: list[Any], by_id: Mapping[int, Any], alike: ComputationFingerprints
+) -> list[tuple[bytes, Any]] | None:
+    """Returns instructions in an order independent of what lies between them, each with a digest."""
     known: dict[int, bytes] = {}
     for made in body:
-        called = [alike.content(number) for number in made.called_computation_ids]
+        called = [alike.fingerprint(number) for number in made.called_computation_ids]
         if alike.has_effects(made) or None in called:
             return None
         found = hashlib.sha256(_plain(made) + repr(called).encode())
@@ -84,8 +82,8 @@ def _in_order(body: list[Any], by_id: Mapping[int, Any], alike: AlikeComputation
     return sorted(((known[made.id], made) for made in body), key=lambda pair: (pair[0], pair[1].id))
 
 
-def _content(ordered: list[tuple[bytes, Any]], by_id: Mapping[int, Any]) -> str:
-    """What instructions compute of which arguments."""
+def _fingerprint(ordered: list[tuple[bytes, Any]], by_id: Mapping[int, Any]) -> str:
+    """Returns a digest of what instructions compute of which arguments."""
     inside = {made.id for _, made in ordered}
     arguments: dict[int, int] = {}
     found = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""How PopLibs is asked to plan each product: by the configuration, and by marks on single ops."""
+"""Reads the options by which PopLibs plans each matmul and convolution, global and per op."""
 
 from __future__ import annotations
 
@@ -24,48 +24,36 @@ _PRODUCTS = {
 """Ops that are products, or have some in them, by XLA's instruction."""
 
 
-class Plannings(NamedTuple):
-    """What holds for all products that have no mark of their own, and for collectives.
+class PlannerOptions(NamedTuple):
+    """Planner options of matmuls without their own, and merge limits of collectives.
 
     Args:
         dot: matrix products, as XLA's instruction is called.
         convolution: convolutions.
-        sums_together: bytes up to which sums over replicas are sent together.
-        gathers_together: the same of gathers.
-        copies_together: the same of copies with the host, of scopes on it.
+        merged_sum_bytes: bytes up to which sums over replicas are sent together.
+        merged_gather_bytes: the same of gathers.
+        merged_copy_bytes: the same of copies with the host, of scopes on it.
     """
 
     dot: Planning = Planning()
     convolution: Planning = Planning()
-    sums_together: int = 0
-    gathers_together: int = 0
-    copies_together: int = 0
+    merged_sum_bytes: int = 0
+    merged_gather_bytes: int = 0
+    merged_copy_bytes: int = 0
 
     def of(self, opcode: str, marks: dict[str, dict[str, Any]]) -> Planning:
-        """How one product is planned.
-
-        Args:
-            opcode: `"dot"` or `"convolution"`.
-            marks: of its op, from `marks_of`; empty where it has none.
-        """
+        """Returns the options of one matmul or convolution."""
         planning: Planning = getattr(self, opcode)
         return planning.asked(marks.get(opcode, {})) if marks else planning
 
 
-def plannings_of(options: Any, request: ProgramRequest) -> Plannings:
-    """What a configuration asks for.
+def planner_options_of(options: Any, request: ProgramRequest) -> PlannerOptions:
+    """Returns the planner options that a configuration asks for.
 
     Poplar reads the options of products when it plans one: a program without convolutions runs with any for these.
-
-    Args:
-        options: an `IpuOptions`.
-        request: the program, with all functions that it reaches.
-
-    Raises:
-        InternalError: Poplar would refuse a value when it compiles the program.
     """
     dot, convolution = options.matmul_options, options.convolution_options
-    return Plannings(
+    return PlannerOptions(
         _planning(dot, request, "dot"),
         _planning(convolution, request, "convolution"),
         options.max_cross_replica_sum_buffer_size,
@@ -78,20 +66,16 @@ def _planning(flags: Iterable[Any], request: ProgramRequest, opcode: str) -> Pla
     try:
         return Planning().asked({flag.option: flag.value for flag in flags})
     except PlanningError as error:
-        if has_products(opcode, (node.op for function in request.library.values() for node in function.node_def)):
+        if has_matmuls(opcode, (node.op for function in request.library.values() for node in function.node_def)):
             raise errors.InternalError(None, None, str(error)) from None
         return Planning()
 
 
-def has_products(opcode: str, types: Iterable[str]) -> bool:
-    """Whether ops have products in them, for which Poplar would read options.
-
-    Args:
-        opcode: `"dot"` or `"convolution"`.
-        types: of the ops.
+def has_matmuls(opcode: str, types: Iterable[str]) -> bool:
+    """Whether ops contain matmuls or convolutions, for which Poplar reads options.
 
     Example:
-        >>> has_products("convolution", ["Relu", "Conv2D"]), has_products("dot", ["Relu", "Conv2D"])
+        >>> has_matmuls("convolution", ["Relu", "Conv2D"]), has_products("dot", ["Relu", "Conv2D"])
         (True, False)
     """
     return any(_PRODUCTS[opcode].search(name) for name in types)
@@ -101,13 +85,10 @@ Marks = dict[str, dict[str, Any]]
 """What an op is marked with: options by XLA's instruction."""
 
 
-def marks_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:
-    """What ops are marked with, by name; what a loop, a branch or a call is marked with holds for the ops in it.
+def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:
+    """Returns the options set on ops by name; those of a loop, branch or call apply to the ops in it.
 
     Not for those whose name an op of another function has too, as XLA's form tells ops by their names alone.
-
-    Args:
-        functions: that the ops are in, as the script has them.
     """
     by_name = {function.signature.name: function for function in functions}
     names = collections.Counter(node.name for function in by_name.values() for node in function.node_def)
@@ -115,7 +96,7 @@ def marks_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:
 
     def add(function: function_pb2.FunctionDef, around: Marks) -> None:
         for node in function.node_def:
-            marks = marked(node, around if names[node.name] == 1 else {})
+            marks = merged_options(node, around if names[node.name] == 1 else {})
             if marks:
                 found[node.name] = _with(found.get(node.name, {}), marks)
                 for name in op_types.called_functions(node):
@@ -127,13 +108,8 @@ def marks_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:
     return found
 
 
-def marked(node: node_def_pb2.NodeDef, around: Marks) -> Marks:
-    """What holds for an op: its own marks before those of what it is in.
-
-    Args:
-        node: the op.
-        around: of the loop, branch or call that it is in.
-    """
+def merged_options(node: node_def_pb2.NodeDef, around: Marks) -> Marks:
+    """Returns an op's options: its own before those of what contains it."""
     if vocabulary.PLANNING_ATTRIBUTE in node.attr or vocabulary.FRONTEND_ATTRIBUTE in node.attr:
         return _with(around, _marks(node))
     return around

@@ -1,4 +1,4 @@
-"""What a program computes in a run: how many ops, of which kinds, on how many numbers, in how many XLA programs.
+"""Counts the work of a run: ops, elements, flops of matmuls and the number of XLA launches.
 
 It is read from XLA's form of each program, which the memory plan looks at anyway. The way in which a program runs is
 chosen by it (`driver.execution_choice`).
@@ -43,7 +43,7 @@ _ALONE = frozenset("convolution dot gather reduce reduce-window scatter select-a
 
 @dataclasses.dataclass
 class Work:
-    """What is computed, loops counted as often as they run.
+    """Amounts of work; loop bodies count once per iteration.
 
     Args:
         ops: TensorFlow ops that compute something.
@@ -78,13 +78,13 @@ class Work:
     results: float = 0.0
 
     def add(self, other: Work, times: float = 1.0) -> None:
-        """Adds other work, so many times."""
+        """Adds other work a number of times."""
         for field in dataclasses.fields(self):
             setattr(self, field.name, getattr(self, field.name) + times * getattr(other, field.name))
 
 
 class Size(NamedTuple):
-    """What there is of an XLA program to compile.
+    """The size of an XLA program, for its compile time.
 
     Args:
         instructions: those of loops once, those of sums' own little programs not at all.
@@ -97,7 +97,7 @@ class Size(NamedTuple):
 
 @dataclasses.dataclass
 class ProgramWork:
-    """What a whole program computes in a run.
+    """The work of one run of a program.
 
     Args:
         work: of XLA programs that are launched for one iteration, or once.
@@ -121,13 +121,7 @@ class ProgramWork:
     _chunks: bool = False
 
     def launch(self, function: str, module: Any, library: Iterable[function_pb2.FunctionDef]) -> None:
-        """Adds an XLA program where it is launched.
-
-        Args:
-            function: its name.
-            module: XLA's form of it.
-            library: the functions that it consists of.
-        """
+        """Adds an XLA program at its launch."""
         hlo, nodes = HloWork(module), [node for each in library for node in each.node_def]
         self.compiled[function] = hlo.size
         work = hlo.count()
@@ -138,13 +132,7 @@ class ProgramWork:
 
     @contextlib.contextmanager
     def repeated(self, times: int | None, in_chunks: bool = False, mini_batches: int | None = None) -> Iterator[None]:
-        """What is launched within is in a loop.
-
-        Args:
-            times: how often it runs; None where that is not known.
-            in_chunks: whether XLA programs of several iterations run it.
-            mini_batches: of the pipeline that the loop is, where its form does not tell how often it runs.
-        """
+        """Counts what is launched within as a loop's body."""
         before = self._times, self._chunks, self._fed_times
         known = mini_batches if times is None else times
         self._fed_times *= UNKNOWN_TRIPS if known is None else known
@@ -157,19 +145,14 @@ class ProgramWork:
             self._times, self._chunks, self._fed_times = before
 
     def feed(self, name: str, shapes: Iterable[Sequence[int] | None]) -> None:
-        """Adds an element that is taken from an infeed.
-
-        Args:
-            name: of the infeed.
-            shapes: of the element's tensors.
-        """
+        """Adds an element that an infeed dequeues."""
         elements, samples = self.feeds.get(name, (0.0, 0.0))
         first = next((shape[0] for shape in shapes if shape), 1)
         self.feeds[name] = elements + self._fed_times, samples + self._fed_times * first
 
 
 class HloWork:
-    """Counts what an XLA program computes.
+    """Counts the work of one XLA program.
 
     Args:
         module: the program, as XLA gives it before it optimises it.
@@ -183,12 +166,12 @@ class HloWork:
 
     @property
     def size(self) -> Size:
-        """How much there is to compile."""
+        """Size for compilation."""
         waiting, seen = [self._entry.id], {self._entry.id}
         count = alone = 0
         while waiting:
             computation = self._computations[waiting.pop()]
-            count -= len(self._converting_nothing(computation))
+            count -= len(self._noop_conversions(computation))
             for instruction in computation.instructions:
                 opcode = instruction.opcode
                 count += opcode not in _FREE
@@ -200,7 +183,7 @@ class HloWork:
         return Size(count, alone)
 
     def count(self) -> Work:
-        """What one run computes."""
+        """Returns the work of one run."""
         work = Work()
         work.add(self._of(self._entry))
         work.results += elements_of(self._entry.program_shape.result)
@@ -214,10 +197,10 @@ class HloWork:
     def _added_up(self, computation: Any) -> Work:
         work, names = Work(), set()
         by_id = {instruction.id: instruction for instruction in computation.instructions}
-        for opcode, instruction in _that_compute(computation, self._converting_nothing(computation)):
+        for opcode, instruction in _computing_instructions(computation, self._noop_conversions(computation)):
             names.add(instruction.metadata.op_name)
             if opcode == "while":
-                work.add(*self._looped(by_id, instruction))
+                work.add(*self._loop_work(by_id, instruction))
             elif opcode == "conditional":
                 branches = [self._of(branch) for branch in self._called(instruction)]
                 work.add(max(branches, key=_extent))
@@ -229,13 +212,13 @@ class HloWork:
         work.ops += len(names)
         return work
 
-    def _converting_nothing(self, computation: Any) -> set[int]:
+    def _noop_conversions(self, computation: Any) -> set[int]:
         if computation.id not in self._converting:
-            self._converting[computation.id] = _converting_nothing(computation)
+            self._converting[computation.id] = _noop_conversions(computation)
         return self._converting[computation.id]
 
-    def _looped(self, around: Mapping[int, Any], loop: Any) -> tuple[Work, float]:
-        """What an iteration of a loop computes, and how many there are."""
+    def _loop_work(self, around: Mapping[int, Any], loop: Any) -> tuple[Work, float]:
+        """Returns the work of a loop's iteration and the trip count."""
         body, condition = self._called(loop)
         work = Work(iterations=1.0)
         work.add(self._of(body))
@@ -248,19 +231,19 @@ class HloWork:
         return [self._computations[number] for number in instruction.called_computation_ids]
 
     def trips(self, around: Mapping[int, Any], loop: Any, condition: Any) -> float:
-        """How often a loop runs that counts up by ones to a constant; `UNKNOWN_TRIPS` for any other."""
+        """Returns the trip count of a loop that counts up to a constant; `UNKNOWN_TRIPS` for others."""
         known = self.known_trips(around, loop, condition)
         return float(UNKNOWN_TRIPS if known is None else known)
 
     def known_trips(self, around: Mapping[int, Any], loop: Any, condition: Any) -> int | None:
-        """How often a loop runs that counts up by ones to a constant; None for any other."""
+        """Returns the trip count of a loop that counts up to a constant, or None."""
         condition, root = self._condition(condition)
         tests = {instruction.id: instruction for instruction in condition.instructions}
-        bounds = [self._bound(around, loop, tests, number) for number in _joined(tests, root)]
+        bounds = [self._bound(around, loop, tests, number) for number in _conjuncts(tests, root)]
         return min([bound for bound in bounds if bound is not None], default=None)
 
     def _condition(self, condition: Any) -> tuple[Any, int]:
-        """A loop's condition and what it gives: TensorFlow's own is called by another one that takes it apart."""
+        """Returns a loop's condition and its result, looking through TensorFlow's wrapper."""
         by_id = {instruction.id: instruction for instruction in condition.instructions}
         root = by_id[condition.root_id]
         if root.opcode == "get-tuple-element" and by_id[root.operand_ids[0]].opcode == "call":
@@ -271,7 +254,7 @@ class HloWork:
         return condition, root.id
 
     def _bound(self, around: Mapping[int, Any], loop: Any, tests: Mapping[int, Any], number: int) -> int | None:
-        """What one comparison allows; None where that is not known."""
+        """Returns the trip count that one comparison allows, or None."""
         test = tests[number]
         if test.opcode != "compare" or test.comparison_direction != "LT":
             return None
@@ -279,7 +262,7 @@ class HloWork:
         return max(0, limit - first) if first is not None and limit is not None else None
 
     def _value(self, around: Mapping[int, Any], loop: Any, inside: Mapping[int, Any], number: int) -> int | None:
-        """A constant, or what a loop variable begins with."""
+        """Returns a constant, or a loop variable's initial value."""
         made = _source(inside, number)
         if not _is_carried(inside, made):
             return _literal(made)
@@ -287,14 +270,14 @@ class HloWork:
         return self._number(around, initial.operand_ids[made.tuple_index]) if initial.opcode == "tuple" else None
 
     def _number(self, by_id: Mapping[int, Any], number: int) -> int | None:
-        """A constant, or what a loop before leaves: that of a gradient runs as often as the one before it has."""
+        """Returns a constant, or the final counter of an earlier loop (a gradient loop repeats its forward loop)."""
         made = _source(by_id, number)
         if made.opcode == "get-tuple-element" and by_id[made.operand_ids[0]].opcode == "while":
-            return self._left(by_id, by_id[made.operand_ids[0]], made.tuple_index)
+            return self._final_counter(by_id, by_id[made.operand_ids[0]], made.tuple_index)
         return _literal(made)
 
-    def _left(self, around: Mapping[int, Any], loop: Any, index: int) -> int | None:
-        """What a loop leaves of a number that it adds one to; None for any other."""
+    def _final_counter(self, around: Mapping[int, Any], loop: Any, index: int) -> int | None:
+        """Returns the final value of a loop counter, or None."""
         body, condition = self._called(loop)
         by_id = {instruction.id: instruction for instruction in body.instructions}
         root, initial = by_id[body.root_id], around[loop.operand_ids[0]]
@@ -312,7 +295,7 @@ class HloWork:
 
 
 def _is_carried(inside: Mapping[int, Any], made: Any) -> bool:
-    """Whether an instruction of a loop's body or condition gives one of the loop's variables."""
+    """Whether an instruction of a loop's body or condition is one of the loop variables."""
     return made.opcode == "get-tuple-element" and inside[made.operand_ids[0]].opcode == "parameter"
 
 
@@ -323,12 +306,12 @@ def _literal(made: Any) -> int | None:
     return literal[0] if literal else None
 
 
-def _joined(by_id: Mapping[int, Any], number: int) -> Iterable[int]:
-    """The conditions that a condition joins by "and"."""
+def _conjuncts(by_id: Mapping[int, Any], number: int) -> Iterable[int]:
+    """Returns the conditions that are joined by "and"."""
     made = _source(by_id, number)
     if made.opcode != "and":
         return [made.id]
-    return [part for operand in made.operand_ids for part in _joined(by_id, operand)]
+    return [part for operand in made.operand_ids for part in _conjuncts(by_id, operand)]
 
 
 def _source(by_id: Mapping[int, Any], number: int) -> Any:
@@ -343,8 +326,8 @@ def _source(by_id: Mapping[int, Any], number: int) -> Any:
             return made
 
 
-def _that_compute(computation: Any, idle: set[int]) -> list[tuple[str, Any]]:
-    """The instructions that take time, but for those that do not, with what they are.
+def _computing_instructions(computation: Any, idle: set[int]) -> list[tuple[str, Any]]:
+    """Returns the instructions that take time, with their kinds.
 
     Products take matrices of either order.
     """
@@ -355,8 +338,8 @@ def _that_compute(computation: Any, idle: set[int]) -> list[tuple[str, Any]]:
     return [(opcode, each) for opcode, each in made if opcode not in _FREE and each.id not in idle]
 
 
-def _converting_nothing(computation: Any) -> set[int]:
-    """Conversions to the type that a number has already, such as around a sum or a batch normalisation."""
+def _noop_conversions(computation: Any) -> set[int]:
+    """Returns conversions to the operand's own type, such as around a reduction."""
     converts = {each.id: each for each in computation.instructions if each.opcode == "convert"}
     if not converts:
         return set()
@@ -419,7 +402,7 @@ def _pass(work: Work, size: int) -> None:
 
 
 def dot_sizes(instruction: Any, operands: Sequence[Any]) -> tuple[int, int, int, int, int]:
-    """Groups, rows, summed axis, columns and (1) kernel positions of a matrix product."""
+    """Returns groups, rows, summed axis, columns and (1) kernel positions of a matmul."""
     numbers = instruction.dot_dimension_numbers
     left, right = (operand.shape.dimensions for operand in operands[:2])
     groups = math.prod(left[axis] for axis in numbers.lhs_batch_dimensions)
@@ -429,7 +412,7 @@ def dot_sizes(instruction: Any, operands: Sequence[Any]) -> tuple[int, int, int,
 
 
 def convolution_sizes(instruction: Any, operands: Sequence[Any]) -> tuple[int, int, int, int, int]:
-    """Groups, output positions of the batch, input channels, output channels and kernel positions of a convolution."""
+    """Returns groups, batch output positions, input channels, output channels and kernel positions."""
     numbers = instruction.convolution_dimension_numbers
     kernel = operands[1].shape.dimensions
     outputs = kernel[numbers.kernel_output_feature_dimension]
@@ -440,7 +423,7 @@ def convolution_sizes(instruction: Any, operands: Sequence[Any]) -> tuple[int, i
 
 
 def elements_of(shape: Any) -> int:
-    """Numbers of an XLA shape, those of a tuple's parts together."""
+    """Returns the number of elements of an XLA shape, summed over a tuple."""
     if shape.tuple_shapes:
         return sum(elements_of(part) for part in shape.tuple_shapes)
     return math.prod(shape.dimensions)

@@ -1,1 +1,1 @@
-"""XLA's form of one program: how to get it, and its instructions as values and steps."""
+"""Obtains XLA's HLO of a program and translates its instructions."""

@@ -1,4 +1,4 @@
-"""XLA's own program for a function, made without running anything: what `experimental_get_compiler_ir` does.
+"""Compiles a function to HLO without running it, like `experimental_get_compiler_ir`.
 
 It needs an eager context, with the function in it. This module keeps one of its own, so that a graph-mode script's
 global context stays as it is. The plugin asks (`csrc/launches/compiler_ir`), without Python's lock, and stands in
@@ -41,8 +41,8 @@ class Argument(NamedTuple):
     variable: bool = False
 
 
-class NoProgramError(Exception):
-    """XLA gives no program for a function; its reason, and all that it says."""
+class ConversionError(Exception):
+    """XLA cannot convert a function; has the reason and XLA's full message."""
 
     def __init__(self, reason: str, text: str = "") -> None:
         super().__init__(reason)
@@ -50,13 +50,13 @@ class NoProgramError(Exception):
 
 
 def _new_context() -> context.Context:
-    """One with two threads for a device that nothing is computed on."""
+    """Returns an eager context with two threads for a device that computes nothing."""
     config = config_pb2.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     return context.Context(config=config)
 
 
 class CompilerIr:
-    """Asks XLA for programs. Thread-safe; one for the process is enough: `shared()`."""
+    """Requests HLO from XLA. Thread-safe; one per process is enough (`shared()`)."""
 
     def __init__(self) -> None:
         self._library = plugin.load()
@@ -67,29 +67,16 @@ class CompilerIr:
     def hlo(
         self, function: str, library: Iterable[function_pb2.FunctionDef], arguments: Sequence[Argument]
     ) -> hlo_pb2.HloModuleProto:
-        """XLA's program for a function, before optimisation.
-
-        Args:
-            function: its name.
-            library: the function, and what it calls.
-            arguments: one for each of its arguments, variables last.
-
-        Returns:
-            The program. Its parameters are the arguments; variables that have no value yet are left out.
-
-        Raises:
-            NoProgramError: XLA cannot compile the function, or its program depends on an argument's value.
-            KeyboardInterrupt: Ctrl-C.
-        """
+        """Returns a function's HLO before optimisation."""
         interrupts.check()
         if any(argument.type in _HANDLES for argument in arguments if not argument.variable):
             # TensorFlow would look for a variable behind it, where there is none, and end the process.
-            raise NoProgramError("it takes a handle of what is not known before it runs")
+            raise ConversionError("it takes a handle of what is not known before it runs")
         functions = function_pb2.FunctionDefLibrary(function=library).SerializeToString()
         begin = getattr(_state, "begin", None)
         if begin is not None and len(functions) >= _LARGE:
             begin()
-        numbers = itertools.chain.from_iterable(map(_numbers, arguments))
+        numbers = itertools.chain.from_iterable(map(_encode_argument, arguments))
         with self._lock:
             if self._asked == _ASKED_OF_A_CONTEXT:
                 self._context, self._asked = _new_context(), 0
@@ -99,22 +86,18 @@ class CompilerIr:
                 self._context._context_handle, functions, function, list(numbers)
             )
         if serialized is None:
-            raise NoProgramError(reason.strip().split("\n")[0], reason)
+            raise ConversionError(reason.strip().split("\n")[0], reason)
         return hlo_pb2.HloModuleProto.FromString(serialized)
 
 
-def _numbers(argument: Argument) -> tuple[int, ...]:
-    """An argument as the plugin reads it."""
+def _encode_argument(argument: Argument) -> tuple[int, ...]:
+    """Encodes an argument as the plugin reads it."""
     return argument.type, int(argument.variable), len(argument.shape), *argument.shape
 
 
 @contextlib.contextmanager
-def beside(begin: Callable[[], None]) -> Iterator[None]:
-    """Has something begun in another thread when this one asks for the form of a large function, without Python's lock.
-
-    Args:
-        begin: begins it; may be called several times.
-    """
+def with_background_work(begin: Callable[[], None]) -> Iterator[None]:
+    """Starts background work when this thread requests the HLO of a large function, without the GIL."""
     _state.begin = begin
     try:
         yield
@@ -128,7 +111,7 @@ _shared: CompilerIr | None = None
 
 
 def shared() -> CompilerIr:
-    """The one of this process, made at first use."""
+    """Returns the process's instance, created on demand."""
     global _shared
     with _shared_lock:
         if _shared is None:

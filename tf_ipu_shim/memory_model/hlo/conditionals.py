@@ -1,4 +1,4 @@
-"""Conditionals of an XLA program: where their results are, and what of them something takes."""
+"""Analyses HLO conditionals: where branch results are stored, and which of them are used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.memory import Block, Mode
 from tf_ipu_shim.memory_model.hlo.instructions import shape_bytes
-from tf_ipu_shim.memory_model.hlo.trees import Tree, flat, origin
+from tf_ipu_shim.memory_model.hlo.trees import Tree, leaves_of, origin
 
 _ALL = range(2**31)
 
@@ -26,27 +26,20 @@ class Branch(NamedTuple):
     results: Tree
 
 
-def hand_on(
+def place_results(
     block: Block,
     gives: Sequence[int],
     given: Sequence[Sequence[int]],
     branches: Sequence[Branch],
     homes: Mapping[int, int],
 ) -> None:
-    """Puts a conditional's results where branches have them from that give what they are given.
+    """Places a conditional's results where branches return an argument unchanged.
 
     All branches: a result is that. Some: it is in that one's memory, and the other branches write over it, where
     nothing needs it any more. A variable that branches write to is written to in its place.
-
-    Args:
-        block: that the conditional is in; its results are changed, and the branches' arguments.
-        gives: the results.
-        given: what each branch is given.
-        branches: in the same order.
-        homes: variables that results end up in, by the results' indices.
     """
     values = block.values
-    handed = [_handed(leaves, branch) for leaves, branch in zip(given, branches)]
+    handed = [_outer_values(leaves, branch) for leaves, branch in zip(given, branches)]
     variables: dict[int, list[int]] = {}
     for leaf in dict.fromkeys(leaf for leaves in given for leaf in leaves):
         variables.setdefault(origin(block, leaf), []).append(leaf)
@@ -62,34 +55,28 @@ def hand_on(
             values[number] = values[number]._replace(mode=Mode.IN_PLACE, of=tuple(over), home=home)
             overwritten.update(over)
     for leaves, branch in zip(given, branches):
-        for leaf, argument in zip(leaves, flat(branch.arguments[0])):
+        for leaf, argument in zip(leaves, leaves_of(branch.arguments[0])):
             if leaf in overwritten:  # the branch may write over it
                 branch.block.values[argument] = branch.block.values[argument]._replace(mode=Mode.CARRIED)
 
 
-def _handed(leaves: Sequence[int], branch: Branch) -> list[int]:
-    """For each result of a branch the value outside that it is; -1 for what the branch makes."""
-    outside = dict(zip(flat(branch.arguments[0]), leaves))
-    return [outside.get(origin(branch.block, number), -1) for number in flat(branch.results)]
+def _outer_values(leaves: Sequence[int], branch: Branch) -> list[int]:
+    """Returns, for each result of a branch, the outer value that it is; -1 for what the branch computes."""
+    outside = dict(zip(leaves_of(branch.arguments[0]), leaves))
+    return [outside.get(origin(branch.block, number), -1) for number in leaves_of(branch.results)]
 
 
-def given_of_a_size(by_id: Mapping[int, Any], conditional: Any, size: int) -> list[int]:
-    """What a conditional's branches are given of a size: which of it they make a result of is not looked at."""
+def arguments_of_size(by_id: Mapping[int, Any], conditional: Any, size: int) -> list[int]:
+    """Returns the branch arguments of a given size."""
     given = [by_id[number] for number in conditional.operand_ids[1:]]
     leaves = dict.fromkeys(leaf for one in given if one.opcode == "tuple" for leaf in one.operand_ids)
     return [leaf for leaf in leaves if shape_bytes(by_id[leaf].shape) == size]
 
 
-def elements_taken(
+def used_elements(
     computation: Any, needed: Container[int], stored: Set[tuple[int, int]] = frozenset()
 ) -> dict[int, Container[int]]:
-    """For each conditional the elements of its result that something takes; all where it is taken whole.
-
-    Args:
-        computation: that they are in.
-        needed: its instructions that something needs.
-        stored: elements, with the conditional's number, that are the next values of what is not on the chip.
-    """
+    """Returns, for each conditional, which elements of its result are used; all if used whole."""
     found: dict[int, Container[int]] = {}
     taken: dict[int, set[int]] = {}
     for instruction in computation.instructions:

@@ -1,4 +1,4 @@
-"""Copies of functions that are only looked at, with other ops in the place of some."""
+"""Copies functions for analysis only, with some ops replaced."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 def without_ops(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-    """A copy that has its signature and results, and waits for its ops.
-
-    Args:
-        function: stays as it is.
-    """
+    """Returns a copy with the same signature and results but no ops yet."""
     copy = function_pb2.FunctionDef()
     copy.CopyFrom(function)
     del copy.node_def[:]
@@ -20,12 +16,7 @@ def without_ops(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
 
 
 def rename(function: function_pb2.FunctionDef, renamed: Mapping[str, str]) -> None:
-    """Has ops and results take tensors by other names.
-
-    Args:
-        function: is changed.
-        renamed: the name of a tensor now by the one before.
-    """
+    """Renames tensors in ops and results."""
     for node in function.node_def:
         for index, text in enumerate(node.input):
             if text in renamed:

@@ -1,4 +1,4 @@
-"""What XLA's instructions do with memory, and bytes of their shapes."""
+"""Sets of HLO opcodes by memory behaviour, and byte sizes of shapes."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _BYTES = _bytes_by_type()
 
 
 def shape_bytes(shape: Any) -> int:
-    """Bytes of an array of an XLA shape; 0 for a token."""
+    """Returns the bytes of an array of an XLA shape; 0 for a token."""
     return -int(-math.prod(shape.dimensions) * _BYTES.get(shape.element_type, 4.0) // 1)
 
 
 def is_gradient(name: str) -> bool:
-    """Whether an op belongs to the backward pass: `tf.gradients` and gradient tapes name it so."""
+    """Whether an op belongs to the backward pass, by the name that TensorFlow's gradients give it."""
     return _GRADIENT.search(name) is not None

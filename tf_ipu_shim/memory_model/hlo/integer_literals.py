@@ -1,4 +1,4 @@
-"""Small integer constants of an XLA program, such as shapes."""
+"""Reads small integer constants of an HLO program, such as shapes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LITERAL_LIMIT = 64
 _INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)
 
 
-def integers(by_id: Mapping[int, Any], number: int) -> list[int]:
-    """The elements of an instruction's result where they are integer constants; nothing for any other."""
+def integer_elements(by_id: Mapping[int, Any], number: int) -> list[int]:
+    """Returns the elements of an integer constant; empty for other instructions."""
     made = by_id[number]
     if made.opcode in ("copy", "reshape"):
-        return integers(by_id, made.operand_ids[0])
+        return integer_elements(by_id, made.operand_ids[0])
     if made.opcode in ("broadcast", "convert") and made.shape.element_type in _INTEGERS:
-        return integers(by_id, made.operand_ids[0]) if math.prod(made.shape.dimensions) == 1 else []
+        return integer_elements(by_id, made.operand_ids[0]) if math.prod(made.shape.dimensions) == 1 else []
     if made.opcode == "concatenate":  # of the sizes that `tf.shape_n` gives
-        parts = [integers(by_id, operand) for operand in made.operand_ids[: LITERAL_LIMIT + 1]]
+        parts = [integer_elements(by_id, operand) for operand in made.operand_ids[: LITERAL_LIMIT + 1]]
         return [element for part in parts for element in part] if all(parts) and len(made.shape.dimensions) == 1 else []
     return list(made.literal.s32s or made.literal.s64s) if made.opcode == "constant" else []

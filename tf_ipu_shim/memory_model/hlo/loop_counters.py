@@ -1,4 +1,4 @@
-"""What counts the iterations of a loop, and does nothing else."""
+"""Finds loop counters that nothing else uses, which an IPU's repeat loop does not need."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ _HANDS_ON = frozenset({"bitcast", "copy", "reshape"})
 _INTEGERS = ("s32s", "s64s", "u32s", "u64s")
 
 
-def counters_in(body: Any) -> set[int]:
-    """The instructions of a loop's body that add a constant to a number which nothing but this takes.
+def find_counters(body: Any) -> set[int]:
+    """Returns the instructions of a loop's body that add a constant to an otherwise unused variable.
 
     A loop whose iterations are known before it runs is a repeat on an IPU, which has a counter of its own.
-
-    Args:
-        body: the computation, as XLA has it.
     """
     by_id = {instruction.id: instruction for instruction in body.instructions}
     root = by_id[body.root_id]
@@ -26,7 +23,7 @@ def counters_in(body: Any) -> set[int]:
 
 
 class _Sources:
-    """Where the operands of a computation's instructions come from.
+    """Finds the operands of a computation's instructions.
 
     Args:
         by_id: the instructions.
@@ -40,7 +37,7 @@ class _Sources:
                 self._users.setdefault(operand, set()).add(instruction.id)
 
     def of(self, number: int, user: int) -> Any:
-        """What an instruction hands on that one other takes; None where something else takes it too."""
+        """Returns the source that an instruction passes only to one user, else None."""
         while self._users[number] == {user}:
             if self._by_id[number].opcode not in _HANDS_ON:
                 return self._by_id[number]
@@ -49,7 +46,7 @@ class _Sources:
 
 
 def _counts(step: Any, index: int, sources: _Sources) -> bool:
-    """Whether an instruction adds a constant to what the loop carries at its own place."""
+    """Whether an instruction adds a constant to the loop variable of its own position."""
     if step.opcode != "add" or step.shape.dimensions:
         return False
     counted, added = (sources.of(number, step.id) for number in step.operand_ids)

@@ -1,4 +1,4 @@
-"""Ops of which TensorFlow makes XLA's form slowly, as calls of functions: alike ones are then made once.
+"""Outlines identical ops that TensorFlow converts slowly into called functions, converted only once.
 
 TensorFlow has the ops of `SLOW` made by a compiler of its own (MLIR), at 2 ms each on 2.15.1 and 4 ms on 2.21.0; it
 keeps what it has made of a function for arguments of the same shapes. A large model has some hundred of them and a
@@ -24,8 +24,8 @@ _ARGUMENTS, _RESULTS = "XLA_Args", "XLA_Retvals"  # XLA's own names for what the
 _serial = itertools.count()
 
 
-class Calling(NamedTuple):
-    """Functions with calls in the place of ops.
+class OutlinedFunctions(NamedTuple):
+    """Functions with calls instead of ops.
 
     Args:
         functions: these, and what they call.
@@ -36,16 +36,9 @@ class Calling(NamedTuple):
     ops: frozenset[str]
 
 
-def with_calls(functions: Sequence[function_pb2.FunctionDef]) -> Calling | None:
-    """Functions that do the same, with a call in the place of each op that there are several alike of.
-
-    Args:
-        functions: stay as they are.
-
-    Returns:
-        None where nothing is to be gained.
-    """
-    alike = Counter(_content(node) for function in functions for node in function.node_def if node.op in SLOW)
+def outline(functions: Sequence[function_pb2.FunctionDef]) -> OutlinedFunctions | None:
+    """Returns equivalent functions with a call instead of each op that occurs several times."""
+    alike = Counter(_op_key(node) for function in functions for node in function.node_def if node.op in SLOW)
     made: dict[bytes, function_pb2.FunctionDef] = {}
     for content, count in alike.items():
         if count > 1:
@@ -53,26 +46,18 @@ def with_calls(functions: Sequence[function_pb2.FunctionDef]) -> Calling | None:
     if not made:
         return None
     ops = frozenset(node.name for each in functions for node in each.node_def if node.op in SLOW)
-    return Calling([*(_calling(function, made) for function in functions), *made.values()], ops)
+    return OutlinedFunctions([*(_calling(function, made) for function in functions), *made.values()], ops)
 
 
-def put_in_place(module: hlo_pb2.HloModuleProto, ops: frozenset[str]) -> bool:
-    """Puts the ops in the place of what `with_calls` made calls.
-
-    Args:
-        module: XLA's form of these functions; is changed.
-        ops: their names.
-
-    Returns:
-        False where a call cannot be told, such as one that is given a constant.
-    """
+def inline(module: hlo_pb2.HloModuleProto, ops: frozenset[str]) -> bool:
+    """Inlines the calls of `outline` in the converted module; returns whether it could."""
     called = {one.id: one for one in module.computations if one.name.startswith(_PREFIX)}
     callers = [one for one in module.computations if one.id not in called]
-    return all(_put_in_place(computation, called, ops) for computation in callers)
+    return all(_inline(computation, called, ops) for computation in callers)
 
 
-def _content(node: node_def_pb2.NodeDef) -> bytes:
-    """An op without its name, its inputs, and what TensorFlow or we have noted on it."""
+def _op_key(node: node_def_pb2.NodeDef) -> bytes:
+    """Returns a key of an op without its name, inputs and annotations."""
     bare = node_def_pb2.NodeDef(op=node.op)
     for name, value in node.attr.items():
         if not name.startswith("_"):
@@ -98,7 +83,7 @@ def _function_of(op: node_def_pb2.NodeDef, name: str) -> function_pb2.FunctionDe
 def _calling(
     function: function_pb2.FunctionDef, made: Mapping[bytes, function_pb2.FunctionDef]
 ) -> function_pb2.FunctionDef:
-    contents = {node.name: _content(node) for node in function.node_def if node.op in SLOW}
+    contents = {node.name: _op_key(node) for node in function.node_def if node.op in SLOW}
     replaced = {name: made[content] for name, content in contents.items() if content in made}
     if not replaced:
         return function
@@ -130,7 +115,7 @@ def _add_call(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDef, ca
     call.attr["Tout"].list.type.extend(argument.type for argument in called.signature.output_arg)
 
 
-def _put_in_place(computation: Any, called: Mapping[int, Any], ops: frozenset[str]) -> bool:
+def _inline(computation: Any, called: Mapping[int, Any], ops: frozenset[str]) -> bool:
     instructions = list(computation.instructions)
     calls = {one.id: one for one in instructions if one.opcode == "call" and one.called_computation_ids[0] in called}
     if not calls:
@@ -140,7 +125,7 @@ def _put_in_place(computation: Any, called: Mapping[int, Any], ops: frozenset[st
         return False
     placed: list[Any] = []
     for instruction in instructions:
-        call = _taken(instruction, calls)
+        call = _called_by(instruction, calls)
         if call is not None:
             inner = called[call.called_computation_ids[0]]
             placed.extend(_inner(inner, call, names[call.operand_ids[0]], instruction.id))
@@ -152,20 +137,20 @@ def _put_in_place(computation: Any, called: Mapping[int, Any], ops: frozenset[st
 
 
 def _names(instructions: Sequence[Any], calls: Mapping[int, Any], ops: frozenset[str]) -> dict[int, Any] | None:
-    """The instructions that say what calls stand for; None where one does not, or a result is not taken."""
+    """Returns the instructions that name each call; None if one is missing or a result is unused."""
     operands = {number for call in calls.values() for number in call.operand_ids[:1]}
     names = {one.id: one for one in instructions if one.id in operands and one.metadata.op_name in ops}
-    taken = [call.id for one in instructions if (call := _taken(one, calls)) is not None]
+    taken = [call.id for one in instructions if (call := _called_by(one, calls)) is not None]
     return names if len(names) == len(calls) == len(taken) == len(set(taken)) else None
 
 
-def _taken(instruction: Any, calls: Mapping[int, Any]) -> Any:
-    """The call whose result an instruction takes out of what it gives; None for any other."""
+def _called_by(instruction: Any, calls: Mapping[int, Any]) -> Any:
+    """Returns the call whose result an instruction extracts, or None."""
     return calls.get(instruction.operand_ids[0]) if instruction.opcode == "get-tuple-element" else None
 
 
 def _inner(computation: Any, call: Any, named: Any, result: int) -> Iterator[Any]:
-    """What a call runs, under the name of its op; the last of it is `result`."""
+    """Yields the instructions a call runs, renamed to its op; the last is `result`."""
     given = [named.operand_ids[0], *list(call.operand_ids)[1:]]
     numbers = {one.id: given[one.parameter_number] for one in computation.instructions if one.opcode == "parameter"}
     inside = [one for one in computation.instructions if one.metadata.op_name not in (_ARGUMENTS, _RESULTS)]

@@ -1,4 +1,4 @@
-"""Lists to which a loop pushes a tensor that it never changes, such as a weight that its gradient reads.
+"""Finds lists to which a loop pushes an invariant tensor, such as a weight for its gradient.
 
 All elements of such a list are one tensor. TensorFlow's gradient of a loop makes one for each variable that the body
 reads; a compiler keeps the tensor once, for the gradient to read again.
@@ -13,30 +13,26 @@ _HANDS_ON = frozenset({"bitcast", "copy", "reshape"})
 
 
 class Push(NamedTuple):
-    """A push of a loop: the instruction that writes, and the places in the loop's state of the list and the tensor."""
+    """A push in a loop: the writing instruction, and the state indices of list and tensor."""
 
     update: int
-    list_place: int
-    tensor_place: int
+    list_index: int
+    tensor_index: int
 
 
-def pushes_in(body: Any) -> list[Push]:
-    """The pushes of a loop's body that push the same tensor each time.
-
-    Args:
-        body: the computation, as XLA has it: a list is a pair of its elements and their number.
-    """
+def find_pushes(body: Any) -> list[Push]:
+    """Returns the pushes of a loop's body that push the same tensor each time."""
     by_id = {instruction.id: instruction for instruction in body.instructions}
     root = by_id[body.root_id]
     if root.opcode != "tuple":
         return []
-    kept = {place for place, number in enumerate(root.operand_ids) if _place(by_id, number) == place}
+    kept = {place for place, number in enumerate(root.operand_ids) if _state_index(by_id, number) == place}
     found = (_push(by_id, by_id[number], place) for place, number in enumerate(root.operand_ids))
-    return [push for push in found if push is not None and push.tensor_place in kept]
+    return [push for push in found if push is not None and push.tensor_index in kept]
 
 
 def _push(by_id: Mapping[int, Any], pair: Any, place: int) -> Push | None:
-    """The push that gives a list of the state its next value, where that is all that happens to it."""
+    """Returns the push that is the only change of a list in an iteration, or None."""
     if pair.opcode != "tuple" or len(pair.operand_ids) != 2:
         return None
     update, count = (by_id[number] for number in pair.operand_ids)
@@ -48,24 +44,24 @@ def _push(by_id: Mapping[int, Any], pair: Any, place: int) -> Push | None:
         by_id[number].opcode == "constant" for number in count.operand_ids
     )
     at_end = _part_of_list(by_id, elements, place, 0) and _part_of_list(by_id, index, place, 1)
-    tensor_place = _place(by_id, pushed)
+    tensor_place = _state_index(by_id, pushed)
     if not (begins and one_more and at_end) or tensor_place is None:
         return None
     return Push(update.id, place, tensor_place)
 
 
 def _part_of_list(by_id: Mapping[int, Any], number: int, place: int, part: int) -> bool:
-    """Whether an instruction is the elements (0) or the number of elements (1) of a list of the state."""
+    """Whether an instruction is the elements (0) or the length (1) of a list in the state."""
     taken = by_id[number]
     return (
         taken.opcode == "get-tuple-element"
         and taken.tuple_index == part
-        and _place(by_id, taken.operand_ids[0]) == place
+        and _state_index(by_id, taken.operand_ids[0]) == place
     )
 
 
-def _place(by_id: Mapping[int, Any], number: int) -> int | None:
-    """The place in the loop's state that an instruction hands on; None where it is anything else."""
+def _state_index(by_id: Mapping[int, Any], number: int) -> int | None:
+    """Returns the state index that an instruction passes on, or None."""
     taken = by_id[number]
     while taken.opcode in _HANDS_ON:
         taken = by_id[taken.operand_ids[0]]

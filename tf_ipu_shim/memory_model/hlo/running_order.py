@@ -1,4 +1,4 @@
-"""In which order nodes of an emitted function and instructions run; which exchanges between IPUs are one."""
+"""Orders nodes and HLO instructions for execution, and groups inter-IPU copies into exchanges."""
 
 from __future__ import annotations
 
@@ -12,19 +12,13 @@ Unit = tuple[node_def_pb2.NodeDef, ...]
 _Key = TypeVar("_Key", str, int)
 
 
-def in_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[Unit]:
-    """The nodes as they stand, each one after those that it needs; exchanges of one phase together.
+def execution_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[Unit]:
+    """Yields nodes in execution order, with the exchanges of a phase together.
 
     A node's phase is the largest number of exchanges on a way to it, as in the lowering. Exchanges of one phase whose
     IPUs are connected by them are one exchange: Poplar's compiler merges copies that wait for nothing between them.
     They come as soon as all of them have something to send: an IPU that waits for one would else wait for what the
     sender does between the two.
-
-    Args:
-        nodes: of a function.
-
-    Yields:
-        One node, or all exchanges that are one.
     """
     by_name = {node.name: node for node in nodes}
     units = {name: (node,) for name, node in by_name.items() if node.op != vocabulary.INTER_COPY}
@@ -42,15 +36,12 @@ def in_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[Unit]:
         yield units[name]
 
 
-def in_post_order(computation: Any) -> list[Any]:
-    """The instructions of an XLA computation, each right after what it takes and nothing has made before.
+def post_order(computation: Any) -> list[Any]:
+    """Returns the instructions of a computation in post-order.
 
     What nothing takes comes as it stands; of an instruction's operands the first one comes first.
 
     Source: XLA's `HloComputation::MakeInstructionPostOrder`.
-
-    Args:
-        computation: of XLA's form of a program.
     """
     needs = {one.id: list(one.operand_ids) for one in computation.instructions}
     by_id = {one.id: one for one in computation.instructions}
@@ -61,7 +52,7 @@ def in_post_order(computation: Any) -> list[Any]:
 def _sorted(
     names: Iterable[_Key], needs: Mapping[_Key, Sequence[_Key]], then: Mapping[_Key, Sequence[_Key]]
 ) -> Iterator[_Key]:
-    """Names as they stand, each after those that it needs; after a name at once those that `then` has for it."""
+    """Yields names in topological order, followed at once by the names tied to them."""
     done: set[_Key] = set()
     for first in names:
         stack = [first]
@@ -79,7 +70,7 @@ def _sorted(
 
 
 def _exchanges(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[Unit]:
-    """The copies between IPUs, those together that are one exchange."""
+    """Yields copies between IPUs, grouped into exchanges."""
     if not any(node.op == vocabulary.INTER_COPY for node in nodes.values()):
         return
     needs = {name: [other for other in _before((node,)) if other in nodes] for name, node in nodes.items()}
@@ -95,7 +86,7 @@ def _exchanges(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[Unit]:
 
 
 def _connected(copies: Iterable[node_def_pb2.NodeDef]) -> list[Unit]:
-    """Copies by what connects their IPUs."""
+    """Groups copies that share IPUs."""
     groups: list[tuple[set[int], list[node_def_pb2.NodeDef]]] = []
     for copy in copies:
         ipus = {copy.attr["source"].i, copy.attr["destination"].i}

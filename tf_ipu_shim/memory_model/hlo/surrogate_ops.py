@@ -1,4 +1,4 @@
-"""Ops that need as much memory as others, and of which XLA makes its program much faster.
+"""Substitutes surrogate ops with equal memory that XLA converts much faster.
 
 TensorFlow builds XLA's form of some common ops with a compiler of its own (MLIR), at 3 to 16 ms for each op in the
 graph; for all others it takes below 0.1 ms. A function that is only looked at gets others of the same shape and the
@@ -18,12 +18,12 @@ from tf_ipu_shim.memory_model.hlo.function_copies import rename, without_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, hlo_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
-_STAND_INS = {
+_SURROGATES = {
     **dict.fromkeys(("Exp", "Log1p", "Relu", "Relu6", "Rsqrt", "Sigmoid", "Sqrt", "Tanh"), "Neg"),
     **dict.fromkeys(("Relu6Grad", "ReluGrad"), "Maximum"),
 }
 # A profile names what is computed: its tables know of the ops above, whatever XLA's form has in their place.
-_UNPROFILED_STAND_INS = dict.fromkeys(("Abs", "Ceil", "Cos", "Expm1", "Floor", "Sign"), "Neg")
+_UNPROFILED_SURROGATES = dict.fromkeys(("Abs", "Ceil", "Cos", "Expm1", "Floor", "Sign"), "Neg")
 _BIAS_GRADIENT = "BiasAddGrad"
 _NORMALISATION, _NORMALISATION_GRADIENT = "FusedBatchNormV3", "FusedBatchNormGradV3"
 _OLDER = {_NORMALISATION: "FusedBatchNormV2", _NORMALISATION_GRADIENT: "FusedBatchNormGradV2"}
@@ -33,59 +33,48 @@ _ONLY_NEWER = "reserve_space_3"  # what the newer form has besides: for cuDNN
 _FLOATS = frozenset({types_pb2.DT_FLOAT, types_pb2.DT_HALF, types_pb2.DT_DOUBLE, types_pb2.DT_BFLOAT16})
 
 
-def with_stand_ins(function: function_pb2.FunctionDef, is_profiled: bool = False) -> function_pb2.FunctionDef:
-    """A function of the same shapes and memory, of which XLA makes its program faster.
+def substitute_surrogates(function: function_pb2.FunctionDef, is_profiled: bool = False) -> function_pb2.FunctionDef:
+    """Returns a function of the same shapes and memory that XLA converts faster.
 
     Its values differ: it is not for running.
 
-    Args:
-        function: stays as it is.
-        is_profiled: whether what is computed has a name.
-
-    Returns:
-        The function itself where nothing is to be gained.
-
     Example:
         >>> traced = tf.function(tf.tanh).get_concrete_function(tf.zeros([2])).function_def
-        >>> {node.op for node in traced.node_def} - {node.op for node in with_stand_ins(traced).node_def}
+        >>> {node.op for node in traced.node_def} - {node.op for node in substitute_surrogates(traced).node_def}
         {'Tanh'}
     """
     older = _with_older_form(function)
-    stand_ins = _STAND_INS if is_profiled else {**_STAND_INS, **_UNPROFILED_STAND_INS}
-    replaced = {node.name for node in function.node_def if _has_one(node, stand_ins)}
+    surrogates = _SURROGATES if is_profiled else {**_SURROGATES, **_UNPROFILED_SURROGATES}
+    replaced = {node.name for node in function.node_def if _has_surrogate(node, surrogates)}
     if not replaced and not older:
         return function
     copy = without_ops(function)
     renamed: dict[str, str] = {}
     for node in function.node_def:
         if node.name in replaced:
-            _add_stand_in(copy, node)
+            _add_surrogate(copy, node)
             (output,) = op_types.output_types(node)
-            (new_output,) = [argument.name for argument in op_types.op_def(_stand_in(node)).output_arg]
+            (new_output,) = [argument.name for argument in op_types.op_def(_surrogate_of(node)).output_arg]
             renamed[f"{node.name}:{output}:0"] = f"{node.name}:{new_output}:0"
             continue
         kept = copy.node_def.add()
         kept.CopyFrom(node)
         if node.name in older:
-            _make_older(kept)
+            _use_older_op(kept)
     rename(copy, renamed)
     return copy
 
 
-def leave_out_conversions(module: hlo_pb2.HloModuleProto) -> None:
-    """Leaves out the conversions that the older form of an op has and the newer one has not.
-
-    Args:
-        module: XLA's form of functions with stand-ins; is changed.
-    """
+def remove_extra_conversions(module: hlo_pb2.HloModuleProto) -> None:
+    """Removes conversions that only the surrogate form of an op has."""
     for computation in module.computations:
         converted = [one for one in computation.instructions if one.opcode == "convert"]
         of_older = [one for one in converted if one.metadata.op_type in _OLDER_NAMES]
         if of_older:
-            _leave_out_idle(computation, of_older)
+            _remove_unused(computation, of_older)
 
 
-def _leave_out_idle(computation: Any, conversions: Sequence[Any]) -> None:
+def _remove_unused(computation: Any, conversions: Sequence[Any]) -> None:
     types = {one.id: one.shape.element_type for one in computation.instructions}
     same: dict[int, int] = {}
     for one in conversions:  # each comes after its operand
@@ -104,7 +93,7 @@ def _leave_out_idle(computation: Any, conversions: Sequence[Any]) -> None:
 
 
 def _with_older_form(function: function_pb2.FunctionDef) -> frozenset[str]:
-    """The batch normalisations, with their gradients, whose older form will do: nothing else takes what it has not."""
+    """Returns the batch normalisations that the older op can replace: no extra output is used."""
     found = [node for node in function.node_def if node.op in _OLDER and node.attr["data_format"].s in _OLDER_FORMATS]
     if not found:
         return frozenset()
@@ -117,26 +106,26 @@ def _with_older_form(function: function_pb2.FunctionDef) -> frozenset[str]:
     return frozenset(names - {text.split(":")[0] for text in taken})
 
 
-def _make_older(node: node_def_pb2.NodeDef) -> None:
+def _use_older_op(node: node_def_pb2.NodeDef) -> None:
     if node.op == _NORMALISATION_GRADIENT:
         del node.input[5]  # reserve_space_3
     node.op = _OLDER[node.op]
 
 
-def _has_one(node: node_def_pb2.NodeDef, stand_ins: Mapping[str, str]) -> bool:
-    if node.op not in stand_ins and node.op != _BIAS_GRADIENT:
+def _has_surrogate(node: node_def_pb2.NodeDef, surrogates: Mapping[str, str]) -> bool:
+    if node.op not in surrogates and node.op != _BIAS_GRADIENT:
         return False  # before its attributes are looked at: reading one that a node has not would add it
     if node.attr["T"].type not in _FLOATS:
         return False
     return node.op != _BIAS_GRADIENT or node.attr["data_format"].s == b"NHWC"
 
 
-def _stand_in(node: node_def_pb2.NodeDef) -> str:
-    return _STAND_INS.get(node.op) or _UNPROFILED_STAND_INS.get(node.op, "Sum")
+def _surrogate_of(node: node_def_pb2.NodeDef) -> str:
+    return _SURROGATES.get(node.op) or _UNPROFILED_SURROGATES.get(node.op, "Sum")
 
 
-def _add_stand_in(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDef) -> None:
-    made = function.node_def.add(name=node.name, op=_stand_in(node), input=node.input)
+def _add_surrogate(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDef) -> None:
+    made = function.node_def.add(name=node.name, op=_surrogate_of(node), input=node.input)
     made.attr["T"].type = node.attr["T"].type
     if node.op == _BIAS_GRADIENT:
         # All axes but the last one; how many these are is known to XLA, not here.

@@ -1,1 +1,1 @@
-"""Shapes and sizes of tensors outside XLA programs, and which of their axes is the mini-batch."""
+"""Infers shapes and sizes of tensors outside XLA programs, and which axis is the mini-batch."""

@@ -1,4 +1,4 @@
-"""Which axis of what XLA's instructions make is the mini-batch: it is followed from their operands.
+"""Propagates the mini-batch axis from operands of HLO instructions to their results.
 
 Products and sums over that axis, such as gradients of weights, have it no more. Where an instruction is not known, its
 result has the axis if it is as long there as the operand.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Axis(NamedTuple):
-    """The mini-batch within a tensor.
+    """The mini-batch axis of a tensor.
 
     Args:
         number: of the axis.
@@ -28,21 +28,15 @@ _Rule = Callable[[Any, Sequence[Any], Sequence[Found]], Found]
 
 
 def result_axis(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    """The mini-batch within an array that an instruction makes.
-
-    Args:
-        instruction: an `HloInstructionProto`.
-        shapes: of its operands.
-        axes: the mini-batch within each of these; None where it is not there.
-    """
+    """Returns the mini-batch axis of an instruction's result."""
     if not any(axes):
         return None
     rule = _RULES.get(instruction.opcode)
-    return axis_as_operands(instruction.shape, shapes, axes) if rule is None else rule(instruction, shapes, axes)
+    return elementwise_axis(instruction.shape, shapes, axes) if rule is None else rule(instruction, shapes, axes)
 
 
-def axis_as_operands(made: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    """The mini-batch within an array of a shape that is made element by element of others: where it is in these."""
+def elementwise_axis(made: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    """Returns the mini-batch axis of an elementwise result: where it is in the operands."""
     for shape, axis in zip(shapes, axes):
         if axis is not None and len(shape.dimensions) == len(made.dimensions):
             if shape.dimensions[axis.number] == made.dimensions[axis.number]:
@@ -69,13 +63,7 @@ def _reshaped(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) ->
 
 
 def reshaped_axis(shape: Any, other: Any, axis: Found) -> Found:
-    """The mini-batch within an array, where it is within the same elements in another shape.
-
-    Args:
-        shape: that `axis` is of.
-        other: the other one.
-        axis: the mini-batch; None where there is none.
-    """
+    """Returns the mini-batch axis after a reshape."""
     if axis is None:
         return None
     stride = axis.inner * math.prod(shape.dimensions[axis.number + 1 :])

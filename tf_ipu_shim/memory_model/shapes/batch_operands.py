@@ -1,4 +1,4 @@
-"""Which operands of XLA's instructions have the mini-batch as an axis, told by what is made of them.
+"""Propagates the mini-batch axis backwards, from results of HLO instructions to operands.
 
 A gradient begins with one number that is spread over the mini-batch, and a bias is spread over it to be added: nothing
 they are made of has that axis. What they meet has it, element by element, so they have it too.
@@ -18,17 +18,10 @@ _ALIKE = ELEMENTWISE | {"copy", "pad", "reverse", "slice", "concatenate", "reduc
 
 
 def operand_axes(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], made: Found) -> list[Found]:
-    """The mini-batch within each operand of an instruction, as far as the others and the result tell.
-
-    Args:
-        instruction: an `HloInstructionProto`.
-        shapes: of its operands.
-        axes: the mini-batch within each of these, where it is known.
-        made: the mini-batch within the result, where it is known.
-    """
+    """Returns the mini-batch axis of each operand, as far as result and other operands determine it."""
     opcode = instruction.opcode
     if opcode == "dot":
-        return [one or _of_factor(instruction, shapes, axes, made, place) for place, one in enumerate(axes)]
+        return [one or _of_matmul_operand(instruction, shapes, axes, made, place) for place, one in enumerate(axes)]
     if made is None:
         return list(axes)
     if opcode in _ALIKE:
@@ -61,8 +54,10 @@ def _reduced(instruction: Any, shape: Any, axis: Axis) -> Found:
     return axis._replace(number=kept[axis.number])
 
 
-def _of_factor(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], made: Found, place: int) -> Found:
-    """The mini-batch within a factor of a product: where it is in the result, or summed over with that of the other."""
+def _of_matmul_operand(
+    instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], made: Found, place: int
+) -> Found:
+    """Returns the mini-batch axis of a matmul operand: as in the result, or summed with the other's."""
     numbers = instruction.dot_dimension_numbers
     sides = [
         (list(numbers.lhs_batch_dimensions), list(numbers.lhs_contracting_dimensions)),
@@ -91,8 +86,8 @@ _RULES: dict[str, Callable[[Any, Any, Axis], Found]] = {
 }
 
 
-class _Made(NamedTuple):
-    """An instruction with the numbers of the values that it takes and of the one it makes."""
+class _Instruction(NamedTuple):
+    """An instruction with the values that it takes and makes."""
 
     instruction: Any
     takes: Sequence[int]
@@ -101,7 +96,7 @@ class _Made(NamedTuple):
 
 
 class MiniBatch:
-    """Follows the mini-batch through the values of a block, from operands to results and back.
+    """Propagates the mini-batch axis through the values of a block, in both directions.
 
     Args:
         block: the values are in.
@@ -114,25 +109,18 @@ class MiniBatch:
     def __init__(self, block: Block, parts: int) -> None:
         self._block, self._parts = block, parts
         self.axes: dict[int, Axis] = {}
-        self._touching: dict[int, list[_Made]] = {}
+        self._touching: dict[int, list[_Instruction]] = {}
 
     def follow(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any], number: int) -> None:
-        """Notes an instruction, and what it tells of others.
-
-        Args:
-            instruction: an `HloInstructionProto`.
-            takes: numbers of its operands.
-            shapes: of these.
-            number: of its result.
-        """
+        """Records an instruction and what it implies for other values."""
         if len(takes) != len(shapes):
             return
-        made = _Made(instruction, takes, shapes, number)
+        made = _Instruction(instruction, takes, shapes, number)
         for one in {*takes, number}:
             self._touching.setdefault(one, []).append(made)
         self._settle([made])
 
-    def _settle(self, touched: Iterable[_Made]) -> None:
+    def _settle(self, touched: Iterable[_Instruction]) -> None:
         waiting = list(touched)
         while waiting:
             for number, axis in list(self._told_by(waiting.pop())):
@@ -140,7 +128,7 @@ class MiniBatch:
                     self._learn(number, axis)
                     waiting += self._touching.get(number, ())
 
-    def _told_by(self, made: _Made) -> Iterator[tuple[int, Axis]]:
+    def _told_by(self, made: _Instruction) -> Iterator[tuple[int, Axis]]:
         axes = [self.axes.get(number) for number in made.takes]
         result = self.axes.get(made.number) or result_axis(made.instruction, made.shapes, axes)
         told = operand_axes(made.instruction, made.shapes, axes, result)

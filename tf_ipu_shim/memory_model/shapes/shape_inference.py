@@ -1,4 +1,4 @@
-"""Shapes of ops outside XLA programs: TensorFlow infers them when the ops are imported into a graph of their own."""
+"""Infers dtypes and shapes of ops outside XLA programs by TensorFlow's own shape functions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_util
 _FEW = 16
 
 
-class Known(NamedTuple):
-    """A tensor's type and shape.
+class TensorSpec(NamedTuple):
+    """A tensor's dtype and shape, as far as known.
 
     Args:
         type: `DataType`; for a variable's handle that of its value.
@@ -39,49 +39,35 @@ class Known(NamedTuple):
     listed: ListContents | None = None
 
 
-def bytes_of(known: Known) -> int:
-    """Bytes of a tensor or list; 0 where its shape is not known, and for what has no fixed size."""
-    if known.listed is not None:
-        return known.listed.bytes
-    if known.shape is None or not known.type:
+def bytes_of(spec: TensorSpec) -> int:
+    """Returns the bytes of a tensor or list; 0 if its shape is unknown or it has no fixed size."""
+    if spec.listed is not None:
+        return spec.listed.bytes
+    if spec.shape is None or not spec.type:
         return 0
-    kind = dtypes.as_dtype(known.type).base_dtype
+    kind = dtypes.as_dtype(spec.type).base_dtype
     size = 0 if kind in (dtypes.string, dtypes.resource, dtypes.variant) else kind.size
-    for dimension in known.shape:
+    for dimension in spec.shape:
         size *= dimension
     return size
 
 
 class ShapeInferenceError(Exception):
-    """TensorFlow finds the shapes of some ops impossible; its reason. Their launch will report it."""
+    """TensorFlow rejects the shapes of some ops; their launch will report it."""
 
 
 def infer(
     nodes: Iterable[node_def_pb2.NodeDef],
-    arguments: Mapping[str, Known],
+    arguments: Mapping[str, TensorSpec],
     library: Mapping[str, function_pb2.FunctionDef],
-) -> dict[str, Known]:
-    """Types and shapes of what some nodes of a function make.
-
-    Args:
-        nodes: in any order.
-        arguments: what they take from elsewhere, by the name of the tensor in the function; also what is known already
-            of tensors that they make.
-        library: functions they call.
-
-    Returns:
-        By the name of the tensor in the function, such as `MatMul:product:0`; with the values of a few integers that
-        are computed from known ones.
-
-    Raises:
-        ShapeInferenceError: there are no such shapes.
-    """
+) -> dict[str, TensorSpec]:
+    """Returns dtypes and shapes of the results of some nodes."""
     graph_def = graph_pb2.GraphDef()
     graph_def.versions.producer = versions.GRAPH_DEF_VERSION  # in old graphs a scalar placeholder has any shape
     names: dict[str, str] = {}
-    for index, (name, known) in enumerate(arguments.items()):
+    for index, (name, spec) in enumerate(arguments.items()):
         names[name] = f"argument_{index}"
-        _add_argument(graph_def.node.add(name=names[name]), known)
+        _add_argument(graph_def.node.add(name=names[name]), spec)
     outputs: dict[str, tuple[str, int]] = {}
     kept = list(nodes)
     for node in kept:
@@ -94,49 +80,49 @@ def infer(
         copy.device = ""
         del copy.input[:]
         copy.input.extend(names[text] for text in node.input if not text.startswith("^"))
-    graph_def.library.function.extend(reached(kept, library))
+    graph_def.library.function.extend(reached_functions(kept, library))
     with ops.Graph().as_default() as graph:
         try:
             importer.import_graph_def(graph_def, name="")
         except ValueError as error:
             raise ShapeInferenceError(str(error)) from error
         found = {}
-        is_known = bool(arguments) and all(known.literal is not None for known in arguments.values())
+        is_known = bool(arguments) and all(spec.literal is not None for spec in arguments.values())
         for tensor, (name, index) in outputs.items():
             output = graph.get_operation_by_name(name).outputs[index]
             shape = tuple(output.shape.as_list()) if output.shape.is_fully_defined() else None
             listed = created_list(output.op) if output.op.type in MAKE else None
             literal = _literal(output, shape) if is_known else None
-            found[tensor] = Known(output.dtype.as_datatype_enum, shape, literal=literal, listed=listed)
+            found[tensor] = TensorSpec(output.dtype.as_datatype_enum, shape, literal=literal, listed=listed)
         return found
 
 
 def _literal(tensor: Any, shape: tuple[int, ...] | None) -> tensor_pb2.TensorProto | None:
-    """The value of a few integers, by which shapes are computed."""
+    """Returns the value of a small integer tensor, from which shapes are computed."""
     if shape is None or not tensor.dtype.is_integer or math.prod(shape) > _FEW:
         return None
     value = tensor_util.try_evaluate_constant(tensor)
     return None if value is None else tensor_util.make_tensor_proto(value, tensor.dtype)
 
 
-def _add_argument(node: node_def_pb2.NodeDef, known: Known) -> None:
-    shape = tensor_shape.TensorShape(known.shape).as_proto()
-    node.attr["dtype"].type = known.type or types_pb2.DT_FLOAT
+def _add_argument(node: node_def_pb2.NodeDef, spec: TensorSpec) -> None:
+    shape = tensor_shape.TensorShape(spec.shape).as_proto()
+    node.attr["dtype"].type = spec.type or types_pb2.DT_FLOAT
     node.attr["shape"].shape.CopyFrom(shape)
     node.op = "Placeholder"
-    if known.literal is not None:
+    if spec.literal is not None:
         del node.attr["shape"]
         node.op = "Const"
-        node.attr["value"].tensor.CopyFrom(known.literal)
-    elif known.variable:
+        node.attr["value"].tensor.CopyFrom(spec.literal)
+    elif spec.variable:
         node.op = "VarHandleOp"
         node.attr["container"].s = node.attr["shared_name"].s = b""
 
 
-def reached(
+def reached_functions(
     nodes: Iterable[node_def_pb2.NodeDef], library: Mapping[str, function_pb2.FunctionDef]
 ) -> list[function_pb2.FunctionDef]:
-    """The functions that some nodes call, and those that these call."""
+    """Returns the functions that some nodes call, directly or indirectly."""
     called: dict[str, None] = {}
     waiting = list(nodes)
     while waiting:

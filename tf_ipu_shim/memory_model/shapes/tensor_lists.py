@@ -1,4 +1,4 @@
-"""Lists of tensors outside XLA programs: how many elements of which shape they have.
+"""Infers length and element shape of TensorLists outside XLA programs.
 
 TensorFlow's own inference of shapes does not follow what is put into a list, through loops and calls, to where it is
 taken out. Here that is followed, op by op; what is learned is told to the inference, which then learns more.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.tensor_lists import ListContents
 from tf_ipu_shim.memory_model.shapes import shape_inference
-from tf_ipu_shim.memory_model.shapes.shape_inference import Known
+from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _ROUNDS = 6  # of inference; and of a loop's body, which may learn of a list from the iteration before
@@ -22,34 +22,23 @@ _HANDS_ON = vocabulary.IDENTITIES | {"AddN", "TensorListResize", "ZerosLike"}
 
 def infer(
     nodes: Iterable[node_def_pb2.NodeDef],
-    arguments: Mapping[str, Known],
+    arguments: Mapping[str, TensorSpec],
     library: Mapping[str, function_pb2.FunctionDef],
-) -> dict[str, Known]:
-    """The same as `shape_inference.infer`, and what lists and functions that they go through tell besides.
-
-    Args:
-        nodes: in running order.
-        arguments: as there.
-        library: as there.
-    """
+) -> dict[str, TensorSpec]:
+    """Extends `shape_inference.infer` by what lists, and functions they pass through, imply."""
     kept = list(nodes)
     found = shape_inference.infer(kept, arguments, library)
-    told: dict[str, Known] = {}
+    told: dict[str, TensorSpec] = {}
     for _ in range(_ROUNDS if _has_lists(arguments.values()) or _has_lists(found.values()) else 0):
-        before, told = told, _told(kept, {**arguments, **found}, library)
+        before, told = told, _infer_from_lists(kept, {**arguments, **found}, library)
         if told == before:
             break
         found = {**shape_inference.infer(kept, {**arguments, **told}, library), **told}
     return found
 
 
-def handed_back(node: node_def_pb2.NodeDef, library: Mapping[str, function_pb2.FunctionDef]) -> dict[int, int]:
-    """What a call, a loop or an identity gives as it got it: numbers of its inputs by those of its results.
-
-    Args:
-        node: of any op.
-        library: functions it calls.
-    """
+def forwarded_inputs(node: node_def_pb2.NodeDef, library: Mapping[str, function_pb2.FunctionDef]) -> dict[int, int]:
+    """Returns which results of a call, loop or identity are unchanged inputs."""
     if node.op in vocabulary.IDENTITIES:
         return {index: index for index in range(sum(not text.startswith("^") for text in node.input))}
     if node.op in vocabulary.CALLS and (name := op_types.called_functions(node)[0]) in library:
@@ -63,7 +52,7 @@ def handed_back(node: node_def_pb2.NodeDef, library: Mapping[str, function_pb2.F
 def _returned(function: function_pb2.FunctionDef, library: Mapping[str, function_pb2.FunctionDef]) -> dict[int, int]:
     source: dict[str, str] = {}
     for node in function.node_def:
-        back = handed_back(node, library)
+        back = forwarded_inputs(node, library)
         if back:
             names, given = op_types.output_names(node), [text for text in node.input if not text.startswith("^")]
             source.update((names[result], source.get(given[index], given[index])) for result, index in back.items())
@@ -73,49 +62,49 @@ def _returned(function: function_pb2.FunctionDef, library: Mapping[str, function
     return {index: argument for index, argument in enumerate(ends) if argument is not None}
 
 
-def _has_lists(some: Iterable[Known]) -> bool:
+def _has_lists(some: Iterable[TensorSpec]) -> bool:
     return any(known.type == types_pb2.DT_VARIANT for known in some)
 
 
-def _told(
+def _infer_from_lists(
     nodes: Iterable[node_def_pb2.NodeDef],
-    known: Mapping[str, Known],
+    known: Mapping[str, TensorSpec],
     library: Mapping[str, function_pb2.FunctionDef],
-) -> dict[str, Known]:
-    """What lists tell: of themselves, of what is taken out of them, and of what functions with lists give."""
-    everything, told = dict(known), dict[str, Known]()
+) -> dict[str, TensorSpec]:
+    """Returns what lists imply for themselves, their elements and functions with lists."""
+    everything, told = dict(known), dict[str, TensorSpec]()
     for node in nodes:
         takes = [everything[text] for text in node.input if not text.startswith("^")]
         names = op_types.output_names(node)
         inferred = [everything[name] for name in names]
-        gives = _given(node, takes, inferred, library)
+        gives = _result_specs(node, takes, inferred, library)
         gives = [one if one.shape is not None else one._replace(shape=two.shape) for one, two in zip(gives, inferred)]
         told.update(zip(names, gives))
         everything.update(zip(names, gives))
     return told
 
 
-def _given(
+def _result_specs(
     node: node_def_pb2.NodeDef,
-    takes: Sequence[Known],
-    gives: Sequence[Known],
+    takes: Sequence[TensorSpec],
+    gives: Sequence[TensorSpec],
     library: Mapping[str, function_pb2.FunctionDef],
-) -> Sequence[Known]:
-    """What a node gives, where lists tell of it; else nothing."""
+) -> Sequence[TensorSpec]:
+    """Returns a node's result specs if lists determine them, else nothing."""
     called = op_types.called_functions(node)
     if not called:
-        return _of_list(node.op, takes)
+        return _list_op_specs(node.op, takes)
     if not (_has_lists(takes) or _has_lists(gives)) or not all(name in library for name in called):
         return ()
     if node.op in vocabulary.LOOPS:
-        return _carried(library[node.attr["body"].func.name], takes, library)
+        return _specs_after_loop(library[node.attr["body"].func.name], takes, library)
     if node.op in vocabulary.CALLS:
         return _results(library[called[0]], takes, library)
     return _results(library[called[0]], takes[1:], library) if node.op in vocabulary.BRANCHES else ()
 
 
-def _of_list(op: str, takes: Sequence[Known]) -> Sequence[Known]:
-    """What an op gives that puts into a list or takes from one."""
+def _list_op_specs(op: str, takes: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
+    """Returns the result specs of an op on a list."""
     if op == "TensorListFromTensor":
         shape = takes[0].shape
         return [_list(ListContents(shape[0], takes[0].type, shape[1:]) if shape else None)]
@@ -128,59 +117,53 @@ def _of_list(op: str, takes: Sequence[Known]) -> Sequence[Known]:
         return [_list(listed._replace(shape=listed.shape or takes[_PUTS_IN[op]].shape))]
     if listed.shape is None:
         return ()
-    element = Known(listed.type, listed.shape)
+    element = TensorSpec(listed.type, listed.shape)
     if op == "TensorListGetItem":
         return [element]
     if op == "TensorListPopBack":
         return [_list(listed), element]
     if op == "TensorListStack" and listed.capacity is not None:
-        return [Known(listed.type, (listed.capacity, *listed.shape))]
+        return [TensorSpec(listed.type, (listed.capacity, *listed.shape))]
     if op == "TensorListGather" and takes[1].shape is not None:
-        return [Known(listed.type, (math.prod(takes[1].shape), *listed.shape))]
+        return [TensorSpec(listed.type, (math.prod(takes[1].shape), *listed.shape))]
     return ()
 
 
-def _list(listed: ListContents | None) -> Known:
-    return Known(types_pb2.DT_VARIANT, (), listed=listed)
+def _list(listed: ListContents | None) -> TensorSpec:
+    return TensorSpec(types_pb2.DT_VARIANT, (), listed=listed)
 
 
 def _results(
-    function: function_pb2.FunctionDef, given: Sequence[Known], library: Mapping[str, function_pb2.FunctionDef]
-) -> list[Known]:
+    function: function_pb2.FunctionDef, given: Sequence[TensorSpec], library: Mapping[str, function_pb2.FunctionDef]
+) -> list[TensorSpec]:
     known = dict(zip((argument.name for argument in function.signature.input_arg), given))
     known.update(infer(function.node_def, known, library))
     return [known[function.ret[output.name]] for output in function.signature.output_arg]
 
 
-def begun(
-    body: function_pb2.FunctionDef, given: Sequence[Known], library: Mapping[str, function_pb2.FunctionDef]
-) -> list[Known]:
-    """What each iteration of a loop begins with: of what it changes no value is known.
-
-    Args:
-        body: of the loop.
-        given: what the loop begins with.
-        library: functions that the body calls.
-    """
+def iteration_specs(
+    body: function_pb2.FunctionDef, given: Sequence[TensorSpec], library: Mapping[str, function_pb2.FunctionDef]
+) -> list[TensorSpec]:
+    """Returns the specs at the start of each iteration of a loop; values it changes are unknown."""
     stays = _returned(body, library)
     return [known if stays.get(index) == index else known._replace(literal=None) for index, known in enumerate(given)]
 
 
-def _carried(
-    body: function_pb2.FunctionDef, given: Sequence[Known], library: Mapping[str, function_pb2.FunctionDef]
-) -> list[Known]:
-    """What a loop leaves: of lists that which its iterations put in."""
-    state = begun(body, given, library)
+def _specs_after_loop(
+    body: function_pb2.FunctionDef, given: Sequence[TensorSpec], library: Mapping[str, function_pb2.FunctionDef]
+) -> list[TensorSpec]:
+    """Returns the specs after a loop, with lists its iterations extend."""
+    state = iteration_specs(body, given, library)
     for _ in range(_ROUNDS):
-        after = [_joined(one, other) for one, other in zip(state, _results(body, state, library))]
+        after = [_common_spec(one, other) for one, other in zip(state, _results(body, state, library))]
         if after == state:
             break
         state = after
     return state
 
 
-def _joined(before: Known, after: Known) -> Known:
-    """What holds of a value that is `before` in one iteration and `after` in the next."""
+def _common_spec(before: TensorSpec, after: TensorSpec) -> TensorSpec:
+    """Returns what holds for a value in one iteration and the next."""
     if before.listed is None or after.listed is None:
         return before._replace(listed=before.listed or after.listed)
     one, other = before.listed, after.listed

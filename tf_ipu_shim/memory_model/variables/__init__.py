@@ -1,1 +1,1 @@
-"""Where variables and stashes are: on which tiles, in remote memory, whole or shared by replicas."""
+"""Decides where variables and stashes are stored: tiles, remote memory, whole or sharded over replicas."""

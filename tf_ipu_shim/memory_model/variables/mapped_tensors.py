@@ -1,4 +1,4 @@
-"""The tensors that a program makes while it runs, for the tensor map that trace events tell."""
+"""Records the tensors that a program creates while it runs, for the tensor map of trace events."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ from typing import Any, NamedTuple
 
 from tensorflow.compat.v2 import dtypes
 
-from tf_ipu_shim.memory_model.computations.outlined_calls import Place
+from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 _KINDS = {"F": "FLOAT", "BF": "BFLOAT", "S": "INT", "U": "UINT", "C": "COMPLEX", "PRED": "BOOL"}
 
 
 def stage_computation(pipeline: str, stage: int) -> str:
-    """The computation that a stage's forward part is.
-
-    Args:
-        pipeline: its name.
-        stage: its number.
+    """Returns the name of a stage's forward computation.
 
     Example:
         >>> stage_computation("pipeline", 1)
@@ -54,12 +50,12 @@ class MappedTensor(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of all of it."""
+        """Total bytes."""
         return math.prod(self.shape) * self.element_bytes
 
 
 class MappedTensors:
-    """The tensors of one program, in the order in which it makes them.
+    """The tensors of one program, in creation order.
 
     Products have a computation of their own, which those that are alike share, and are in the map once. So have
     outlined functions with several calls.
@@ -72,7 +68,7 @@ class MappedTensors:
 
     @property
     def rows(self) -> list[MappedTensor]:
-        """The tensors."""
+        """All tensors."""
         single = {}
         for calls in self._calls.values():
             if len(calls) == 1:
@@ -87,25 +83,15 @@ class MappedTensors:
         ipu: int,
         computation: str,
         product: str = "",
-        outlined: Place | None = None,
+        outlined: OutlinedInstruction | None = None,
     ) -> None:
-        """Adds what an instruction of XLA's form gives.
-
-        Args:
-            made: the instruction.
-            below: what it is called on the IPU, without a number.
-            owner: scope and name of the op.
-            ipu: that runs it.
-            computation: the function that it is in.
-            product: for a product, the compute set that those which are alike share.
-            outlined: where it is in an outlined function.
-        """
+        """Adds the result of an HLO instruction."""
         if product:
             if (ipu, product) in self._products:
                 return
             self._products.add((ipu, product))
         elif outlined is not None:
-            calls = self._calls.setdefault((ipu, outlined.content), {})
+            calls = self._calls.setdefault((ipu, outlined.fingerprint), {})
             calls.setdefault(outlined.call, computation)
             if outlined.call != next(iter(calls)):
                 return
@@ -119,17 +105,7 @@ class MappedTensors:
     def tensor(
         self, below: str, owner: str, kind: int, shape: Sequence[int] | None, ipu: int, is_feed: bool, computation: str
     ) -> None:
-        """Adds a tensor of an op outside XLA programs.
-
-        Args:
-            below: what makes it, such as `infeed`.
-            owner: scope and name of the op.
-            kind: its type, as TensorFlow numbers them.
-            shape: its axes; a tensor without is not mapped.
-            ipu: where it is.
-            is_feed: whether it comes from an infeed, or goes to an outfeed.
-            computation: the function that it is in.
-        """
+        """Adds a tensor of an op outside XLA programs."""
         if shape is not None and kind:
             made = dtypes.as_dtype(kind)
             self._add(computation, below, tuple(shape), made.name.upper(), max(1, made.size), ipu, owner, is_feed)

@@ -1,4 +1,4 @@
-"""What a pipeline keeps of the mini-batches that are in it, besides the one in work: its FIFOs and stashes.
+"""Computes the FIFOs and stashes that a pipeline needs for in-flight mini-batches.
 
 A program has one mini-batch, and no FIFO: none of this is in it, it follows from the schedule.
 """
@@ -14,8 +14,8 @@ from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
-    """What one IPU keeps of one stage.
+class Stash:
+    """A FIFO or stash of one stage on one IPU.
 
     Args:
         ipu: the IPU.
@@ -32,19 +32,11 @@ class Kept:
     remote: bool
 
 
-def kept(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -> Iterator[Kept]:
-    """Finds the FIFOs and stashes of a pipeline.
+def stashes(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -> Iterator[Stash]:
+    """Yields the FIFOs and stashes of a pipeline.
 
     A stage that works through several mini-batches before the next one begins has as many in each slot. What a stage
     on several IPUs keeps is taken to be spread evenly over them.
-
-    Args:
-        pipeline: as its loop says, with IPUs of the device for shards.
-        recomputes: whether activations are computed anew; the last stage's never are.
-        ipus: all IPUs of the program, for stages that are on all of them.
-
-    Returns:
-        For each stage and IPU what it keeps, where that is anything.
 
     Source: docs/facts.md, section "Recomputation".
 
@@ -55,7 +47,7 @@ def kept(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -
         ...     checkpoint_bytes=(0, 0), offload_activations=None, offload_gradient_accumulation_buffers=None,
         ...     offload_weight_update_variables=None, offload_weights=None, replicated_optimizer_state_sharding=False,
         ...     replicated_weight_sharding=None)
-        >>> [(one.ipu, one.kind, one.bytes) for one in kept(description, recomputes=False, ipus=[0, 1])]
+        >>> [(one.ipu, one.kind, one.bytes) for one in stashes(description, recomputes=False, ipus=[0, 1])]
         [(0, 'fifo', 2048)]
     """
     for stage in range(pipeline.stages if pipeline.training else 0):
@@ -70,21 +62,17 @@ def kept(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -
         name = f"{pipeline.name}: {'stash' if anew else 'FIFO'} of stage {stage}, {slots} slots"
         for ipu in devices:
             share = -(-size // len(devices))
-            yield Kept(ipu, name, "stash" if anew else "fifo", slots * share, bool(pipeline.offload_activations))
+            yield Stash(ipu, name, "stash" if anew else "fifo", slots * share, bool(pipeline.offload_activations))
 
 
-def pipelines_in(functions: Iterable[function_pb2.FunctionDef]) -> list[PipelineDescription]:
-    """The pipelines whose loops are in some functions."""
+def find_pipelines(functions: Iterable[function_pb2.FunctionDef]) -> list[PipelineDescription]:
+    """Returns the pipelines in some functions."""
     loops = (node for function in functions for node in function.node_def if node.op in vocabulary.LOOPS)
     return [found for found in map(PipelineDescription.of, loops) if found is not None]
 
 
 def stages_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, int]:
-    """The forward stage of each op of a stage, by the op's name.
-
-    Args:
-        functions: that the ops are in.
-    """
+    """Returns the forward stage of each op of a stage, by op name."""
     return {
         node.name: node.attr[vocabulary.STAGE_ATTRIBUTE].i
         for function in functions

@@ -1,4 +1,4 @@
-"""Where variables and accumulated gradients are kept: on the chip, in remote memory, whole or shared by the replicas.
+"""Decides where variables and gradient accumulators are stored: on chip or remote, whole or sharded.
 
 Programs here always have them whole and in their arenas; this is what Graphcore's compiler would do with the same
 options, for the memory model alone.
@@ -18,8 +18,8 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
 @dataclasses.dataclass(frozen=True)
-class Stored:
-    """Where one tensor is kept, for each replica.
+class StoredBytes:
+    """Bytes of one tensor per replica, on chip and in remote memory.
 
     Args:
         on_chip: bytes of it that are always on the chip.
@@ -34,7 +34,7 @@ class Stored:
 
 @dataclasses.dataclass(frozen=True)
 class Storage:
-    """The options that decide it.
+    """The options that decide the storage.
 
     Args:
         replicas: of the program.
@@ -59,46 +59,31 @@ class Storage:
     schedule: str | None = None
     offloads_activations: bool = False
 
-    def of(self, kind: str, elements: int, element_bytes: int) -> Stored:
-        """Where a tensor is kept.
-
-        Args:
-            kind: one of `machine.memory.CATEGORIES`.
-            elements: their number.
-            element_bytes: size of one.
+    def of(self, kind: str, elements: int, element_bytes: int) -> StoredBytes:
+        """Returns where a tensor is stored.
 
         Source: docs/facts.md, section "Remote memory".
         """
         size = elements * element_bytes
         replicas = self.replicas if kind in self.shared else 1
         if size < self.minimum_bytes * replicas:
-            return Stored(size)
+            return StoredBytes(size)
         part = -(-elements // replicas) * element_bytes
         if kind in self.offloaded:
-            return Stored(0, part, replicas > 1)
-        return Stored(part, 0, replicas > 1)
+            return StoredBytes(0, part, replicas > 1)
+        return StoredBytes(part, 0, replicas > 1)
 
     def scheduled(self, pipeline: PipelineDescription) -> PipelineDescription:
-        """A pipeline with the schedule that it would have, and its FIFOs where they would be."""
+        """Returns a pipeline with the schedule and FIFO location of these options."""
         if self.schedule is not None:
             pipeline = dataclasses.replace(pipeline, schedule=self.schedule)
         return dataclasses.replace(pipeline, offload_activations=True) if self.offloads_activations else pipeline
 
 
-def storage_of(
+def read_storage_options(
     library: Mapping[str, function_pb2.FunctionDef], options: Any, replicas: int, remote_buffers: bool
 ) -> Storage:
-    """Finds the options of a program.
-
-    Args:
-        library: all its functions by name; pipelines and accumulating optimizers leave their options in them.
-        options: the `IpuOptions` of the device.
-        replicas: of the program.
-        remote_buffers: whether the device has them.
-
-    Returns:
-        What holds for all its variables. Where several pipelines disagree, what any of them asks for.
-    """
+    """Returns the storage options of a program."""
     offloaded: set[str] = set()
     shared: set[str] = set()
 
@@ -118,9 +103,15 @@ def storage_of(
                     choose(variable_kinds.WEIGHT, found.offload_weights, found.replicated_weight_sharding)
                     choose(variable_kinds.ACCUMULATOR, found.offload_gradient_accumulation_buffers, False)
             elif node.op == vocabulary.ASSIGN_VARIABLE and vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr:
-                choose(variable_kinds.STATE, *_of_state(node, vocabulary.ACCUMULATOR_ATTRIBUTE), remote_buffers)
+                choose(
+                    variable_kinds.STATE,
+                    *_optimizer_state_options(node, vocabulary.ACCUMULATOR_ATTRIBUTE),
+                    remote_buffers,
+                )
             elif vocabulary.UPDATE_ATTRIBUTE in node.attr:
-                choose(variable_kinds.STATE, *_of_state(node, vocabulary.UPDATE_ATTRIBUTE), remote_buffers)
+                choose(
+                    variable_kinds.STATE, *_optimizer_state_options(node, vocabulary.UPDATE_ATTRIBUTE), remote_buffers
+                )
     return Storage(
         replicas=replicas,
         minimum_bytes=options.minimum_remote_tensor_size,
@@ -130,7 +121,7 @@ def storage_of(
     )
 
 
-def _of_state(node: node_def_pb2.NodeDef, attribute: str) -> tuple[bool | None, bool | None]:
-    """Whether optimizer state is offloaded, and whether replicas share it; None where the script left it open."""
+def _optimizer_state_options(node: node_def_pb2.NodeDef, attribute: str) -> tuple[bool | None, bool | None]:
+    """Returns whether optimizer state is offloaded and sharded; None if the script leaves it open."""
     state, sharing = json.loads(node.attr[attribute].s)
     return state, sharing

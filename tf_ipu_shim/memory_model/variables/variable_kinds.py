@@ -1,4 +1,4 @@
-"""What the variables of a program are for: weights, optimizer state, accumulated gradients.
+"""Classifies the variables of a program: weights, optimizer state, gradient accumulators.
 
 Graphcore's compiler tells them apart by their use: a variable is optimizer state where only the update uses it, that
 is, what works on gradients. So does this, in the traced functions, by following data from the gradient ops.
@@ -20,15 +20,7 @@ _APPLYING = ("ResourceApply", "ResourceSparseApply")  # take the trained variabl
 
 
 def variable_kinds(library: Mapping[str, function_pb2.FunctionDef], function: str) -> list[str]:
-    """Tells what each argument of a traced function is for, should it be a variable.
-
-    Args:
-        library: all functions by name.
-        function: the program's.
-
-    Returns:
-        For each argument `"weight"`, `"optimizer_state"` or `"accumulator"`. What is neither of the last two counts as
-        a weight: also moving averages of the forward pass, and counters.
+    """Returns the kind of each argument of a traced function, should it be a variable.
 
     Example:
         >>> weight, momentum = tf.Variable(1.0), tf.Variable(0.0)
@@ -55,7 +47,7 @@ def _kind(found: frozenset[str]) -> str:
 
 @dataclasses.dataclass
 class _Traced:
-    """One function: who uses each tensor, and where its nodes stand towards the gradients."""
+    """Users of each tensor of a function, and its nodes' position relative to gradients."""
 
     users: dict[str, list[tuple[node_def_pb2.NodeDef, int]]]
     gradients: set[str]
@@ -64,7 +56,7 @@ class _Traced:
 
 
 def _kind_by_use(traced: _Traced, node: node_def_pb2.NodeDef, position: int, in_update: bool) -> set[str]:
-    """What an op's taking it, as which input, says of a variable."""
+    """Returns what a use by an op, as which input, implies for a variable's kind."""
     if vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr and position == 0:
         return {ACCUMULATOR}
     if node.op.startswith(_APPLYING) and position == 0:
@@ -75,6 +67,8 @@ def _kind_by_use(traced: _Traced, node: node_def_pb2.NodeDef, position: int, in_
 
 
 class _Uses:
+    """Finds how functions use their arguments."""
+
     def __init__(self, library: Mapping[str, function_pb2.FunctionDef]) -> None:
         self._library = library
         self._traced: dict[str, _Traced] = {}
@@ -82,7 +76,7 @@ class _Uses:
         self._found: dict[tuple[str, int, bool], frozenset[str]] = {}
 
     def of(self, function: str, index: int, in_update: bool) -> frozenset[str]:
-        """What a function does with an argument: as a weight, as state, as an accumulator; a set of kinds."""
+        """Returns the kinds that a function's use of an argument implies."""
         key = (function, index, in_update)
         if key not in self._found:
             self._found[key] = frozenset()  # for what calls itself

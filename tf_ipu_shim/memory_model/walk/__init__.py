@@ -1,1 +1,1 @@
-"""Walks through the emitted functions in running order and writes a block of steps for each IPU."""
+"""Analyses emitted functions in execution order and writes a block of steps for each IPU."""

@@ -1,4 +1,4 @@
-"""What is known of a program while it is walked through, and what is written down of it."""
+"""Inputs and results shared by all steps of the memory analysis."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tf_ipu_shim.cycle_model import Computation
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
-from tf_ipu_shim.memory_model.computations.planner_options import Plannings
+from tf_ipu_shim.memory_model.computations.planner_options import PlannerOptions
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
 from tf_ipu_shim.memory_model.shapes.batch_operands import MiniBatch
-from tf_ipu_shim.memory_model.shapes.shape_inference import Known
+from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
 from tf_ipu_shim.memory_model.shapes.sizes import Sizes
 from tf_ipu_shim.memory_model.variables.io_tiles import IoTiles
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensors
-from tf_ipu_shim.memory_model.variables.storage import Storage, Stored
+from tf_ipu_shim.memory_model.variables.storage import Storage, StoredBytes
 from tf_ipu_shim.memory_model.variables.variable_kinds import WEIGHT, variable_kinds
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
-def samples_of(request: ProgramRequest) -> int:
-    """The first axis of the largest argument that a run is fed; 0 where there is none."""
+def batch_size_of(request: ProgramRequest) -> int:
+    """Returns the first dimension of the largest argument; 0 without one."""
     shapes = [
         shape
         for kind, shape in zip(request.arg_types, request.arg_shapes)
@@ -55,15 +55,15 @@ class Feed(NamedTuple):
     name: str
 
 
-class Accounts:
-    """What is known of a program, and what a walk through it writes down.
+class AnalysisContext:
+    """Inputs and results of the memory analysis of one program.
 
     Args:
         request: the traced function, with the shapes of its arguments and variables.
         program: what it runs as.
         storage: where variables and accumulators are kept.
         names: of compute sets, where cycles are wanted; then steps say what they compute.
-        plannings: of products that have no mark of their own.
+        planner_options: of products that have no mark of their own.
         tensors: takes the tensors that the program makes, where a tensor map is wanted.
         sizes: what tensors count.
         modules: XLA's form of its programs, by what they are made of, where another walk looks at them too.
@@ -89,7 +89,7 @@ class Accounts:
         program: LoweredProgram,
         storage: Storage,
         names: ComputeSetNames | None = None,
-        plannings: Plannings | None = None,
+        planner_options: PlannerOptions | None = None,
         tensors: MappedTensors | None = None,
         sizes: Sizes | None = None,
         modules: dict[Any, Any] | None = None,
@@ -98,7 +98,7 @@ class Accounts:
         self.post_order = post_order
         self.names, self.tensors = names, tensors
         self.sizes, self.modules = sizes or Sizes(), modules
-        self.plannings = plannings or Plannings()
+        self.planner_options = planner_options or PlannerOptions()
         self._keys = itertools.count()
         self._request = request
         self._program = program
@@ -119,11 +119,11 @@ class Accounts:
         self._variable_values: dict[tuple[int, int], int] = {}
         self._kinds: list[str] | None = None
         nodes = (node for function in request.library.values() for node in function.node_def)
-        has_infeeds = self.sizes.cuts_batch and any(node.op in vocabulary.INFEEDS for node in nodes)
-        self.fed_samples = 0 if has_infeeds else samples_of(request)
+        has_infeeds = self.sizes.divides_batch and any(node.op in vocabulary.INFEEDS for node in nodes)
+        self.fed_samples = 0 if has_infeeds else batch_size_of(request)
 
     def put_on_io_tiles(self, io_tiles: IoTiles, chip: Chip) -> None:
-        """Has what is on I/O tiles go from there to the tiles that compute, or come from these."""
+        """Adds the exchange between I/O tiles and compute tiles to each feed copy."""
         used = io_tiles.used_by(((feed.ipu, feed.bytes) for feed in self.feeds), chip)
         for feed in self.feeds:
             if feed.ipu not in used:
@@ -136,29 +136,29 @@ class Accounts:
                 steps[:] = [step._replace(work=copy) if step.work is feed.copy else step for step in steps]
 
     def new_key(self) -> int:
-        """A number for what several IPUs do together."""
+        """Returns a new key for something several IPUs do together."""
         return next(self._keys)
 
     def mini_batch_in(self, block: Block) -> MiniBatch | None:
-        """Where the mini-batch is in a block's values; None where sizes don't ask for it."""
-        if not self.sizes.cuts_batch:
+        """Returns the mini-batch tracker of a block, or None if sizes do not need it."""
+        if not self.sizes.divides_batch:
             return None
-        return self._mini_batches.setdefault(id(block), MiniBatch(block, self.sizes.batch_parts))
+        return self._mini_batches.setdefault(id(block), MiniBatch(block, self.sizes.batch_divisor))
 
     def place_variables(self) -> None:
-        """Writes down all variables, on their IPUs."""
+        """Adds all variables to their IPUs."""
         for index, ipu in enumerate(self._program.variable_ipus):
             if ipu >= 0:
                 self.variable(ipu, index)
 
     def pipeline_on_ipus(self, pipeline: PipelineDescription) -> PipelineDescription:
-        """A pipeline whose stages name IPUs of the device instead of shards; -1 for all stays as it is."""
+        """Returns a pipeline whose stages name the device's IPUs instead of shards; -1 (all) stays."""
         ipus = self._program.shard_ipus
         devices = tuple(tuple(ipus[shard] if shard >= 0 else shard for shard in stage) for stage in pipeline.devices)
         return self.storage.scheduled(self.sizes.in_flight(dataclasses.replace(pipeline, devices=devices)))
 
     def variable(self, ipu: int, index: int) -> int:
-        """The always-live value of a variable on an IPU, by the number of the program's argument."""
+        """Returns the always-live value of a variable on an IPU, by argument index."""
         key = (ipu, index)
         if key not in self._variable_values:
             name, kind, stored = self.name_of(index), self.kind_of(index), self.stored(index)
@@ -169,17 +169,17 @@ class Accounts:
         return self._variable_values[key]
 
     def size_of(self, index: int) -> int:
-        """Bytes of a variable."""
+        """Returns the bytes of a variable."""
         kind, shape = self._request.variable_types[index], self._request.variable_shapes[index]
-        return self.sizes.of(Known(kind, shape))
+        return self.sizes.of(TensorSpec(kind, shape))
 
-    def stored(self, index: int) -> Stored:
-        """Where a variable is kept."""
+    def stored(self, index: int) -> StoredBytes:
+        """Returns where a variable is stored."""
         size, elements = self.size_of(index), math.prod(self._request.variable_shapes[index])
         return self.storage.of(self.kind_of(index), elements, size // elements if elements else 0)
 
     def kind_of(self, index: int) -> str:
-        """What a variable is for: one of `machine.memory.CATEGORIES`."""
+        """Returns a variable's kind: one of `machine.memory.CATEGORIES`."""
         if self._kinds is None:
             try:
                 self._kinds = variable_kinds(self._request.library, self._request.function)
@@ -194,7 +194,7 @@ class Accounts:
             kinds[kind] = kinds.get(kind, 0) + size
 
     def name_of(self, index: int) -> str:
-        """A variable's name; that of the argument for one without, such as most of TensorFlow 2's."""
+        """Returns a variable's name, or the argument's if it has none."""
         name = self._request.variable_names[index]
         if name and not name.startswith("Resource-"):
             return name
@@ -202,17 +202,17 @@ class Accounts:
         return argument[: -len("_resource")] if argument.endswith("_resource") else argument
 
     def planned_loop(self, node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef | None:
-        """For a loop that runs several iterations at once, the one to look at instead; None for any other node."""
+        """Returns the unchunked loop to analyse instead of a chunked one, else None."""
         return self._program.chunked_loops.get(node.attr["body"].func.name) if node.op in vocabulary.LOOPS else None
 
     def is_emitted(self, functions: Sequence[str]) -> bool:
-        """Whether functions are the lowering's own, so that their parts have places: each op in them has a device."""
+        """Whether functions were emitted by lowering, so that their ops have devices."""
         return all(all(node.device for node in self.library[name].node_def) for name in functions)
 
     def constants_of(self, function: str) -> int:
-        """How many of an XLA program's arguments, the first ones, XLA must know when it compiles."""
+        """Returns how many leading arguments of an XLA program are compile-time constants."""
         return self._clusters[function].constants if function in self._clusters else 0
 
     def scope_of(self, function: str) -> str:
-        """The traced function that an XLA program's ops come from."""
+        """Returns the traced function that an XLA program's ops come from."""
         return self._clusters[function].scope if function in self._clusters else self._request.function

@@ -1,4 +1,4 @@
-"""What one part of a program writes down for each IPU: blocks, and which values are in them."""
+"""Writes the blocks (steps and values per IPU) of one function of a program."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
-from tf_ipu_shim.memory_model.shapes.shape_inference import Known
+from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
 from tf_ipu_shim.memory_model.variables import pipeline_memory
-from tf_ipu_shim.memory_model.walk.analysis_context import Accounts, Feed
-from tf_ipu_shim.memory_model.walk.load_sinking import put_loads
-from tf_ipu_shim.memory_model.walk.recomputation import Mark
+from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext, Feed
+from tf_ipu_shim.memory_model.walk.load_sinking import sink_loads
+from tf_ipu_shim.memory_model.walk.recomputation import StageOp
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 VIEWS = vocabulary.VIEWS | {"BroadcastTo", "Transpose", vocabulary.READ_VARIABLE}
@@ -22,34 +22,34 @@ VIEWS = vocabulary.VIEWS | {"BroadcastTo", "Transpose", vocabulary.READ_VARIABLE
 
 
 @dataclasses.dataclass
-class Held:
-    """A tensor of an emitted function.
+class TensorState:
+    """A tensor of an emitted function during the analysis.
 
     Args:
-        known: its type and shape.
+        spec: its type and shape.
         variable: the number of the program's argument, for a variable's handle; else -1.
         is_fed: whether it is an argument of the program.
         name: of what makes it.
-        at: the number of its value on each IPU that has it.
+        values: the number of its value on each IPU that has it.
         is_remote: whether it is an accumulator in remote memory, of which an IPU has a copy only while it works on it.
-        outside: for an argument of a loop's or branch's function: the walk around it, and what it is there.
+        outer: for an argument of a loop's or branch's function: the walk around it, and what it is there.
         is_constant: whether its value is known before anything runs.
         is_element: whether it is an element of an infeed.
     """
 
-    known: Known
+    spec: TensorSpec
     variable: int = -1
     is_fed: bool = False
     name: str = ""
-    at: dict[int, int] = dataclasses.field(default_factory=dict)
-    outside: tuple[BlockWriter, Held] | None = None
+    values: dict[int, int] = dataclasses.field(default_factory=dict)
+    outer: tuple[BlockWriter, TensorState] | None = None
     is_remote: bool = False
     is_constant: bool = False
     is_element: bool = False
 
 
 class _Copy(NamedTuple):
-    """A copy with the host that others may go with.
+    """A host copy that others may be merged with.
 
     Args:
         block: that it is in.
@@ -64,161 +64,146 @@ class _Copy(NamedTuple):
     loads: bool
 
 
-def _merged(copy: Step, other: Step) -> Step:
-    """Two copies with the host as one."""
+def _merged_copy(copy: Step, other: Step) -> Step:
+    """Returns two host copies as one."""
     works = [one.work for one in (copy, other) if one.work is not None]
     work = works[0]._replace(sizes=(sum(one.sizes[0] for one in works),)) if works else None
     return copy._replace(takes=copy.takes + other.takes, gives=copy.gives + other.gives, work=work)
 
 
 class BlockWriter:
-    """Writes the blocks of one emitted function, or of the program's one node.
+    """Writes the blocks of one emitted function, or of the program's single node.
 
     Args:
-        walk: what is known of the whole program, and what is written down of it.
+        context: what is known of the whole program, and what is written down of it.
         blocks: what each IPU runs in it.
         function_name: of the function; empty for the program.
         pipeline: name of the pipeline whose mini-batch it is in; empty for none.
     """
 
-    def __init__(self, walk: Accounts, blocks: dict[int, Block], function_name: str = "", pipeline: str = "") -> None:
-        self.walk, self.function_name, self.pipeline = walk, function_name, pipeline
+    def __init__(
+        self, context: AnalysisContext, blocks: dict[int, Block], function_name: str = "", pipeline: str = ""
+    ) -> None:
+        self.context, self.function_name, self.pipeline = context, function_name, pipeline
         self.blocks = blocks
         self.bound: dict[int, list[int]] = {}  # values of the walk around this one that are used on each IPU
         self._last_copy: _Copy | None = None
-        self.marks: dict[str, Mark] = {}  # ops of stages that are computed anew
+        self.marks: dict[str, StageOp] = {}  # ops of stages that are computed anew
 
     def block(self, ipu: int) -> Block:
-        """What an IPU runs, where a new part of the program begins."""
+        """Returns an IPU's block, starting a new segment."""
         block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
         block.begin_segment()
         return block
 
-    def value(self, ipu: int, held: Held) -> int:
-        """The number of a tensor's value on an IPU; it is brought there from outside, or from the host, if need be."""
-        if held.variable >= 0 and held.outside is None:
-            return self.walk.variable(ipu, held.variable)
-        if ipu not in held.at:
+    def value(self, ipu: int, state: TensorState) -> int:
+        """Returns a tensor's value on an IPU, brought from outside or the host if needed."""
+        if state.variable >= 0 and state.outer is None:
+            return self.context.variable(ipu, state.variable)
+        if ipu not in state.values:
             block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
-            if held.outside is not None:
-                around, there = held.outside
+            if state.outer is not None:
+                around, there = state.outer
                 outer = around.value(ipu, there)
                 self.bound.setdefault(ipu, []).append(outer)
                 given = around.blocks[ipu].values[outer]
-                held.at[ipu] = block.add(given._replace(mode=Mode.BORROWED, of=(), home=-1))
+                state.values[ipu] = block.add(given._replace(mode=Mode.BORROWED, of=(), home=-1))
             else:
-                held.at[ipu] = block.add(Value(self.walk.sizes.of(held.known), held.name, "argument"))
-                if not held.is_fed:
-                    name = f"copy of {held.name} from the host"
+                state.values[ipu] = block.add(Value(self.context.sizes.of(state.spec), state.name, "argument"))
+                if not state.is_fed:
+                    name = f"copy of {state.name} from the host"
                     # What the compiler knows is in the program, and takes no time to bring.
-                    work = None if held.is_constant else self.moved("host", name, self.walk.sizes.of(held.known))
-                    is_of_scope = not (held.is_element or held.is_constant)
-                    self.copy(ipu, Step(name, (), (held.at[ipu],), work=work), is_of_scope)
-                    if held.is_element:
-                        self._map_element(held, ipu, work)
-        return held.at[ipu]
+                    work = (
+                        None if state.is_constant else self.copy_work("host", name, self.context.sizes.of(state.spec))
+                    )
+                    is_of_scope = not (state.is_element or state.is_constant)
+                    self.copy(ipu, Step(name, (), (state.values[ipu],), work=work), is_of_scope)
+                    if state.is_element:
+                        self._map_element(state, ipu, work)
+        return state.values[ipu]
 
     def copy(self, ipu: int, step: Step, is_of_scope: bool) -> None:
-        """Adds a copy with the host; one for a scope there may go with the one before, up to the bytes asked for.
-
-        Args:
-            ipu: the IPU.
-            step: the copy.
-            is_of_scope: whether it is for ops on the host, and not for a feed.
-        """
+        """Adds a host copy, merged with the previous one of the scope up to the configured bytes."""
         block, last = self.block(ipu), self._last_copy
         size = sum(block.values[number].bytes for number in (*step.takes, *step.gives))
         together = last is not None and last.block is block and last.step == len(block.steps) - 1
         if is_of_scope and together and last is not None and bool(step.gives) == last.loads:
-            if last.bytes + size <= self.walk.plannings.copies_together:
+            if last.bytes + size <= self.context.planner_options.merged_copy_bytes:
                 self._last_copy = last._replace(bytes=last.bytes + size)
-                block.steps[-1] = _merged(block.steps[-1], step)
+                block.steps[-1] = _merged_copy(block.steps[-1], step)
                 return
         block.run(step.owner, step.takes, step.gives, work=step.work)
         self._last_copy = _Copy(block, len(block.steps) - 1, size, bool(step.gives)) if is_of_scope else None
 
-    def _map_element(self, held: Held, ipu: int, work: Computation | None) -> None:
-        """An infeed is on the IPU that first takes an element of it; others have it from there on a real system."""
-        if len(held.at) > 1:
-            self.map_tensor("inter-ipu-copy", held, ipu)
+    def _map_element(self, state: TensorState, ipu: int, work: Computation | None) -> None:
+        """Adds an infeed's element to the tensor map of the IPU that first consumes it."""
+        if len(state.values) > 1:
+            self.map_tensor("inter-ipu-copy", state, ipu)
             return
-        self.map_tensor("infeed", held, ipu, True)
-        self.walk.feeds.append(Feed(self.blocks[ipu], ipu, self.walk.sizes.of(held.known), work, held.name))
+        self.map_tensor("infeed", state, ipu, True)
+        self.context.feeds.append(Feed(self.blocks[ipu], ipu, self.context.sizes.of(state.spec), work, state.name))
 
-    def map_tensor(self, below: str, held: Held, ipu: int, is_feed: bool = False, owner: str = "") -> None:
-        """Has a tensor outside XLA programs in the tensor map, where one is wanted.
+    def map_tensor(self, below: str, state: TensorState, ipu: int, is_feed: bool = False, owner: str = "") -> None:
+        """Adds a tensor outside XLA programs to the tensor map, if wanted."""
+        if self.context.tensors is not None:
+            known, name = state.spec, owner or state.name
+            self.context.tensors.tensor(below, name, known.type, known.shape, ipu, is_feed, self.function_name)
 
-        Args:
-            below: what makes it.
-            held: the tensor.
-            ipu: where it is.
-            is_feed: whether it comes from an infeed, or goes to an outfeed.
-            owner: the op that it is named by, if not by what makes it.
-        """
-        if self.walk.tensors is not None:
-            known, name = held.known, owner or held.name
-            self.walk.tensors.tensor(below, name, known.type, known.shape, ipu, is_feed, self.function_name)
-
-    def parameters(self, ipu: int, given: Sequence[Held]) -> tuple[list[int], dict[int, Step]]:
-        """What an XLA program takes; its part of the block begins with this.
-
-        Returns:
-            The numbers of the values. Of those that are not whole on the chip, or not at all, the steps that bring
-            them, which `load` puts where they are wanted.
-        """
-        numbers = {index: self.value(ipu, held) for index, held in enumerate(given) if self._is_whole(held)}
+    def parameters(self, ipu: int, given: Sequence[TensorState]) -> tuple[list[int], dict[int, Step]]:
+        """Returns the argument values of an XLA program and the loads they need; begins its segment."""
+        numbers = {index: self.value(ipu, state) for index, state in enumerate(given) if self._is_whole(state)}
         block, loads = self.block(ipu), {}
-        for index, held in enumerate(given):
+        for index, state in enumerate(given):
             if index not in numbers:
-                kind, name = "accumulator", held.name
-                if held.variable >= 0:
-                    self.walk.variable(ipu, held.variable)
-                    is_shared = self.walk.stored(held.variable).is_shared
-                    kind = "exchange" if is_shared else self.walk.kind_of(held.variable)
-                    name = self.walk.name_of(held.variable)
-                size = self.walk.sizes.of(held.known)
+                kind, name = "accumulator", state.name
+                if state.variable >= 0:
+                    self.context.variable(ipu, state.variable)
+                    is_shared = self.context.stored(state.variable).is_shared
+                    kind = "exchange" if is_shared else self.context.kind_of(state.variable)
+                    name = self.context.name_of(state.variable)
+                size = self.context.sizes.of(state.spec)
                 numbers[index] = block.add(Value(size, name, kind))
-                work = self.moved("remote", f"load of {name}", size)
+                work = self.copy_work("remote", f"load of {name}", size)
                 loads[numbers[index]] = Step(f"load of {name}", (), (numbers[index],), work=work, late=True)
         return [numbers[index] for index in range(len(given))], loads
 
     def load(self, ipu: int, begin: int, loads: Mapping[int, Step]) -> None:
-        """Puts loads into what an IPU runs, each before the first step that takes what it brings.
-
-        Args:
-            ipu: the IPU.
-            begin: the number of the program's first step.
-            loads: steps by the number of the value that they bring.
-        """
+        """Inserts loads before the first steps that use their values."""
         if loads:
-            put_loads(self.blocks[ipu], begin, loads)
+            sink_loads(self.blocks[ipu], begin, loads)
 
-    def _is_whole(self, held: Held) -> bool:
-        if held.variable >= 0:
-            return self.walk.stored(held.variable).on_chip == self.walk.size_of(held.variable)
-        return not held.is_remote
+    def _is_whole(self, state: TensorState) -> bool:
+        if state.variable >= 0:
+            return self.context.stored(state.variable).on_chip == self.context.size_of(state.variable)
+        return not state.is_remote
 
-    def moved(self, kind: str, name: str, *sizes: int) -> Computation | None:
-        """A copy, where cycles are wanted; see `Computation` for the arguments."""
-        return None if self.walk.names is None else Computation(kind, name, sizes, 1)
+    def copy_work(self, kind: str, name: str, *sizes: int) -> Computation | None:
+        """Returns a copy computation, if cycles are wanted."""
+        return None if self.context.names is None else Computation(kind, name, sizes, 1)
 
-    def other(self, node: node_def_pb2.NodeDef, gives: Sequence[Known]) -> Computation | None:
-        """An op that is not looked into, where cycles are wanted: by what it gives. Views take no time."""
-        if self.walk.names is None or node.op in VIEWS:
+    def generic(self, node: node_def_pb2.NodeDef, gives: Sequence[TensorSpec]) -> Computation | None:
+        """Returns the computation of an op by its results only, if cycles are wanted; views take no time."""
+        if self.context.names is None or node.op in VIEWS:
             return None
-        size = sum(map(self.walk.sizes.of, gives))
+        size = sum(map(self.context.sizes.of, gives))
         if node.op == vocabulary.COLLECTIVE:
             sums = node.attr["kind"].s == b"sum"
-            together = self.walk.plannings.sums_together if sums else self.walk.plannings.gathers_together
-            return self.moved("collective", node.name, size, node.attr["group_size"].i, together, 1 + sums)
+            together = (
+                self.context.planner_options.merged_sum_bytes
+                if sums
+                else self.context.planner_options.merged_gather_bytes
+            )
+            return self.copy_work("collective", node.name, size, node.attr["group_size"].i, together, 1 + sums)
         return Computation("other", node.name, (-(-size // 4),))
 
     def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:
-        """Adds what a pipeline keeps of the mini-batches in it; returns the numbers of these values by IPU."""
+        """Adds a pipeline's stashes; returns their values by IPU."""
         made: dict[int, list[int]] = {}
-        for one in pipeline_memory.kept(self.walk.pipeline_on_ipus(pipeline), self.walk.storage.recomputes, ipus):
+        for one in pipeline_memory.stashes(
+            self.context.pipeline_on_ipus(pipeline), self.context.storage.recomputes, ipus
+        ):
             if one.remote:
-                self.walk.keep_remote(one.ipu, one.kind, one.bytes)
+                self.context.keep_remote(one.ipu, one.kind, one.bytes)
                 continue
             block = self.block(one.ipu)
             number = block.add(Value(one.bytes, one.owner, one.kind))

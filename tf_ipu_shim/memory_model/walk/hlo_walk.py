@@ -1,4 +1,4 @@
-"""XLA's program of one cluster, as values and steps for the memory plan.
+"""Translates the HLO of one XLA program to values and steps of a memory block.
 
 Follows what Poplar does with an instruction: reshapes, broadcasts, slices and the like are views of their operands,
 element-wise work is done in place where an operand dies, everything else needs new memory. Nothing here knows the
@@ -15,22 +15,22 @@ from typing import Any
 
 from tf_ipu_shim.cycle_model import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
-from tf_ipu_shim.memory_model.computations.computations import Context, InstructionReader
-from tf_ipu_shim.memory_model.computations.outlined_calls import Place
+from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier, Context
+from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
-from tf_ipu_shim.memory_model.hlo.conditionals import Branch, elements_taken, given_of_a_size, hand_on
+from tf_ipu_shim.memory_model.hlo.conditionals import Branch, arguments_of_size, place_results, used_elements
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
-from tf_ipu_shim.memory_model.hlo.integer_literals import LITERAL_LIMIT, integers
-from tf_ipu_shim.memory_model.hlo.loop_counters import counters_in
-from tf_ipu_shim.memory_model.hlo.repeated_pushes import pushes_in
-from tf_ipu_shim.memory_model.hlo.running_order import in_post_order
-from tf_ipu_shim.memory_model.hlo.trees import Tree, flat, is_same, origin, packed
-from tf_ipu_shim.memory_model.shapes.batch_axes import Axis, axis_as_operands
+from tf_ipu_shim.memory_model.hlo.integer_literals import LITERAL_LIMIT, integer_elements
+from tf_ipu_shim.memory_model.hlo.loop_counters import find_counters
+from tf_ipu_shim.memory_model.hlo.repeated_pushes import find_pushes
+from tf_ipu_shim.memory_model.hlo.running_order import post_order
+from tf_ipu_shim.memory_model.hlo.trees import Tree, is_same, leaves_of, origin, with_leaves
+from tf_ipu_shim.memory_model.shapes.batch_axes import Axis, elementwise_axis
 from tf_ipu_shim.memory_model.shapes.batch_operands import MiniBatch
 from tf_ipu_shim.memory_model.shapes.sizes import Sizes
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
-Mapped = Callable[[Any, str, str, str, str, Place | None], None]
+Mapped = Callable[[Any, str, str, str, str, OutlinedInstruction | None], None]
 """Takes an instruction, what it is called on the IPU, its op, the function it is in, a product's compute set, and where
 in an outlined function it is."""
 
@@ -43,8 +43,8 @@ _HOLDING = frozenset({"conditional", "while"})
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
 
 
-class HloReader:
-    """Adds the instructions of an XLA program to a block.
+class HloAnalyzer:
+    """Adds the instructions of an HLO module to a block.
 
     Args:
         module: the program.
@@ -64,7 +64,7 @@ class HloReader:
         module: Any,
         block: Block,
         owner_of: Callable[[str], str] = str,
-        instructions: InstructionReader | None = None,
+        instructions: ComputationClassifier | None = None,
         key_of: Callable[[], int] = int,
         mapped: Mapped | None = None,
         sizes: Sizes | None = None,
@@ -95,29 +95,22 @@ class HloReader:
         self._axes: dict[int, Axis] = {} if mini_batch is None else mini_batch.axes
 
     def read(self, arguments: Sequence[int]) -> list[int]:
-        """Adds all steps.
-
-        Args:
-            arguments: the number of the value for each parameter.
-
-        Returns:
-            The number of the value for each result; a variable's next value is not among them.
-        """
+        """Adds all steps; returns the result values."""
         homes = self._homes(arguments)
         results = self._run(self._entry, list(arguments), homes)
         stored = {output for output, _ in self._aliases}
         leaves = results if isinstance(results, list) else [results]
-        return [leaf for index, result in enumerate(leaves) if index not in stored for leaf in flat(result)]
+        return [leaf for index, result in enumerate(leaves) if index not in stored for leaf in leaves_of(result)]
 
     def result_shapes(self) -> list[tuple[int, ...]]:
-        """Dimensions of each result, in the same order."""
+        """Dimensions of each result."""
         stored = {output for output, _ in self._aliases}
         shape = next(i.shape for i in self._entry.instructions if i.id == self._entry.root_id)
         shapes = shape.tuple_shapes if shape.element_type == xla_data_pb2.TUPLE else [shape]
         return [tuple(one.dimensions) for index, one in enumerate(shapes) if index not in stored]
 
     def result_literals(self) -> list[list[int] | None]:
-        """The elements of each result that is a small integer constant, such as a shape; None for others."""
+        """Elements of each result that is a small integer constant, such as a shape; None for others."""
         by_id = {instruction.id: instruction for instruction in self._entry.instructions}
         root = by_id[self._entry.root_id]
         stored = {output for output, _ in self._aliases}
@@ -125,12 +118,12 @@ class HloReader:
         found: list[list[int] | None] = []
         for index, number in enumerate(results):
             if index not in stored:
-                literal = integers(by_id, number)
+                literal = integer_elements(by_id, number)
                 found.append(literal if 0 < len(literal) <= LITERAL_LIMIT else None)
         return found
 
     def _homes(self, arguments: Sequence[int]) -> dict[int, int]:
-        """Instructions that may write to a variable's memory, because their result ends up there: id to variable."""
+        """Maps instructions whose result ends in a variable, and may reuse its memory, to the variable."""
         by_id = {instruction.id: instruction for instruction in self._entry.instructions}
         parameters = {i.parameter_number: i.id for i in self._entry.instructions if i.opcode == "parameter"}
         root = by_id[self._entry.root_id]
@@ -157,12 +150,12 @@ class HloReader:
 
     @staticmethod
     def _may_overwrite(by_id: Mapping[int, Any], instruction: Any) -> list[int]:
-        """Operands whose memory the instruction's result may be in."""
+        """Returns operands whose memory the result may reuse."""
         operands = list(instruction.operand_ids)
         if instruction.opcode == "get-tuple-element":
             made = by_id[operands[0]]
             if made.opcode == "conditional":
-                return given_of_a_size(by_id, made, shape_bytes(instruction.shape))
+                return arguments_of_size(by_id, made, shape_bytes(instruction.shape))
             given = by_id[made.operand_ids[0]] if made.opcode == "while" else made
             return [given.operand_ids[instruction.tuple_index]] if given.opcode == "tuple" else []
         if instruction.opcode in UPDATES:
@@ -179,9 +172,9 @@ class HloReader:
         made: dict[int, Tree] = {}
         shapes: dict[int, Any] = {}
         stored = {place for place, home in self._homes_inside.items() if home in self._away}
-        taken = elements_taken(computation, needed, stored)
+        taken = used_elements(computation, needed, stored)
         summed = _casts_of_sums(computation, needed)
-        for instruction in in_post_order(computation) if self._post_order else computation.instructions:
+        for instruction in post_order(computation) if self._post_order else computation.instructions:
             number = instruction.id
             if number not in needed:
                 continue
@@ -189,7 +182,7 @@ class HloReader:
             shapes[number] = instruction.shape
             operands = [made[operand] for operand in numbers]
             if opcode in _HANDED_ON or number in self._pushes:
-                made[number] = _handed_on(instruction, operands, arguments)
+                made[number] = _forwarded(instruction, operands, arguments)
             elif opcode == "call":
                 around = self._context
                 made[number] = self._run(self._called(instruction)[0], operands, {})
@@ -205,13 +198,13 @@ class HloReader:
         return made[computation.root_id]
 
     def _enter_computation(self, computation: Any, arguments: Sequence[Tree], needed: Collection[int]) -> None:
-        """Makes a computation the one whose instructions are looked at, where cycles are wanted."""
+        """Makes a computation the current one, if cycles are wanted."""
         if self._instructions is not None:
             by_id = {one.id: one for one in computation.instructions if one.id in needed}
-            self._context = self._instructions.enter(by_id, self._weights(by_id, arguments))
+            self._context = self._instructions.context_of(by_id, self._weights(by_id, arguments))
 
     def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
-        """The instructions that are weights of the program, with the name of the variable."""
+        """Returns the instructions that are weights of the program, with variable names."""
         given: dict[int, Tree] = {}
         found: dict[int, str] = {}
         for number, instruction in by_id.items():
@@ -236,18 +229,18 @@ class HloReader:
         body, condition = self._called(instruction)
         trips = self._trips(instruction)
         if self._instructions is not None and trips is not None:
-            self._instructions.counters.update(counters_in(body))
-        leaves, pushed = flat(initial), self._pushed(body, initial)
+            self._instructions.counters.update(find_counters(body))
+        leaves, pushed = leaves_of(initial), self._invariant_lists(body, initial)
         inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
-        while self._cut(leaves, axes):  # such as a state, and then a list of states
+        while self._shrink_mini_batch(leaves, axes):  # such as a state, and then a list of states
             inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
         test, _, _, _ = self._inside(condition, [initial], Mode.BORROWED)
         gives: list[int] = []
         takes: list[int] = []
         shapes = _leaves(instruction.shape)
-        for index, (leaf, argument, result) in enumerate(zip(leaves, flat(arguments[0]), flat(results))):
+        for index, (leaf, argument, result) in enumerate(zip(leaves, leaves_of(arguments[0]), leaves_of(results))):
             if not is_same(inner, result, argument):
-                leaf = self._own(leaf, shapes[index], name, takes)
+                leaf = self._loop_value(leaf, shapes[index], name, takes)
             size = block.values[leaf].bytes
             leaf = leaves[pushed[index]] if index in pushed else leaf
             takes.append(leaf)
@@ -260,19 +253,19 @@ class HloReader:
             gives.append(block.add(value))
         self._axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
         block.run(name, takes, gives, (test, inner), True, self._meeting(instruction, trips))
-        return packed(initial, iter(gives))
+        return with_leaves(initial, iter(gives))
 
-    def _pushed(self, body: Any, initial: Tree) -> dict[int, int]:
-        """Lists whose elements are all one tensor of the loop's state: leaf of the elements to leaf of the tensor."""
+    def _invariant_lists(self, body: Any, initial: Tree) -> dict[int, int]:
+        """Returns lists whose elements are all one loop variable: leaf of elements to leaf of tensor."""
         if not isinstance(initial, list):
             return {}
-        begins = list(itertools.accumulate((len(flat(part)) for part in initial), initial=0))
-        pushes = pushes_in(body)
+        begins = list(itertools.accumulate((len(leaves_of(part)) for part in initial), initial=0))
+        pushes = find_pushes(body)
         self._pushes.update(push.update for push in pushes)
-        return {begins[push.list_place]: begins[push.tensor_place] for push in pushes}
+        return {begins[push.list_index]: begins[push.tensor_index] for push in pushes}
 
-    def _own(self, leaf: int, shape: Any, name: str, others: Sequence[int]) -> int:
-        """What a loop writes to has memory of its own: constants, and what it has twice, are copied before."""
+    def _loop_value(self, leaf: int, shape: Any, name: str, others: Sequence[int]) -> int:
+        """Returns a loop variable's own memory; constants and duplicates are copied before the loop."""
         values, source = self._block.values, leaf
         while values[source].mode is Mode.VIEW and len(values[source].of) == 1:
             source = values[source].of[0]
@@ -289,33 +282,33 @@ class HloReader:
         return copy_of
 
     def _branch(self, instruction: Any, operands: Sequence[Tree], taken: Container[int]) -> Tree:
-        """A conditional; only what something takes of it are results of its branches."""
+        """Adds a conditional; only used elements are results of its branches."""
         name = self._name(instruction, instruction.metadata.op_name)
         branches = self._called(instruction)
         walked = [self._inside(body, [given], Mode.BORROWED) for body, given in zip(branches, operands[1:])]
         inside = [inner for inner, _, _, _ in walked]
-        gives = self._fresh(instruction.shape, name)
-        self._cut(flat(gives), walked[0][3])
+        gives = self._new_values(instruction.shape, name)
+        self._shrink_mini_batch(leaves_of(gives), walked[0][3])
         homes = {index: home for (of, index), home in self._homes_inside.items() if of == instruction.id}
-        given = [flat(operand) for operand in operands[1:]]
-        hand_on(self._block, flat(gives), given, [Branch(*one[:3]) for one in walked], homes)
-        for index, number in enumerate(flat(gives)):
+        given = [leaves_of(operand) for operand in operands[1:]]
+        place_results(self._block, leaves_of(gives), given, [Branch(*one[:3]) for one in walked], homes)
+        for index, number in enumerate(leaves_of(gives)):
             if index not in taken:
                 self._block.values[number] = self._block.values[number]._replace(bytes=0, mode=Mode.NEW, of=())
         for inner in inside:
             inner.results = [number for index, number in enumerate(inner.results) if index in taken]
-        takes = [leaf for operand in operands for leaf in flat(operand)]
-        self._block.run(name, takes, flat(gives), inside, work=self._meeting(instruction, None))
+        takes = [leaf for operand in operands for leaf in leaves_of(operand)]
+        self._block.run(name, takes, leaves_of(gives), inside, work=self._meeting(instruction, None))
         return gives
 
     def _trips(self, loop: Any) -> int | None:
-        """How often a loop runs; None where that is not known, or not wanted."""
+        """Returns a loop's trip count; None if unknown or not wanted."""
         if self._instructions is None or self._context is None:
             return None
         return self._instructions.work.known_trips(self._context.by_id, loop, self._called(loop)[1])
 
     def _meeting(self, instruction: Any, trips: int | None) -> Meeting | None:
-        """How often a loop runs, or that one of several branches does; None where cycles are not wanted."""
+        """Returns the sync point of a loop (with trip count) or conditional; None without cycle estimates."""
         if self._instructions is None:
             return None
         parts = tuple(range(len(self._called(instruction))))
@@ -327,32 +320,32 @@ class HloReader:
     def _inside(
         self, computation: Any, given: Sequence[Tree], mode: Mode
     ) -> tuple[Block, list[Tree], Tree, list[Axis | None]]:
-        """A block of its own for a computation: the block, its arguments, its results, and the mini-batch in these."""
+        """Returns a computation's own block, its arguments, results and mini-batch axes."""
         inner = copy.copy(self)
         block = Block(computation.name)
-        inner._enter(block, MiniBatch(block, self._sizes.batch_parts) if self._mini_batch is not None else None)
+        inner._enter(block, MiniBatch(block, self._sizes.batch_divisor) if self._mini_batch is not None else None)
         inner._homes_inside, inner._function = {}, computation.name
         outer = self._block.values
         arguments: list[Tree] = []
         for tree in given:
-            leaves = [inner._block.add(outer[leaf]._replace(mode=mode, of=(), home=-1)) for leaf in flat(tree)]
-            axes = zip(leaves, map(self._axes.get, flat(tree)))
+            leaves = [inner._block.add(outer[leaf]._replace(mode=mode, of=(), home=-1)) for leaf in leaves_of(tree)]
+            axes = zip(leaves, map(self._axes.get, leaves_of(tree)))
             inner._axes.update((leaf, axis) for leaf, axis in axes if axis is not None)
-            arguments.append(packed(tree, iter(leaves)))
+            arguments.append(with_leaves(tree, iter(leaves)))
         results = inner._run(computation, arguments, {})
-        inner._block.results = flat(results)
+        inner._block.results = leaves_of(results)
         return inner._block, arguments, results, [inner._axes.get(leaf) for leaf in inner._block.results]
 
-    def _cut(self, numbers: Sequence[int], axes: Sequence[Axis | None]) -> bool:
-        """Has values count less that turn out to have the mini-batch as an axis; whether there are any."""
+    def _shrink_mini_batch(self, numbers: Sequence[int], axes: Sequence[Axis | None]) -> bool:
+        """Shrinks values that have the mini-batch axis; returns whether there are any."""
         found = False
-        if not self._sizes.cuts_batch:
+        if not self._sizes.divides_batch:
             return found
         for number, axis in zip(numbers, axes):
             value = self._block.values[number]
             if axis is not None and number not in self._axes and value.mode is not Mode.ALWAYS:
                 self._axes[number], found = axis, True
-                self._block.values[number] = value._replace(bytes=-(-value.bytes // self._sizes.batch_parts))
+                self._block.values[number] = value._replace(bytes=-(-value.bytes // self._sizes.batch_divisor))
         return found
 
     @staticmethod
@@ -374,18 +367,18 @@ class HloReader:
         is_part: bool,
     ) -> Tree:
         block, shape, op_name = self._block, instruction.shape, instruction.metadata.op_name
-        takes = [leaf for operand in operands for leaf in flat(operand)]
+        takes = [leaf for operand in operands for leaf in leaves_of(operand)]
         name = self._name(instruction, op_name, takes)
         kind = shape.element_type
         if kind == xla_data_pb2.TUPLE:
-            gives = self._fresh(shape, name)
-            self._cut(flat(gives), self._axes_in_tuple(instruction, takes, shapes))
-            block.run(name, takes, flat(gives), work=self._computation(instruction, name))
+            gives = self._new_values(shape, name)
+            self._shrink_mini_batch(leaves_of(gives), self._axes_in_tuple(instruction, takes, shapes))
+            block.run(name, takes, leaves_of(gives), work=self._computation(instruction, name))
             return gives
         size = self._sizes.of_shape(shape)
         if opcode == "constant":
             return block.add(Value(size, name, "constant", Mode.ALWAYS))
-        is_view = is_part or _is_no_copy(opcode, op_name, shapes, kind)
+        is_view = is_part or _is_free_copy(opcode, op_name, shapes, kind)
         mode, of = _memory_of("bitcast" if is_view else opcode, takes)
         category = "gradient" if is_gradient(op_name) else "temporary"
         number = block.add(Value(size, name, category, mode, of, home if mode is Mode.IN_PLACE else -1))
@@ -398,17 +391,17 @@ class HloReader:
         return number
 
     def _axes_in_tuple(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any]) -> list[Axis | None]:
-        """The mini-batch in each array of a tuple that an instruction makes, where that is wanted."""
+        """Returns the mini-batch axis of each array in a tuple, if wanted."""
         parts = instruction.shape.tuple_shapes
-        if not self._sizes.cuts_batch or len(takes) != len(shapes):
+        if not self._sizes.divides_batch or len(takes) != len(shapes):
             return [None] * len(parts)
-        return [axis_as_operands(part, shapes, [self._axes.get(leaf) for leaf in takes]) for part in parts]
+        return [elementwise_axis(part, shapes, [self._axes.get(leaf) for leaf in takes]) for part in parts]
 
     def _map(self, instruction: Any, name: str, work: Computation | None) -> None:
-        """Tells of a tensor, unless it is only a part of what makes another."""
+        """Adds a result to the tensor map unless it is part of another."""
         if self._mapped is None or self._instructions is None or self._context is None:
             return
-        below = self._instructions.called(instruction, self._context, name)
+        below = self._instructions.name_of_instruction(instruction, self._context, name)
         if below:
             product = work.name if work is not None and work.kind == "product" else ""
             self._mapped(instruction, below, name, self._function, product, self._context.outlined.get(instruction.id))
@@ -418,27 +411,27 @@ class HloReader:
             return None
         return self._instructions.computation(instruction, self._context, name)
 
-    def _fresh(self, shape: Any, name: str) -> Tree:
-        """New values for a shape."""
+    def _new_values(self, shape: Any, name: str) -> Tree:
+        """Returns new values for a shape."""
         if shape.element_type == xla_data_pb2.TUPLE:
-            return [self._fresh(part, name) for part in shape.tuple_shapes]
+            return [self._new_values(part, name) for part in shape.tuple_shapes]
         kind = "gradient" if is_gradient(name) else "temporary"
         return self._block.add(Value(self._sizes.of_shape(shape), name, kind))
 
     def _name(self, instruction: Any, op_name: str, takes: Sequence[int] = ()) -> str:
-        """The TensorFlow op's name; for what XLA puts in between, that of what it is made of."""
+        """Returns the TensorFlow op's name, or for XLA's own instructions that of their operand."""
         if op_name and op_name != _RESULTS:
             return self._owner_of(op_name)
         return self._block.values[takes[0]].owner if takes else f"{instruction.opcode} (XLA)"
 
 
-def _is_no_copy(opcode: str, op_name: str, shapes: Sequence[Any], kind: int) -> bool:
-    """Two copies are none: a conversion to the type it has already, such as around a sum, and XLA's of a result."""
+def _is_free_copy(opcode: str, op_name: str, shapes: Sequence[Any], kind: int) -> bool:
+    """Whether a copy is free: a conversion to the same type, or XLA's copy of a result."""
     return (opcode == "convert" and shapes[0].element_type == kind) or (opcode == "copy" and op_name == _RESULTS)
 
 
 def _casts_of_sums(computation: Any, needed: Container[int]) -> set[int]:
-    """Casts of halves that sums alone take: an IPU adds halves up in float32 without making these."""
+    """Returns casts of float16 used only by reductions, which an IPU accumulates in float32 directly."""
     shapes = {instruction.id: instruction.shape.element_type for instruction in computation.instructions}
     found = {
         one.id
@@ -452,14 +445,14 @@ def _casts_of_sums(computation: Any, needed: Container[int]) -> set[int]:
 
 
 def _leaves(shape: Any) -> list[Any]:
-    """The shapes of arrays in a shape, from left to right."""
+    """Returns the array shapes within a shape, from left to right."""
     if shape.element_type != xla_data_pb2.TUPLE:
         return [shape]
     return [leaf for part in shape.tuple_shapes for leaf in _leaves(part)]
 
 
 def _memory_of(opcode: str, takes: Sequence[int]) -> tuple[Mode, tuple[int, ...]]:
-    """In which memory what an instruction makes of some values is, and of which of them that may be."""
+    """Returns in which memory a result is, and of which operands."""
     if opcode in VIEWS:
         return Mode.VIEW, tuple(takes)
     if opcode in ELEMENTWISE:
@@ -468,7 +461,7 @@ def _memory_of(opcode: str, takes: Sequence[int]) -> tuple[Mode, tuple[int, ...]
 
 
 def mark_activations(block: Block) -> None:
-    """Names what the forward pass keeps for the backward pass: what a gradient op takes and no gradient op made."""
+    """Marks as activations the forward values that gradients use."""
     values = block.values
     taken: set[int] = set()
     for step in reversed(block.steps):
@@ -486,8 +479,8 @@ def mark_activations(block: Block) -> None:
             values[number] = values[number]._replace(kind="activation")
 
 
-def _handed_on(instruction: Any, operands: Sequence[Tree], arguments: Sequence[Tree]) -> Tree:
-    """What an instruction gives that makes no value of its own."""
+def _forwarded(instruction: Any, operands: Sequence[Tree], arguments: Sequence[Tree]) -> Tree:
+    """Returns the value that an instruction passes on without making one."""
     if instruction.opcode == "parameter":
         return arguments[instruction.parameter_number]
     if instruction.opcode == "tuple":

@@ -1,4 +1,4 @@
-"""Recomputation within a mini-batch: what the forward pass made is dropped, and made anew where a gradient wants it.
+"""Models recomputation: drops forward values and recomputes them before their gradients.
 
 A stage that recomputes keeps what came into it, what is named as a checkpoint, and what is drawn at random. Its other
 values live as long as the forward pass wants them. For the backward pass the ops that made them run once more: all of a
@@ -24,7 +24,7 @@ Rank = tuple[int, int]  # of a stage, and of the part of it that ends with a che
 _FIRST: Rank = (sys.maxsize, 0)  # of gradients that need weights alone
 
 
-class Mark(NamedTuple):
+class StageOp(NamedTuple):
     """What is known of an op of a stage.
 
     Args:
@@ -39,7 +39,7 @@ class Mark(NamedTuple):
 
 
 def interleaves(pipeline: PipelineDescription) -> bool:
-    """Whether recomputation goes on between gradients; else a stage is computed anew before its first gradient.
+    """Whether recomputation alternates with gradients; else a stage recomputes before its first gradient.
 
     Source: docs/facts.md, section "Recomputation".
     """
@@ -48,21 +48,17 @@ def interleaves(pipeline: PipelineDescription) -> bool:
     return pipeline.recomputation_mode == "RecomputeAndBackpropagateInterleaved"
 
 
-def marks_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Mark]:
-    """What is known of the ops of stages, by name.
-
-    Args:
-        functions: that the ops are in, as the script has them.
-    """
-    found: dict[str, Mark] = {}
+def stage_ops(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, StageOp]:
+    """Returns what is known of the ops of stages, by name."""
+    found: dict[str, StageOp] = {}
     for function in functions:
         nodes = {node.name: node for node in function.node_def if vocabulary.STAGE_ATTRIBUTE in node.attr}
         if nodes:
-            found.update(_marks(nodes))
+            found.update(_stage_ops(nodes))
     return found
 
 
-def _marks(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str, Mark]]:
+def _stage_ops(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str, StageOp]]:
     before = {name: [other for other in map(_node_of, node.input) if other in nodes] for name, node in nodes.items()}
     kept = {_made_by(node, nodes) for node in nodes.values() if vocabulary.CHECKPOINT_ATTRIBUTE in node.attr}
     parts: dict[str, int] = {}
@@ -71,7 +67,7 @@ def _marks(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str, Mar
             (parts[other] + (vocabulary.CHECKPOINT_ATTRIBUTE in nodes[other].attr) for other in before[name]), default=0
         )
         node = nodes[name]
-        yield name, Mark((node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]), name in kept, node.op in DRAWN)
+        yield name, StageOp((node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]), name in kept, node.op in DRAWN)
 
 
 def _node_of(text: str) -> str:
@@ -79,38 +75,30 @@ def _node_of(text: str) -> str:
 
 
 def _made_by(node: node_def_pb2.NodeDef, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
-    """The op whose value a checkpoint is of."""
+    """Returns the op whose value a checkpoint holds."""
     while node.op in vocabulary.VIEWS and _node_of(node.input[0]) in nodes:
         node = nodes[_node_of(node.input[0])]
     return node.name
 
 
 def recompute(
-    block: Block, marks: Mapping[str, Mark], stages: int, interleaved: bool, new_key: Callable[[], int]
+    block: Block, stage_ops: Mapping[str, StageOp], stages: int, interleaved: bool, new_key: Callable[[], int]
 ) -> None:
-    """Has an IPU's part of a mini-batch recompute; changes the block.
-
-    Args:
-        block: what the IPU does for one mini-batch, forward and backward.
-        marks: of the ops of stages.
-        stages: their number; the last one's values are kept.
-        interleaved: see `interleaves`.
-        new_key: gives a number to each loop and branch that runs once more.
-    """
-    found = _Recomputation(block, marks, stages, interleaved, new_key)
+    """Makes an IPU's part of a mini-batch recompute, in place."""
+    found = _Recomputation(block, stage_ops, stages, interleaved, new_key)
     if found.wanted:
         found.write()
 
 
 class _Recomputation:
-    """One block's steps, told apart, and then written anew.
+    """Classifies and rewrites the steps of one block.
 
     Attributes:
         wanted: the ranks of steps of the backward pass that need what is dropped, or what comes of such a step.
     """
 
     def __init__(
-        self, block: Block, marks: Mapping[str, Mark], stages: int, interleaved: bool, new_key: Callable[[], int]
+        self, block: Block, marks: Mapping[str, StageOp], stages: int, interleaved: bool, new_key: Callable[[], int]
     ) -> None:
         self._block, self._marks, self._stages = block, marks, stages
         self._interleaved, self._new_key = interleaved, new_key
@@ -145,7 +133,7 @@ class _Recomputation:
             self.wanted[index] = min(ranks, default=_FIRST)
 
     def _is_dropped(self, number: int, user: Step) -> bool:
-        """Whether a step has to have a value made anew: a checkpoint is one for other ops only."""
+        """Whether a step needs a value recomputed; a checkpoint is kept for other ops only."""
         maker = self._maker.get(number)
         if maker not in self._dropped or number in self._handed_on:
             return False
@@ -155,7 +143,7 @@ class _Recomputation:
 
     def _drop(self, index: int, step: Step) -> None:
         mark = self._marks.get(step.owner)
-        if (mark is not None and mark.draws) or self._comes_of_draws(step):
+        if (mark is not None and mark.draws) or self._depends_only_on_random(step):
             self._drawn.update(step.gives)
             return
         if self._alone.issuperset(step.takes) and step.takes:
@@ -170,21 +158,21 @@ class _Recomputation:
             self._dropped[index] = rank if self._interleaved else (rank[0], 0)
 
     def _can_run_again(self, step: Step) -> bool:
-        """Whether a step is no exchange and no update of a variable, and makes what has no place of its own."""
+        """Whether a step may be repeated: no exchange, no variable update, no fixed memory."""
         if isinstance(step.work, Meeting) and step.work.computation is not None:
             return False
         made = (self._block.values[number] for number in step.gives)
         return all(value.kind == "temporary" and value.home < 0 for value in made)
 
-    def _comes_of_draws(self, step: Step) -> bool:
-        """Whether what a step makes depends on random numbers and on nothing else, as the mask of dropout does."""
+    def _depends_only_on_random(self, step: Step) -> bool:
+        """Whether a step depends only on random numbers, such as a dropout mask."""
         if self._drawn.isdisjoint(step.takes):
             return False
         return all(number in self._drawn or number in self._alone for number in step.takes)
 
     def write(self) -> None:
-        """Writes the steps anew, each part of the program by itself."""
-        block, steps, idle = self._block, self._steps, self._idle()
+        """Rewrites the steps, segment by segment."""
+        block, steps, idle = self._block, self._steps, self._deferred()
         borders = [0, *block.segments, len(steps)]
         block.steps, block.segments, block.liveness = [], [], None
         for first, end in zip(borders, borders[1:]):
@@ -204,8 +192,8 @@ class _Recomputation:
                 for index in later[rank]:
                     self._use(steps[index])
 
-    def _idle(self) -> set[int]:
-        """Steps of the forward pass that only gradients need something of: they wait until it is computed anew."""
+    def _deferred(self) -> set[int]:
+        """Returns forward steps that only gradients depend on; they wait until recomputation."""
         used, idle = set(self._block.results), set()
         for index in (*self.wanted, *self._needed(self.wanted)):
             step = self._steps[index]
@@ -219,7 +207,7 @@ class _Recomputation:
         return idle
 
     def _needed(self, users: Iterable[int]) -> list[int]:
-        """Dropped steps that have to run before some others, and have not run yet, in the order of the program."""
+        """Returns dropped steps that must run before some others and have not run yet."""
         found: set[int] = set()
         stack = list(users)
         while stack:
@@ -233,7 +221,7 @@ class _Recomputation:
         return sorted(found)
 
     def _takes(self, step: Step) -> dict[int, int]:
-        """What a step takes, and what it takes instead."""
+        """Maps a step's inputs to their recomputed values."""
         return {n: self._again.get(n, n) if self._is_dropped(n, step) else n for n in step.takes}
 
     def _repeat(self, step: Step) -> None:

@@ -1,4 +1,4 @@
-"""A loop or call that is in no XLA program, because it takes or gives a list of tensors: what it computes.
+"""Models loops and calls outside XLA programs, which pass TensorLists: what they compute.
 
 Backward loops take from such lists what forward loops put in. XLA has no form of such a loop by itself, so that its ops
 are taken one by one, in new memory that is not counted.
@@ -15,12 +15,12 @@ from tensorflow.compat.v2 import dtypes
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.cycle_model import Computation, Meeting, Planning, vertices
 from tf_ipu_shim.machine.memory import Block, Step
-from tf_ipu_shim.memory_model.computations.computations import axes_in_turn
-from tf_ipu_shim.memory_model.computations.planner_options import Marks, marked
+from tf_ipu_shim.memory_model.computations.computations import alternating_axes
+from tf_ipu_shim.memory_model.computations.planner_options import Marks, merged_options
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
-from tf_ipu_shim.memory_model.shapes.shape_inference import Known
-from tf_ipu_shim.memory_model.shapes.tensor_lists import begun, infer
-from tf_ipu_shim.memory_model.walk.analysis_context import Accounts
+from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
+from tf_ipu_shim.memory_model.shapes.tensor_lists import infer, iteration_specs
+from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext
 from tf_ipu_shim.memory_model.walk.block_writer import VIEWS
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
@@ -42,43 +42,32 @@ _FREE = (
 )
 
 
-def iterations(
-    walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known], around: Marks | None = None
+def loop_block(
+    context: AnalysisContext, node: node_def_pb2.NodeDef, given: Sequence[TensorSpec], around: Marks | None = None
 ) -> tuple[Block, Meeting]:
-    """What an iteration of a loop computes, and how often it does.
-
-    Args:
-        walk: of the program.
-        node: the loop.
-        given: types and shapes of what it begins with.
-        around: how the products of what it is in are planned.
-    """
-    body = walk.library[node.attr["body"].func.name]
+    """Returns what an iteration of a loop computes and how often it runs."""
+    body = context.library[node.attr["body"].func.name]
     block = Block(node.name)
-    _add_function(walk, body, begun(body, given, walk.library), block, marked(node, around or {}))
+    _add_function(
+        context, body, iteration_specs(body, given, context.library), block, merged_options(node, around or {})
+    )
     trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
     if trips is None:
         trips = _elements_of_lists(body, given)
     times = UNKNOWN_TRIPS if trips is None else trips
-    return block, Meeting(walk.new_key(), times, (1,), counted=trips is not None, condition=0)
+    return block, Meeting(context.new_key(), times, (1,), counted=trips is not None, condition=0)
 
 
-def called(walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known]) -> Block:
-    """What a call computes.
-
-    Args:
-        walk: of the program.
-        node: the call.
-        given: types and shapes of its arguments.
-    """
+def call_block(context: AnalysisContext, node: node_def_pb2.NodeDef, given: Sequence[TensorSpec]) -> Block:
+    """Returns what a call computes."""
     block = Block(node.name)
-    _add_function(walk, walk.library[op_types.called_functions(node)[0]], given, block, marked(node, {}))
+    _add_function(context, context.library[op_types.called_functions(node)[0]], given, block, merged_options(node, {}))
     return block
 
 
-def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[Known]) -> int | None:
-    """The iterations of a loop that takes an element from a list in each, or puts one in; None for any other."""
-    lists = {argument.name: known.listed for argument, known in zip(body.signature.input_arg, given)}
+def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[TensorSpec]) -> int | None:
+    """Returns the trip count of a loop that reads or writes one list element per iteration, or None."""
+    lists = {argument.name: spec.listed for argument, spec in zip(body.signature.input_arg, given)}
     handled = (lists.get(node.input[0]) for node in body.node_def if node.op in _HANDLES_LISTS)
     return max(
         (listed.capacity for listed in handled if listed is not None and listed.capacity is not None), default=None
@@ -86,32 +75,36 @@ def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[Known]) -
 
 
 def _add_function(
-    walk: Accounts, function: function_pb2.FunctionDef, given: Sequence[Known], block: Block, around: Marks
+    context: AnalysisContext,
+    function: function_pb2.FunctionDef,
+    given: Sequence[TensorSpec],
+    block: Block,
+    around: Marks,
 ) -> None:
-    known = dict(zip((argument.name for argument in function.signature.input_arg), given))
-    known.update(infer(function.node_def, known, walk.library))
+    spec = dict(zip((argument.name for argument in function.signature.input_arg), given))
+    spec.update(infer(function.node_def, spec, context.library))
     for node in function.node_def:
-        takes = [known[text] for text in node.input if not text.startswith("^")]
+        takes = [spec[text] for text in node.input if not text.startswith("^")]
         called = op_types.called_functions(node)
         if node.op in vocabulary.CALLS and called:
-            _add_function(walk, walk.library[called[0]], takes, block, marked(node, around))
+            _add_function(context, context.library[called[0]], takes, block, merged_options(node, around))
         elif node.op in vocabulary.LOOPS:
-            inside, meeting = iterations(walk, node, takes, around)
+            inside, meeting = loop_block(context, node, takes, around)
             block.steps.append(Step(node.name, (), (), (inside,), True, meeting))
         elif node.op not in _FREE:
-            outputs = [text for text in known if text.startswith(f"{node.name}:")]
-            planning = walk.plannings.of("dot", marked(node, around))
-            work = _computation(node, takes, [known[text] for text in outputs], planning)
+            outputs = [text for text in spec if text.startswith(f"{node.name}:")]
+            planning = context.planner_options.of("dot", merged_options(node, around))
+            work = _computation(node, takes, [spec[text] for text in outputs], planning)
             block.steps.append(Step(node.name, (), (), work=work))
 
 
 def _computation(
-    node: node_def_pb2.NodeDef, takes: Sequence[Known], gives: Sequence[Known], planning: Planning
+    node: node_def_pb2.NodeDef, takes: Sequence[TensorSpec], gives: Sequence[TensorSpec], planning: Planning
 ) -> Computation:
     size, op = max((_elements(one) for one in gives), default=1), node.op
     bytes_ = max((dtypes.as_dtype(one.type).size or 4 for one in gives if one.type != types_pb2.DT_VARIANT), default=4)
     if op in _PRODUCTS and all(one.shape for one in takes[:2]):
-        return Computation("product", node.name, _product(node.attr, takes), bytes_, planning)
+        return Computation("product", node.name, _matmul_sizes(node.attr, takes), bytes_, planning)
     if op in _SUMS:
         return Computation("reduce", node.name, (_elements(takes[0]), size, *_axes(node, takes)), bytes_)
     if op in _LOOKS_UP:
@@ -125,8 +118,8 @@ def _computation(
     return Computation("elementwise", node.name, (size, max(1, len(takes)), arithmetic, 0), bytes_)
 
 
-def _product(attributes: Any, takes: Sequence[Known]) -> tuple[int, ...]:
-    """Groups, rows, summed axis, columns and (1) kernel positions."""
+def _matmul_sizes(attributes: Any, takes: Sequence[TensorSpec]) -> tuple[int, ...]:
+    """Returns groups, rows, summed axis, columns and (1) kernel positions of a matmul."""
     left, right = (one.shape or () for one in takes[:2])
     is_turned = any(name in attributes and attributes[name].b for name in ("transpose_a", "adj_x"))
     inner = left[-2] if is_turned else left[-1]
@@ -134,18 +127,18 @@ def _product(attributes: Any, takes: Sequence[Known]) -> tuple[int, ...]:
     return groups, math.prod(left) // max(1, groups * inner), inner, math.prod(right[-2:]) // max(1, inner), 1
 
 
-def _axes(node: node_def_pb2.NodeDef, takes: Sequence[Known]) -> list[int]:
-    """Lengths of a sum's axes, see `axes_in_turn`; none where they are not known."""
+def _axes(node: node_def_pb2.NodeDef, takes: Sequence[TensorSpec]) -> list[int]:
+    """Returns the lengths of a reduction's axes (see `alternating_axes`); empty if unknown."""
     shape = takes[0].shape or ()
     if node.op == "BiasAddGrad":
         kept = 1 if node.attr["data_format"].s == b"NCHW" else len(shape) - 1
-        return axes_in_turn(shape, [axis for axis in range(len(shape)) if axis != kept])
+        return alternating_axes(shape, [axis for axis in range(len(shape)) if axis != kept])
     literal = takes[1].literal
     if literal is None:
         return []
     axes = tensor_util.MakeNdarray(literal).reshape(-1)
-    return axes_in_turn(shape, {int(axis) % len(shape) for axis in axes} if shape else ())
+    return alternating_axes(shape, {int(axis) % len(shape) for axis in axes} if shape else ())
 
 
-def _elements(known: Known) -> int:
-    return math.prod(known.shape) if known.shape is not None else 1
+def _elements(spec: TensorSpec) -> int:
+    return math.prod(spec.shape) if spec.shape is not None else 1
