@@ -45,7 +45,7 @@ class Stopwatch:
             return program
 
         planned_program.lower = timed
-        registration.install(self, devices.get)  # type: ignore[arg-type]
+        registration.register_lowering(self, devices.get)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._library, name)

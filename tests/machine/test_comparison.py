@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tf_ipu_shim import cli
-from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
 from tf_ipu_shim.profiling import collect, comparison, page, writer
@@ -27,7 +27,7 @@ def profile(ops, times=4, name="train", options=None, variable="kernel"):
         held.append(body.add(Value(4000, op, "temporary")))
         body.run(op, (), held[-1:], work=Computation("elementwise", f"{op}/add/Op/Add", (1000, 2, 1, 0)))
     body.run("all", held, ())
-    block.run("loop", (weight, fed), (), (body,), True, Meeting(0, times, (0,)))
+    block.run("loop", (weight, fed), (), (body,), True, SyncPoint(0, times, (0,)))
     plan = MemoryPlan(program=name, device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, block, CHIP),))
     timeline = timeline_of({0: block}, CHIP, 1)
     lines = {"a": "model.py:1", "b": "model.py:2", "c": "model.py:2"}

@@ -6,10 +6,10 @@ import random
 import numpy as np
 import pytest
 
-from tf_ipu_shim.cycle_model import Computation, Meeting, phases_of, plan_product, timeline_of, vertices
-from tf_ipu_shim.cycle_model.phases import spread, sums_within
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, phases_of, plan_matmul, timeline_of, vertices
+from tf_ipu_shim.cycle_model.phases import reductions_in_stretch, spread
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES, units_of, vertex_cycles
-from tf_ipu_shim.cycle_model.timeline import MeetingError
+from tf_ipu_shim.cycle_model.timeline import SyncError
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, Value
@@ -64,7 +64,7 @@ def test_a_stretch_of_a_tensor_has_so_many_sums():
         shape = [chance.choice((1, 2, 3, 4, 6, 8, 12)) for _ in range(chance.randint(1, 4))]
         axes = [axis for axis in range(len(shape)) if chance.random() < 0.5]
         most = chance.randint(1, math.prod(shape))
-        ours, counted = sums_within(most, lengths_of(shape, axes)), sums_on_a_tile(shape, axes, most)
+        ours, counted = reductions_in_stretch(most, lengths_of(shape, axes)), sums_on_a_tile(shape, axes, most)
         assert counted <= ours <= 2 * counted
         exact += ours == counted
     assert exact > 300
@@ -116,31 +116,31 @@ def test_no_product_beats_the_units(chip, size):
     chip = CHIPS[chip]
     kind = "fp32" if size == 4 else "fp16"
     for rows, inner, columns in ((1, 64, 64), (512, 512, 512), (8192, 1024, 1024), (16, 4096, 1024)):
-        plan = plan_product(chip, 1, rows, inner, columns, element_bytes=size, partials_are_half=True)
+        plan = plan_matmul(chip, 1, rows, inner, columns, element_bytes=size, partials_are_half=True)
         least = 2 * rows * inner * columns / (chip.tiles * getattr(chip, f"amp_flop_per_cycle_{kind}"))
         assert plan.compute >= least and plan.tiles <= chip.tiles
         assert 0 < plan.busy_share <= 1
 
 
 def test_a_large_product_keeps_the_units_busy():
-    plan = plan_product(CHIPS["bow"], 1, 8192, 2048, 4096, element_bytes=2, partials_are_half=True)
+    plan = plan_matmul(CHIPS["bow"], 1, 8192, 2048, 4096, element_bytes=2, partials_are_half=True)
     assert 2 * 8192 * 2048 * 4096 / (plan.compute * 1472 * 128) > 0.5
 
 
 def test_more_work_takes_longer():
-    cycles = [plan_product(GC200, 1, rows, 1024, 1024).cycles for rows in (64, 256, 1024, 4096)]
+    cycles = [plan_matmul(GC200, 1, rows, 1024, 1024).cycles for rows in (64, 256, 1024, 4096)]
     assert cycles == sorted(cycles) and cycles[-1] > 4 * cycles[0]
 
 
 def test_less_memory_never_makes_it_faster():
     parts = (0.6, 0.3, 0.2, 0.15)
-    plans = [plan_product(GC200, 1, 2048, 2048, 2048, proportion=part) for part in parts]
+    plans = [plan_matmul(GC200, 1, 2048, 2048, 2048, proportion=part) for part in parts]
     assert [plan.cycles for plan in plans] == sorted(plan.cycles for plan in plans)
     assert all(plan.temporary_bytes <= part * GC200.bytes_per_tile for plan, part in zip(plans, parts))
 
 
 def test_a_product_that_no_plan_fits_takes_the_least_memory():
-    plan = plan_product(GC200, 1, 4096, 4096, 4096, proportion=0.0)
+    plan = plan_matmul(GC200, 1, 4096, 4096, 4096, proportion=0.0)
     assert plan.temporary_bytes > 0
 
 
@@ -200,7 +200,7 @@ def alone(computation):
 
 
 def loop(key, times, **options):
-    return Meeting(key, times, (0,), **options)
+    return SyncPoint(key, times, (0,), **options)
 
 
 def test_steps_of_one_ipu_follow_each_other():
@@ -226,12 +226,12 @@ def test_a_branch_takes_the_longer_one():
     short.step("a", add(1000))
     long.step("b", add(100_000))
     block = Program("p")
-    block.step("if", Meeting(0, parts=(0, 1), branches=True), short, long)
+    block.step("if", SyncPoint(0, parts=(0, 1), branches=True), short, long)
     assert timeline_of({0: block}, GC200, 1).cycles == alone(add(100_000))
 
 
 def exchange(key, size, source, destination):
-    return Meeting(key, computation=Computation("exchange", "", (size, source, destination), 1))
+    return SyncPoint(key, computation=Computation("exchange", "", (size, source, destination), 1))
 
 
 def test_the_ipu_that_is_first_at_an_exchange_waits():
@@ -252,7 +252,7 @@ def test_copies_that_go_at_the_same_time_have_one_sync_and_last_as_long_as_the_b
     moves = [(size, *pair) for size, pair in ((4096, (0, 1)), (512, (1, 0)), (1024, (1, 2)), (1024, (2, 1)))]
     moves += [(1024, 2, 3), (512, 3, 2)]
     blocks = {ipu: Program(str(ipu)) for ipu in range(4)}
-    swap = Meeting(0, computation=Computation("exchange", "", tuple(number for move in moves for number in move), 1))
+    swap = SyncPoint(0, computation=Computation("exchange", "", tuple(number for move in moves for number in move), 1))
     blocks[2].step("long", add(1_000_000))
     for block in blocks.values():
         block.step("swap", swap)
@@ -271,7 +271,7 @@ def test_the_condition_of_a_counted_loop_takes_no_time(counted, conditions):
     condition, body, block = Program("condition"), Program("body"), Program("p")
     condition.step("less", add(500))
     body.step("a", add(1000))
-    block.step("loop", Meeting(0, 10, (0, 1), counted=counted, condition=0), condition, body, loops=True)
+    block.step("loop", SyncPoint(0, 10, (0, 1), counted=counted, condition=0), condition, body, loops=True)
     assert timeline_of({0: block}, GC200, 1).cycles == 10 * alone(add(1000)) + conditions * alone(add(500))
 
 
@@ -341,7 +341,7 @@ def test_ipus_that_wait_for_each_other_are_an_error():
         for key in keys:
             block.step(f"x{key}", exchange(key, 4, 0, 1))
             block.begin_segment()
-    with pytest.raises(MeetingError, match="x0, x1"):
+    with pytest.raises(SyncError, match="x0, x1"):
         timeline_of({0: first, 1: second}, GC200, 2)
 
 
@@ -427,7 +427,7 @@ def test_what_is_on_io_tiles_goes_on_by_an_exchange():
 def test_a_sum_of_what_a_product_gives_begins_where_that_is():
     """16 rows of 2 columns are 128 bytes, which one tile holds; a product has cut its rows over 16 tiles."""
     product = Computation("product", "", (1, 16, 2, 2, 1))
-    assert plan_product(GC200, *product.sizes).split[:3] == (1, 16, 1)
+    assert plan_matmul(GC200, *product.sizes).split[:3] == (1, 16, 1)
     alone = Computation("reduce", "sum", (32, 1, 32), 4)
     assert [phase.tiles for phase in phases_of(alone, GC200) if phase.kind == "compute"] == [1]
     on_each, final = [phase for phase in phases_of(alone._replace(product=product), GC200) if phase.kind == "compute"]

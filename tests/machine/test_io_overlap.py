@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_ipu_shim.cycle_model import Computation, Meeting, phases_of, timeline_of
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, phases_of, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, Value
 
@@ -38,7 +38,7 @@ def body(received, given, size, splits=1):
 
 def loop(inner, times, **options):
     block = Block("program")
-    block.run("loop", (), (), (inner,), True, Meeting(0, times, (0,), **options))
+    block.run("loop", (), (), (inner,), True, SyncPoint(0, times, (0,), **options))
     return block
 
 

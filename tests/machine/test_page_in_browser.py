@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Saving, Value, plan_of
 from tf_ipu_shim.profiling import collect, comparison, page
@@ -86,11 +86,11 @@ def profile(steps=40, tensor=4000, savings=()):
             block.run(f"op {step}", last, (made,), work=work)
             if step % 10 == 5:
                 moved = Computation("exchange", f"move {step}", (400_000, 0, 1), 1)
-                block.run("move", (made,), (), work=Meeting(step + 2, computation=moved))
+                block.run("move", (made,), (), work=SyncPoint(step + 2, computation=moved))
             last = (made,)
         inner.run("deep", (), (), work=Computation("elementwise", "deep/add/Op/Add", (9000, 2, 1, 0)))
-        body.run("inner loop", (), (), (inner,), True, Meeting(1, 3, (0,)))
-        block.run("loop", (), (), (body,), True, Meeting(0, 4, (0,)))
+        body.run("inner loop", (), (), (inner,), True, SyncPoint(1, 3, (0,)))
+        block.run("loop", (), (), (body,), True, SyncPoint(0, 4, (0,)))
         blocks[ipu] = block
         plans.append(plan_of(ipu, block, CHIP))
     ipus, helps = tuple(plans), tuple(savings)
@@ -158,7 +158,7 @@ def test_a_pipeline_slot_by_slot(tmp_path, size):
         body, block = Block("body"), Block(f"IPU {ipu}")
         made = body.add(Value(4, "x", "temporary"))
         body.run(f"stage {ipu}", (), (made,), work=Computation("elementwise", f"work {ipu}", (4_000_000, 2, 1, 0)))
-        work = Meeting(0, 4, (0,), schedule="Grouped", stages=2)
+        work = SyncPoint(0, 4, (0,), schedule="Grouped", stages=2)
         block.run("pipeline", (), (), (body,), True, work)
         blocks[ipu] = block
         plans.append(plan_of(ipu, block, CHIP))

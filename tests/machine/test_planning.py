@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tf_ipu_shim.cycle_model import Computation, Planning, PlanningError, largest_call, phases_of, plan_product
-from tf_ipu_shim.cycle_model.products import Way, units_of
+from tf_ipu_shim.cycle_model import Computation, MatmulOptions, OptionError, largest_call, phases_of, plan_matmul
+from tf_ipu_shim.cycle_model.products import _OperandOrder, units_of
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block
 
@@ -15,7 +15,7 @@ EVERYTHING = float("inf")
 
 def on_one_tile(chip, half, limit=EVERYTHING):
     """64 x 64 by 64 x 32 of halves, all on one tile."""
-    return Way(units_of(chip, 2, half), 1, 64, 64, 32, 1, 2).plan(chip, (1, 1, 1, 1), limit)
+    return _OperandOrder(units_of(chip, 2, half), 1, 64, 64, 32, 1, 2).plan(chip, (1, 1, 1, 1), limit)
 
 
 def test_half_sums_take_half_the_bytes():
@@ -42,7 +42,7 @@ def test_half_sums_take_half_the_cycles_where_the_chip_has_the_units():
 
 def test_a_large_product_is_nearly_twice_as_fast_with_half_sums():
     single, half = (
-        plan_product(GC200, 1, 4096, 4096, 4096, element_bytes=2, partials_are_half=half) for half in (False, True)
+        plan_matmul(GC200, 1, 4096, 4096, 4096, element_bytes=2, partials_are_half=half) for half in (False, True)
     )
     assert 1.75 < single.compute / half.compute <= 2.1
 
@@ -60,9 +60,9 @@ def test_what_does_not_fit_comes_in_parts():
 
 
 def test_phases_are_the_plan():
-    for planning in (Planning(), Planning(True), Planning(False, 0.05)):
+    for planning in (MatmulOptions(), MatmulOptions(True), MatmulOptions(False, 0.05)):
         product = Computation("product", "x", (1, 512, 1024, 512, 1), 2, planning)
-        plan = plan_product(GC200, 1, 512, 1024, 512, 1, 2, *planning)
+        plan = plan_matmul(GC200, 1, 512, 1024, 512, 1, 2, *planning)
         assert sum(phase.cycles for phase in phases_of(product, GC200)) == plan.cycles
 
 
@@ -82,7 +82,7 @@ PRODUCTS = st.tuples(
 @settings(max_examples=60)
 @given(PRODUCTS, st.booleans(), PROPORTIONS, PROPORTIONS)
 def test_a_smaller_proportion_never_takes_more_memory_nor_less_time(product, half, first, second):
-    less, more = (plan_product(*product, half, proportion) for proportion in sorted((first, second)))
+    less, more = (plan_matmul(*product, half, proportion) for proportion in sorted((first, second)))
     assert less.temporary_bytes <= more.temporary_bytes
     assert less.cycles >= more.cycles
 
@@ -91,7 +91,7 @@ def test_a_smaller_proportion_never_takes_more_memory_nor_less_time(product, hal
 @given(PRODUCTS, PROPORTIONS)
 def test_half_sums_never_take_longer(product, proportion):
     assume(product[5] == 1)  # a vertex of a kernel takes a cycle more a worker with half sums
-    single, half = (plan_product(*product, is_half, proportion) for is_half in (False, True))
+    single, half = (plan_matmul(*product, is_half, proportion) for is_half in (False, True))
     assume(single.temporary_bytes <= proportion * product[0].bytes_per_tile)
     assert half.cycles <= single.cycles
     if product[-1] == 4:
@@ -101,15 +101,15 @@ def test_half_sums_never_take_longer(product, proportion):
 @settings(max_examples=60)
 @given(PRODUCTS, PROPORTIONS)
 def test_a_plan_stays_within_its_proportion_or_takes_least(product, proportion):
-    plan = plan_product(*product, False, proportion)
+    plan = plan_matmul(*product, False, proportion)
     limit = proportion * product[0].bytes_per_tile
-    assert plan.temporary_bytes <= limit or plan.temporary_bytes == plan_product(*product, False, 0.0).temporary_bytes
+    assert plan.temporary_bytes <= limit or plan.temporary_bytes == plan_matmul(*product, False, 0.0).temporary_bytes
 
 
 def test_options_are_read_as_poplar_takes_them():
-    assert Planning().asked({"partialsType": "half", "availableMemoryProportion": "0.25"}) == (True, 0.25)
-    assert Planning(True, 0.1).asked({"partialsType": None, "planType": "serial"}) == (True, 0.1)
-    assert Planning(True).asked({"partialsType": "float", "availableMemoryProportion": 0}) == (False, 0.0)
+    assert MatmulOptions().updated({"partialsType": "half", "availableMemoryProportion": "0.25"}) == (True, 0.25)
+    assert MatmulOptions(True, 0.1).updated({"partialsType": None, "planType": "serial"}) == (True, 0.1)
+    assert MatmulOptions(True).updated({"partialsType": "float", "availableMemoryProportion": 0}) == (False, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -123,19 +123,19 @@ def test_options_are_read_as_poplar_takes_them():
     ],
 )
 def test_values_that_poplar_refuses(options, message):
-    with pytest.raises(PlanningError, match=message):
-        Planning().asked(options)
+    with pytest.raises(OptionError, match=message):
+        MatmulOptions().updated(options)
 
 
 def test_the_largest_call_of_a_program_loops_included():
     small = Computation("product", "small", (1, 16, 64, 32, 1), 2)
-    large = Computation("product", "large", (1, 512, 2048, 512, 1), 2, Planning(False, 0.1))
+    large = Computation("product", "large", (1, 512, 2048, 512, 1), 2, MatmulOptions(False, 0.1))
     body, block = Block("body"), Block("program")
     body.run("large", (), (), work=large)
     block.run("empty", (), (), work=Computation("product", "empty", (1, 0, 64, 32, 1), 2))
     block.run("small", (), (), work=small)
     block.run("loop", (), (), (body,), True)
-    call, plan = largest_call(block, GC200), plan_product(GC200, 1, 512, 2048, 512, 1, 2, False, 0.1)
+    call, plan = largest_call(block, GC200), plan_matmul(GC200, 1, 512, 2048, 512, 1, 2, False, 0.1)
     assert (call.name, call.tiles, call.parts) == ("large", plan.tiles, plan.serial)
     assert call.tile_bytes == plan.temporary_bytes <= call.limit_bytes == 63_897
     assert call.operand_bytes + call.partial_bytes == call.tile_bytes
@@ -156,6 +156,6 @@ def test_few_numbers_of_the_summed_axis_take_a_group_of_their_own(inner, element
     tile = GC200.with_tiles(1)
     units = units_of(tile, element_bytes, False)
     passes = -(-inner // units.inner)
-    plan = plan_product(tile, 1, 6, inner, 6, 1, element_bytes)
+    plan = plan_matmul(tile, 1, 6, inner, 6, 1, element_bytes)
     operands = passes * group * element_bytes * (6 + units.units)
     assert plan.temporary_bytes == operands + 6 * units.units * units.partial_bytes

@@ -6,7 +6,7 @@ import sqlite3
 import pva
 import pytest
 
-from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
 from tf_ipu_shim.errors import MissingAttributeError, UnsupportedError
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
@@ -25,7 +25,7 @@ def block():
     body = Block("body")
     body.run("loop/add", (), (body.add(Value(400, "loop/add", "temporary")),), work=ADD)
     given = made.add(Value(400, "loop", "temporary"))
-    made.run("loop", (weights, fed), (given,), (body,), True, Meeting(0, 3, (0,)))
+    made.run("loop", (weights, fed), (given,), (body,), True, SyncPoint(0, 3, (0,)))
     return made
 
 
@@ -93,7 +93,7 @@ def test_memory(report):
 def two_ipus():
     """An IPU is fed 400 bytes, adds to them and sends 300 to another, which adds to these and gives 200 to the host."""
     sender, receiver = Block("IPU 0"), Block("IPU 1")
-    moved = Meeting(1, computation=Computation("exchange", "move", (300, 0, 1), 1))
+    moved = SyncPoint(1, computation=Computation("exchange", "move", (300, 0, 1), 1))
     fed = sender.add(Value(400, "x", "argument"))
     sender.run("from the host", (), (fed,), work=Computation("host", "from the host", (400,), 1))
     made = sender.add(Value(300, "first", "temporary"))

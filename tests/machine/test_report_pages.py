@@ -9,7 +9,7 @@ import pytest
 
 from tf_ipu_shim.cli import profile as command
 from tf_ipu_shim.cli import report as run_options
-from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
@@ -25,7 +25,7 @@ def profile(name="a"):
     work = Computation("elementwise", f"{name}/add/Op/Add", (1000, 2, 1, 0))
     body.run("b", (), (body.add(Value(4000, "b", "temporary")),), work=work._replace(name="b/add/Op/Add"))
     block.run(name, (), (block.add(Value(4000, name, "temporary")),), work=work)
-    block.run("loop", (), (), (body,), True, Meeting(0, 4, (0,)))
+    block.run("loop", (), (), (body,), True, SyncPoint(0, 4, (0,)))
     plan = MemoryPlan(program=name, device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, block, CHIP),))
     timeline = timeline_of({0: block}, CHIP, 1)
     facts = {"sdk": "3.4", "way": "xla"}

@@ -3,7 +3,7 @@
 import pytest
 
 from tf_ipu_shim.cycle_model import rings
-from tf_ipu_shim.cycle_model.rings import collective
+from tf_ipu_shim.cycle_model.rings import collective_cost
 from tf_ipu_shim.machine import links
 
 LINK = links.link_bytes_per_second(16)
@@ -42,10 +42,10 @@ def passed_on(method, size, replicas):
 def test_a_sum_is_scattered_and_gathered(size, replicas, scatter, gather):
     """The methods are those that PopLibs names for so many replicas and bytes."""
     first, second = passed_on(scatter, size, replicas), passed_on(gather, size, replicas)
-    found = collective(size, replicas, max(16, replicas), replicas)
+    found = collective_cost(size, replicas, max(16, replicas), replicas)
     assert found.seconds == pytest.approx((first[0] + second[0]) / LINK)
     assert found.steps == first[1] + second[1]
-    gathered = collective(size, replicas, max(16, replicas), replicas, rounds=1)
+    gathered = collective_cost(size, replicas, max(16, replicas), replicas, rounds=1)
     assert gathered.seconds == pytest.approx(second[0] / LINK)
     assert gathered.steps == second[1]
 
@@ -53,7 +53,7 @@ def test_a_sum_is_scattered_and_gathered(size, replicas, scatter, gather):
 @pytest.mark.parametrize("ipus, shared", [(1, 1), (2, 1), (4, 2), (8, 4)])
 def test_replicas_of_several_ipus_go_one_way_and_share_the_sides_of_the_ladder(ipus, shared):
     size, replicas = 1_000_000, 16 // ipus
-    found = collective(size, replicas, 16)
+    found = collective_cost(size, replicas, 16)
     if ipus > 1:
         assert found.seconds == pytest.approx(shared * 2 * passed_on("one way", size, replicas)[0] / LINK)
         assert found.steps == 2 * (replicas - 1)
@@ -64,23 +64,25 @@ def test_replicas_of_several_ipus_go_one_way_and_share_the_sides_of_the_ladder(i
 
 def test_in_a_pod64_they_meet_in_the_middle():
     size, replicas = 100_000_000, 16
-    assert collective(size, replicas, 64).steps == 2 * passed_on("meet", size, replicas)[1]
-    assert collective(size, replicas, 64).seconds == pytest.approx(2 * 2 * passed_on("meet", size, replicas)[0] / LINK)
+    assert collective_cost(size, replicas, 64).steps == 2 * passed_on("meet", size, replicas)[1]
+    assert collective_cost(size, replicas, 64).seconds == pytest.approx(
+        2 * 2 * passed_on("meet", size, replicas)[0] / LINK
+    )
 
 
 def test_a_sum_over_two_pods_sends_a_64th_over_gateways():
     size = 64 * 10**6
-    within = collective(size, 64, 64)
+    within = collective_cost(size, 64, 64)
     share = size / 64  # of each replica; both pods' are added up, four replicas to a gateway
-    two, four = collective(size, 128, 128), collective(size, 256, 256)
+    two, four = collective_cost(size, 128, 128), collective_cost(size, 256, 256)
     assert two.seconds == pytest.approx(within.seconds + 4 * share / 25e9)
     assert four.seconds == pytest.approx(within.seconds + 4 * 2 * share * 3 / 4 / 25e9)
     assert (two.steps, four.steps) == (within.steps + 2, within.steps + 6)
 
 
 def test_a_sum_of_replicas_that_fill_pods():
-    assert collective(10**6, 2, 128).seconds == pytest.approx(4 * 10**6 / 25e9)
+    assert collective_cost(10**6, 2, 128).seconds == pytest.approx(4 * 10**6 / 25e9)
 
 
 def test_one_replica_sends_nothing():
-    assert collective(10**6, 1, 16) == rings.Collective(0.0, 0)
+    assert collective_cost(10**6, 1, 16) == rings.CollectiveCost(0.0, 0)

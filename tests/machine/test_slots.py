@@ -8,7 +8,7 @@ import re
 import pva
 import pytest
 
-from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
 from tf_ipu_shim.machine.pipelines.pipeline_schedule import PipelineTimetable
@@ -45,7 +45,7 @@ def bodies(training, labels=False):
         moved = Computation("exchange", f"{source} to {target}", (4096, source, target), 1)
         key = next(keys)
         for ipu in (source, target):
-            step(ipu, "exchange", Meeting(key, computation=moved))
+            step(ipu, "exchange", SyncPoint(key, computation=moved))
 
     if labels:
         run(STAGES - 1, "labels", 4)
@@ -64,9 +64,9 @@ def profile_of(schedule, training, outer=1, labels=False):
     blocks = {}
     for ipu, body in enumerate(bodies(training, labels)):
         block, around = Block(f"IPU {ipu}"), Block("around")
-        work = Meeting(0, COUNT, (0,), schedule=schedule, stages=STAGES, training=training)
+        work = SyncPoint(0, COUNT, (0,), schedule=schedule, stages=STAGES, training=training)
         around.run("pipeline", (), (), (body,), True, work)
-        block.run("loop", (), (), (around,), True, Meeting(99, outer, (0,)))
+        block.run("loop", (), (), (around,), True, SyncPoint(99, outer, (0,)))
         blocks[ipu] = block
     plans = tuple(plan_of(ipu, block, CHIP) for ipu, block in blocks.items())
     plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=plans)

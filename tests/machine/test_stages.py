@@ -7,7 +7,7 @@ import types
 import pytest
 
 from tf_ipu_shim.capacity import names, stages, text
-from tf_ipu_shim.capacity.layers import Given, Layer
+from tf_ipu_shim.capacity.layers import Layer, Passed
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.pipelines.stage_memory import taken_by_layers
@@ -115,9 +115,9 @@ def test_what_goes_over_links_while_stages_are_looked_for(seed, trains):
         behind = [
             (sorted(one for one in takers.items() if one[0] > number), n) for m, takers, n in values if m == number
         ]
-        gives = tuple(Given(tuple(takers), size) for takers, size in behind if takers)
+        gives = tuple(Passed(tuple(takers), size) for takers, size in behind if takers)
         layers.append(Layer(str(number), 1, 0, int(trains), 0, gives=gives))
-    handed = stages.Links(layers, CHIP, 3)
+    handed = stages.StageTransfers(layers, CHIP, 3)
     for first, end in itertools.combinations(range(count + 1), 2):
         sizes = [0] * 4
         for maker, takers, size in values:
@@ -132,14 +132,14 @@ def test_what_goes_over_links_while_stages_are_looked_for(seed, trains):
 
 def test_what_found_stages_hand_to_each_other_goes_at_once_to_several():
     """The first gives one tensor to both others, two ops of the third take it: two gradients come back from there."""
-    gives = (Given(((1, 1), (2, 2)), 1000),), (Given(((2, 1),), 5000),), ()
+    gives = (Passed(((1, 1), (2, 2)), 1000),), (Passed(((2, 1),), 5000),), ()
     layers = [Layer(name, 1, 0, 1, 0, gives=given) for name, given in zip("abc", gives)]
     # Three stages are on the IPUs 0, 1 and 3 of a ladder.
     both, on, back = exchange((1000, 0, 1), (1000, 0, 3)), exchange((5000, 1, 3)), exchange((1000, 1, 0))
     last = exchange((2000, 3, 0), (5000, 3, 1))
     expected = [both + last + back, both + on + last + back, both + on + last]
     bounds = [(0, 1), (1, 2), (2, 3)]
-    assert stages.Links(layers, CHIP, 7).of_stages(bounds) == [7 * one for one in expected]
+    assert stages.StageTransfers(layers, CHIP, 7).of_stages(bounds) == [7 * one for one in expected]
 
 
 def test_one_layer_cannot_be_split():
@@ -147,7 +147,7 @@ def test_one_layer_cannot_be_split():
 
 
 def test_names_of_layers():
-    made = names.Names({"first", "second"})
+    made = names.LayerNames({"first", "second"})
     for name in (
         "while/model/drop/random_uniform/rng/uniform",
         "while/model/first/MatMul/dot",
@@ -164,7 +164,7 @@ def test_names_of_layers():
 
 
 def test_names_of_layers_in_stages():
-    made = names.Names({"first", "second"}, in_stages=True)
+    made = names.LayerNames({"first", "second"}, in_stages=True)
     for name in (
         "while/while/add/add.1/Op/Add",
         "drop/random_uniform/rng/uniform",
@@ -202,7 +202,7 @@ def test_when_a_pipeline_is_cut_anew(monkeypatch, now, fits, expected):
     busy = {place: float(now.count(place)) for place in set(now)}
     monkeypatch.setattr(stages, "timeline_of", lambda *_: types.SimpleNamespace(busy=busy))
     program = types.SimpleNamespace(blocks={0: None, 1: None}, recomputes=False, steps=0, ipus=2)
-    found = stages.better(program, CHIP, fits)
+    found = stages.better_split(program, CHIP, fits)
     assert (None if found is None else found.stages) == expected
 
 
@@ -211,8 +211,8 @@ def test_a_pipeline_that_fits_gets_no_more_stages(monkeypatch):
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
     program = types.SimpleNamespace(blocks={0: None, 1: None}, recomputes=False, steps=0, ipus=2)
     assert len(stages.split(layers, CHIP, 2).stages) == 4
-    assert stages.better(program, CHIP, fits=True) is None
-    assert len(stages.better(program, CHIP, fits=False).stages) == 4
+    assert stages.better_split(program, CHIP, fits=True) is None
+    assert len(stages.better_split(program, CHIP, fits=False).stages) == 4
 
 
 @pytest.mark.parametrize("title, taken", [("GC2 (Mk1)", "gc200"), (CHIPS["bow"].title, "bow")])

@@ -12,7 +12,7 @@ from tensorflow.core.framework import function_pb2, types_pb2
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.kernels import kernels
-from tf_ipu_shim.driver.background import Beside
+from tf_ipu_shim.driver.background import BackgroundTask
 from tf_ipu_shim.memory_model.hlo import compiler_ir
 from tf_ipu_shim.memory_model.hlo.compiler_ir import Argument
 
@@ -120,18 +120,18 @@ def test_kernels_are_made_beside_and_nothing_that_the_plan_reads_changes(ipus, m
 
 def test_what_is_made_beside_is_made_once_and_its_error_is_raised_where_it_is_asked_for():
     made = []
-    with Beside(lambda: made.append(threading.current_thread()) or "it") as beside:
+    with BackgroundTask(lambda: made.append(threading.current_thread()) or "it") as beside:
         beside.begin()
         beside.begin()
         assert beside.result() == "it"
     assert len(made) == 1
     assert made[0] is not threading.current_thread()
-    with Beside(lambda: made.append(threading.current_thread()) or "it") as beside:
+    with BackgroundTask(lambda: made.append(threading.current_thread()) or "it") as beside:
         assert beside.result() == "it"
     assert made[1] is threading.current_thread()
-    with Beside(lambda: 1 / 0) as beside:
+    with BackgroundTask(lambda: 1 / 0) as beside:
         beside.begin()
         with pytest.raises(ZeroDivisionError):
             beside.result()
-    with Beside(lambda: 1 / 0) as beside:  # that nobody asks for
+    with BackgroundTask(lambda: 1 / 0) as beside:  # that nobody asks for
         beside.begin()

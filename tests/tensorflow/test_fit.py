@@ -186,10 +186,10 @@ def test_a_study_leaves_no_files(studied, monkeypatch, tmp_path):
 def test_cycles_and_error_of_element_wise_work():
     made = capacity.estimate(program(), CHIPS["gc200"])
     assert made.lower == pytest.approx(1 / 1.5) and made.upper == pytest.approx(1.5)
-    assert made.cycles_a_step == made.cycles / 2
-    assert made.items_a_second == pytest.approx(8 / (made.cycles / 1.33e9))
+    assert made.cycles_per_step == made.cycles / 2
+    assert made.samples_per_second == pytest.approx(8 / (made.cycles / 1.33e9))
     bow = capacity.estimate(program(), CHIPS["bow"])
-    assert bow.cycles == made.cycles and bow.items_a_second == pytest.approx(made.items_a_second * 1.85 / 1.33)
+    assert bow.cycles == made.cycles and bow.samples_per_second == pytest.approx(made.samples_per_second * 1.85 / 1.33)
 
 
 def test_headroom_is_what_is_left_of_the_fullest_tile():

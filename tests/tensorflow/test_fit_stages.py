@@ -58,11 +58,11 @@ def test_a_pipeline_whose_stages_are_uneven_is_cut_anew(studied):
 
     chip = CHIPS["gc200"]
     uneven = steps_of(lambda model: model.set_pipeline_stage_assignment([0, 1, 1, 1, 1, 1]))
-    lines = stages.to_text(stages.better(uneven, chip, fits=True), chip)
+    lines = stages.to_text(stages.better_split(uneven, chip, fits=True), chip)
     even = steps_of(pastes)
     assert uneven.plan.coarse == even.plan.coarse == ()
     assert [layer.ipu for layer in stages.layers_of(uneven, chip)] == [0, 1, 1, 1, 1]
-    assert len(even.blocks) == 2 and stages.better(even, chip, fits=True) is None
+    assert len(even.blocks) == 2 and stages.better_split(even, chip, fits=True) is None
     assert capacity.estimate(even, chip).cycles < 0.8 * capacity.estimate(uneven, chip).cycles
 
 
@@ -81,7 +81,7 @@ def test_copies_with_the_host_are_work_of_the_first_stage_and_the_last(studied):
         return max(studied(run, 2), key=lambda one: one.steps)
 
     chip, even = CHIPS["gc200"], steps_of(4)
-    found = stages.better(even, chip, fits=True)
+    found = stages.better_split(even, chip, fits=True)
     begins = len(found.stages[0])
     better = capacity.estimate(steps_of(begins), chip)
     assert begins < 4 and better.cycles < capacity.estimate(even, chip).cycles
@@ -114,11 +114,11 @@ def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
     assert [layer.takes for layer in layers] == taken
     assert layers[0].fed_bytes == 256 * 4 * 16
     assert all(0 < layer.forward_cycles < 0.6 * layer.cycles for layer in layers)
-    found = stages.better(even, chip, fits=True)
+    found = stages.better_split(even, chip, fits=True)
     assert [len(part) for part in found.stages] == [7, 9]
     assert stages.to_text(found, chip)[0].endswith("cycles balanced, with recomputation (Keras):")
     better = steps_of(7)
-    assert stages.better(better, chip, fits=True) is None
+    assert stages.better_split(better, chip, fits=True) is None
     assert capacity.estimate(better, chip).cycles < capacity.estimate(even, chip).cycles
     for layer, other in zip(layers, stages.layers_of(better, chip)):
         assert layer.cycles == pytest.approx(other.cycles, rel=0.05)

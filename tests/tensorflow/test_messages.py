@@ -263,7 +263,7 @@ def answering(ipus):
         library.new_epoch()
 
     yield install
-    registration.install(library, devices.get)
+    registration.register_lowering(library, devices.get)
     library.new_epoch()
 
 

@@ -16,7 +16,7 @@ from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.scopes import ipu_scope, partials_type
 
 from tf_ipu_shim import memory_report
-from tf_ipu_shim.cycle_model import plan_product
+from tf_ipu_shim.cycle_model import plan_matmul
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import LIBRARY_ERROR_FACTOR
 from tf_ipu_shim.profiling import reader
@@ -121,7 +121,7 @@ SHAPES = ([256, 512], [512, 384])
 
 
 def by_hand(**options):
-    return plan_product(CHIPS["gc200"], 1, 256, 512, 384, element_bytes=2, **options)
+    return plan_matmul(CHIPS["gc200"], 1, 256, 512, 384, element_bytes=2, **options)
 
 
 def test_the_configuration_plans_matrix_products(planned):
@@ -195,7 +195,7 @@ def test_multi_conv_plans_the_convolutions_in_it(planned):
         return both
 
     def plan(columns, half):
-        return plan_product(CHIPS["gc200"], 1, 256, 32, columns, 9, 2, partials_are_half=half).cycles
+        return plan_matmul(CHIPS["gc200"], 1, 256, 32, columns, 9, 2, partials_are_half=half).cycles
 
     assert sorted(planned(model(None), shapes)[1]) == sorted([plan(64, False), plan(128, False)])
     made = planned(model({"partialsType": "half"}), shapes)[1]
@@ -214,7 +214,7 @@ def test_recurrent_layers_plan_the_products_of_the_forward_pass(planned, kind, g
     def plans(**options):
         columns = [4 * 64] if gates == 4 else [2 * 64, 64]  # of a GRU the candidate's product comes after the gates'
         shapes = [(3 * 64, 128, gates * 64), *((64, 64, width) for width in columns)]
-        return sorted(plan_product(CHIPS["gc200"], 1, *shape, element_bytes=2, **options).cycles for shape in shapes)
+        return sorted(plan_matmul(CHIPS["gc200"], 1, *shape, element_bytes=2, **options).cycles for shape in shapes)
 
     assert cycles() == plans(), "partials_dtype is float32, whatever the configuration says of matrix products"
     assert cycles(partials_dtype=tf.float16) == plans(partials_are_half=True)
@@ -236,7 +236,7 @@ def test_recurrent_layers_plan_the_products_of_their_gradients(planned, kind, ga
         return sorted(planned(model, [[3, 64, 128]], matmuls__poplar_options={"partialsType": "half"})[1])
 
     def plans(shapes, **options):
-        return [plan_product(CHIPS["gc200"], 1, *shape, element_bytes=2, **options).cycles for shape in shapes]
+        return [plan_matmul(CHIPS["gc200"], 1, *shape, element_bytes=2, **options).cycles for shape in shapes]
 
     columns = [4 * 64] if gates == 4 else [2 * 64, 64]
     forward = [(3 * 64, 128, gates * 64), *((64, 64, width) for width in columns)]
@@ -262,7 +262,7 @@ def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 
     def plan(rows, inner, proportion=0.6):
-        return plan_product(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion).cycles
+        return plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion).cycles
 
     # Four stages: 8 x 16 by 16 x 16; in the backward pass 16 x 8 by 8 x 16 for the weights, and but for the first stage
     # 8 x 16 by 16 x 16 for what came in.
@@ -294,7 +294,7 @@ def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 
     def plan(rows, inner, proportion=0.6):
-        return plan_product(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion).cycles
+        return plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion).cycles
 
     # A product of the first stage's loop, one of what came in of its backward loop; the same of the other stage.
     assert cycles() == {plan(8, 16): 4, plan(16, 8): 2}

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tf_ipu_shim.cycle_model import Computation, Meeting
+from tf_ipu_shim.cycle_model import Computation, SyncPoint
 from tf_ipu_shim.machine.memory import Block, Mode, Value, smallest
 from tf_ipu_shim.memory_model.walk.recomputation import StageOp, recompute
 
@@ -129,12 +129,12 @@ def test_exchanges_and_updates_of_variables_run_once_and_loops_have_numbers_of_t
     variable = block.add(Value(SIZE, "v", "weight", Mode.BORROWED))
     x = block.op("x", kind="argument")
     sent = block.op(
-        "sent", x, mark=StageOp((0, 0)), work=Meeting(7, computation=Computation("exchange", "e", (1, 0, 1)))
+        "sent", x, mark=StageOp((0, 0)), work=SyncPoint(7, computation=Computation("exchange", "e", (1, 0, 1)))
     )
     assigned = block.add(Value(SIZE, "assign", "temporary", Mode.IN_PLACE, (sent,), variable))
     block.run("assign", (sent,), (assigned,))
     block.marks["assign"] = StageOp((0, 0))
-    looped = block.op("loop", assigned, mark=StageOp((0, 0)), work=Meeting(8, times=3))
+    looped = block.op("loop", assigned, mark=StageOp((0, 0)), work=SyncPoint(8, times=3))
     after = block.op("after", looped, mark=StageOp((0, 0)))
     last = block.op("last", after, mark=StageOp((1, 0)))
     gradient = block.op("gradients/last", last, kind="gradient")

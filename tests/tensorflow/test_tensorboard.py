@@ -10,7 +10,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from tf_ipu_shim.cli import profile as command
 from tf_ipu_shim.cli import tensorboard
-from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
 from tf_ipu_shim.profiling import collect, trace, writer
@@ -25,14 +25,14 @@ def profile():
     """Two IPUs: one adds, the other adds four times; bytes go from one to the other."""
     blocks = {ipu: Block(f"IPU {ipu}") for ipu in (0, 1)}
     work = Computation("elementwise", "a/add/Op/Add", (1000, 2, 1, 0))
-    sent = Meeting(0, computation=Computation("exchange", "sent", (4000, 0, 1), 1))
+    sent = SyncPoint(0, computation=Computation("exchange", "sent", (4000, 0, 1), 1))
     value = blocks[0].add(Value(4000, "a", "temporary"))
     blocks[0].run("a", (), (value,), work=work)
     blocks[0].run("sent", (value,), (), work=sent)
     blocks[1].run("sent", (), (blocks[1].add(Value(4000, "sent", "exchange")),), work=sent)
     body = Block("body")
     body.run("b", (), (body.add(Value(4000, "b", "temporary")),), work=work._replace(name="b/add/Op/Add"))
-    blocks[1].run("loop", (), (), (body,), True, Meeting(1, 4, (0,)))
+    blocks[1].run("loop", (), (), (body,), True, SyncPoint(1, 4, (0,)))
     plans = tuple(plan_of(ipu, block, CHIP) for ipu, block in blocks.items())
     plan = MemoryPlan(program="train/step", device="/device:IPU:0", chip=CHIP.title, ipus=plans)
     timeline = timeline_of(blocks, CHIP, 2)

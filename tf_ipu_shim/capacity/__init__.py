@@ -1,4 +1,4 @@
-"""Will a script's programs fit on other systems, and how fast would they be? See `docs/fit.md`.
+"""Estimates whether a script's programs fit on other IPU systems, and how fast they run (`tf-ipu fit`).
 
 candidates    the systems that are asked about
 estimate      a studied program on another chip: memory, cycles, their error

@@ -1,4 +1,4 @@
-"""The systems that a script's programs are tried on."""
+"""Selects the IPU systems on which a script's programs are tried."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from tf_ipu_shim.machine.systems import SYSTEMS, System, named
 
 
 def systems_for(names: Sequence[str], chips: Sequence[str], ipus: int) -> list[System]:
-    """The systems that are asked for; of each chip the smallest with enough IPUs where none is.
-
-    Args:
-        names: of systems.
-        chips: keys of `CHIPS`; all of them where there is none.
-        ipus: how many the script's largest device has.
-
-    Raises:
-        ValueError: there is no such system or chip.
+    """Returns the named systems, or the smallest with enough IPUs for each chip.
 
     Example:
         >>> [system.name for system in systems_for([], ["gc200", "bow"], 4)]
@@ -34,11 +26,7 @@ def systems_for(names: Sequence[str], chips: Sequence[str], ipus: int) -> list[S
 
 
 def chips_of(names: Sequence[str]) -> list[Chip]:
-    """Chips by name; all of them for no name.
-
-    Raises:
-        ValueError: there is no such chip.
-    """
+    """Returns chips by name; all for no names."""
     unknown = [name for name in names if name not in CHIPS]
     if unknown:
         raise ValueError(f"There is no chip {unknown[0]!r}. Name some of: {', '.join(CHIPS)}.")
@@ -46,15 +34,10 @@ def chips_of(names: Sequence[str]) -> list[Chip]:
 
 
 def by_size() -> list[System]:
-    """All systems, those with fewer IPUs and less memory first."""
+    """Returns all systems, smaller ones (IPUs, memory) first."""
     return sorted(SYSTEMS.values(), key=lambda system: (system.num_ipus, system.chip.total_bytes, system.chip.clock_hz))
 
 
 def smallest(ipus: int, fits: Callable[[Chip], bool]) -> System | None:
-    """The smallest system that has enough IPUs, of a chip on which everything fits.
-
-    Args:
-        ipus: how many are needed.
-        fits: whether everything fits on that many IPUs of a chip.
-    """
+    """Returns the smallest system with enough IPUs of a chip on which everything fits."""
     return next((system for system in by_size() if system.num_ipus >= ipus and fits(system.chip)), None)

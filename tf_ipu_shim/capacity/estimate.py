@@ -1,4 +1,4 @@
-"""A program as it would be on another chip: planned anew, from the same blocks."""
+"""Estimates a captured program's memory and cycles on another chip."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tf_ipu_shim.runtime.captured_programs import Studied
 
 
 class Estimate(NamedTuple):
-    """A program on a chip.
+    """A program's estimate on a chip.
 
     Args:
         program: which.
@@ -41,30 +41,22 @@ class Estimate(NamedTuple):
 
     @property
     def headroom(self) -> int:
-        """Bytes left on the fullest IPU, all tiles taken to be as full as its fullest; negative where it is over."""
+        """Bytes left on the fullest IPU if all tiles were as full as its fullest; negative if over."""
         return min(((ipu.bytes_per_tile - ipu.max_tile_bytes) * len(ipu.tile_bytes) for ipu in self.ipus), default=0)
 
     @property
-    def cycles_a_step(self) -> float:
-        """Cycles for each element of the infeed; of a run where it takes none."""
+    def cycles_per_step(self) -> float:
+        """Cycles per infeed element, or per run without infeeds."""
         return self.cycles / max(1.0, self.program.steps)
 
     @property
-    def items_a_second(self) -> float:
-        """Samples a second, of all replicas; 0 where a run is fed none."""
+    def samples_per_second(self) -> float:
+        """Samples per second of all replicas; 0 for a run without inputs."""
         return self.program.items / self.chip.seconds(self.cycles) if self.cycles else 0.0
 
 
 def estimate(program: Studied, chip: Chip) -> Estimate:
-    """Plans a program for a chip, and puts it on the clock.
-
-    Args:
-        program: from a study.
-        chip: which.
-
-    Raises:
-        MeetingError: two IPUs of it wait for each other.
-    """
+    """Plans a program's memory and timeline for a chip."""
     plans = tuple(plan_of(ipu, block, chip) for ipu, block in sorted(program.blocks.items()))
     timeline = timeline_of(program.blocks, chip, program.ipus, replicas=program.replicas)
     sums = _Sums()
@@ -74,7 +66,7 @@ def estimate(program: Studied, chip: Chip) -> Estimate:
 
 
 class _Sums:
-    """Cycles of all steps, and the same with their errors."""
+    """Total cycles with their error bounds."""
 
     def __init__(self) -> None:
         self._cycles = self._least = self._most = 0.0

@@ -1,4 +1,4 @@
-"""The layers of a Keras model in a program, with all of them on one IPU or in stages: their work and what they keep.
+"""Extracts the layers of a Keras model from a captured program: their cycles and memory.
 
 Ops are told by their names, as Keras makes them: `while/model/dense/MatMul`, `gradient_tape/while/model/dense/...`; in
 a pipeline's stages `dense/MatMul`, `gradients/dense/MatMul_grad/...`. What is not named after a layer, such as an
@@ -11,7 +11,7 @@ import collections
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tf_ipu_shim.capacity.names import GRADIENTS, Homes, Names
+from tf_ipu_shim.capacity.names import GRADIENTS, LayerIndex, LayerNames
 from tf_ipu_shim.cycle_model import Computation, Entry, phases_of, timeline_of
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
@@ -26,20 +26,20 @@ _SCALAR = 8  # bytes: such as a seed or a counter, which is no mini-batch
 _VARIABLES = ("weight", "optimizer_state")
 
 
-class Given(NamedTuple):
-    """What a layer makes, or is fed, for layers behind it.
+class Passed(NamedTuple):
+    """What a layer passes to later layers.
 
     Args:
-        takers: these layers, and how many ops of each take it: so many gradients come back.
+        consumers: these layers, and how many ops of each take it: so many gradients come back.
         bytes: of a mini-batch.
     """
 
-    takers: tuple[tuple[int, int], ...]
+    consumers: tuple[tuple[int, int], ...]
     bytes: int
 
 
 class Layer(NamedTuple):
-    """A layer with weights, and those without that follow it.
+    """A layer with weights, and the weightless ones that follow it.
 
     Args:
         name: of the layer.
@@ -64,16 +64,11 @@ class Layer(NamedTuple):
     forward_cycles: float = 0.0
     takes: tuple[Taken, ...] = ()
     fed_bytes: int = 0
-    gives: tuple[Given, ...] = ()
+    gives: tuple[Passed, ...] = ()
 
 
 def layers_of(program: Studied, chip: Chip) -> list[Layer]:
-    """The layers with weights of a program, in the order in which they run; none where names tell none.
-
-    Args:
-        program: from a study. Of those on several IPUs only Keras' have layers: they are pipelines.
-        chip: whose cycles count.
-    """
+    """Returns the layers with weights in execution order; empty if op names do not tell."""
     if len(program.blocks) != 1 and not program.is_keras:
         return []
     variables = _Variables(program)
@@ -82,7 +77,7 @@ def layers_of(program: Studied, chip: Chip) -> list[Layer]:
     names = _names(variables, entries, blocks, in_stages=len(program.blocks) > 1)
     if not names.order:
         return []
-    homes = Homes(names, blocks)
+    homes = LayerIndex(names, blocks)
     flow = _Flow(blocks, homes)
     work = _Work(entries, homes, flow, program.recomputes)
     trains = any(entry.name.startswith(GRADIENTS) for entry, _ in entries)
@@ -108,8 +103,8 @@ def layers_of(program: Studied, chip: Chip) -> list[Layer]:
 
 def _names(
     variables: _Variables, entries: Iterable[tuple[Entry, float]], blocks: Iterable[Block], in_stages: bool
-) -> Names:
-    names = Names(variables.layers, in_stages)
+) -> LayerNames:
+    names = LayerNames(variables.layers, in_stages)
     for entry, _ in entries:
         if entry.computation is not None and entry.computation.kind not in ("exchange", *_HOST):
             names.see(entry.name)
@@ -119,7 +114,7 @@ def _names(
 
 
 class _Variables:
-    """Weights and optimizer state of each layer, by its name, and the IPU that they are on."""
+    """Weight and optimizer-state bytes of each layer, by name, and its IPU."""
 
     def __init__(self, program: Studied) -> None:
         self.bytes: dict[str, int] = collections.Counter()
@@ -139,7 +134,7 @@ class _Variables:
 
     @property
     def layers(self) -> Iterable[str]:
-        """Names of those that have any weights."""
+        """Returns the names of layers with weights."""
         return self.weight_bytes
 
 
@@ -157,7 +152,9 @@ class _Work:
         forward: of these, what would be run again.
     """
 
-    def __init__(self, entries: Iterable[tuple[Entry, float]], homes: Homes, flow: _Flow, recomputes: bool) -> None:
+    def __init__(
+        self, entries: Iterable[tuple[Entry, float]], homes: LayerIndex, flow: _Flow, recomputes: bool
+    ) -> None:
         self.all = [0.0] * homes.count
         self.forward = [0.0] * homes.count
         self._homes, self._flow, self._recomputes = homes, flow, recomputes
@@ -184,7 +181,7 @@ class _Work:
         self.all[place] += cycles
 
     def accumulate(self, sizes: Mapping[str, Sequence[int]], chip: Chip, times: float) -> None:
-        """Has gradients added up as a pipeline would have it, and weights updated once a run."""
+        """Accounts for gradient accumulation as in a pipeline, with one weight update per run."""
         for place, name in enumerate(self._homes.order):
             adds = (Computation("elementwise", "add", (size // 4, 2, 1, 0)) for size in sizes[name])
             once = sum(phase.cycles for add in adds for phase in phases_of(add, chip))
@@ -192,7 +189,7 @@ class _Work:
 
 
 class _Flow:
-    """What layers hand to each other and are fed in their forward pass.
+    """What layers pass to each other and receive from the host in the forward pass.
 
     Args:
         blocks: all of the program.
@@ -204,7 +201,7 @@ class _Flow:
         fed: bytes of what is fed to it first.
     """
 
-    def __init__(self, blocks: Sequence[Block], homes: Homes) -> None:
+    def __init__(self, blocks: Sequence[Block], homes: LayerIndex) -> None:
         self._homes = homes
         self._numbers = {id(block): at for at, block in enumerate(blocks)}
         users: dict[Hashable, dict[int, set[str]]] = {}  # layers, and their ops
@@ -227,14 +224,14 @@ class _Flow:
         self.gives = _given(values, homes.count)
 
     def first_of(self, step: tuple[Block, int]) -> int:
-        """The first layer that takes what a copy from the host gives."""
+        """Returns the first layer that consumes a host copy."""
         block, number = step
         at = self._numbers[id(block)]
         found = [self._first[at, value] for value in block.steps[number].gives if (at, value) in self._first]
         return min(found, default=0)
 
     def _taken(self, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str, ...], Value, tuple[int, int] | None]]:
-        """What layers take in their forward pass: the layer, the op (no view), the value, where the host gave it."""
+        """Yields what layers consume in the forward pass: layer, op, value and host source."""
         given = {value.owner for block in blocks for value in _from_host(block)}
         for at, block in enumerate(blocks):
             for step in filter(self._is_forward, block.steps):
@@ -255,16 +252,16 @@ def _from_host(block: Block) -> Iterator[Value]:
             yield from (block.values[number] for number in step.gives)
 
 
-def _given(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: int) -> list[tuple[Given, ...]]:
-    given: list[list[Given]] = [[] for _ in range(layers)]
+def _given(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: int) -> list[tuple[Passed, ...]]:
+    given: list[list[Passed]] = [[] for _ in range(layers)]
     for maker, takers, size in values:
         behind = tuple((taker, max(1, len(takers[taker]))) for taker in sorted(takers) if taker > maker)
         if behind:
-            given[maker].append(Given(behind, size))
+            given[maker].append(Passed(behind, size))
     return [tuple(one) for one in given]
 
 
-def _activations(blocks: Iterable[Block], homes: Homes) -> list[int]:
+def _activations(blocks: Iterable[Block], homes: LayerIndex) -> list[int]:
     found = [0] * homes.count
     for block in blocks:
         for value in block.values:
@@ -274,7 +271,7 @@ def _activations(blocks: Iterable[Block], homes: Homes) -> list[int]:
 
 
 def _computations(entries: Iterable[Entry], times: float) -> Iterator[tuple[Entry, float]]:
-    """What computes or moves something, and how often."""
+    """Yields computing or moving entries, with how often they run."""
     for entry in entries:
         if entry.computation is None:
             yield from _computations(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))

@@ -1,4 +1,4 @@
-"""Which layer of a Keras model an op of a program belongs to."""
+"""Maps ops of a program to the layers of a Keras model, by their names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ GRADIENTS = ("gradient_tape/", "gradients/")
 _VARIABLES = ("weight", "optimizer_state", "accumulator")
 
 
-class Names:
-    """Which layer an op belongs to: the part of its name behind the model's, in stages of a pipeline the first part.
+class LayerNames:
+    """Maps op names to layers: the part after the model's name, or the first part in pipeline stages.
 
     Args:
         weighted: layers with weights.
@@ -29,7 +29,7 @@ class Names:
         self._early: set[str] = set()  # ops of no layer that come before the first one
 
     def see(self, name: str) -> None:
-        """Looks at an op, in running order; not at what recomputation runs again."""
+        """Registers an op, in execution order, except recomputed ones."""
         if self.order:  # an op may begin before the first layer, such as with labels
             self._early.discard(name)
         if name.startswith(GRADIENTS) or name in self._seen:
@@ -49,11 +49,7 @@ class Names:
             self._early.add(name)
 
     def see_views(self, owners: Iterable[str]) -> None:
-        """Looks at the ops of one part of a program, in order, for layers that compute nothing, such as a slice.
-
-        Args:
-            owners: ops, those that compute nothing among them.
-        """
+        """Registers a part's ops in order, for layers that compute nothing, such as a slice."""
         last = ""
         for name in owners:
             if not name.startswith(GRADIENTS):
@@ -63,7 +59,7 @@ class Names:
                 last = layer or last
 
     def layer_of(self, name: str) -> str:
-        """The layer with weights whose stage an op is in; empty where the name does not tell."""
+        """Returns the layer with weights whose stage an op is in; empty if unknown."""
         layer = next((part for part in self._parts(name) if part in self._weighted), "") or self._behind_model(name)
         return layer if layer in self._weighted else self._with.get(layer, "")
 
@@ -72,7 +68,7 @@ class Names:
         return name in self._early
 
     def _parts(self, name: str) -> list[str]:
-        """Parts that may be a layer's name: not the op itself, and not the first one, but in stages."""
+        """Returns the parts of a name that may be a layer's."""
         return name.split("/")[0 if self._in_stages else 1 : -1]
 
     def _behind_model(self, name: str) -> str:
@@ -85,15 +81,15 @@ class Names:
         return parts[parts.index(self._model) + 1]
 
 
-class Homes:
-    """The place of the layer that each op is counted to.
+class LayerIndex:
+    """Maps each op to the index of its layer.
 
     Args:
         names: that have seen all ops.
         blocks: all of the program, for ops that no name tells: of an optimizer, by what they update.
     """
 
-    def __init__(self, names: Names, blocks: Iterable[Block]) -> None:
+    def __init__(self, names: LayerNames, blocks: Iterable[Block]) -> None:
         self._names = names
         self.order = names.order
         self._places = {name: place for place, name in enumerate(names.order)}
@@ -113,7 +109,7 @@ class Homes:
         return len(self.order)
 
     def _updated(self, block: Block, step: Step) -> int | None:
-        """The layer whose variable, or its gradient, a step takes."""
+        """Returns the layer whose variable or gradient a step uses."""
         for value in (block.values[number] for number in step.takes):
             if value.kind in _VARIABLES and self._layers[value.owner] in self._places:
                 return self._places[self._layers[value.owner]]
@@ -126,10 +122,10 @@ class Homes:
         return self._names.layer_of(name) in self._places
 
     def is_update(self, name: str) -> bool:
-        """Whether an op adds gradients up, or updates variables."""
+        """Whether an op accumulates gradients or updates variables."""
         return name in self._updates
 
     def of(self, name: str) -> int:
-        """The place of its layer; of what belongs to none, the first layer where it comes before, else the last one."""
+        """Returns the index of an op's layer; ops of no layer count to the first or last one."""
         place = self._places.get(self._names.layer_of(name), self._updates.get(name))
         return place if place is not None else 0 if self._names.is_early(name) else self.count - 1

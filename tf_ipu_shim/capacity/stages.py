@@ -1,4 +1,4 @@
-"""A split of a Keras model's layers into pipeline stages, from a program with all of them on one IPU, or a pipeline."""
+"""Splits a Keras model's layers into balanced pipeline stages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tf_ipu_shim.capacity.layers import Given, Layer, layers_of
+from tf_ipu_shim.capacity.layers import Layer, Passed, layers_of
 from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
 from tf_ipu_shim.machine import links
@@ -23,7 +23,7 @@ _WORTH = 0.95
 
 
 class Split(NamedTuple):
-    """Layers of each stage.
+    """The layers of each stage.
 
     Args:
         stages: names, in the order of the model.
@@ -38,8 +38,8 @@ class Split(NamedTuple):
     recomputes: bool = False
 
 
-class Links:
-    """What stages hand to each other in a run.
+class StageTransfers:
+    """Bytes that stages exchange in a run.
 
     While stages are looked for, all that one gives or is given is one exchange with the stage beside it. In stages that
     are found, what one gives to several goes at once, and what it is given by several comes as one exchange of each.
@@ -71,11 +71,11 @@ class Links:
                 self._goes[first][end] += self._goes[first + 1][end]
                 self._goes_back[first][end] += self._goes_back[first + 1][end]
 
-    def _count(self, maker: int, given: Given) -> None:
-        """Counts what a layer gives over each border of stages that it may go over."""
-        last = given.takers[-1][0]
+    def _count(self, maker: int, given: Passed) -> None:
+        """Counts a layer's results over each stage boundary that they may cross."""
+        last = given.consumers[-1][0]
         for border in range(maker + 1, last + 1):
-            behind = [(taker, ops) for taker, ops in given.takers if taker >= border]
+            behind = [(taker, ops) for taker, ops in given.consumers if taker >= border]
             self._comes[border][behind[0][0] + 1] += given.bytes
             for taker, ops in behind:
                 self._comes_back[border][taker + 1] += ops * given.bytes
@@ -83,13 +83,13 @@ class Links:
             self._goes_back[maker][border] += sum(ops for _, ops in behind) * given.bytes
 
     def cycles(self, first: int, end: int, stages: int) -> float:
-        """What some layers, as one of so many stages, have to do for what others hand to them, and they to others."""
+        """Returns the communication cycles of layers as one of a number of stages."""
         tables = (self._comes, self._goes, self._comes_back, self._goes_back)
         sizes = [table[first][end] for table in tables[: 4 if self._trains else 2]]
         return sum(self._phase([(size, 0, 1)], stages) for size in sizes if size)
 
     def of_stages(self, bounds: Sequence[tuple[int, int]]) -> list[float]:
-        """What stages, by their layers, have to do for what they hand to each other."""
+        """Returns the communication cycles of each stage."""
         sizes, backs = self._between(bounds)
         places = shard_order(links.whole(max(len(bounds), 2)), pipelined=True)
         found = [0.0] * len(bounds)
@@ -103,15 +103,15 @@ class Links:
         return found
 
     def _between(self, bounds: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], ...]:
-        """Bytes that stages give others, and of the gradients of that, by the stages that give and that take."""
+        """Returns the bytes, forward and backward, by sending and receiving stage."""
         stage_of = [stage for stage, (first, end) in enumerate(bounds) for _ in range(first, end)]
         sizes: dict[tuple[int, int], int] = collections.Counter()
         backs: dict[tuple[int, int], int] = collections.Counter()
         for maker, given in ((maker, given) for maker, layer in enumerate(self._layers) for given in layer.gives):
             here = stage_of[maker]
-            for there in {stage_of[taker] for taker, _ in given.takers} - {here}:
+            for there in {stage_of[taker] for taker, _ in given.consumers} - {here}:
                 sizes[here, there] += given.bytes
-            for there, ops in ((stage_of[taker], ops) for taker, ops in given.takers):
+            for there, ops in ((stage_of[taker], ops) for taker, ops in given.consumers):
                 if there != here and self._trains:
                     backs[here, there] += ops * given.bytes
         return sizes, backs
@@ -124,7 +124,7 @@ class Links:
 
 @dataclasses.dataclass(frozen=True)
 class _Stage:
-    """A stage's place in a pipeline."""
+    """A stage's position in a pipeline."""
 
     number: int
     count: int
@@ -132,19 +132,19 @@ class _Stage:
 
     @property
     def runs_again(self) -> bool:
-        """Whether its forward pass runs twice."""
+        """Whether its forward pass is recomputed."""
         return self.recomputes and self.number < self.count - 1
 
     def cycles(self, layer: Layer) -> float:
-        """What it has to do for one layer."""
+        """Returns its cycles for one layer."""
         return layer.cycles + (layer.forward_cycles if self.runs_again else 0.0)
 
     def memory(self) -> StageMemory:
-        """What it needs, without layers yet."""
+        """Returns its memory without layers."""
         return StageMemory(2 * (self.count - 1 - self.number), self.runs_again)
 
     def bytes(self, part: Iterable[StageLayer]) -> int:
-        """Weights, optimizer state, accumulated gradients, and what is kept of the mini-batches that are in it."""
+        """Returns its bytes: weights, optimizer state, accumulators and in-flight mini-batches."""
         memory = self.memory()
         for layer in part:
             memory.add(layer)
@@ -168,14 +168,7 @@ def _in_stages(layers: Iterable[Layer]) -> list[StageLayer]:
 def split(
     layers: Sequence[Layer], chip: Chip, least: int = 2, recomputes: bool = False, times: float = 0.0
 ) -> Split | None:
-    """The split into the fewest stages that fit, whose busiest stage has least to do; None where none fits.
-
-    Args:
-        layers: in order.
-        chip: whose memory counts.
-        least: stages that it has at least.
-        recomputes: whether its stages recompute.
-        times: mini-batches of a run, with each of which layers hand tensors to other stages.
+    """Returns the split into the fewest stages that fit with the least busy maximum, or None.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -183,23 +176,17 @@ def split(
         >>> split(some, CHIPS["gc200"]).stages
         (('a',), ('b', 'c', 'd'))
     """
-    handed = Links(layers, chip, times)
+    handed = StageTransfers(layers, chip, times)
     for count in sorted({least, *(count for count in _STAGES if count > least)}):
         places = [_Stage(number, count, recomputes) for number in range(count)]
-        found = _into(layers, places, chip.total_bytes, handed) if count <= len(layers) else None
+        found = _balance(layers, places, chip.total_bytes, handed) if count <= len(layers) else None
         if found is not None:
             return found
     return None
 
 
-def better(program: Studied, chip: Chip, fits: bool) -> Split | None:
-    """A split that a program should have: of one on one IPU any, of a pipeline one whose busiest stage has less to do.
-
-    Args:
-        program: from a study.
-        chip: whose cycles and memory count.
-        fits: whether the program fits on it as it is: a pipeline that does not is cut anew in any case.
-    """
+def better_split(program: Studied, chip: Chip, fits: bool) -> Split | None:
+    """Returns a better split for a program, or None."""
     layers = layers_of(program, chip)
     found = split(layers, chip, max(2, len(program.blocks)), program.recomputes, program.steps)
     if found is None or len(program.blocks) == 1 or not fits:
@@ -210,9 +197,9 @@ def better(program: Studied, chip: Chip, fits: bool) -> Split | None:
     return found if max(found.cycles) <= _WORTH * max(now.values()) else None
 
 
-def _into(layers: Sequence[Layer], places: Sequence[_Stage], limit: int, handed: Links) -> Split | None:
-    """The layers in stages, the busiest of which has the least to do; None where no cut fits."""
-    cuts = _cuts(layers, places, limit, handed)
+def _balance(layers: Sequence[Layer], places: Sequence[_Stage], limit: int, handed: StageTransfers) -> Split | None:
+    """Returns the split whose busiest stage is least busy, or None if none fits."""
+    cuts = _boundaries(layers, places, limit, handed)
     if cuts is None:
         return None
     bounds = list(zip(cuts, cuts[1:]))
@@ -226,13 +213,15 @@ def _into(layers: Sequence[Layer], places: Sequence[_Stage], limit: int, handed:
     )
 
 
-def _cuts(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, handed: Links) -> list[int] | None:
-    """Where stages begin, and the last one ends. Dynamic programming over the first layers in the first stages."""
+def _boundaries(
+    layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, handed: StageTransfers
+) -> list[int] | None:
+    """Returns stage boundaries, by dynamic programming over leading layers and stages."""
     total = len(layers)
     least = [0.0, *[math.inf] * total]  # that the busiest stage has to do, by the number of layers
     begins: list[list[int]] = []  # of the last stage, by stage and number of layers
     for stage in stages:
-        least, begin = _with_a_stage(layers, stage, limit, least, handed)
+        least, begin = _add_stage(layers, stage, limit, least, handed)
         begins.append(begin)
     if least[total] == math.inf:
         return None
@@ -242,10 +231,10 @@ def _cuts(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, handed:
     return cuts[::-1]
 
 
-def _with_a_stage(
-    layers: Sequence[Layer], stage: _Stage, limit: int, before: Sequence[float], handed: Links
+def _add_stage(
+    layers: Sequence[Layer], stage: _Stage, limit: int, before: Sequence[float], handed: StageTransfers
 ) -> tuple[list[float], list[int]]:
-    """What the busiest of one more stage has to do, and where the new one begins, by the number of layers."""
+    """Returns the best maximum with one more stage, and its start, for each number of layers."""
     total = len(layers)
     least, begin, needed = [math.inf] * (total + 1), [0] * (total + 1), _in_stages(layers)
     for first in range(stage.number, total):
@@ -262,7 +251,7 @@ def _with_a_stage(
 
 
 def to_text(found: Split, chip: Chip) -> list[str]:
-    """Lines: what each stage has to do on a chip, and the script's lines that make it so."""
+    """Returns lines that describe a split and the script lines that apply it."""
     longest = max(found.cycles)
     how = ", with recomputation" if found.recomputes else ""
     lines = [f"  As a pipeline of {len(found.stages)} stages on {chip.name}, cycles balanced{how} (Keras):"]

@@ -1,4 +1,4 @@
-"""The answer of `tf-ipu fit` as tables."""
+"""Formats the answer of `tf-ipu fit` as tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ _HEAD = ("system", "chip", "IPUs", "fits", "headroom, bytes", "cycles a step", "
 
 
 def to_text(programs: Sequence[Studied], systems: Sequence[System]) -> str:
-    """Tables: for each program a row for each system, and one of its memory by IPU; then the smallest system.
-
-    Args:
-        programs: of a study.
-        systems: to try them on.
-    """
+    """Returns tables: per program a row per system and its memory by IPU, then the smallest system."""
     if not programs:
         return (
             "No program was compiled for IPUs: ops in an ipu_scope run one by one. Give them to "
@@ -76,11 +71,11 @@ def _program(program: Studied, systems: Sequence[System], estimates: Sequence[Es
             for place, number in enumerate(numbers)
         ]
         lines += _table([head, *memory])
-    return [*lines, *_help(program), *_stages(program, estimates), ""]
+    return [*lines, *_advice(program), *_stages(program, estimates), ""]
 
 
-def _help(program: Studied) -> list[str]:
-    """What would help a program that does not fit on the chip that it was lowered for."""
+def _advice(program: Studied) -> list[str]:
+    """Returns advice for a program that does not fit its chip."""
     found = what_would_help(program.plan, program.is_keras)
     return (
         [f"  On {program.plan.chip} it does not fit. {found[0]}", *(f"  {line}" for line in found[1:])] if found else []
@@ -88,10 +83,10 @@ def _help(program: Studied) -> list[str]:
 
 
 def _stages(program: Studied, estimates: Sequence[Estimate]) -> list[str]:
-    """The split for the first of the chips that has one; the chip that the program was lowered for comes first."""
+    """Returns the split for the first chip that has one, starting with the program's own chip."""
     chips = sorted({one.chip: one.fits for one in estimates}.items(), key=lambda one: one[0].title != program.plan.chip)
     for chip, fits in chips:
-        found = stages.better(program, chip, fits)
+        found = stages.better_split(program, chip, fits)
         if found is not None:
             return stages.to_text(found, chip)
     return []
@@ -103,7 +98,7 @@ def _full(one: Estimate, place: int) -> float:
 
 
 def _busy(one: Estimate, place: int) -> float:
-    """Cycles of an IPU as a part of the busiest one's: stages that are balanced are all near 100 %."""
+    """Returns an IPU's cycles relative to the busiest one; balanced stages are near 100 %."""
     return 100 * one.busy[place] / (max(one.busy) or 1.0)
 
 
@@ -114,15 +109,15 @@ def _row(program: Studied, system: System, one: Estimate) -> tuple[str, ...]:
     fits = "yes" if not full else f"no: IPU {', '.join(map(str, full))}"
     speed = ""
     if program.items:
-        low, high = one.items_a_second / one.upper, one.items_a_second / one.lower
-        speed = f"{_rounded(one.items_a_second)} ({_rounded(low)} to {_rounded(high)})"
+        low, high = one.samples_per_second / one.upper, one.samples_per_second / one.lower
+        speed = f"{_rounded(one.samples_per_second)} ({_rounded(low)} to {_rounded(high)})"
     return (
         system.name,
         system.chip.name,
         str(system.num_ipus),
         fits,
         f"{one.headroom:+,}",
-        f"{one.cycles_a_step:,.0f}",
+        f"{one.cycles_per_step:,.0f}",
         f"{one.lower:.2f} to {one.upper:.2f}",
         speed,
     )
@@ -133,7 +128,7 @@ def _ipus(count: int) -> str:
 
 
 def _rounded(number: float) -> str:
-    """Three figures: more are not meant."""
+    """Formats a number with three significant digits."""
     return f"{float(f'{number:.3g}'):,.0f}" if number >= 1000 else f"{number:.3g}"
 
 

@@ -1,4 +1,4 @@
-"""How many cycles a program takes on each IPU, known before it runs. Never imports TensorFlow.
+"""Models how many cycles a program takes on each IPU before it runs. Never imports TensorFlow.
 
 computation   what one step computes, whatever chip it is for
 planning      what scripts ask of PopLibs' planner for products
@@ -15,12 +15,12 @@ timeline      a program as a tree of these, with the time each begins: who waits
 
 from __future__ import annotations
 
-from tf_ipu_shim.cycle_model.computation import KINDS, Computation, Meeting
-from tf_ipu_shim.cycle_model.entry import Entry, Slots
-from tf_ipu_shim.cycle_model.library_calls import largest_call, product_that_gives
+from tf_ipu_shim.cycle_model.computation import KINDS, Computation, SyncPoint
+from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
+from tf_ipu_shim.cycle_model.library_calls import largest_call, matmul_of
 from tf_ipu_shim.cycle_model.phases import ERROR_FACTORS, Phase, phases_of
-from tf_ipu_shim.cycle_model.planning import Planning, PlanningError
-from tf_ipu_shim.cycle_model.products import ProductPlan, plan_product
+from tf_ipu_shim.cycle_model.planning import MatmulOptions, OptionError
+from tf_ipu_shim.cycle_model.products import MatmulPlan, plan_matmul
 from tf_ipu_shim.cycle_model.timeline import Timeline, timeline_of
 
 __all__ = [
@@ -28,16 +28,16 @@ __all__ = [
     "KINDS",
     "Computation",
     "Entry",
-    "Meeting",
+    "SyncPoint",
     "Phase",
-    "Planning",
-    "PlanningError",
-    "ProductPlan",
-    "Slots",
+    "MatmulOptions",
+    "OptionError",
+    "MatmulPlan",
+    "PipelineSlots",
     "Timeline",
     "largest_call",
     "phases_of",
-    "plan_product",
-    "product_that_gives",
+    "plan_matmul",
+    "matmul_of",
     "timeline_of",
 ]

@@ -1,4 +1,4 @@
-"""Which collectives of replicas are sent together."""
+"""Merges collectives of replicas that are sent together."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from tf_ipu_shim.cycle_model.computation import Computation
 from tf_ipu_shim.machine.memory.description import Step
 
 
-class Together:
-    """The collectives of a block, as its steps come.
+class CollectiveBatcher:
+    """Tracks which collectives of a block merge with the previous one.
 
     Those that do not need each other's results go together, up to so many bytes as their `Computation` says.
 
     Example:
-        >>> sums, work = Together(), Computation("collective", "sum", (400, 0, 1000, 2))
-        >>> sums.takes(Step("a", (0,), (1,), work=work)), sums.takes(Step("b", (2,), (3,), work=work))
+        >>> sums, work = CollectiveBatcher(), Computation("collective", "sum", (400, 0, 1000, 2))
+        >>> sums.merges(Step("a", (0,), (1,), work=work)), sums.merges(Step("b", (2,), (3,), work=work))
         (False, True)
-        >>> sums.takes(Step("c", (3,), (4,), work=work))
+        >>> sums.merges(Step("c", (3,), (4,), work=work))
         False
     """
 
@@ -24,12 +24,8 @@ class Together:
         self._left = 0
         self._needed: set[int] = set()  # values that there are only when what waits has been sent
 
-    def takes(self, step: Step) -> bool:
-        """Whether a step is a collective that goes along with the last one.
-
-        Args:
-            step: the next one of the block.
-        """
+    def merges(self, step: Step) -> bool:
+        """Whether a step is a collective that merges with the previous one."""
         depends = not self._needed.isdisjoint(step.takes)
         if not isinstance(step.work, Computation) or step.work.kind != "collective":
             if step.inside:  # has collectives of its own, maybe

@@ -1,10 +1,10 @@
-"""What a step of a program computes, whatever chip it runs on."""
+"""Describes what a step of a program computes or moves, independent of the chip."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from tf_ipu_shim.cycle_model.planning import Planning
+from tf_ipu_shim.cycle_model.planning import MatmulOptions
 
 KINDS = (
     "product",
@@ -73,12 +73,12 @@ class Computation(NamedTuple):
     name: str
     sizes: tuple[int, ...]
     element_bytes: int = 4
-    planning: Planning = Planning()
+    planning: MatmulOptions = MatmulOptions()
     product: Computation | None = None
 
 
-class Meeting(NamedTuple):
-    """A step that several IPUs take together: an exchange, a loop or branch that holds several.
+class SyncPoint(NamedTuple):
+    """A step that several IPUs execute together: an exchange, loop or branch.
 
     Args:
         key: the same on all of them, and on no other step.

@@ -1,4 +1,4 @@
-"""A node of the tree of what IPUs do."""
+"""A node in the tree of a program's timeline."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tf_ipu_shim.cycle_model.phases import Phase
 from tf_ipu_shim.machine.memory.description import Block
 
 
-class Slots(NamedTuple):
-    """How the mini-batches of a pipeline follow each other.
+class PipelineSlots(NamedTuple):
+    """The schedule by which a pipeline's mini-batches follow each other.
 
     Args:
         schedule: `"Grouped"` or `"Interleaved"`.
@@ -30,7 +30,7 @@ class Slots(NamedTuple):
 
 @dataclasses.dataclass
 class Entry:
-    """One node of the tree.
+    """One node of the timeline.
 
     Args:
         kind: `"step"`: an op; `"sync"`, `"exchange"`, `"compute"`, `"host"`, `"links"`: what an IPU does for one;
@@ -59,4 +59,4 @@ class Entry:
     steps: tuple[tuple[Block, int], ...] = ()
     children: list[Entry] = dataclasses.field(default_factory=list)
     exact: bool = True
-    slots: Slots | None = None
+    slots: PipelineSlots | None = None

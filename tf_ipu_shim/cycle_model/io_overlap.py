@@ -1,4 +1,4 @@
-"""Copies of feeds with the host that go on beside what a loop computes, where feeds have tiles of their own.
+"""Models feed copies that overlap with a loop's computation, on I/O tiles.
 
 While an iteration computes, the I/O tiles send what the one before gave, and then receive the element of the next one.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tf_ipu_shim.cycle_model.computation import Computation, Meeting
+from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry
 from tf_ipu_shim.cycle_model.phases import Phase, phases_of
 from tf_ipu_shim.machine.chips import Chip
@@ -17,15 +17,10 @@ FEED = "feed"
 HOST = "host"
 
 
-def overlaps(meeting: Meeting, steps: Iterable[Step], is_alone: bool) -> bool:
-    """Whether a loop's copies go on beside its iterations.
+def overlaps(meeting: SyncPoint, steps: Iterable[Step], is_alone: bool) -> bool:
+    """Whether a loop's host copies overlap with its iterations.
 
     That is published of programs of one IPU and of pipelines under Grouped; it takes two iterations, known to come.
-
-    Args:
-        meeting: of the loop.
-        steps: the loop on each IPU.
-        is_alone: whether the program has one IPU.
 
     Source: docs/facts.md, section "I/O tiles".
     """
@@ -38,14 +33,14 @@ def overlaps(meeting: Meeting, steps: Iterable[Step], is_alone: bool) -> bool:
 
 
 def body_of(step: Step) -> Block | None:
-    """What a counted loop runs on an IPU; None where that is not one function beside the condition."""
+    """Returns the body of a counted loop on an IPU, or None if it is not a single function."""
     parts = step.work.parts or range(len(step.inside))
     bodies = [block for part, block in zip(parts, step.inside) if part != step.work.condition]
     return bodies[0] if len(bodies) == 1 else None
 
 
-def chips_that_compute(blocks: Mapping[int, Block], chip: Chip) -> dict[int, Chip]:
-    """The chip with those tiles alone that compute, for each IPU whose feeds have tiles of their own."""
+def compute_chips(blocks: Mapping[int, Block], chip: Chip) -> dict[int, Chip]:
+    """Returns the chip with only its compute tiles, for each IPU with I/O tiles."""
     found = {}
     for ipu, block in blocks.items():
         tiles = {step.work.sizes[1] for step in _all_steps(block) if _is_feed(step)}
@@ -55,20 +50,12 @@ def chips_that_compute(blocks: Mapping[int, Block], chip: Chip) -> dict[int, Chi
 
 
 def host_cycles(blocks: Iterable[Block], chip: Chip, loads: bool) -> int:
-    """Cycles of an iteration's copies from the host, or to it, on the IPU that has most of them."""
+    """Returns the cycles of an iteration's host copies on the IPU with the most."""
     return max(sum(cycles for _, _, cycles in _copies(block, chip, loads)) for block in blocks)
 
 
 def copies(block: Block, ipu: int, begin: int, chip: Chip, loads: bool) -> tuple[list[Entry], int]:
-    """The copies of an iteration one after the other, and when they end.
-
-    Args:
-        block: the iteration.
-        ipu: where.
-        begin: cycle at which the first begins.
-        chip: of the IPU.
-        loads: whether those from the host are meant, else those to it.
-    """
+    """Returns the copies of an iteration in sequence, and their end."""
     found = []
     for within, number, cycles in _copies(block, chip, loads):
         found.append(_entry(within, number, ipu, begin, chip))
@@ -76,8 +63,8 @@ def copies(block: Block, ipu: int, begin: int, chip: Chip, loads: bool) -> tuple
     return found, begin
 
 
-class Aside:
-    """The copies of one iteration, beside what it computes.
+class OverlappedTransfers:
+    """Host copies of one iteration that overlap with its computation.
 
     Args:
         blocks: the iteration, on each IPU.
@@ -85,7 +72,6 @@ class Aside:
         begin: cycle at which it begins.
         loads: whether there is an iteration after it, whose elements come from the host.
         stores: whether there is one before it, whose results go to the host.
-
     """
 
     def __init__(self, blocks: Mapping[int, Block], chip: Chip, begin: int, loads: bool, stores: bool) -> None:
@@ -95,10 +81,10 @@ class Aside:
         self._begins: dict[int, int] = {}
         self._handed_on: dict[int, int] = {}
 
-    def left(
+    def remaining(
         self, ipu: int, block: Block, number: int, start: int, phases: Sequence[Phase]
     ) -> tuple[int, Sequence[Phase]]:
-        """When a step begins, and what of it is left for the tiles that compute.
+        """Returns a step's start and the phases left for compute tiles.
 
         What an iteration gives goes to the I/O tiles when these have sent what the one before gave.
         """
@@ -110,14 +96,14 @@ class Aside:
             start = max(start, self._begins[ipu] + self._sent[ipu])
         return start, [phase for phase in phases if phase.kind != HOST]
 
-    def ended(self, entry: Entry) -> None:
-        """Notes when the I/O tiles have handed on an element."""
+    def element_done(self, entry: Entry) -> None:
+        """Records when the I/O tiles have passed on an element."""
         if entry.computation is not None and entry.computation.kind == FEED and entry.computation.sizes[0] > 0:
             (ipu,) = entry.ipus
             self._handed_on[ipu] = entry.start + entry.cycles
 
-    def placed(self) -> tuple[list[Entry], dict[int, int]]:
-        """The copies, and how long each IPU is at work until the end of its own, when all else has run."""
+    def entries_and_busy(self) -> tuple[list[Entry], dict[int, int]]:
+        """Returns the copies, and each IPU's busy cycles until its last copy ends."""
         entries: list[Entry] = []
         spans = {}
         for ipu, block in self._blocks.items():
@@ -151,7 +137,7 @@ def _host_phase(work: Computation, chip: Chip) -> Phase:
 
 
 def _feeds(block: Block) -> Iterator[tuple[Block, int]]:
-    """The feeds of an iteration, those in loops and branches of it left out."""
+    """Yields the feeds of an iteration, except those in inner loops and branches."""
     for number, step in enumerate(block.steps):
         if _is_feed(step):
             yield block, number

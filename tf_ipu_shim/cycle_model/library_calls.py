@@ -1,25 +1,18 @@
-"""Products as library calls: which needs most on a tile beside the tensors, and which one has made a tensor."""
+"""Finds the matmul with the largest temporary memory, and the matmul that computed a tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tf_ipu_shim.cycle_model.computation import Computation
-from tf_ipu_shim.cycle_model.phases import product_plan
+from tf_ipu_shim.cycle_model.phases import matmul_plan
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.memory.description import Block, Mode
 from tf_ipu_shim.machine.memory.plan import LibraryCall
 
 
 def largest_call(block: Block, chip: Chip) -> LibraryCall | None:
-    """The product that needs most on a tile: one at a time runs.
-
-    Args:
-        block: all that an IPU runs; steps that compute have a `Computation`.
-        chip: of which kind it is.
-
-    Returns:
-        None where there is no product.
+    """Returns the matmul that needs most temporary memory on a tile; one runs at a time.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -30,7 +23,7 @@ def largest_call(block: Block, chip: Chip) -> LibraryCall | None:
     """
     found = None
     for computation in dict.fromkeys(_products(block)):
-        plan = product_plan(computation, chip)
+        plan = matmul_plan(computation, chip)
         if plan is None or (found is not None and plan.temporary_bytes <= found.tile_bytes):
             continue
         partials = plan.partial_bytes + plan.received_bytes
@@ -46,22 +39,15 @@ def largest_call(block: Block, chip: Chip) -> LibraryCall | None:
     return found
 
 
-def product_that_gives(block: Block, number: int) -> Computation | None:
-    """The product whose result a value is, as it is or in another shape.
-
-    Args:
-        block: all that an IPU runs; steps that compute have a `Computation`.
-        number: of the value.
-
-    Returns:
-        None where something else gives it.
+def matmul_of(block: Block, number: int) -> Computation | None:
+    """Returns the matmul whose result, possibly reshaped, a value is.
 
     Example:
         >>> from tf_ipu_shim.machine.memory import Value
         >>> block = Block("one product")
         >>> y = block.add(Value(65536, "y", "temporary"))
         >>> block.run("y", (), (y,), work=Computation("product", "y/dot", (1, 16, 4096, 1024, 1)))
-        >>> product_that_gives(block, y).name
+        >>> matmul_of(block, y).name
         'y/dot'
     """
     while block.values[number].mode is Mode.VIEW and len(block.values[number].of) == 1:

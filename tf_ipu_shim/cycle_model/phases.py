@@ -1,4 +1,4 @@
-"""A computation as what one IPU does for it: syncs, exchanges and compute sets, one after the other."""
+"""Splits a computation into the phases of one IPU: syncs, exchanges and compute sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model import vertices
 from tf_ipu_shim.cycle_model.computation import Computation
-from tf_ipu_shim.cycle_model.products import SYNC_CYCLES, ProductPlan, plan_product
+from tf_ipu_shim.cycle_model.products import SYNC_CYCLES, MatmulPlan, plan_matmul
 from tf_ipu_shim.machine.chips import Chip
 
 HOST_TO_DEVICE_BYTES_PER_SECOND = 26.4e9 / 8
@@ -44,7 +44,7 @@ ERROR_FACTORS = {
 
 
 class Phase(NamedTuple):
-    """One thing that an IPU does.
+    """One sync, exchange or compute set of an IPU.
 
     Args:
         kind: `"sync"`, `"exchange"` (between the tiles), `"compute"`, `"host"` (a stream copy), `"links"`.
@@ -70,7 +70,7 @@ class Phase(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """How a tensor lies on the tiles.
+    """How a tensor is distributed over tiles.
 
     Args:
         tiles: that have some of it.
@@ -82,7 +82,7 @@ class Spread(NamedTuple):
 
 
 def spread(chip: Chip, elements: int, element_bytes: int) -> Spread:
-    """The linear mapping: equal pieces of at least 128 bytes, in steps of 8.
+    """Returns the linear tile mapping: equal pieces of at least 128 bytes, in steps of 8.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -99,16 +99,9 @@ def spread(chip: Chip, elements: int, element_bytes: int) -> Spread:
 
 
 def phases_of(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
-    """What an IPU does for a computation.
+    """Returns the phases of a computation on an IPU.
 
     Exchanges between IPUs and collectives are not among them: these depend on the links (see `timeline`).
-
-    Args:
-        computation: what is computed or moved.
-        chip: the IPU's.
-
-    Returns:
-        Phases in order; none for what takes no time.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -124,42 +117,37 @@ def _phases(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
 
 
 def _compute(cycles: int, where: Spread, elements: int, vertex: str) -> Phase:
-    """A compute set whose cycles go with the numbers on a tile: the last tile may have fewer than the others."""
+    """Returns a compute set whose cycles grow with elements per tile; the last tile may have fewer."""
     share = elements / (where.tiles * where.most) if where.tiles else 0
     total = round(cycles * where.tiles * share)
     return Phase("compute", "", cycles, where.tiles, total, vertex=vertex, vertices=where.tiles)
 
 
 def _exchange(name: str, chip: Chip, received: int, tiles: int, total: int | None = None) -> list[Phase]:
-    """A sync, and an exchange in which the busiest tile receives so many bytes."""
+    """Returns a sync, and an exchange in which the busiest tile receives this many bytes."""
     cycles = -(-received // chip.exchange_bytes_per_cycle)
     moved = received * tiles if total is None else total
     return [Phase("sync", "", SYNC_CYCLES, chip.tiles), Phase("exchange", name, cycles, tiles, cycles * tiles, moved)]
 
 
-def product_plan(computation: Computation, chip: Chip) -> ProductPlan | None:
-    """How a product is planned; None for an empty one.
-
-    Args:
-        computation: of the kind `product`.
-        chip: the IPU's.
-    """
+def matmul_plan(computation: Computation, chip: Chip) -> MatmulPlan | None:
+    """Returns the plan of a matmul; None for an empty one."""
     groups, rows, inner, columns, positions = computation.sizes
     if not groups * rows * inner * columns * positions:
         return None
-    return plan_product(chip, groups, rows, inner, columns, positions, computation.element_bytes, *computation.planning)
+    return plan_matmul(chip, groups, rows, inner, columns, positions, computation.element_bytes, *computation.planning)
 
 
 def _product_types(computation: Computation) -> str:
-    """Types of a product's operands and of its partial sums, as its vertices' names have them."""
+    """Returns a matmul's operand and partial types as in vertex names."""
     if computation.element_bytes > 2:
         return "float,float"
     operands = "half" if computation.element_bytes == 2 else "quarter"
-    return f"{operands},{'half' if computation.planning.partials_are_half else 'float'}"
+    return f"{operands},{'half' if computation.planning.partials_are_float16 else 'float'}"
 
 
 def _product(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
-    plan = product_plan(computation, chip)
+    plan = matmul_plan(computation, chip)
     if plan is None:
         return ()
     positions = computation.sizes[-1]
@@ -207,9 +195,9 @@ def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     if not taken or not given:
         return ()
     size = computation.element_bytes
-    where = _as_made(computation, chip, taken, spread(chip, taken, size))
+    where = _matmul_result_spread(computation, chip, taken, spread(chip, taken, size))
     # On each tile what is there first, then the tiles' sums of the same number.
-    local = min(given, sums_within(where.most, lengths or (1, given)))
+    local = min(given, reductions_in_stretch(where.most, lengths or (1, given)))
     cycles = vertices.reduce(chip, local, -(-where.most // local), size)
     phases = [
         Phase("compute", "/ReduceOnTile/InToIntermediateNoExchange/Reduce", cycles, where.tiles, cycles * where.tiles,
@@ -217,13 +205,13 @@ def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     ]  # fmt: skip
     partials = -(-where.tiles * local // given)
     if partials > 1:
-        phases.extend(_partials_together(chip, given, partials, size))
+        phases.extend(_reduce_partials(chip, given, partials, size))
     return tuple(phases)
 
 
-def _as_made(computation: Computation, chip: Chip, taken: int, where: Spread) -> Spread:
-    """What a product gives stays on the tiles that its plan puts it on: a small tensor is on more of them so."""
-    plan = product_plan(computation.product, chip) if computation.product is not None else None
+def _matmul_result_spread(computation: Computation, chip: Chip, taken: int, where: Spread) -> Spread:
+    """Returns the distribution that a matmul's plan gives its result; small tensors use more tiles."""
+    plan = matmul_plan(computation.product, chip) if computation.product is not None else None
     if plan is None:
         return where
     most = -(-taken // min(taken, math.prod(plan.split[:3])))
@@ -234,8 +222,8 @@ def _most(where: Spread) -> int:
     return where.most
 
 
-def _partials_together(chip: Chip, given: int, partials: int, size: int) -> list[Phase]:
-    """Brings the tiles' parts of sums together: at once, or in two stages, whichever takes less time.
+def _reduce_partials(chip: Chip, given: int, partials: int, size: int) -> list[Phase]:
+    """Reduces partial sums of tiles in one or two stages, whichever is faster.
 
     In two stages other tiles first add up some parts each, about as many as there are such groups, so that no tile
     receives all parts of its sums.
@@ -254,7 +242,7 @@ def _partials_together(chip: Chip, given: int, partials: int, size: int) -> list
 
 
 def _stage(chip: Chip, name: str, below: str, partials: int, where: Spread, size: int) -> list[Phase]:
-    """Tiles receive so many parts of each of their sums, and add them up."""
+    """Returns the phases of one reduction stage."""
     cycles = vertices.reduce(chip, where.most, partials, size)
     summed = Phase("compute", f"{name}/{below}/Reduce", cycles, where.tiles, cycles * where.tiles,
                    vertex="popops::Reduce", vertices=where.tiles)  # fmt: skip
@@ -265,33 +253,28 @@ def _all_cycles(phases: Sequence[Phase]) -> int:
     return sum(phase.cycles for phase in phases)
 
 
-def sums_within(stretch: int, lengths: Sequence[int]) -> int:
-    """Of how many sums a stretch of neighbouring numbers has some: the most that one of equal stretches has.
-
-    Args:
-        stretch: how many numbers, one after the other in memory.
-        lengths: of the tensor's axes from the innermost out, those that are summed over and those that are kept in
-            turn.
+def reductions_in_stretch(stretch: int, lengths: Sequence[int]) -> int:
+    """Returns the most distinct reductions that a contiguous stretch of elements touches.
 
     Example:
-        >>> sums_within(100, [256])  # of one row, which is all there is
+        >>> reductions_in_stretch(100, [256])  # of one row, which is all there is
         1
-        >>> sums_within(100, [250, 8])  # the end of a row and the beginning of the next
+        >>> reductions_in_stretch(100, [250, 8])  # the end of a row and the beginning of the next
         2
-        >>> sums_within(100, [1, 256, 8])  # columns are summed
+        >>> reductions_in_stretch(100, [1, 256, 8])  # columns are summed
         100
     """
-    return _sums_within(stretch, tuple(lengths), kept=False, aligned=True)
+    return _reductions_in_stretch(stretch, tuple(lengths), kept=False, aligned=True)
 
 
-def _sums_within(stretch: int, lengths: tuple[int, ...], kept: bool, aligned: bool) -> int:
+def _reductions_in_stretch(stretch: int, lengths: tuple[int, ...], kept: bool, aligned: bool) -> int:
     if stretch == 1 or not lengths:
         return 1
     length = lengths[0]
     aligned = aligned and (stretch % length == 0 or length % stretch == 0)
     # One that begins anywhere may have the end of an axis, and the beginning of the next.
     blocks = -(-stretch // length) if aligned else (stretch - 2) // length + 2
-    above = _sums_within(blocks, lengths[1:], not kept, aligned)
+    above = _reductions_in_stretch(blocks, lengths[1:], not kept, aligned)
     return min(stretch, min(stretch, length) * above) if kept else above
 
 
@@ -384,7 +367,7 @@ def _other(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
 
 
 def host_cycles(chip: Chip, size: int) -> int:
-    """A stream copy from the host, or to it where the size is negative, with its sync."""
+    """Returns the cycles of a stream copy with its sync; negative sizes go to the host."""
     if not size:
         return 0
     rate = HOST_TO_DEVICE_BYTES_PER_SECOND if size > 0 else DEVICE_TO_HOST_BYTES_PER_SECOND
@@ -401,7 +384,7 @@ def _host(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
 
 
 def _feed(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
-    """What is on I/O tiles goes on to the tiles that compute, or comes from these: the I/O tiles are the busiest."""
+    """Returns the copy between I/O tiles and compute tiles; the I/O tiles are the busiest."""
     size, tiles = computation.sizes
     host = _host(computation._replace(sizes=(size,)), chip)
     if not host:

@@ -1,4 +1,4 @@
-"""What scripts ask of PopLibs' planner for a product: in which type it sums, and how much of a tile it may use."""
+"""Planner options of a matmul: partial-sum type and available memory proportion."""
 
 from __future__ import annotations
 
@@ -14,44 +14,38 @@ _ORIGIN = "[Poplar][Build graph] invalid_option: "
 _TYPES = {"half": True, "float": False}
 
 
-class PlanningError(ValueError):
-    """An option's value that Poplar would refuse."""
+class OptionError(ValueError):
+    """An option value that Poplar would refuse."""
 
 
-class Planning(NamedTuple):
-    """How a product is planned.
+class MatmulOptions(NamedTuple):
+    """Planner options of one matmul.
 
     Args:
-        partials_are_half: whether sums of 16-bit operands are kept in 16 bits, `partialsType`.
+        partials_are_float16: whether sums of 16-bit operands are kept in 16 bits, `partialsType`.
         proportion: part of a tile that temporaries may take, `availableMemoryProportion`.
     """
 
-    partials_are_half: bool = False
+    partials_are_float16: bool = False
     proportion: float = DEFAULT_PROPORTION
 
-    def asked(self, options: Mapping[str, Any]) -> Planning:
-        """The same, but for what options ask for.
-
-        Args:
-            options: from name to value, as Poplar takes them; None for a value asks for nothing.
-
-        Raises:
-            PlanningError: Poplar would refuse a value.
+    def updated(self, options: Mapping[str, Any]) -> MatmulOptions:
+        """Returns these options overridden by others.
 
         Example:
-            >>> Planning().asked({"partialsType": "half", "availableMemoryProportion": "0.2"})
+            >>> MatmulOptions().updated({"partialsType": "half", "availableMemoryProportion": "0.2"})
             Planning(partials_are_half=True, proportion=0.2)
         """
         half, proportion = options.get(PARTIALS), options.get(PROPORTION)
-        return Planning(
-            self.partials_are_half if half is None else _is_half(half),
+        return MatmulOptions(
+            self.partials_are_float16 if half is None else _is_half(half),
             self.proportion if proportion is None else _proportion(proportion),
         )
 
 
 def _is_half(value: Any) -> bool:
     if not isinstance(value, str) or value not in _TYPES:
-        raise PlanningError(f"{_ORIGIN}{PARTIALS} is {value!r}. Use 'half' or 'float'.")
+        raise OptionError(f"{_ORIGIN}{PARTIALS} is {value!r}. Use 'half' or 'float'.")
     return _TYPES[value]
 
 
@@ -61,8 +55,8 @@ def _proportion(value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number):
-        raise PlanningError(f"{_ORIGIN}{PROPORTION} is {value!r}, which is no number. Use a proportion such as 0.6.")
+        raise OptionError(f"{_ORIGIN}{PROPORTION} is {value!r}, which is no number. Use a proportion such as 0.6.")
     if number < 0:
         why = "Value must be greater than or equal to 0, such as 0.6."
-        raise PlanningError(f"{_ORIGIN}{PROPORTION} is {value!r}. {why}")
+        raise OptionError(f"{_ORIGIN}{PROPORTION} is {value!r}. {why}")
     return number

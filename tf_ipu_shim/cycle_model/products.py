@@ -1,4 +1,4 @@
-"""Matrix products and convolutions on the accumulating units: how they are cut over the tiles, and what that takes.
+"""Plans matmuls and convolutions: how they are split over tiles and how many cycles that takes.
 
 As PopLibs' planner does it: of the ways to cut rows, columns and the axis that is summed over, the one with fewest
 cycles whose temporary memory stays below a part of each tile. Only the method that uses the accumulating units (AMP)
@@ -24,8 +24,8 @@ LEAST_LOAD_BYTES = 8
 """What the units load at a time at least: two numbers of fp32, four of fp16, eight of fp8."""
 
 
-class ProductPlan(NamedTuple):
-    """How a product is cut, and its cycles on the slowest tile.
+class MatmulPlan(NamedTuple):
+    """The split of a matmul and its cycles on the slowest tile.
 
     Args:
         split: tiles along groups, rows, columns and the axis that is summed over.
@@ -60,23 +60,23 @@ class ProductPlan(NamedTuple):
 
     @property
     def tiles(self) -> int:
-        """Tiles that compute."""
+        """Number of computing tiles."""
         return math.prod(self.split)
 
     @property
     def sync(self) -> int:
-        """Cycles of the syncs before its exchanges: of each part's operands, and of partial sums."""
+        """Cycles of syncs before exchanges of operands and partial sums."""
         return SYNC_CYCLES * (self.serial + bool(self.reduce))
 
     @property
     def cycles(self) -> int:
-        """All of it."""
+        """Total cycles."""
         compute = self.rearrange + self.compute + self.accumulate
         return self.sync + self.exchange + compute + self.reduce_exchange + self.reduce
 
 
 class Units(NamedTuple):
-    """What the accumulating units take at a time.
+    """What the accumulating units (AMP) process at a time.
 
     Args:
         units: columns at a time.
@@ -95,13 +95,7 @@ class Units(NamedTuple):
 
 @functools.cache
 def units_of(chip: Chip, element_bytes: int, partials_are_half: bool) -> Units:
-    """The units for operands of a type, all that there are.
-
-    Args:
-        chip: the chip.
-        element_bytes: 4 for fp32, 2 for fp16, 1 for fp8.
-        partials_are_half: whether sums of 16-bit operands are kept in 16 bits, `partialsType`.
-    """
+    """Returns all AMP units of an operand type."""
     if element_bytes >= 4:
         units, inner, loop, partial = chip.amp_units_fp32, 8, 8, 4
     elif partials_are_half:
@@ -113,7 +107,7 @@ def units_of(chip: Chip, element_bytes: int, partials_are_half: bool) -> Units:
 
 
 def _choices(chip: Chip, element_bytes: int, partials_are_half: bool) -> list[Units]:
-    """Half sums may leave as many units idle as float sums do: better where there are few columns."""
+    """Returns unit configurations: float16 partials may use fewer units if there are few columns."""
     units = units_of(chip, element_bytes, partials_are_half)
     fewer = units_of(chip, element_bytes, False)
     if fewer.units == units.units:
@@ -122,7 +116,7 @@ def _choices(chip: Chip, element_bytes: int, partials_are_half: bool) -> list[Un
 
 
 def _worker(units: Units, positions: int, zeroes: bool) -> int:
-    """Cycles of a worker for so many rows."""
+    """Returns a worker's cycles for a number of rows."""
     rows = max(positions, 3)
     if units.loop == 4:
         return (37 if zeroes else 38) + 4 * (rows - 3)
@@ -130,15 +124,7 @@ def _worker(units: Units, positions: int, zeroes: bool) -> int:
 
 
 def vertex_cycles(chip: Chip, units: Units, rows: int, in_groups: int, out_groups: int, has_kernel: bool) -> int:
-    """The compute set of a product on one tile.
-
-    Args:
-        chip: of which kind the tile is.
-        units: what its units take at a time.
-        rows: rows of the tile.
-        in_groups: times `units.inner` of the summed axis, a kernel's positions included.
-        out_groups: times `units.units` columns.
-        has_kernel: whether it is a convolution with a kernel of several positions.
+    """Returns the cycles of a matmul's compute set on one tile.
 
     Source: docs/facts.md, section "Planning formulas": the formula for one kernel position with one conv group; for
         larger kernels each position is one more pass.
@@ -154,7 +140,7 @@ def vertex_cycles(chip: Chip, units: Units, rows: int, in_groups: int, out_group
 
 
 def _splits(extent: int, limit: int) -> Iterator[int]:
-    """Numbers of parts worth trying: those that give each tile a different amount, about five a factor of ten."""
+    """Yields part counts worth trying: distinct amounts per tile, about five per factor of ten."""
     last, parts = 0, 1.0
     top = min(extent, limit)
     while parts < top:
@@ -169,7 +155,7 @@ def _splits(extent: int, limit: int) -> Iterator[int]:
 
 
 @functools.lru_cache(maxsize=4096)
-def plan_product(
+def plan_matmul(
     chip: Chip,
     groups: int,
     rows: int,
@@ -179,36 +165,21 @@ def plan_product(
     element_bytes: int = 4,
     partials_are_half: bool = False,
     proportion: float = DEFAULT_PROPORTION,
-) -> ProductPlan:
-    """Plans a product of `[rows, inner]` by `[inner, columns]`, for each of so many groups.
-
-    Args:
-        chip: the chip.
-        groups: products of this size, each by itself.
-        rows: of the left operand; a convolution's output positions of the whole batch.
-        inner: the axis that is summed over; a convolution's input channels.
-        columns: of the right operand; a convolution's output channels.
-        positions: of a convolution's kernel.
-        element_bytes: size of a number.
-        partials_are_half: see `units_of`.
-        proportion: part of a tile that temporaries may take. Plans that need more bring their operands in parts;
-            where none stays below, it is the one that takes least.
-
-    Returns:
-        The plan with fewest cycles.
+) -> MatmulPlan:
+    """Plans a matmul of `[rows, inner]` by `[inner, columns]` for each group.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
-        >>> plan = plan_product(CHIPS["gc200"], 1, 16, 4096, 1024)
+        >>> plan = plan_matmul(CHIPS["gc200"], 1, 16, 4096, 1024)
         >>> plan.tiles <= 1472
         True
     """
     limit = proportion * chip.bytes_per_tile
     ways = []
     for units in _choices(chip, element_bytes, partials_are_half):
-        ways.append(Way(units, groups, rows, inner, columns, positions, element_bytes))
+        ways.append(_OperandOrder(units, groups, rows, inner, columns, positions, element_bytes))
         if positions == 1 and rows != columns:  # the operands may change sides
-            ways.append(Way(units, groups, columns, inner, rows, positions, element_bytes))
+            ways.append(_OperandOrder(units, groups, columns, inner, rows, positions, element_bytes))
     plans = [way.plan(chip, split, limit) for way in ways for split in way.splits(chip.tiles)]
     fitting = [plan for plan in plans if plan.temporary_bytes <= limit]
     if fitting:
@@ -216,11 +187,11 @@ def plan_product(
     return min(plans, key=_temporaries)
 
 
-def _cycles(plan: ProductPlan) -> int:
+def _cycles(plan: MatmulPlan) -> int:
     return plan.cycles
 
 
-def _temporaries(plan: ProductPlan) -> int:
+def _temporaries(plan: MatmulPlan) -> int:
     return plan.temporary_bytes
 
 
@@ -228,12 +199,12 @@ def _parts_of(whole: int) -> Iterator[int]:
     return (part for part in range(1, whole + 1) if whole % part == 0)
 
 
-class Way(NamedTuple):
-    """A product with its operands on one of the two sides.
+class _OperandOrder(NamedTuple):
+    """A matmul with its operands on one of the two sides.
 
     Args:
         units: that compute it.
-        groups: see `plan_product`, as all others.
+        groups: see `plan_matmul`, as all others.
         rows: of the operand that moves past the units.
         inner: the axis that is summed over.
         columns: of the operand that the units hold.
@@ -251,12 +222,12 @@ class Way(NamedTuple):
 
     @property
     def passes(self) -> int:
-        """Times that the units go over the rows, for their columns: a kernel's positions are summed over too."""
+        """Number of passes over the rows."""
         return math.ceil(self.inner / self.units.inner) * self.positions
 
     @property
     def in_group(self) -> int:
-        """Numbers of the summed axis that lie together: as many as the units take, or a part of these.
+        """Adjacent elements of the summed axis: as many as the units take, or a part.
 
         Source: docs/facts.md, section "Planning formulas": an input group divides what the units take.
         """
@@ -265,7 +236,7 @@ class Way(NamedTuple):
         return next((part for part in _parts_of(whole) if part >= min(max(self.inner, least), whole)), whole)
 
     def splits(self, tiles: int) -> Iterator[tuple[int, int, int, int]]:
-        """Ways to cut it worth trying: along the summed axis, none and those that leave fewest tiles idle."""
+        """Yields splits worth trying: along the summed axis, none and those leaving fewest idle tiles."""
         by_group = min(self.groups, tiles)
         left = tiles // by_group
         column_groups = -(-self.columns // self.units.units)
@@ -275,14 +246,8 @@ class Way(NamedTuple):
                 for by_inner in dict.fromkeys((1, *counts[-3:])):
                     yield by_group, by_row, by_column, by_inner
 
-    def plan(self, chip: Chip, split: tuple[int, int, int, int], limit: float) -> ProductPlan:
-        """What it takes, cut so, with as few parts one after the other as its memory allows.
-
-        Args:
-            chip: whose tiles they are.
-            split: tiles along groups, rows, columns and the axis that is summed over.
-            limit: bytes of a tile that temporaries may take; more only where that many parts do not suffice.
-        """
+    def plan(self, chip: Chip, split: tuple[int, int, int, int], limit: float) -> MatmulPlan:
+        """Returns the plan of a split, with as few serial parts as its memory allows."""
         by_group, by_row, by_column, by_inner = split
         units, size = self.units, self.element_bytes
         each = -(-self.groups // by_group)
@@ -306,7 +271,7 @@ class Way(NamedTuple):
         operands = activations + weights
         while operands / serial + kept > limit and serial < tile_passes:
             serial = min(2 * serial, tile_passes)
-        return ProductPlan(
+        return MatmulPlan(
             split=split,
             serial=serial,
             accumulate=(serial - 1) * vertices.elementwise(chip, partials, units.partial_bytes),

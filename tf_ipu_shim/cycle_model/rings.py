@@ -1,4 +1,4 @@
-"""Collectives of replicas: how long they take, and how many exchanges they are.
+"""Models collectives of replicas over IPU-Links: their time and number of exchanges.
 
 On a ladder replicas are a ring, or one for each IPU of theirs. What PopLibs' collectives choose by the number of
 replicas and of bytes is chosen here: one way round, half of the data each way round, or both ways until they meet in
@@ -19,8 +19,8 @@ _BOTH_WAYS_FROM = {"scatter": (1_245_184, 4_980_736, 39_845_888), "gather": (622
 _FEW_REPLICAS, _SOME_REPLICAS, _MANY_REPLICAS = 4, 8, 16
 
 
-class Collective(NamedTuple):
-    """What a collective comes to.
+class CollectiveCost(NamedTuple):
+    """Time and steps of a collective.
 
     Args:
         seconds: on every IPU at the same time, without syncs.
@@ -31,27 +31,17 @@ class Collective(NamedTuple):
     steps: int
 
 
-def collective(size: int, replicas: int, num_ipus: int, taking_part: int = 0, rounds: int = 2) -> Collective:
-    """A sum over replicas, or a gather.
-
-    Args:
-        size: bytes that each of them gets.
-        replicas: how many they are.
-        num_ipus: of the device.
-        taking_part: IPUs of these replicas, which are neighbours; 0 for all of the device.
-        rounds: 2 for a sum, which is scattered and then gathered; 1 for a gather.
-
-    Raises:
-        ValueError: if there is no device of so many IPUs.
+def collective_cost(size: int, replicas: int, num_ipus: int, taking_part: int = 0, rounds: int = 2) -> CollectiveCost:
+    """Returns the cost of an all-reduce or all-gather over replicas.
 
     Example:
-        >>> collective(1 << 20, 64, 64).seconds < collective(1 << 20, 128, 128).seconds
+        >>> collective_cost(1 << 20, 64, 64).seconds < collective_cost(1 << 20, 128, 128).seconds
         True
-        >>> [collective(64 << 20, replicas, replicas).steps for replicas in (2, 16, 64, 256)]
+        >>> [collective_cost(64 << 20, replicas, replicas).steps for replicas in (2, 16, 64, 256)]
         [2, 23, 64, 70]
     """
     if replicas < 2 or not size:
-        return Collective(0.0, 0)
+        return CollectiveCost(0.0, 0)
     ipus = taking_part or num_ipus
     ladders = -(-ipus // links.IPUS_OF_LADDER)
     on_ladder = max(1, replicas // ladders)
@@ -69,11 +59,11 @@ def collective(size: int, replicas: int, num_ipus: int, taking_part: int = 0, ro
         sent = rounds * size * (apart - 1) // (apart * on_ladder)
         seconds += sent * links.IPUS_OF_GATEWAY / links.GATEWAY_BYTES_PER_SECOND
         steps += rounds * (apart - 1)
-    return Collective(seconds, steps)
+    return CollectiveCost(seconds, steps)
 
 
 def _round(kind: str, size: int, replicas: int, ipus_of_each: int, torus: bool) -> tuple[float, int]:
-    """Bytes that a link carries one way while a tensor is scattered or gathered, and in how many steps."""
+    """Returns the bytes per link of a scatter or gather, and its steps."""
     all_round = size * (replicas - 1) / replicas
     if replicas == 2 or (ipus_of_each > 1 and not torus):
         return all_round, replicas - 1

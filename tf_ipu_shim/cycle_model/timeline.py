@@ -1,4 +1,4 @@
-"""A program as a tree of what each IPU does, with the time at which each part begins.
+"""Builds a program's timeline: a tree of what each IPU does and when it begins.
 
 IPUs run their own steps one after the other and meet at exchanges and in loops: the one that is there first waits. The
 mini-batches of a pipeline, which stand one after another in the program, are put into the slots of its schedule.
@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from tf_ipu_shim.cycle_model import io_overlap, rings
-from tf_ipu_shim.cycle_model.collectives import Together
-from tf_ipu_shim.cycle_model.computation import Computation, Meeting
-from tf_ipu_shim.cycle_model.entry import Entry, Slots
-from tf_ipu_shim.cycle_model.io_overlap import Aside
+from tf_ipu_shim.cycle_model.collectives import CollectiveBatcher
+from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
+from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
+from tf_ipu_shim.cycle_model.io_overlap import OverlappedTransfers
 from tf_ipu_shim.cycle_model.phases import Phase, phases_of
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
 from tf_ipu_shim.machine import links
@@ -24,7 +24,7 @@ from tf_ipu_shim.machine.memory.liveness import order_of
 
 @dataclasses.dataclass(frozen=True)
 class Timeline:
-    """How long a program takes.
+    """A program's timeline.
 
     Args:
         entries: the tree.
@@ -37,7 +37,7 @@ class Timeline:
     busy: Mapping[int, float]
 
 
-class MeetingError(ValueError):
+class SyncError(ValueError):
     """IPUs that wait for each other: their steps do not fit together."""
 
 
@@ -47,19 +47,7 @@ def timeline_of(
     num_ipus: int,
     replicas: int = 1,
 ) -> Timeline:
-    """Puts a program's steps on the clock.
-
-    Args:
-        blocks: what each IPU runs; steps that take time have a `Computation` or `Meeting`.
-        chip: of all IPUs.
-        num_ipus: of the device; links depend on it.
-        replicas: that take part in collectives.
-
-    Returns:
-        The tree, and how long it takes.
-
-    Raises:
-        MeetingError: two IPUs wait for each other.
+    """Builds the timeline of a program's steps.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -78,15 +66,15 @@ def timeline_of(
 class _Clock:
     def __init__(self, blocks: Mapping[int, Block], chip: Chip, num_ipus: int, replicas: int) -> None:
         self._chip = chip
-        self._computing = io_overlap.chips_that_compute(blocks, chip)
+        self._computing = io_overlap.compute_chips(blocks, chip)
         self._is_alone = len(blocks) == 1
         self._num_ipus = max(num_ipus, 1)
         self._replicas = replicas
 
     def run(
-        self, blocks: Mapping[int, Block], start: int, aside: Aside | None = None
+        self, blocks: Mapping[int, Block], start: int, transfers: OverlappedTransfers | None = None
     ) -> tuple[list[Entry], dict[int, int], dict[int, float]]:
-        """Runs blocks together: their entries, when each IPU ends, how long each is busy.
+        """Runs blocks together; returns entries, end and busy time of each IPU.
 
         Copies of feeds with the host are left to `aside`, where there is one.
         """
@@ -94,8 +82,8 @@ class _Clock:
         now = dict.fromkeys(blocks, start)
         busy = dict.fromkeys(blocks, 0.0)
         at = dict.fromkeys(blocks, 0)
-        expected = _meetings(blocks)
-        together = {ipu: Together() for ipu in blocks}
+        expected = _participants(blocks)
+        together = {ipu: CollectiveBatcher() for ipu in blocks}
         entries: list[Entry] = []
         waiting: dict[int, dict[int, int]] = {}  # key of a meeting: number of the step by IPU
         ready = list(blocks)
@@ -105,19 +93,19 @@ class _Clock:
             while at[ipu] < len(order):
                 number = order[at[ipu]]
                 step = block.steps[number]
-                goes_along = together[ipu].takes(step)
-                if isinstance(step.work, Meeting):
+                merges = together[ipu].merges(step)
+                if isinstance(step.work, SyncPoint):
                     here = waiting.setdefault(step.work.key, {})
                     here[ipu] = number
                     if len(here) < expected[step.work.key]:
                         break
                     del waiting[step.work.key]
-                    entries.append(self._meet(blocks, here, step.work, now, busy))
+                    entries.append(self._sync(blocks, here, step.work, now, busy))
                     for other in here:
                         at[other] += 1
                     ready.extend(other for other in here if other != ipu)
                     continue
-                entry = self._alone(ipu, block, number, now[ipu], aside, goes_along)
+                entry = self._single_ipu_step(ipu, block, number, now[ipu], transfers, merges)
                 if entry is not None:
                     entries.append(entry)
                     end = entry.start + entry.cycles
@@ -126,94 +114,94 @@ class _Clock:
                 at[ipu] += 1
         if waiting:
             names = sorted(blocks[ipu].steps[number].owner for here in waiting.values() for ipu, number in here.items())
-            raise MeetingError(f"IPUs wait for each other at {', '.join(names)}.")
+            raise SyncError(f"IPUs wait for each other at {', '.join(names)}.")
         entries.sort(key=lambda entry: (entry.start, entry.ipus))
         return entries, now, busy
 
-    def _alone(
-        self, ipu: int, block: Block, number: int, start: int, aside: Aside | None, goes_along: bool
+    def _single_ipu_step(
+        self, ipu: int, block: Block, number: int, start: int, transfers: OverlappedTransfers | None, merges: bool
     ) -> Entry | None:
         step = block.steps[number]
         if step.inside and not isinstance(step.work, Computation):  # blocks of one IPU, one after the other
             entries, end = [], start
             for inner in step.inside:
-                inside, ends, _ = self.run({ipu: inner}, end, aside)
+                inside, ends, _ = self.run({ipu: inner}, end, transfers)
                 entries.extend(inside)
                 end = ends[ipu]
             return Entry("part", step.owner, (ipu,), start, end - start, steps=((block, number),), children=entries)
         if step.work is None:
             return None
-        phases = self._phases(step.work, ipu, goes_along)
+        phases = self._phases(step.work, ipu, merges)
         if not phases:
             return None
-        if aside is not None:
-            start, phases = aside.left(ipu, block, number, start, phases)
+        if transfers is not None:
+            start, phases = transfers.remaining(ipu, block, number, start, phases)
         entry = Entry("step", step.owner, (ipu,), start, computation=step.work, steps=((block, number),))
         for phase in phases:
             name = (step.work.name or step.owner) + phase.name
             entry.children.append(Entry(phase.kind, name, (ipu,), start + entry.cycles, phase.cycles, phase=phase))
             entry.cycles += phase.cycles
-        if aside is not None:
-            aside.ended(entry)
+        if transfers is not None:
+            transfers.element_done(entry)
         return entry
 
-    def _phases(self, computation: Computation, ipu: int, goes_along: bool) -> Sequence[Phase]:
+    def _phases(self, computation: Computation, ipu: int, merges: bool) -> Sequence[Phase]:
         if computation.kind == "collective":
-            return self._collective(computation, goes_along)
+            return self._collective(computation, merges)
         if computation.kind == "feed":
             return phases_of(computation, self._chip)
         return phases_of(computation, self._computing.get(ipu, self._chip))
 
-    def _collective(self, computation: Computation, goes_along: bool) -> list[Phase]:
-        """A sum over replicas, or a gather: see `rings`. What goes along with another waits for no syncs."""
+    def _collective(self, computation: Computation, merges: bool) -> list[Phase]:
+        """Returns the phases of a collective (see `rings`); merged ones wait for no sync."""
         size, group, _, rounds = computation.sizes
         chip, replicas = self._chip, min(group or self._replicas, self._replicas)
         if replicas < 2 or not size:
             return []
         ipus = links.whole(max(2, min(self._num_ipus, self._replicas * max(1, self._num_ipus // self._replicas))))
-        found = rings.collective(size, replicas, ipus, ipus * replicas // self._replicas, rounds)
+        found = rings.collective_cost(size, replicas, ipus, ipus * replicas // self._replicas, rounds)
         sent = rounds * size * (replicas - 1) // replicas
         cycles = chip.cycles(found.seconds)
         moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sent)
-        if goes_along:
+        if merges:
             return [moved]
         return [Phase("sync", "", found.steps * links.sync_cycles(chip, ipus), chip.tiles), moved]
 
-    def _meet(
-        self, blocks: Mapping[int, Block], here: Mapping[int, int], meeting: Meeting, now: dict[int, int],
+    def _sync(
+        self, blocks: Mapping[int, Block], here: Mapping[int, int], sync_point: SyncPoint, now: dict[int, int],
         busy: dict[int, float],
     ) -> Entry:  # fmt: skip
         start = max(now[ipu] for ipu in here)
         steps = {ipu: blocks[ipu].steps[number] for ipu, number in here.items()}
-        if meeting.computation is not None:
-            return self._exchange(blocks, here, steps, meeting.computation, now, busy, start)
+        if sync_point.computation is not None:
+            return self._exchange(blocks, here, steps, sync_point.computation, now, busy, start)
         first = next(iter(here))
-        kind = "branch" if meeting.branches else "loop"
+        kind = "branch" if sync_point.branches else "loop"
         entry = Entry(
-            kind, steps[first].owner, tuple(sorted(here)), start, 0, meeting.times, steps=_steps(blocks, here)
+            kind, steps[first].owner, tuple(sorted(here)), start, 0, sync_point.times, steps=_steps(blocks, here)
         )
-        entry.exact = meeting.counted
-        if io_overlap.overlaps(meeting, steps.values(), self._is_alone):
-            return self._beside_feeds(entry, steps, meeting, now, busy)
-        each = self._parts_of(entry, steps, start, meeting)
+        entry.exact = sync_point.counted
+        if io_overlap.overlaps(sync_point, steps.values(), self._is_alone):
+            return self._overlapped_loop(entry, steps, sync_point, now, busy)
+        each = self._parts_of(entry, steps, start, sync_point)
         inside_busy: Mapping[int, float]
-        if meeting.branches:  # which one runs is not known: the longest
+        if sync_point.branches:  # which one runs is not known: the longest
             entry.cycles, inside_busy = max(each, key=_length, default=(0, {}))
         else:
             once, inside_busy = sum(length for length, _ in each), _sum(inside for _, inside in each)
-            entry.cycles = self._loop_cycles(entry, meeting, once, inside_busy)
+            entry.cycles = self._loop_cycles(entry, sync_point, once, inside_busy)
         for one in here:
             now[one] = start + entry.cycles
-            busy[one] += inside_busy.get(one, 0.0) * (1 if meeting.branches else meeting.times)
+            busy[one] += inside_busy.get(one, 0.0) * (1 if sync_point.branches else sync_point.times)
         return entry
 
     def _parts_of(
-        self, entry: Entry, steps: Mapping[int, Step], begin: int, meeting: Meeting
+        self, entry: Entry, steps: Mapping[int, Step], begin: int, sync_point: SyncPoint
     ) -> list[tuple[int, Mapping[int, float]]]:
-        """Adds a loop's or branch's functions, one after the other; gives the length of each, and who is busy in it."""
+        """Adds the functions of a loop or branch in sequence; returns length and busy time of each."""
         each: list[tuple[int, Mapping[int, float]]] = []
         parts = {part for step in steps.values() for part in _parts(step)}
-        for part in sorted(parts - {meeting.condition} if meeting.counted else parts):
+        for part in sorted(parts - {sync_point.condition} if sync_point.counted else parts):
             held = {ipu: dict(zip(_parts(step), step.inside)) for ipu, step in steps.items()}
             inner = {ipu: blocks[part] for ipu, blocks in held.items() if part in blocks}
             children, ends, busy = self.run(inner, begin)
@@ -221,25 +209,30 @@ class _Clock:
             name = f"{entry.name} {part}"
             entry.children.append(Entry("part", name, tuple(sorted(inner)), begin, length, children=children))
             each.append((length, busy))
-            begin += 0 if meeting.branches else length
+            begin += 0 if sync_point.branches else length
         return each
 
-    def _beside_feeds(
-        self, entry: Entry, steps: Mapping[int, Step], meeting: Meeting, now: dict[int, int], busy: dict[int, float]
+    def _overlapped_loop(
+        self,
+        entry: Entry,
+        steps: Mapping[int, Step],
+        sync_point: SyncPoint,
+        now: dict[int, int],
+        busy: dict[int, float],
     ) -> Entry:
-        """A loop whose copies of feeds with the host go on beside what its iterations compute."""
+        """Adds a loop whose feed copies overlap with its iterations."""
         inner = {ipu: body for ipu, step in steps.items() if (body := io_overlap.body_of(step)) is not None}
-        if meeting.schedule:
+        if sync_point.schedule:
             cycles, inside_busy = self._iteration(entry, inner, entry.start, True, True)
             lead, last = (io_overlap.host_cycles(inner.values(), self._chip, loads) for loads in (True, False))
-            entry.cycles = self._loop_cycles(entry, meeting, cycles, inside_busy, lead) + lead + last
+            entry.cycles = self._loop_cycles(entry, sync_point, cycles, inside_busy, lead) + lead + last
             for ipu in steps:
                 now[ipu] = entry.start + entry.cycles
-                busy[ipu] += inside_busy.get(ipu, 0.0) * meeting.times
+                busy[ipu] += inside_busy.get(ipu, 0.0) * sync_point.times
             return entry
         # The first iteration and the last one stand outside of the loop, as Graphcore's compiler has it.
         ((ipu, block),) = inner.items()
-        entry.kind, entry.times, times = "part", 1.0, int(meeting.times)
+        entry.kind, entry.times, times = "part", 1.0, int(sync_point.times)
         end = entry.start
         entry.children, end = io_overlap.copies(block, ipu, end, self._chip, loads=True)
         end += self._iteration(entry, inner, end, True, False)[0]
@@ -259,10 +252,10 @@ class _Clock:
     def _iteration(
         self, entry: Entry, inner: Mapping[int, Block], begin: int, loads: bool, stores: bool
     ) -> tuple[int, dict[int, float]]:
-        """Adds an iteration with its copies beside; gives its length, and how long each IPU is busy in it."""
-        aside = Aside(inner, self._chip, begin, loads, stores)
-        children, ends, busy = self.run(inner, begin, aside)
-        copies, spans = aside.placed()
+        """Adds an iteration with overlapped copies; returns its length and busy times."""
+        transfers = OverlappedTransfers(inner, self._chip, begin, loads, stores)
+        children, ends, busy = self.run(inner, begin, transfers)
+        copies, spans = transfers.entries_and_busy()
         length = max(*ends.values(), *(one.start + one.cycles for one in copies), begin) - begin
         busy = {ipu: max(cycles, spans[ipu]) for ipu, cycles in busy.items()}
         children = sorted([*children, *copies], key=lambda one: one.start)
@@ -270,21 +263,21 @@ class _Clock:
         return length, busy
 
     @staticmethod
-    def _loop_cycles(entry: Entry, meeting: Meeting, once: int, busy: Mapping[int, float], lead: int = 0) -> int:
-        """All iterations. A pipeline's stages work side by side: a slot lasts as long as its busiest IPU.
+    def _loop_cycles(entry: Entry, sync_point: SyncPoint, once: int, busy: Mapping[int, float], lead: int = 0) -> int:
+        """Returns the cycles of all iterations; a pipeline's slot lasts as long as its busiest IPU.
 
         Grouped: an IPU does all its stages in a slot, forward and backward. Interleaved: one direction of the two in
         a slot. Sequential: one stage of all at a time, as the program stands.
         """
-        directions = 2 if meeting.training else 1
-        if meeting.schedule == "Grouped":
-            count, slot = meeting.times + directions * meeting.stages - 1, max(busy.values(), default=0.0)
-        elif meeting.schedule == "Interleaved":
-            count = directions * (meeting.times + meeting.stages - 1)
+        directions = 2 if sync_point.training else 1
+        if sync_point.schedule == "Grouped":
+            count, slot = sync_point.times + directions * sync_point.stages - 1, max(busy.values(), default=0.0)
+        elif sync_point.schedule == "Interleaved":
+            count = directions * (sync_point.times + sync_point.stages - 1)
             slot = max(busy.values(), default=0.0) / directions
         else:
-            return round(meeting.times * once)
-        entry.slots = Slots(meeting.schedule, meeting.stages, meeting.training, slot, lead)
+            return round(sync_point.times * once)
+        entry.slots = PipelineSlots(sync_point.schedule, sync_point.stages, sync_point.training, slot, lead)
         return round(count * slot)
 
     def _exchange(
@@ -319,12 +312,12 @@ class _Clock:
         return entry
 
 
-def _meetings(blocks: Mapping[int, Block]) -> dict[int, int]:
-    """How many IPUs come to each meeting."""
+def _participants(blocks: Mapping[int, Block]) -> dict[int, int]:
+    """Returns the number of participants of each sync point."""
     counts: dict[int, int] = {}
     for block in blocks.values():
         for step in block.steps:
-            if isinstance(step.work, Meeting):
+            if isinstance(step.work, SyncPoint):
                 counts[step.work.key] = counts.get(step.work.key, 0) + 1
     return counts
 
@@ -334,7 +327,7 @@ def _steps(blocks: Mapping[int, Block], here: Mapping[int, int]) -> tuple[tuple[
 
 
 def _parts(step: Step) -> Sequence[int]:
-    return step.work.parts if isinstance(step.work, Meeting) and step.work.parts else range(len(step.inside))
+    return step.work.parts if isinstance(step.work, SyncPoint) and step.work.parts else range(len(step.inside))
 
 
 def _length(part: tuple[int, Mapping[int, float]]) -> int:

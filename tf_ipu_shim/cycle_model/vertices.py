@@ -1,4 +1,4 @@
-"""Cycles of what one tile does in a compute set, by the formulas that PopLibs plans with.
+"""Computes the cycles of one tile in a compute set, by PopLibs' planning formulas.
 
 Source: docs/facts.md, section "Planning formulas". Where nothing is published the constant says that it is assumed.
 """
@@ -28,20 +28,14 @@ SORT_CYCLES_PER_COMPARISON = 8
 
 
 def vector_width(chip: Chip, element_bytes: int) -> int:
-    """Numbers of so many bytes that a worker handles in one instruction."""
+    """Returns the elements of this size that a worker processes per instruction."""
     if element_bytes <= 2:
         return chip.vector_width_fp16
     return chip.vector_width_fp32 if element_bytes == 4 else 1
 
 
 def elementwise(chip: Chip, elements: int, element_bytes: int, arithmetic: int = 1) -> int:
-    """Element-wise work on a tile.
-
-    Args:
-        chip: of which kind the tile is.
-        elements: numbers that it gives.
-        element_bytes: size of one.
-        arithmetic: cycles a vector takes in the arithmetic unit.
+    """Returns the cycles of elementwise work on a tile.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -56,14 +50,7 @@ def elementwise(chip: Chip, elements: int, element_bytes: int, arithmetic: int =
 
 
 def cast(chip: Chip, elements: int, from_bytes: int, to_bytes: int) -> int:
-    """A change of type on a tile.
-
-    Args:
-        chip: of which kind the tile is.
-        elements: numbers.
-        from_bytes: size of one before.
-        to_bytes: size of one after.
-    """
+    """Returns the cycles of a cast on a tile."""
     if not elements:
         return 0
     each = elements / chip.worker_contexts
@@ -72,14 +59,7 @@ def cast(chip: Chip, elements: int, from_bytes: int, to_bytes: int) -> int:
 
 
 def reduce(chip: Chip, outputs: int, partials: int, element_bytes: int) -> int:
-    """A sum, or the like, on a tile.
-
-    Args:
-        chip: of which kind the tile is.
-        outputs: numbers given.
-        partials: numbers that each is made of.
-        element_bytes: size of one.
-    """
+    """Returns the cycles of a reduction on a tile."""
     if not outputs or not partials:
         return 0
     width = 8 if element_bytes <= 2 else 4
@@ -91,20 +71,20 @@ def reduce(chip: Chip, outputs: int, partials: int, element_bytes: int) -> int:
 
 
 def copy(chip: Chip, size: int) -> int:
-    """A copy within a tile of so many bytes."""
+    """Returns the cycles of a copy within a tile."""
     return math.ceil(size / chip.memcpy_bytes_per_cycle)
 
 
 def rearrange(size: int, element_bytes: int) -> int:
-    """A copy within a tile of so many bytes, number by number: another order than they had."""
+    """Returns the cycles of an element-by-element copy within a tile into another order."""
     return math.ceil(size / min(8, element_bytes))
 
 
 def look_up(chip: Chip, rows: int, row_bytes: int) -> int:
-    """Rows that a tile copies from, or adds to, its part of a table."""
+    """Returns the cycles of reading or accumulating rows of a tile's part of a table."""
     return (rows * (SLICE_ROW + copy(chip, row_bytes)) + SUPERVISOR) if rows else 0
 
 
 def random_numbers(chip: Chip, elements: int, element_bytes: int) -> int:
-    """Random numbers that a tile makes."""
+    """Returns the cycles of generating random numbers on a tile."""
     return elementwise(chip, elements, element_bytes, RANDOM_CYCLES_PER_VECTOR)

@@ -1,4 +1,4 @@
-"""The driver: what the plugin calls when a program first runs under a configuration. Lowers, plans, describes, answers.
+"""The driver that the plugin calls when a program first runs: lowers, plans, describes and answers.
 
 installation    gives the plugin the way in
 entry           reads the request, has the program lowered or finds it in the cache, writes the answer

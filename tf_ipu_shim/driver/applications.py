@@ -1,4 +1,4 @@
-"""Writes a program to a file, from which embedded engines run it (see `runtime.application_file`)."""
+"""Writes a compiled program to a file that embedded engines run (see `runtime.application_file`)."""
 
 from __future__ import annotations
 
@@ -27,24 +27,7 @@ _ARGUMENT, _RESULT = "XLA_Args/", "XLA_Retvals/"
 def write(
     library: Library, request: ProgramRequest, application: Any, program: LoweredProgram, device: IpuDevice
 ) -> str:
-    """Writes what an `IpuApplicationCompile` asks for.
-
-    Args:
-        library: the loaded plugin.
-        request: the traced function and its arguments.
-        application: the request's `Application`: the path, names of the arguments, values of those that are part of
-            the file.
-        program: what the function was lowered to, which says that it can run.
-        device: the device it is compiled for.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        tf.errors.InvalidArgumentError: it has nothing to compile, runs ops on the host, uses float64, or writes a
-            variable whose value is part of it.
-        tf.errors.NotFoundError: the directory of the path is not there.
-    """
+    """Writes the file that an `IpuApplicationCompile` op asks for; returns its path."""
     infeeds, outfeeds = find_feeds(request.function, request.library)
     if not (infeeds or outfeeds) and is_scalar_elementwise(request, program):
         raise _error(
@@ -85,7 +68,7 @@ def _add_arguments(
     iterators: Mapping[int, int],
     written: set[int],
 ) -> list[bytes]:
-    """Says where each argument comes from when the file runs. Returns the values that are part of the file."""
+    """Records where each argument comes from when the file runs; returns the values stored in it."""
     weights: list[bytes] = []
     for index, argument in enumerate(application.arguments):
         is_variable = request.arg_types[index] == types_pb2.DT_RESOURCE
@@ -116,15 +99,7 @@ def _add_arguments(
 
 
 def refuse_host_code(library: Library, functions: Any) -> None:
-    """Refuses a program that runs ops on the host which XLA does not know: a file of computations holds none of them.
-
-    Args:
-        library: the loaded plugin.
-        functions: its FunctionDefs.
-
-    Raises:
-        tf.errors.InvalidArgumentError: there is such an op.
-    """
+    """Refuses programs with host ops, because a file can only hold what XLA compiles."""
     graph = graph_pb2.GraphDef()
     graph.node.extend(_on_host(functions))
     refused = set(library.uncompilable(graph.SerializeToString()))

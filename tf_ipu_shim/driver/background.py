@@ -1,4 +1,4 @@
-"""Something that one thread makes while another waits for C++, which has let go of Python's lock."""
+"""Runs a computation in a background thread while the caller is blocked in C++ without the GIL."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 Made = TypeVar("Made")
 
 
-class Beside(Generic[Made]):
-    """Makes something in a thread of its own from `begin` on, or where it is asked for. Ends with its `with` block.
+class BackgroundTask(Generic[Made]):
+    """A computation that starts at `begin` in a thread, or at `result`; ends with its `with` block.
 
     Args:
         make: makes it. What it raises is raised where it is asked for.
@@ -23,7 +23,7 @@ class Beside(Generic[Made]):
         self._made: list[Made] = []
         self._error: BaseException | None = None
 
-    def __enter__(self) -> Beside[Made]:
+    def __enter__(self) -> BackgroundTask[Made]:
         return self
 
     def __exit__(
@@ -33,13 +33,13 @@ class Beside(Generic[Made]):
             self._thread.join()
 
     def begin(self) -> None:
-        """Begins, where that has not been done."""
+        """Starts the computation, once."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ipu_beside")
             self._thread.start()
 
     def result(self) -> Made:
-        """What was made; makes it now where nobody has begun."""
+        """Returns the result, computing it now if not started."""
         if self._thread is None:
             return self._make()
         self._thread.join()

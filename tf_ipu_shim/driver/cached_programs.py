@@ -1,4 +1,4 @@
-"""Lowered programs in the executable cache: by what makes them what they are, whatever they are called.
+"""Serialises lowered programs for the executable cache, keyed independently of generated names.
 
 A request is described without the names that a process makes up: of functions, and of feeds. What is kept has the
 names of the process that lowered it; a process that finds it puts its own in their place.
@@ -92,13 +92,7 @@ class Program:
 
 
 def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
-    """Describes a program, without the names that this process has made up.
-
-    Args:
-        library: the loaded plugin.
-        request: the traced function and its arguments.
-        device: where it runs.
-    """
+    """Returns a program's cache key, without names that this process generated."""
     names = _Names(request)
     description = hashlib.sha256()
     for function in names.functions:
@@ -139,8 +133,8 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
     return Key(json.dumps(facts, sort_keys=True).encode(), list(names.functions), list(names.feeds))
 
 
-def written(key: Key, program: Program) -> bytes:
-    """What is kept of a program."""
+def serialize(key: Key, program: Program) -> bytes:
+    """Serialises a program for the cache."""
     entry = cached_program_pb2.CachedProgram(
         key=key.text,
         functions=key.functions,
@@ -153,13 +147,8 @@ def written(key: Key, program: Program) -> bytes:
     return bytes(entry.SerializeToString(deterministic=True))
 
 
-def read(key: Key, content: bytes) -> Program | None:
-    """A program that was kept, with the names of this process; None where it is another one.
-
-    Args:
-        key: of the request.
-        content: what `written` gave.
-    """
+def deserialize(key: Key, content: bytes) -> Program | None:
+    """Deserialises a program with this process's names; None if it is another program."""
     try:
         entry = cached_program_pb2.CachedProgram.FromString(content)
         plan = plan_text.from_text(entry.plan) if entry.plan else None
@@ -168,20 +157,13 @@ def read(key: Key, content: bytes) -> Program | None:
     alike = len(entry.functions) == len(key.functions) and len(entry.feeds) == len(key.feeds)
     if entry.key != key.text or not alike:
         return None
-    return named(
+    return with_new_names(
         Program(entry.answer, list(entry.launches), entry.needs_engine, plan), entry.functions, entry.feeds, key
     )
 
 
-def named(program: Program, functions: Sequence[str], feeds: Sequence[str], key: Key) -> Program:
-    """The same program under names of this process, which no function has yet.
-
-    Args:
-        program: a lowered program.
-        functions: the names of the request's functions in it.
-        feeds: the ids of its feeds in it.
-        key: which has them as they are here.
-    """
+def with_new_names(program: Program, functions: Sequence[str], feeds: Sequence[str], key: Key) -> Program:
+    """Returns the program with new function and feed names of this process."""
     base = f"{key.functions[0]}_lowered_{next(_serial)}"
     known = dict(zip(functions, key.functions))
     made = {function.signature.name: f"{base}_{index}" for index, function in enumerate(program.answer.functions)}
@@ -216,7 +198,7 @@ class _Renaming:
 
 
 class _Names:
-    """The functions that a program reaches and the ids of its feeds, in an order that its ops decide."""
+    """The functions and feed ids of a program in an order that its ops determine."""
 
     def __init__(self, request: ProgramRequest) -> None:
         self.functions: dict[str, int] = {request.function: 0}
@@ -231,7 +213,7 @@ class _Names:
                         self.feeds.setdefault(node.attr[attribute].s.decode(), len(self.feeds))
 
     def described(self, function: function_pb2.FunctionDef) -> bytes:
-        """A function's bytes, without names that the process made up."""
+        """Returns a function's bytes without generated names."""
         copy = function_pb2.FunctionDef()
         copy.CopyFrom(function)
         copy.signature.name = f"function_{self.functions[function.signature.name]}"
@@ -251,13 +233,13 @@ class _Names:
 
 
 def _functions_of(node: node_def_pb2.NodeDef) -> Iterator[attr_value_pb2.NameAttrList]:
-    """The functions that an op names, whatever op it is."""
+    """Yields the functions that an op refers to, whatever its type."""
     for attribute in sorted(node.attr):
         yield from op_types.functions_in(node.attr[attribute])
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Names of variables, and numbers for those that have none: the same one for the same resource."""
+    """Returns variable names, with numbers for unnamed ones: the same for the same resource."""
     unnamed: dict[str, int] = {}
     return [
         f"{_UNNAMED}{unnamed.setdefault(name, len(unnamed))}" if name.startswith(_UNNAMED) else name for name in names
@@ -265,7 +247,7 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def _number_arguments(function: function_pb2.FunctionDef) -> None:
-    """Names a function's arguments by their place: loops' have names of functions in theirs."""
+    """Renames a function's arguments to their index: those of loops contain function names."""
     numbered = {argument.name: f"argument_{i}" for i, argument in enumerate(function.signature.input_arg)}
     for argument in function.signature.input_arg:
         argument.name = numbered[argument.name]
@@ -279,7 +261,7 @@ def _number_arguments(function: function_pb2.FunctionDef) -> None:
 
 
 def _number_results(function: function_pb2.FunctionDef) -> None:
-    """Names a function's results by their place: what a loop hands back has the names of tensors around it."""
+    """Renames a function's results to their index: those of loops contain tensor names."""
     returned = dict(function.ret)
     function.ret.clear()
     for i, result in enumerate(function.signature.output_arg):
@@ -288,14 +270,14 @@ def _number_results(function: function_pb2.FunctionDef) -> None:
 
 
 def _growing(names: Mapping[str, int]) -> Iterator[str]:
-    """The names in order, also those that are added on the way."""
+    """Yields names in order, including those appended during iteration."""
     done = 0
     while done < len(names):
         yield from list(names)[done : (done := len(names))]
 
 
 def _has_state_in_remote_buffers(request: ProgramRequest, device: IpuDevice) -> bool:
-    """Whether the script leaves it to the device where optimizer state is, and this one has remote buffers for it."""
+    """Whether the device decides where optimizer state is, and has remote buffers for it."""
     with_them, without = (
         read_storage_options(request.library, device.options, 1, has).offloaded for has in (True, False)
     )
@@ -312,7 +294,7 @@ def _configuration(options: Any) -> bytes:
 
 @functools.cache
 def _sources() -> str:
-    """Digest of what lowers and plans: between two releases it changes without the version."""
+    """Returns a digest of the code that lowers and plans, for development between releases."""
     digest = hashlib.sha256()
     package = pathlib.Path(tf_ipu_shim.__file__).parent
     for room in _ROOMS:

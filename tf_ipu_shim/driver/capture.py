@@ -1,4 +1,4 @@
-"""Hands a lowered program to the study that `tf-ipu fit` makes."""
+"""Adds a lowered program to those that `tf-ipu fit` captures."""
 
 from __future__ import annotations
 
@@ -24,16 +24,7 @@ def add(
     details: Details,
     work: ProgramWork,
 ) -> None:
-    """Adds a program to the study, where Graphcore would compile an engine for it.
-
-    Args:
-        request: the traced function.
-        program: what it runs as.
-        device: where it would run.
-        plan: its memory.
-        details: what that was made of.
-        work: what it takes from infeeds.
-    """
+    """Captures a program if Graphcore would compile an engine for it."""
     if not needs_engine(request, program):
         return
     name = program_name(request.function, request.name)

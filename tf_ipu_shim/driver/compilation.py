@@ -1,4 +1,4 @@
-"""What the plugin needs to report the compilation of a program: its name, its events, its progress bar."""
+"""Describes a program's compilation for the plugin: its name, trace events and progress bar."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STDERR = 2
 
 
 class EventDetails(NamedTuple):
-    """What the event of a compilation tells of a program.
+    """What the trace event of a compilation says about a program.
 
     Args:
         tensor_map: JSON, on which tiles its arguments are.
@@ -50,16 +50,7 @@ def describe(
     cache: str = "",
     details: EventDetails = EventDetails(),  # noqa: B008
 ) -> Any:
-    """What the plugin needs to report a compilation: a `program_pb2.Compilation`.
-
-    Args:
-        request: the traced function and its arguments.
-        launches: functions of its XLA programs.
-        variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
-        profiling: the `IpuOptions.Profiling` in force.
-        cache: `"hit"` or `"miss"` where there is an executable cache.
-        details: what its event tells.
-    """
+    """Returns the `program_pb2.Compilation` by which the plugin reports a compilation."""
     module = module_name(request.function)
     described = program_pb2.Compilation(module=module, launches=launches, progress_bar=shows_bar(request.library))
     if profiling.enable_ipu_trace_events:
@@ -71,7 +62,7 @@ def describe(
 
 
 def module_name(function: str) -> str:
-    """The name XLA gives to the module that it makes of a function.
+    """Returns the name that XLA gives to a function's module.
 
     Example:
         >>> module_name("__inference_step_12")
@@ -84,7 +75,7 @@ def module_name(function: str) -> str:
 
 
 def shows_bar(library: Mapping[str, function_pb2.FunctionDef]) -> bool:
-    """Whether the compilation of these functions shows a progress bar, by the flag `--show_progress_bar`."""
+    """Whether compiling these functions shows a progress bar, by the flag `--show_progress_bar`."""
     choice = flags.current().show_progress_bar
     if choice != "auto":
         return choice == "true"

@@ -1,4 +1,4 @@
-"""What flags of `TF_POPLAR_FLAGS` have written of a program: `--dump_schedule_as_dot`, `--tensor_map_file_path`."""
+"""Writes the dumps that `TF_POPLAR_FLAGS` requests: the schedule as DOT and the tensor map."""
 
 from __future__ import annotations
 
@@ -18,27 +18,21 @@ from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
 
 
-def wanted() -> bool:
+def is_requested() -> bool:
     """Whether one of the flags is set."""
     asked = flags.current()
     return asked.dump_schedule_as_dot or bool(asked.tensor_map_file_path)
 
 
-def written(request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: Details) -> None:
-    """Writes what the flags ask for, of a program that Graphcore would compile an engine for.
+def write_dumps(request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: Details) -> None:
+    """Writes the requested dumps of a program that Graphcore would compile an engine for.
 
     The schedule goes to stderr. The tensor map is the file `MODULE.tensor_map.json` of the directory, which is made;
     one that cannot be written is a line in the log.
 
-    Args:
-        request: the traced function.
-        program: what it was lowered to.
-        device: where it runs.
-        details: what its memory plan was made of.
-
     Source: docs/facts.md, section "TF_POPLAR_FLAGS".
     """
-    if not wanted() or request.single_op or not needs_engine(request, program):
+    if not is_requested() or request.single_op or not needs_engine(request, program):
         return
     module = module_name(request.function)
     try:

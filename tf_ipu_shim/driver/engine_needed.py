@@ -1,4 +1,4 @@
-"""Whether a program has anything to compile.
+"""Decides whether a program has anything to compile, as Graphcore would make an engine of it.
 
 Graphcore's compiler makes no engine for a program that only gives constants, only hands on what it is given, or only
 computes on scalars, element by element: the driver answers those itself. So they count as no compilation and appear in
@@ -35,12 +35,7 @@ _ELEMENTWISE = frozenset(
 
 
 def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
-    """Whether Graphcore's compiler would make an engine of a program.
-
-    Args:
-        request: the traced function and its arguments.
-        program: what it was lowered to.
-    """
+    """Whether Graphcore's compiler would make an engine of a program."""
     functions = {function.signature.name: function for function in program.functions}
     programs = [functions[name] for name in program.programs]
     seen = _ON_HOST_TABLES | _SENDS
@@ -52,17 +47,12 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
 
 
 def may_compute(op: str) -> bool:
-    """Whether ops of a type give something else than what they take, or a constant."""
+    """Whether ops of a type may return anything but an input or a constant."""
     return op not in _HANDS_ON | _CONSTANT | {vocabulary.ASSIGN_VARIABLE, "Const", "NoOp"}
 
 
 def is_scalar_elementwise(request: ProgramRequest, program: LoweredProgram) -> bool:
-    """Whether a program only computes on scalars, element by element.
-
-    Args:
-        request: the traced function and its arguments.
-        program: what it was lowered to.
-    """
+    """Whether a program only computes elementwise on scalars."""
     functions = {function.signature.name: function for function in program.functions}
     programs = [functions[name] for name in program.programs]
     return any(map(_computes, programs)) and _is_scalar(request, program, programs)
@@ -75,7 +65,7 @@ def _is_scalar(request: ProgramRequest, program: LoweredProgram, programs: Seque
 
 
 def _computes(program: function_pb2.FunctionDef) -> bool:
-    """Whether a result of an XLA program is computed; its ops stand in an order in which they can run."""
+    """Whether a result of an XLA program is computed, given its ops in execution order."""
     computed: set[str] = set()
     constant: set[str] = set()
     casts: dict[str, tuple[str, int]] = {}  # of halves and floats, by name: what is cast, and its type

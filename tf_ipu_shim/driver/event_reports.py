@@ -1,4 +1,4 @@
-"""The reports that trace events have of a program, where the options of SDKs up to 2.3 ask for them."""
+"""Writes the compilation reports in trace events, for SDK options up to 2.3."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ GRAPH, EXECUTION = "graph.json", "execution.json"
 """Names of the files, where there is a directory for them."""
 
 
-class Texts(NamedTuple):
-    """Reports of a program: JSON, or the path of a file of it; empty for none.
+class EventReports(NamedTuple):
+    """Reports of a program: JSON or file paths; empty if not wanted.
 
     Args:
         graph: what it consists of.
@@ -26,30 +26,20 @@ class Texts(NamedTuple):
     execution: str = ""
 
 
-def wanted(profiling: Any) -> bool:
-    """Whether events have reports at all.
-
-    Args:
-        profiling: the `IpuOptions.Profiling` in force. Its `max_report_size` is 0 where no script asks for reports.
-    """
+def is_requested(profiling: Any) -> bool:
+    """Whether trace events contain reports."""
     return bool(profiling.enable_ipu_trace_events and profiling.enable_compilation_trace and profiling.max_report_size)
 
 
-def texts_of(profile: Profile, profiling: Any) -> Texts:
-    """The reports of a program, as events have them.
-
-    Args:
-        profile: of the program.
-        profiling: the `IpuOptions.Profiling` in force: whether a run has one, the bytes that each may have, and the
-            directory where they are written, so that events have their paths.
-    """
+def reports_of(profile: Profile, profiling: Any) -> EventReports:
+    """Returns a program's reports as trace events contain them."""
     reports = {GRAPH: event_reports.graph_report(profile)}
     if profiling.execution_trace_type:
         reports[EXECUTION] = event_reports.execution_report(profile)
     texts = {name: _short(name, json.dumps(report), profiling.max_report_size) for name, report in reports.items()}
     if profiling.report_directory:
         texts = _in_files(texts, pathlib.Path(profiling.report_directory), facts_of(profile)["program"])
-    return Texts(*texts.values())
+    return EventReports(*texts.values())
 
 
 def _short(name: str, text: str, largest: int) -> str:
@@ -60,7 +50,7 @@ def _short(name: str, text: str, largest: int) -> str:
 
 
 def _in_files(texts: dict[str, str], directory: pathlib.Path, program: str) -> dict[str, str]:
-    """Writes reports into a folder of their own; gives their paths, and the texts where they cannot be written."""
+    """Writes reports into a new folder; returns paths, or the texts if they cannot be written."""
     try:
         folder = writer.make_folder(directory, program)
         for name, text in texts.items():

@@ -1,4 +1,4 @@
-"""Which way a program runs in where nobody says: the one that is estimated to take less time in all.
+"""Chooses execution mode `xla` or `kernels` by estimated total time.
 
 The estimate is a sum over what the program computes (`memory_model.computations.work`), so that the same script
 always gets the same answer. How often a program will be called is not known when it is lowered: it is taken to run
@@ -31,7 +31,7 @@ SHORT_SECONDS = 200e-6
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What a way takes, in nanoseconds.
+    """Cost coefficients of an execution mode, in nanoseconds.
 
     Args:
         call: for a launch, or the call that stands for one.
@@ -80,7 +80,7 @@ class Costs:
     start_squared: float
 
     def run(self, work: ProgramWork) -> float:
-        """Seconds of a run."""
+        """Returns the seconds of a run."""
         return 1e-9 * (
             self.call * work.launches
             + self.iteration * work.iterations
@@ -90,7 +90,7 @@ class Costs:
         )
 
     def begin(self, work: ProgramWork) -> float:
-        """Seconds before the first run: compiling, or making ops."""
+        """Returns the seconds before the first run: compiling or creating ops."""
         return 1e-9 * sum(
             self.start * count + self.start_alone * alone + self.start_squared * count * count
             for count, alone in work.compiled.values()
@@ -184,26 +184,18 @@ _LATER = (2, 18)
 
 
 def costs(version: str = versions.VERSION) -> Mapping[str, Costs]:
-    """What the ways take on a TensorFlow, the installed one if none is named."""
+    """Returns the costs of each mode on a TensorFlow version, the installed one by default."""
     major, minor = version.split(".")[:2]
     return _LATER_COSTS if (int(major), int(minor)) >= _LATER else _COSTS
 
 
 def is_short(work: ProgramWork) -> bool:
-    """Whether a program's kernels are run one after the other on the thread that calls it.
-
-    Args:
-        work: what it computes in a run.
-    """
+    """Whether a program's kernels run sequentially on the calling thread."""
     return costs()[KERNELS].run(work) < SHORT_SECONDS
 
 
 def choose(work: ProgramWork) -> Execution:
-    """The way for a program.
-
-    Args:
-        work: what it computes in a run.
-    """
+    """Returns the execution mode for a program."""
     each = costs()
     runs = {way: each[way].run(work) for way in each}
     begins = {way: each[way].begin(work) for way in each}

@@ -1,4 +1,4 @@
-"""Scopes of another IPU device within a program: as with `jit_compile=True`, all of it runs on the program's own."""
+"""Warns of ops placed on another IPU device than the program's, which run on the program's own."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ from tf_ipu_shim.runtime import log
 _DEVICE = re.compile(r"/device:IPU:(\d+)", re.IGNORECASE)
 
 
-def tell(diagnostics: Diagnostics, request: ProgramRequest) -> None:
-    """Warns of ops that a script put on another IPU device than the one that runs the program.
-
-    Args:
-        diagnostics: finds the ops' source lines.
-        request: the program.
-    """
+def warn_of_other_devices(diagnostics: Diagnostics, request: ProgramRequest) -> None:
+    """Warns of ops that a script placed on another IPU device."""
     for name, function in request.library.items():
         for node in function.node_def:
             named = _DEVICE.search(node.device)

@@ -1,4 +1,4 @@
-"""A program as it is lowered for a device: its XLA launches, what runs of the two ways, its memory, its profile."""
+"""Lowers a program for a device, plans its memory, chooses its execution mode and writes its profile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tf_ipu_shim.compiler.xla_semantics.kernel_results import with_kernel_result
 from tf_ipu_shim.compiler.xla_semantics.reassociation_barriers import with_barriers
 from tf_ipu_shim.compiler.xla_semantics.slice_updates import disable_fusion
 from tf_ipu_shim.driver import capture, dumps, event_reports, other_devices, profiles, uncompilable
-from tf_ipu_shim.driver.background import Beside
+from tf_ipu_shim.driver.background import BackgroundTask
 from tf_ipu_shim.driver.compilation import EventDetails, module_name
 from tf_ipu_shim.driver.execution_choice import choose, is_short
 from tf_ipu_shim.driver.profiles import RunLog
@@ -45,7 +45,7 @@ from tf_ipu_shim.runtime.stochastic_rounding import Rounding
 
 
 class Lowered(NamedTuple):
-    """A program, ready to run.
+    """A program that is ready to run.
 
     Args:
         counted: what Graphcore would have compiled, as XLA launches.
@@ -65,7 +65,7 @@ class Lowered(NamedTuple):
 
 
 class Profiled(NamedTuple):
-    """What runs already, as the program that it would be.
+    """A program that already runs op by op, as it would be if compiled.
 
     Args:
         program: as XLA launches, which do not run.
@@ -78,7 +78,7 @@ class Profiled(NamedTuple):
     details: EventDetails
 
 
-def lowered(
+def lower_for_device(
     library: Library,
     call: Call,
     request: ProgramRequest,
@@ -86,33 +86,17 @@ def lowered(
     compiles: bool = True,
     runs: bool = True,
 ) -> Lowered:
-    """Lowers a program, plans its memory, and settles how it runs.
-
-    Args:
-        library: the loaded plugin.
-        call: lets the lowering question the TensorFlow runtime.
-        request: the traced function and its arguments.
-        device: where it runs.
-        compiles: whether Graphcore would compile it now; one that it has in its cache gets no profile.
-        runs: whether it may run, here or where a file of it goes. Else one of its replicas is enough.
-    """
+    """Lowers a program, plans its memory and chooses its execution mode."""
     return _Lowering(library, call, request, device, compiles, runs).run()
 
 
-def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Profiled:
-    """Has the profile written of what runs already, op by op, as the program that it would be.
-
-    Args:
-        library: the loaded plugin.
-        call: lets the lowering question the TensorFlow runtime.
-        request: the ops as a function.
-        device: where they run.
-    """
+def profile_uncompiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Profiled:
+    """Writes the profile of what already runs op by op, as if it were compiled."""
     return _Lowering(library, call, request, device).profile()
 
 
 class _Planned(NamedTuple):
-    """A program with its plan: what it computes, the plan's details, as XLA launches, what runs, and in which way."""
+    """Result of planning: memory plan, work estimate, HLO form, executable form, execution mode."""
 
     plan: MemoryPlan | None
     work: ProgramWork
@@ -123,6 +107,8 @@ class _Planned(NamedTuple):
 
 
 class _Lowering:
+    """Lowers and plans one program."""
+
     def __init__(
         self,
         library: Library,
@@ -141,10 +127,10 @@ class _Lowering:
         only_kernels = kernels_only.describe_kernel_only_ops(request, self._diagnostics.describe)
         self._is_required = bool(only_kernels)
         self._asked = requested_execution(device, is_rounded, only_kernels)
-        self._profile = profiles.wanted(device) if compiles else ()
-        self._has_dumps = compiles and dumps.wanted()
+        self._profile = profiles.requested_settings(device) if compiles else ()
+        self._has_dumps = compiles and dumps.is_requested()
         self._has_events = device.options.profiling.enable_ipu_trace_events
-        self._has_reports = compiles and event_reports.wanted(device.options.profiling)
+        self._has_reports = compiles and event_reports.is_requested(device.options.profiling)
         self._plans = (
             memory_plan.enabled()
             or self._asked.way != XLA
@@ -155,75 +141,75 @@ class _Lowering:
         )
 
     def run(self) -> Lowered:
-        """Lowers, plans and settles."""
+        """Lowers, plans and chooses the execution mode."""
         planner_options_of(
             self._device.options, self._request
         )  # refuses what Poplar would, also where no memory is planned
-        other_devices.tell(self._diagnostics, self._request)
+        other_devices.warn_of_other_devices(self._diagnostics, self._request)
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
-            runs = self._with_calls(program)
-            uncompilable.remember(runs)
+            runs = self._with_custom_calls(program)
+            uncompilable.record_origins(runs)
             return Lowered(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
         wants_names = bool(self._profile) or self._has_events or self._has_dumps or captured_programs.active()
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
-        plan, work, details, by_xla, runs, execution = self._planned(program, names)
+        plan, work, details, by_xla, runs, execution = self._plan(program, names)
         counted = by_xla
         if execution.way != KERNELS:
-            by_xla = runs = self._with_calls(runs)
-            uncompilable.remember(runs)
+            by_xla = runs = self._with_custom_calls(runs)
+            uncompilable.record_origins(runs)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
         if plan is not None and captured_programs.active():
             capture.add(request, program, device, plan, details, work)
         if self._has_dumps:
-            dumps.written(request, program, device, details)
-        return Lowered(counted, by_xla, runs, plan, *self._told(program, names, plan, details))
+            dumps.write_dumps(request, program, device, details)
+        return Lowered(counted, by_xla, runs, plan, *self._write_profile(program, names, plan, details))
 
-    def _planned(self, program: LoweredProgram, names: ComputeSetNames | None) -> _Planned:
-        """Plans its memory and settles how it runs."""
-        with Beside(lambda: self._kernels(program, on_one_thread=False)) as kernels:
+    def _plan(self, program: LoweredProgram, names: ComputeSetNames | None) -> _Planned:
+        """Plans the memory and chooses the execution mode."""
+        with BackgroundTask(lambda: self._to_kernels(program, on_one_thread=False)) as kernels:
             # Nearly all programs that are large enough for that run by kernels, and none of them is short.
             with with_background_work(kernels.begin) if self._asked.way != XLA else contextlib.nullcontext():
                 plan, work, details = memory_plan.plan_memory(
                     self._request, program, self._device, self._diagnostics.user_line, names, self._lower_as
                 )
-            uncompilable.refuse(self._diagnostics, program, self._unexcused(details.without_form))
+            uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(details.without_form))
             execution = choose(work) if self._asked.way == AUTO else self._asked
             if execution.way != KERNELS:
                 return _Planned(plan, work, details, program, program, execution)
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
-            made = self._kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
-            return _Planned(plan, work, details, *self._settled(program, made, execution, unknown))
+            made = self._to_kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
+            return _Planned(plan, work, details, *self._resolve_mode(program, made, execution, unknown))
 
-    def _unexcused(self, without_form: Mapping[str, str]) -> Mapping[str, str]:
-        """XLA's errors, without those about ops that run by kernels in every mode."""
+    def _unexplained_errors(self, without_form: Mapping[str, str]) -> Mapping[str, str]:
+        """Returns XLA's errors, except about ops that always run by kernels."""
         if not self._is_required:
             return without_form
         return {
             name: text for name, text in without_form.items() if not kernels_only.explains_error(self._request, text)
         }
 
-    def _told(
+    def _write_profile(
         self, program: LoweredProgram, names: ComputeSetNames | None, plan: MemoryPlan | None, details: Details
     ) -> tuple[RunLog, EventDetails]:
-        """Has the profile written, and gives what events tell of the program."""
+        """Writes the profile; returns what trace events say about the program."""
         request, device = self._request, self._device
         is_profiled = bool(self._profile) or self._has_reports
-        profile = profiles.made(request, program, device, plan, details) if is_profiled else None
-        run_log = RunLog() if profile is None else profiles.written(profile, self._profile)
+        profile = profiles.build(request, program, device, plan, details) if is_profiled else None
+        run_log = RunLog() if profile is None else profiles.write_profile(profile, self._profile)
         if not self._has_events or names is None:
             return run_log, EventDetails()
         module, io_tiles = module_name(request.function), io_tiles_of(device.options)
         tensor_map = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles)
-        texts = event_reports.Texts()
+        texts = event_reports.EventReports()
         if profile is not None and self._has_reports:
-            texts = event_reports.texts_of(profile, device.options.profiling)
+            texts = event_reports.reports_of(profile, device.options.profiling)
         return run_log, EventDetails(tensor_map, names.instruction_info(), *texts)
 
-    def _with_calls(self, program: LoweredProgram) -> LoweredProgram:
-        """The program with what its launches call of the plugin, and with float16 results as an IPU has them."""
+    def _with_custom_calls(self, program: LoweredProgram) -> LoweredProgram:
+        """Adds custom calls of the plugin and float16 clipping."""
         runs = order_variable_accesses(disable_fusion(with_barriers(with_kernel_results(program))))
         runs = compile_assertions(runs, self._diagnostics.describe)
         if not self._device.on_model:  # which computes on the host
@@ -232,7 +218,7 @@ class _Lowering:
         return runs if self._device.ordinal in APPLICATION_DEVICES else make_interruptible(runs)
 
     def profile(self) -> Profiled:
-        """Lowers and plans for the profile and the events alone."""
+        """Lowers and plans only for the profile and trace events."""
         names = ComputeSetNames()
         program = self._lower(chunks=False)
         plan, _, details = memory_plan.plan_memory(
@@ -240,10 +226,10 @@ class _Lowering:
         )
         if plan is not None:
             plan = dataclasses.replace(plan, way=KERNELS, way_reason="a session runs these ops one by one")
-        return Profiled(program, *self._told(program, names, plan, details))
+        return Profiled(program, *self._write_profile(program, names, plan, details))
 
     def _lower_as(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
-        """Lowers another form of the program, which will not run, for so many IPUs."""
+        """Lowers a variant of the program, which will not run, for a number of IPUs."""
         share = self._share()
         return lower(self._library, self._call, request, ipus, chunks=False, runs=False, share=share)
 
@@ -271,8 +257,8 @@ class _Lowering:
             self._share(),
         )
 
-    def _kernels(self, planned: LoweredProgram, on_one_thread: bool) -> tuple[LoweredProgram, LoweredProgram]:
-        """A program's launches, and what runs by kernels instead. What is planned stays as it is."""
+    def _to_kernels(self, planned: LoweredProgram, on_one_thread: bool) -> tuple[LoweredProgram, LoweredProgram]:
+        """Returns a program's launches, and its form in mode `kernels`; what is planned stays."""
         launches = self._lower(chunks=False) if planned.has_chunks else planned
         return launches, to_kernels(
             launches,
@@ -283,14 +269,14 @@ class _Lowering:
             describes_all=self._asked.is_checked,
         )
 
-    def _settled(
+    def _resolve_mode(
         self,
         planned: LoweredProgram,
         made: tuple[LoweredProgram, LoweredProgram],
         execution: Execution,
         unknown: dict[str, str],
     ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
-        """A program's launches, what runs, and in which way: some have to run by XLA all the same."""
+        """Returns launches, executable form and mode; some programs must use XLA after all."""
         launches, runs = made
         execution = resolve_execution(execution, self._library, runs, {} if self._is_required else unknown)
         if execution.way != KERNELS:

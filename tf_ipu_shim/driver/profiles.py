@@ -1,4 +1,4 @@
-"""Has a program's profile written, where that is asked for: when it is lowered, and a line for each of its runs."""
+"""Writes a program's profile when it is lowered, and a line for each of its runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tf_ipu_shim.runtime.device import IpuDevice
 
 
 class RunLog(NamedTuple):
-    """Where the plugin writes down a program's runs.
+    """The file in which the plugin logs a program's runs.
 
     Args:
         path: the file; empty for none.
@@ -37,32 +37,21 @@ class RunLog(NamedTuple):
     runs: int = 0
 
 
-def wanted(device: IpuDevice) -> tuple[ReportSettings, ...]:
-    """What is asked for of the programs of a device, in each directory that is to have it."""
+def requested_settings(device: IpuDevice) -> tuple[ReportSettings, ...]:
+    """Returns the profile settings of each directory that gets profiles of a device's programs."""
     return all_settings(device.engine_options)
 
 
-def made(
+def build(
     request: ProgramRequest,
     program: LoweredProgram,
     device: IpuDevice,
     plan: MemoryPlan | None,
     details: Details,
 ) -> Profile | None:
-    """Makes a program's profile, where Graphcore would compile an engine for the program.
+    """Builds a program's profile if Graphcore would compile an engine for it.
 
     An op that XLA runs because no kernel can is no program: the step that it is in is.
-
-    Args:
-        request: the traced function.
-        program: what it runs as.
-        device: where it runs.
-        plan: its memory; None where there is no plan.
-        details: what it was made of.
-
-    Returns:
-        The profile; None where there is none. A program whose profile fails runs all the same: a bug of ours is a
-        warning.
     """
     if plan is None or request.single_op or not needs_engine(request, program):
         return None
@@ -73,31 +62,23 @@ def made(
         return None
 
 
-def written(profile: Profile, wanted_settings: Sequence[ReportSettings]) -> RunLog:
-    """Writes a program's profile. What cannot be written is a line in the log.
-
-    Args:
-        profile: of the program.
-        wanted_settings: what is asked for.
-
-    Returns:
-        Where its runs are to be written down.
-    """
+def write_profile(profile: Profile, wanted_settings: Sequence[ReportSettings]) -> RunLog:
+    """Writes a program's profile; failures are logged."""
     log_of_runs = RunLog()
     for settings in wanted_settings:
-        log_of_runs = _write(facts_of(profile)["program"], settings, _as_wanted(profile, settings), log_of_runs)
+        log_of_runs = _write(facts_of(profile)["program"], settings, _reduced(profile, settings), log_of_runs)
     return log_of_runs
 
 
-def _as_wanted(profile: Profile, settings: ReportSettings) -> Profile:
-    """A profile with what one directory is to have of it."""
+def _reduced(profile: Profile, settings: ReportSettings) -> Profile:
+    """Returns a profile reduced to what one directory's settings ask for."""
     facts = [*profile.facts, PairRow("execution", json.dumps(settings.execution))]
     profile = profile._replace(facts=facts)
     return profile if settings.graph else profile._replace(variables=[], liveness=[])
 
 
 def _write(name: str, settings: ReportSettings, profile: Profile, log_of_runs: RunLog) -> RunLog:
-    """Writes a profile into a folder of its own, whose runs are those of the first such folder."""
+    """Writes a profile into a new folder; runs go to the first such folder."""
     wants_runs = settings.execution and settings.runs > 0
     folder: pathlib.Path | None = None
     try:
@@ -133,7 +114,7 @@ def _profile(
         device.chip,
         device.num_ipus,
         program.replicas,
-        _remembered(details.line_of),
+        _memoized(details.line_of),
         device.engine_options,
         {
             "sdk": str(sdk.current()),
@@ -147,7 +128,7 @@ def _profile(
 
 
 def _stages(request: ProgramRequest, program: LoweredProgram, ipus: int) -> list[list[int]]:
-    """The forward stages of its pipelines that each IPU of the first replica has; those on all IPUs are left out.
+    """Returns the forward pipeline stages on each IPU of the first replica, except stages on all IPUs.
 
     So are stages that have nothing to do, on IPUs that are in no plan.
     """
@@ -160,7 +141,7 @@ def _stages(request: ProgramRequest, program: LoweredProgram, ipus: int) -> list
     return [sorted(stages) for stages in found]
 
 
-def _remembered(line_of: Callable[[str], str | None]) -> Callable[[str], str | None]:
+def _memoized(line_of: Callable[[str], str | None]) -> Callable[[str], str | None]:
     lines: dict[str, str | None] = {}
 
     def line(name: str) -> str | None:
@@ -172,10 +153,5 @@ def _remembered(line_of: Callable[[str], str | None]) -> Callable[[str], str | N
 
 
 def add_to(compilation: Any, run_log: RunLog) -> None:
-    """Tells the plugin where to write runs down.
-
-    Args:
-        compilation: a `program_pb2.Compilation`.
-        run_log: where.
-    """
+    """Tells the plugin where to log runs."""
     compilation.run_log, compilation.logged_runs = run_log.path.encode(), run_log.runs

@@ -1,4 +1,4 @@
-"""Gives the plugin the function that lowers its programs, without importing it: that is a third of importing `ipu`."""
+"""Registers the lowering callback with the plugin, importing the driver only at first use."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
 
 
-def install(library: Library, device_of: Callable[[int, bool], IpuDevice]) -> None:
-    """Has the plugin lower its programs with `driver.entry`.
-
-    Args:
-        library: the loaded plugin.
-        device_of: gives a TensorFlow device by its ordinal; the second argument says whether to attach to its IPUs.
-    """
+def register_lowering(library: Library, device_of: Callable[[int, bool], IpuDevice]) -> None:
+    """Makes the plugin lower its programs by `driver.entry`."""
 
     def lower(call: Call, request: bytes) -> bytes:
         from tf_ipu_shim.driver import entry  # when the first program runs
@@ -31,7 +26,7 @@ def install(library: Library, device_of: Callable[[int, bool], IpuDevice]) -> No
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Lowering makes many objects that all live until it ends.
+    """Pauses garbage collection: lowering creates many objects that live until it ends.
 
     Collections on the way find nothing, and walk through everything that TensorFlow has in memory: they would take a
     third of the time.

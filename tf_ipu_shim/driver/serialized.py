@@ -1,4 +1,4 @@
-"""Programs in the files of `serialization_output_folder`: what they run as, and what goes in and comes out.
+"""Writes the files of `serialization_output_folder`: a program with its inputs and outputs.
 
 A program is two files, called by a digest of what makes it this program: `DIGEST.ipu_bin` has the content of a file of
 the executable cache, as no Poplar executable is made here, and `DIGEST.json` says which streams it has.
@@ -32,15 +32,9 @@ _RESULT = "XLA_Retvals"  # what Graphcore's TensorFlow calls a result
 
 
 def write(library: Library, request: ProgramRequest, device: IpuDevice, program: cached_programs.Program) -> None:
-    """Writes a program's files where the configuration says, which asks for them.
+    """Writes a program's files to the configured folder.
 
     Those that cannot be written are a line in the log: the program runs all the same.
-
-    Args:
-        library: the loaded plugin.
-        request: the traced function and its arguments.
-        device: where it runs, whose configuration names the directory.
-        program: what it was lowered to.
     """
     if not program.needs_engine:
         return
@@ -50,7 +44,7 @@ def write(library: Library, request: ProgramRequest, device: IpuDevice, program:
     path = folder / hashlib.sha256(key.text).hexdigest()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(path.with_suffix(".ipu_bin"), cached_programs.written(key, program))
+        _replace(path.with_suffix(".ipu_bin"), cached_programs.serialize(key, program))
         _replace(path.with_suffix(".json"), json.dumps(streams(request, program.result_shapes), indent=1).encode())
     except OSError as error:
         log.warning(f"The program {shown} cannot be written to {folder} (serialization_output_folder): {error}")
@@ -59,19 +53,7 @@ def write(library: Library, request: ProgramRequest, device: IpuDevice, program:
 
 
 def streams(request: ProgramRequest, result_shapes: Sequence[Sequence[int] | None]) -> dict[str, Any]:
-    """What goes into a program and comes out of it.
-
-    Args:
-        request: the traced function and its arguments.
-        result_shapes: as far as they are known. None is where a program's memory is not planned, or the executable
-            cache has it.
-
-    Returns:
-        `inputs`: its arguments, by name (`input_data`), and then the variables it has (`parameter`). `outputs`: its
-        results (`output_data`), and then the variables it writes (`parameter_out`). Each has its name, the handle that
-        trace events call it by, its type and its shape. `infeeds` and `outfeeds` are numbered from 1, infeeds first,
-        with a stream for each tensor of an element.
-    """
+    """Describes the inputs and outputs of a program."""
     infeeds, outfeeds = list(_feeds(request, vocabulary.INFEEDS)), list(_feeds(request, {vocabulary.OUTFEED_ENQUEUE}))
     arguments, variables = _arguments(request)
     written = written_arguments(request.function, request.library)
@@ -94,7 +76,7 @@ def streams(request: ProgramRequest, result_shapes: Sequence[Sequence[int] | Non
 
 
 def _arguments(request: ProgramRequest) -> tuple[list[dict[str, Any]], list[tuple[int, dict[str, Any]]]]:
-    """Arguments that are tensors, and those that are variables, with their number."""
+    """Returns tensor arguments, and variable arguments with their index."""
     graph = traced_functions.traced_graph(request.function)
     arguments, variables = [], []
     for index, argument in enumerate(request.library[request.function].signature.input_arg):
@@ -118,7 +100,7 @@ def _results(request: ProgramRequest, shapes: Sequence[Sequence[int] | None]) ->
 
 
 def _feeds(request: ProgramRequest, ops: frozenset[str] | set[str]) -> Iterator[Any]:
-    """Types and shapes of the tensors of each feed that these ops are about, in the order in which they are reached."""
+    """Yields dtypes and shapes of each feed that these ops use, in order of discovery."""
     functions, seen = Functions(request.library, request.function), set()
     for name in functions.reached():
         for node in functions[name].nodes:
@@ -157,7 +139,7 @@ def _xla_name(kind: int) -> str:
 
 
 def _replace(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file that has its name when it is whole; where it cannot be, nothing of it is left."""
+    """Writes a file atomically; a failure leaves nothing."""
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         made.write_bytes(content)

@@ -1,7 +1,7 @@
-"""Says of what XLA cannot compile where the script has it and what to do, in each execution mode.
+"""Explains ops that XLA cannot compile: the script's line and what to do, for each execution mode.
 
 Most of it is refused before it runs. Where a launch's form depends on values, or on variables that decide shapes, or
-nobody asked for it, XLA refuses when it compiles the launch, and `explained` has the words.
+nobody asked for it, XLA refuses when it compiles the launch, and `explain` has the words.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_NAMED = 50  # ops by which a launch's line is looked for
 
 
 class _Launched(NamedTuple):
-    """Where a launch's ops come from: its traced function, those of what it calls, and names of its first ops."""
+    """The origin of a launch's ops: traced functions and the first ops' names."""
 
     scope: str
     scopes: tuple[str, ...]
@@ -58,16 +58,7 @@ _lock = threading.Lock()
 
 
 def refuse(diagnostics: Diagnostics, program: LoweredProgram, without_form: Mapping[str, str]) -> None:
-    """Refuses a program of which a part cannot be compiled, whatever values it runs with.
-
-    Args:
-        diagnostics: finds the ops' source lines.
-        program: as XLA launches.
-        without_form: what XLA says of the parts that it could not convert, by function.
-
-    Raises:
-        InvalidArgumentError: there is such a part, or a shape follows from random numbers.
-    """
+    """Refuses a program with a part that XLA cannot compile for any values."""
     _refuse_random_shapes(diagnostics, program)
     for cluster in [*program.clusters, *program.planned_clusters] if without_form else ():
         text = without_form.get(cluster.function)
@@ -78,12 +69,8 @@ def refuse(diagnostics: Diagnostics, program: LoweredProgram, without_form: Mapp
         )
 
 
-def remember(program: LoweredProgram) -> None:
-    """Remembers where a program's launches come from.
-
-    Args:
-        program: that runs.
-    """
+def record_origins(program: LoweredProgram) -> None:
+    """Records where a program's launches come from."""
     scopes = {cluster.function: cluster.scope for cluster in [*program.clusters, *program.planned_clusters]}
     launches = [name for node in _launches(program) if (name := node.attr["function"].func.name) in scopes]
     with _lock:
@@ -93,23 +80,15 @@ def remember(program: LoweredProgram) -> None:
             _launched.popitem(last=False)
 
 
-def explained(call: int, text: str) -> str:
-    """What a script is told of a launch that XLA could not compile when it came to run.
-
-    Args:
-        call: by which the plugin may be asked meanwhile.
-        text: what XLA says.
-
-    Returns:
-        The op, its line, and what to do; without a line where nobody kept it.
-    """
+def explain(call: int, text: str) -> str:
+    """Returns the error text for a launch that XLA could not compile at run time."""
     with _lock:
         known = (_launched.get(function) for function in reversed(_CONVERTED.findall(text)))
         origin = next(filter(None, known), _Launched("a program", (), ()))
     return _refusal(Diagnostics(Call(plugin.load()._c, call)), origin, text)
 
 
-driver.explain_compile_error = explained
+driver.explain_compile_error = explain
 
 
 def _launches(program: LoweredProgram) -> Iterator[node_def_pb2.NodeDef]:
@@ -119,7 +98,7 @@ def _launches(program: LoweredProgram) -> Iterator[node_def_pb2.NodeDef]:
 
 
 def _has_shapes(program: LoweredProgram, cluster: Cluster) -> bool:
-    """Whether variables decide shapes of a part."""
+    """Whether variables determine shapes of a part."""
     return any(
         vocabulary.SHAPES_ATTRIBUTE in node.attr and node.attr["function"].func.name == cluster.function
         for node in _launches(program)
@@ -127,7 +106,7 @@ def _has_shapes(program: LoweredProgram, cluster: Cluster) -> bool:
 
 
 def _origin(program: LoweredProgram, function: str, scope: str) -> _Launched:
-    """Where a launch's ops come from."""
+    """Returns the origin of a launch's ops."""
     clusters = [*program.clusters, *program.planned_clusters]
     scopes = {**program.traced, **{one.function: one.scope for one in clusters}}
     functions = [*program.functions, *program.planned_functions]
@@ -143,9 +122,9 @@ def _refusal(diagnostics: Diagnostics, origin: _Launched, text: str) -> str:
 
 
 def _place(diagnostics: Diagnostics, origin: _Launched, text: str) -> str:
-    """The op that a message is about, and its line."""
+    """Returns the op that a message is about and its line."""
     for name in (next(filter(None, found.groups())) for found in _NAMES.finditer(text)):
-        made = _made(diagnostics, origin, _ends(name))
+        made = _first_with_line(diagnostics, origin, _suffixes(name))
         if made is None:
             continue
         op, line = _forward(diagnostics, origin, name, made[1]) or made
@@ -154,10 +133,10 @@ def _place(diagnostics: Diagnostics, origin: _Launched, text: str) -> str:
     return f" It is in what {first} makes." if first else ""
 
 
-def _made(
+def _first_with_line(
     diagnostics: Diagnostics, origin: _Launched, names: Iterable[str], elsewhere: str = ""
 ) -> tuple[str, str] | None:
-    """The first op of these names that has a line, other than the given one."""
+    """Returns the first op of these names with a recorded line, other than the given one."""
     for op in names:
         for scope in origin.scopes:
             line = diagnostics.user_line(scope, op) if diagnostics.knows(scope, op) else None
@@ -167,21 +146,21 @@ def _made(
 
 
 def _forward(diagnostics: Diagnostics, origin: _Launched, name: str, asked_for: str) -> tuple[str, str] | None:
-    """The op or the loop that a gradient is of, where it is not in the line that asks for the gradient."""
+    """Returns the op or loop that a gradient belongs to, if it is on another line."""
     if not name.startswith(_GRADIENT):
         return None
-    ends = _ends(name.removeprefix(_GRADIENT))
-    return _made(diagnostics, origin, (op for end in ends for op in _beginnings(end)), elsewhere=asked_for)
+    ends = _suffixes(name.removeprefix(_GRADIENT))
+    return _first_with_line(diagnostics, origin, (op for end in ends for op in _prefixes(end)), elsewhere=asked_for)
 
 
-def _beginnings(name: str) -> Iterator[str]:
+def _prefixes(name: str) -> Iterator[str]:
     while name:
         yield name
         name = name.rpartition("/")[0]
 
 
-def _ends(name: str) -> Iterator[str]:
-    """A name, and what is left of it without the names of calls and loops that it is in."""
+def _suffixes(name: str) -> Iterator[str]:
+    """Yields a name and its suffixes without enclosing calls and loops."""
     while name:
         yield name
         name = name.partition("/")[2]
@@ -192,7 +171,7 @@ def _first_line(diagnostics: Diagnostics, scope: str, names: Iterable[str]) -> s
 
 
 def _refuse_random_shapes(diagnostics: Diagnostics, program: LoweredProgram) -> None:
-    """Refuses a part that XLA would have to know the random numbers of when it compiles it."""
+    """Refuses a part with shapes that depend on random numbers."""
     seeds = {
         node.name for function in program.functions for node in function.node_def if node.op == vocabulary.RANDOM_SEED
     }

@@ -1,4 +1,4 @@
-"""Profiles and events of plain ops: what a step of a session runs on a device, outside compiled programs, as a program.
+"""Profiles ops that a session step runs on a device outside compiled programs, as if they were one program.
 
 On a real system these ops are compiled together; here TensorFlow's kernels have run them when this is asked, one by
 one. So all shapes are known. What XLA has no kernel for, what hands tensors to other devices and what is a program of
@@ -39,18 +39,8 @@ Tensor = tuple[str, int]
 """A node's name and the number of its output."""
 
 
-def profiled(library: Library, call: Call, message: Any, device: IpuDevice) -> bytes:
-    """Has a profile written of the ops of a step, where one is asked for.
-
-    Args:
-        library: the loaded plugin.
-        call: lets the lowering question the TensorFlow runtime.
-        message: a `ProgramRequest` with `plain_ops`.
-        device: where they have run.
-
-    Returns:
-        A serialised `ProgramAnswer` that says where runs are written down, and has the events.
-    """
+def profile_step(library: Library, call: Call, message: Any, device: IpuDevice) -> bytes:
+    """Writes the profile of a step's ops, if requested."""
     answer = program_pb2.ProgramAnswer()
     ops = message.plain_ops
     nodes = [node for node in ops.graph.node if node.op not in _AROUND and vocabulary.CHIP_ATTRIBUTE not in node.attr]
@@ -58,10 +48,10 @@ def profiled(library: Library, call: Call, message: Any, device: IpuDevice) -> b
     inside = _without_crossing_lists([node for node in nodes if node.name not in around], ops.graph)
     seen = {node.node: node.inputs for node in ops.nodes}
     request = _Program(ops.graph, inside, seen).request(message.ordinal)
-    made = None if request is None else _profiled(library, call, request, device)
+    made = None if request is None else _profile_program(library, call, request, device)
     if request is not None and made is not None:
         _describe(answer, request, made, device)
-    elif device.options.profiling.enable_ipu_trace_events and _have_computed(inside, seen):
+    elif device.options.profiling.enable_ipu_trace_events and _mark_computed(inside, seen):
         events = trace.events_of(message.ordinal, NAME, device.options.profiling, [])
         answer.compilation.CopyFrom(program_pb2.Compilation(module=NAME, events=events))
     return cast(bytes, answer.SerializeToString())
@@ -77,14 +67,14 @@ def _describe(answer: Any, request: ProgramRequest, made: planned_program.Profil
     profiles.add_to(answer.compilation, made.run_log)
 
 
-def _have_computed(inside: Iterable[node_def_pb2.NodeDef], seen: Container[str]) -> bool:
+def _mark_computed(inside: Iterable[node_def_pb2.NodeDef], seen: Container[str]) -> bool:
     return any(node.name in seen and may_compute(node.op) for node in inside)
 
 
 def _without_crossing_lists(
     inside: Iterable[node_def_pb2.NodeDef], graph: graph_pb2.GraphDef
 ) -> list[node_def_pb2.NodeDef]:
-    """The nodes of a program that neither take lists of tensors from around it nor give any, which XLA has no form for.
+    """Returns a program's nodes without those that pass TensorLists across its boundary.
 
     So it is where TensorFlow takes a session's loop apart: the lists go round it.
     """
@@ -93,7 +83,7 @@ def _without_crossing_lists(
     lists = [
         (tensor[0], node.name)
         for node in graph.node
-        for tensor in _taken(node)
+        for tensor in _inputs_of(node)
         if tensor[0] in kept or node.name in kept
         if _is_list(sources[tensor[0]], tensor[1])
     ]
@@ -111,12 +101,12 @@ def _is_list(node: node_def_pb2.NodeDef, number: int) -> bool:
     return number < len(kinds) and kinds[number] == types_pb2.DT_VARIANT
 
 
-def _profiled(
+def _profile_program(
     library: Library, call: Call, request: ProgramRequest, device: IpuDevice
 ) -> planned_program.Profiled | None:
-    """The program; None where the ops are none: they have run, and no error comes of it."""
+    """Returns the program, or None if it cannot be built; the ops have run, so no error is raised."""
     try:
-        return planned_program.profiled(library, call, request, device)
+        return planned_program.profile_uncompiled(library, call, request, device)
     except (errors.OpError, NotImplementedError, ValueError) as error:
         log.info(f"The ops of a session on {device.name} have no profile: {error}")
     except Exception as error:
@@ -126,7 +116,7 @@ def _profiled(
 
 @dataclasses.dataclass
 class _Argument:
-    """What comes from around the program: the argument's name, and what is known of its first value."""
+    """An input of the program: the argument's name and what is known of its first value."""
 
     name: str
     value: Any
@@ -145,7 +135,7 @@ class _Program:
         self._names: set[str] = set()
 
     def request(self, ordinal: int) -> ProgramRequest | None:
-        """The program as a call of its function; None where there is none, or an argument never came."""
+        """Returns the program as a call of its function; None if empty or an argument is missing."""
         if not self._inside:
             return None
         self._find_arguments()
@@ -173,7 +163,7 @@ class _Program:
     def _find_arguments(self) -> None:
         sources = {node.name: node for node in self._graph.node}
         for node in self._inside.values():
-            for number, tensor in enumerate(_taken(node)):
+            for number, tensor in enumerate(_inputs_of(node)):
                 if tensor[0] in self._inside:
                     continue
                 known = self._arguments.get(tensor)
@@ -185,7 +175,7 @@ class _Program:
                     known.value = inputs[number]
 
     def _unused(self, wanted: str) -> str:
-        """A name that an argument can have and no other has."""
+        """Returns an unused argument name."""
         plain = re.sub(r"[^a-z0-9_]", "_", wanted.lower()).lstrip("_0123456789") or "argument"
         name = plain
         for number in itertools.count(1):
@@ -204,20 +194,20 @@ class _Program:
             made = function.node_def.add()
             made.CopyFrom(node)
             del made.input[:]
-            made.input.extend(self._name(tensor) for tensor in _taken(node))
+            made.input.extend(self._name(tensor) for tensor in _inputs_of(node))
             made.input.extend(f"^{name}" for name in _waits_for(node) if name in self._inside)
             if op_types.is_stateful(node.op) and node.op != "ReadVariableOp":
                 function.signature.control_output.append(node.name)
                 function.control_ret[node.name] = node.name
-        for number, tensor in enumerate(self._given()):
+        for number, tensor in enumerate(self._results()):
             name = f"result_{number}"
             function.signature.output_arg.add(name=name, type=self._types(tensor[0])[tensor[1]])
             function.ret[name] = self._name(tensor)
         return function
 
-    def _given(self) -> list[Tensor]:
-        """Results: what somebody around the program takes."""
-        taken = (tensor for node in self._graph.node if node.name not in self._inside for tensor in _taken(node))
+    def _results(self) -> list[Tensor]:
+        """Returns the results: tensors that ops outside the program use."""
+        taken = (tensor for node in self._graph.node if node.name not in self._inside for tensor in _inputs_of(node))
         return sorted({tensor for tensor in taken if tensor[0] in self._inside})
 
     def _types(self, name: str) -> list[int]:
@@ -234,7 +224,7 @@ class _Program:
         raise LookupError(f"{name} has no output {tensor[1]}.")
 
 
-def _taken(node: node_def_pb2.NodeDef) -> Iterator[Tensor]:
+def _inputs_of(node: node_def_pb2.NodeDef) -> Iterator[Tensor]:
     for text in node.input:
         if text[0] != "^":
             name, _, number = text.partition(":")
@@ -246,7 +236,7 @@ def _waits_for(node: node_def_pb2.NodeDef) -> Iterator[str]:
 
 
 def _name_of(node: node_def_pb2.NodeDef) -> str:
-    """What a person calls a tensor from around the program."""
+    """Returns a readable name of a tensor from outside the program."""
     name = _EDGE.sub("", node.attr["tensor_name"].s.decode()) if "tensor_name" in node.attr else node.name
     fed = _FED.match(name)
     return fed.group(1) if fed else name

@@ -34,7 +34,7 @@ from tf_ipu_shim.runtime.errors import error_display
 error_display.install()  # first: that the plugin cannot be built is the first error there is
 environment.check()
 library = plugin.load()
-registration.install(library, devices.get)
+registration.register_lowering(library, devices.get)
 driver.install(library)
 engines.install()
 sharding.enable_sharded_gradient_tape()

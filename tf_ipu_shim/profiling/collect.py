@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tf_ipu_shim.cycle_model import ERROR_FACTORS, Computation, Entry, Phase, Slots, Timeline
+from tf_ipu_shim.cycle_model import ERROR_FACTORS, Computation, Entry, Phase, PipelineSlots, Timeline
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.memory import Block, MemoryPlan
 from tf_ipu_shim.machine.memory.curve import curve_of
@@ -135,7 +135,7 @@ class _Programs:
     def __init__(self, line_of: LineOf) -> None:
         self.rows: list[ProgramRow] = []
         self.of_step: dict[tuple[int, int], int] = {}
-        self.pipelines: dict[int, Slots] = {}
+        self.pipelines: dict[int, PipelineSlots] = {}
         self._line_of = line_of
         self._lines: dict[str, str | None] = {}
         self._sets: dict[str, ComputeSetRow] = {}

@@ -198,7 +198,7 @@ def display_name(function: str) -> str:
     """Returns a program's name for messages: the script's function, without suffixes of TensorFlow and this package.
 
     Example:
-        >>> shown_name("__inference_train_step_774"), shown_name("model_ipu_program_3")
+        >>> display_name("__inference_train_step_774"), display_name("model_ipu_program_3")
         ('train_step', 'model')
     """
     found = _TRACED_NAME.match(function)

@@ -41,7 +41,7 @@ def created_list(operation: Any) -> ListContents:
     Example:
         >>> with tf.Graph().as_default():
         ...     made = tf.raw_ops.TensorListReserve(element_shape=[2, 3], num_elements=4, element_dtype=tf.float32)
-        >>> made_by(made.op).bytes
+        >>> created_list(made.op).bytes
         96
     """
     shape, size = (tensor_util.try_evaluate_constant(tensor) for tensor in operation.inputs)

@@ -22,7 +22,7 @@ class FunctionBuilder:
         traced: the traced function that it is made of.
 
     Example:
-        >>> writer = FunctionWriter("double", "step")
+        >>> writer = FunctionBuilder("double", "step")
         >>> x = writer.argument("x", 1)  # DT_FLOAT
         >>> sum_of_both = writer.node("sum", "AddV2", [x, x], T=1)
         >>> writer.result(1, "sum:z:0")

@@ -14,7 +14,7 @@ from tensorflow.compat.v2 import dtypes, nest
 from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.cycle_model import Planning, PlanningError, planning
+from tf_ipu_shim.cycle_model import MatmulOptions, OptionError, planning
 from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
 from tf_ipu_shim.memory_model.computations import planner_options
 from tf_ipu_shim.runtime import ignored_options
@@ -206,7 +206,7 @@ def _marked(tensor: Any, wrong: str) -> Any:
 
 def _wrong(options: Mapping[str, Any] | str | None) -> str | None:
     try:
-        Planning().asked(read(options) or {})  # "null" is none, too
-    except PlanningError as error:
+        MatmulOptions().updated(read(options) or {})  # "null" is none, too
+    except OptionError as error:
         return str(error)
     return None

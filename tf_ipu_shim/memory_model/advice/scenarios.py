@@ -69,9 +69,9 @@ def combine(now: Scenario, one: Scenario, other: Scenario) -> Scenario | None:
 
     Example:
         >>> now = Scenario(Storage(), Sizes(), ProgramRequest.__new__(ProgramRequest), 1)
-        >>> halves, anew = now._replace(sizes=Sizes(half_floats=True)), now._replace(storage=Storage(recomputes=True))
-        >>> first_fitting_pair = combine(now, halves, anew)
-        >>> first_fitting_pair.sizes.half_floats, together.storage.recomputes, combine(now, halves, halves)
+        >>> halves, anew = now._replace(sizes=Sizes(float16=True)), now._replace(storage=Storage(recomputes=True))
+        >>> both = combine(now, halves, anew)
+        >>> both.sizes.float16, both.storage.recomputes, combine(now, halves, halves)
         (True, True, None)
     """
     if one.accumulates != other.accumulates and now.request is not (one if other.accumulates else other).request:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.cycle_model import Computation, Planning, vertices
+from tf_ipu_shim.cycle_model import Computation, MatmulOptions, vertices
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
 from tf_ipu_shim.memory_model.computations.fingerprints import ComputationFingerprints
@@ -170,7 +170,7 @@ class ComputationClassifier:
         below = _name_below(instruction, operands)
         below, kind, sizes = self._library_name(instruction, below, kind, sizes, fusion)
         size = _element_bytes(instruction.shape)
-        planning = self._planning(instruction) if kind == "product" else Planning()
+        planning = self._planning(instruction) if kind == "product" else MatmulOptions()
         library = self._library_names.get(instruction.metadata.op_name)
         same: Hashable
         if library is not None:
@@ -223,7 +223,7 @@ class ComputationClassifier:
             made = _mapped_like(made, by_id)
         return None
 
-    def _planning(self, product: Any) -> Planning:
+    def _planning(self, product: Any) -> MatmulOptions:
         return self._plannings.of(product.opcode, self._marks.get(product.metadata.op_name, {}))
 
     def _library_name(

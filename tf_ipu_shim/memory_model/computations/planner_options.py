@@ -12,7 +12,7 @@ from tensorflow.compat.v2 import errors
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
-from tf_ipu_shim.cycle_model import Planning, PlanningError
+from tf_ipu_shim.cycle_model import MatmulOptions, OptionError
 from tf_ipu_shim.cycle_model.planning import PARTIALS
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, xla_data_pb2
 
@@ -35,16 +35,16 @@ class PlannerOptions(NamedTuple):
         merged_copy_bytes: the same of copies with the host, of scopes on it.
     """
 
-    dot: Planning = Planning()
-    convolution: Planning = Planning()
+    dot: MatmulOptions = MatmulOptions()
+    convolution: MatmulOptions = MatmulOptions()
     merged_sum_bytes: int = 0
     merged_gather_bytes: int = 0
     merged_copy_bytes: int = 0
 
-    def of(self, opcode: str, marks: dict[str, dict[str, Any]]) -> Planning:
+    def of(self, opcode: str, marks: dict[str, dict[str, Any]]) -> MatmulOptions:
         """Returns the options of one matmul or convolution."""
-        planning: Planning = getattr(self, opcode)
-        return planning.asked(marks.get(opcode, {})) if marks else planning
+        planning: MatmulOptions = getattr(self, opcode)
+        return planning.updated(marks.get(opcode, {})) if marks else planning
 
 
 def planner_options_of(options: Any, request: ProgramRequest) -> PlannerOptions:
@@ -62,20 +62,20 @@ def planner_options_of(options: Any, request: ProgramRequest) -> PlannerOptions:
     )
 
 
-def _planning(flags: Iterable[Any], request: ProgramRequest, opcode: str) -> Planning:
+def _planning(flags: Iterable[Any], request: ProgramRequest, opcode: str) -> MatmulOptions:
     try:
-        return Planning().asked({flag.option: flag.value for flag in flags})
-    except PlanningError as error:
+        return MatmulOptions().updated({flag.option: flag.value for flag in flags})
+    except OptionError as error:
         if has_matmuls(opcode, (node.op for function in request.library.values() for node in function.node_def)):
             raise errors.InternalError(None, None, str(error)) from None
-        return Planning()
+        return MatmulOptions()
 
 
 def has_matmuls(opcode: str, types: Iterable[str]) -> bool:
     """Whether ops contain matmuls or convolutions, for which Poplar reads options.
 
     Example:
-        >>> has_matmuls("convolution", ["Relu", "Conv2D"]), has_products("dot", ["Relu", "Conv2D"])
+        >>> has_matmuls("convolution", ["Relu", "Conv2D"]), has_matmuls("dot", ["Relu", "Conv2D"])
         (True, False)
     """
     return any(_PRODUCTS[opcode].search(name) for name in types)

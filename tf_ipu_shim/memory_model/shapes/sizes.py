@@ -27,9 +27,9 @@ class Sizes:
 
     Example:
         >>> weights = TensorSpec(types_pb2.DT_FLOAT, (10, 10))
-        >>> Sizes().of(weights), Sizes(half_floats=True).of(weights), Sizes(batch_parts=2).of(weights)
+        >>> Sizes().of(weights), Sizes(float16=True).of(weights), Sizes(batch_divisor=2).of(weights)
         (400, 200, 400)
-        >>> Sizes(batch_parts=4).of(weights._replace(axis=Axis(0)))
+        >>> Sizes(batch_divisor=4).of(weights._replace(axis=Axis(0)))
         100
     """
 

@@ -47,7 +47,7 @@ class IoTiles:
         """Returns the number of elements of a feed on each I/O tile.
 
         Example:
-            >>> [IoTiles(32).elements_on_a_tile(elements, 2) for elements in (128, 8192)]
+            >>> [IoTiles(32).elements_per_tile(elements, 2) for elements in (128, 8192)]
             [128, 256]
         """
         return max(1, HOST_PACKET_BYTES // size, -(-elements // self.count))

@@ -9,7 +9,7 @@ from tf_ipu_shim.compiler.emit.control_flow import CHUNK_COUNTERS
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.compiler.placement import cloned_constants
-from tf_ipu_shim.cycle_model import Computation, Meeting, product_that_gives
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, matmul_of
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo.running_order import execution_order
@@ -96,7 +96,7 @@ class FunctionAnalyzer(BlockWriter):
                 f"{results[0].name}_to_", "inter-ipu-copy/GlobalPre", group=("exchange", key)
             )
             work = self.copy_work("exchange", copied, *(number for move in moves for number in move))
-            meeting = Meeting(key, computation=work)
+            meeting = SyncPoint(key, computation=work)
         for ipu in sorted({*takes, *gives}):
             sent_here = tuple(dict.fromkeys(takes.get(ipu, ())))
             self.block(ipu).run(owner, sent_here, gives.get(ipu, ()), work=meeting)
@@ -105,7 +105,7 @@ class FunctionAnalyzer(BlockWriter):
     def _rearrange(self, ipu: int, sent: int, name: str, exchange: int) -> None:
         """Adds the copy of a matmul's result into its own order before it leaves the IPU."""
         names = self.context.names
-        work = None if names is None else product_that_gives(self.blocks[ipu], sent)
+        work = None if names is None else matmul_of(self.blocks[ipu], sent)
         if names is None or work is None:
             return
         size = self.blocks[ipu].values[sent].bytes
@@ -214,7 +214,7 @@ class FunctionAnalyzer(BlockWriter):
                 made.values[ipu] = block.add(Value(self.context.sizes.of(made.spec), node.name, "temporary"))
                 gives.setdefault(ipu, []).append(made.values[ipu])
             left.append(made)
-        meeting = Meeting(self.context.new_key(), branches=True) if self.context.names is not None else None
+        meeting = SyncPoint(self.context.new_key(), branches=True) if self.context.names is not None else None
         self._run_inside(node.name, [analyzer for analyzer, _, _ in walks], gives, False, meeting=meeting)
         return left
 
@@ -225,7 +225,7 @@ class FunctionAnalyzer(BlockWriter):
         gives: dict[int, list[int]],
         loops: bool,
         waiting: Mapping[int, list[int]] = MappingProxyType({}),
-        meeting: Meeting | None = None,
+        meeting: SyncPoint | None = None,
     ) -> None:
         for ipu in sorted({ipu for analyzer in walks for ipu in analyzer.blocks}.union(gives, waiting)):
             takes = [number for analyzer in walks for number in analyzer.bound.get(ipu, ())]
@@ -235,14 +235,14 @@ class FunctionAnalyzer(BlockWriter):
             work = meeting and meeting._replace(parts=parts)
             self.block(ipu).run(name, takes, gives.get(ipu, ()), inside, loops, work)
 
-    def _iterations(self, pipeline: PipelineDescription | None, trips: int | None) -> Meeting | None:
+    def _iterations(self, pipeline: PipelineDescription | None, trips: int | None) -> SyncPoint | None:
         """Returns the loop's sync point with its trip count, if cycles are wanted."""
         if self.context.names is None:
             return None
         if trips is None and pipeline is not None:
             trips = pipeline.count
         times = UNKNOWN_TRIPS if trips is None else trips
-        meeting = Meeting(self.context.new_key(), times, counted=trips is not None, condition=0)
+        meeting = SyncPoint(self.context.new_key(), times, counted=trips is not None, condition=0)
         if pipeline is None:
             return meeting
         return meeting._replace(schedule=pipeline.schedule, stages=pipeline.stages, training=pipeline.training)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any
 
-from tf_ipu_shim.cycle_model import Computation, Meeting
+from tf_ipu_shim.cycle_model import Computation, SyncPoint
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier, Context
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
@@ -307,15 +307,15 @@ class HloAnalyzer:
             return None
         return self._instructions.work.known_trips(self._context.by_id, loop, self._called(loop)[1])
 
-    def _meeting(self, instruction: Any, trips: int | None) -> Meeting | None:
+    def _meeting(self, instruction: Any, trips: int | None) -> SyncPoint | None:
         """Returns the sync point of a loop (with trip count) or conditional; None without cycle estimates."""
         if self._instructions is None:
             return None
         parts = tuple(range(len(self._called(instruction))))
         if instruction.opcode == "conditional":
-            return Meeting(self._key_of(), parts=parts, branches=True)
+            return SyncPoint(self._key_of(), parts=parts, branches=True)
         times = UNKNOWN_TRIPS if trips is None else trips
-        return Meeting(self._key_of(), times, parts, counted=trips is not None, condition=0)
+        return SyncPoint(self._key_of(), times, parts, counted=trips is not None, condition=0)
 
     def _inside(
         self, computation: Any, given: Sequence[Tree], mode: Mode

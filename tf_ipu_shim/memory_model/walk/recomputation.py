@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
-from tf_ipu_shim.cycle_model import Meeting
+from tf_ipu_shim.cycle_model import SyncPoint
 from tf_ipu_shim.machine.memory import Block, Mode, Step
 from tf_ipu_shim.memory_model.computations.fusions import DRAWN
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
@@ -159,7 +159,7 @@ class _Recomputation:
 
     def _can_run_again(self, step: Step) -> bool:
         """Whether a step may be repeated: no exchange, no variable update, no fixed memory."""
-        if isinstance(step.work, Meeting) and step.work.computation is not None:
+        if isinstance(step.work, SyncPoint) and step.work.computation is not None:
             return False
         made = (self._block.values[number] for number in step.gives)
         return all(value.kind == "temporary" and value.home < 0 for value in made)
@@ -232,7 +232,7 @@ class _Recomputation:
             of = tuple(made.get(other, takes.get(other, other)) for other in value.of)
             self._again[number] = block.add(value._replace(of=of))
         work = step.work
-        if isinstance(work, Meeting):
+        if isinstance(work, SyncPoint):
             work = work._replace(key=self._new_key())
         gives = tuple(self._again[number] for number in step.gives)
         block.steps.append(step._replace(takes=tuple(takes[n] for n in step.takes), gives=gives, work=work))

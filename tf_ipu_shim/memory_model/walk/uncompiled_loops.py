@@ -13,7 +13,7 @@ from typing import Any
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.cycle_model import Computation, Meeting, Planning, vertices
+from tf_ipu_shim.cycle_model import Computation, MatmulOptions, SyncPoint, vertices
 from tf_ipu_shim.machine.memory import Block, Step
 from tf_ipu_shim.memory_model.computations.computations import alternating_axes
 from tf_ipu_shim.memory_model.computations.planner_options import Marks, merged_options
@@ -44,7 +44,7 @@ _FREE = (
 
 def loop_block(
     context: AnalysisContext, node: node_def_pb2.NodeDef, given: Sequence[TensorSpec], around: Marks | None = None
-) -> tuple[Block, Meeting]:
+) -> tuple[Block, SyncPoint]:
     """Returns what an iteration of a loop computes and how often it runs."""
     body = context.library[node.attr["body"].func.name]
     block = Block(node.name)
@@ -55,7 +55,7 @@ def loop_block(
     if trips is None:
         trips = _elements_of_lists(body, given)
     times = UNKNOWN_TRIPS if trips is None else trips
-    return block, Meeting(context.new_key(), times, (1,), counted=trips is not None, condition=0)
+    return block, SyncPoint(context.new_key(), times, (1,), counted=trips is not None, condition=0)
 
 
 def call_block(context: AnalysisContext, node: node_def_pb2.NodeDef, given: Sequence[TensorSpec]) -> Block:
@@ -99,7 +99,7 @@ def _add_function(
 
 
 def _computation(
-    node: node_def_pb2.NodeDef, takes: Sequence[TensorSpec], gives: Sequence[TensorSpec], planning: Planning
+    node: node_def_pb2.NodeDef, takes: Sequence[TensorSpec], gives: Sequence[TensorSpec], planning: MatmulOptions
 ) -> Computation:
     size, op = max((_elements(one) for one in gives), default=1), node.op
     bytes_ = max((dtypes.as_dtype(one.type).size or 4 for one in gives if one.type != types_pb2.DT_VARIANT), default=4)
