@@ -59,8 +59,8 @@ def test_what_one_branch_takes_is_brought_there():
     inner = branch(3)
     block, numbers = around(inner, STATES)
     assert loads_of(block, numbers) == ["which", "conditional"]
-    assert [step.owner for step in inner.steps if not step.takes] == ["load 0", "load 1", "load 2"]
-    assert not block.steps[1].inside[1].steps and block.steps[1].takes == (3,)
+    assert [step.owner for step in inner.steps if not step.inputs] == ["load 0", "load 1", "load 2"]
+    assert not block.steps[1].inside[1].steps and block.steps[1].inputs == (3,)
     assert live(block).peak_bytes == 101
 
 
@@ -69,7 +69,7 @@ def test_so_is_what_a_branch_in_a_branch_takes():
     inner, numbers = around(innermost, [value._replace(mode=Mode.BORROWED) for value in STATES])
     block, numbers = around(inner, STATES)
     assert loads_of(block, numbers) == ["which", "conditional"]
-    assert [step.owner for step in innermost.steps if not step.takes] == ["load 0", "load 1", "load 2"]
+    assert [step.owner for step in innermost.steps if not step.inputs] == ["load 0", "load 1", "load 2"]
     assert live(block).peak_bytes == 102
 
 

@@ -21,7 +21,7 @@ def test_a_value_is_there_from_its_step_to_the_last_that_takes_it(seed):
     block.results = chance.sample(made, 3)
     ends = {
         number: 29 if number in block.results else max(
-            [number, *(index for index, step in enumerate(block.steps) if number in step.takes)]
+            [number, *(index for index, step in enumerate(block.steps) if number in step.inputs)]
         )
         for number in made
     }  # fmt: skip

@@ -213,7 +213,7 @@ def test_the_scheduler_finds_what_a_run_in_its_order_finds():
         of_loop = Program("body")
         of_loop.makes("inside", 50)
         left = program.add(Value(7, "loop", "temporary"))
-        program.run("loop", program.steps[0].gives, (left,), (of_loop,), True)
+        program.run("loop", program.steps[0].outputs, (left,), (of_loop,), True)
         return program
 
     program, other = both(), both()

@@ -1,7 +1,7 @@
 """What actions save, by hand; the IPU has four tiles of 638,976 bytes."""
 
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.memory import Block, MemoryPlan, Saving, Value, beside, best, plan_of
+from tf_ipu_shim.machine.memory import Block, MemoryPlan, Saving, Value, best, plan_of, saving_between
 
 TILES, LIMIT = 4, 4 * 638_976
 
@@ -20,7 +20,7 @@ def plan(*ipus):
 
 def test_another_plan():
     before, after = plan([("fifo", LIMIT + 4000)]), plan([("stash", 4000)])
-    assert beside(before, before.ipus[0], after, "so") == Saving("so", LIMIT, True)
+    assert saving_between(before, before.ipus[0], after, "so") == Saving("so", LIMIT, True)
 
 
 def test_the_best_three():

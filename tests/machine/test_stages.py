@@ -10,7 +10,7 @@ from tf_ipu_shim.capacity import names, stages, text
 from tf_ipu_shim.capacity.layers import Layer, Passed
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.pipelines.stage_memory import taken_by_layers
+from tf_ipu_shim.machine.pipelines.stage_memory import consumed_by_layers
 
 CHIP = CHIPS["gc200"].with_tiles(2)
 LIMIT = 2 * 638_976
@@ -77,7 +77,7 @@ def test_the_best_of_all_cuts(seed, recomputes):
     rng = random.Random(seed)
     count = rng.randrange(2, 9)
     values = random_values(count, rng)
-    taken = taken_by_layers(values, count)
+    taken = consumed_by_layers(values, count)
     layers = [random_layer(str(number), takes, rng) for number, takes in enumerate(taken)]
     found, expected = stages.split(layers, CHIP, recomputes=recomputes), by_all_cuts(layers, recomputes, values)
     assert (found is None) == (expected is None)
@@ -116,7 +116,7 @@ def test_what_goes_over_links_while_stages_are_looked_for(seed, trains):
             (sorted(one for one in takers.items() if one[0] > number), n) for m, takers, n in values if m == number
         ]
         gives = tuple(Passed(tuple(takers), size) for takers, size in behind if takers)
-        layers.append(Layer(str(number), 1, 0, int(trains), 0, gives=gives))
+        layers.append(Layer(str(number), 1, 0, int(trains), 0, outputs=gives))
     handed = stages.StageTransfers(layers, CHIP, 3)
     for first, end in itertools.combinations(range(count + 1), 2):
         sizes = [0] * 4
@@ -133,7 +133,7 @@ def test_what_goes_over_links_while_stages_are_looked_for(seed, trains):
 def test_what_found_stages_hand_to_each_other_goes_at_once_to_several():
     """The first gives one tensor to both others, two ops of the third take it: two gradients come back from there."""
     gives = (Passed(((1, 1), (2, 2)), 1000),), (Passed(((2, 1),), 5000),), ()
-    layers = [Layer(name, 1, 0, 1, 0, gives=given) for name, given in zip("abc", gives)]
+    layers = [Layer(name, 1, 0, 1, 0, outputs=given) for name, given in zip("abc", gives)]
     # Three stages are on the IPUs 0, 1 and 3 of a ladder.
     both, on, back = exchange((1000, 0, 1), (1000, 0, 3)), exchange((5000, 1, 3)), exchange((1000, 1, 0))
     last = exchange((2000, 3, 0), (5000, 3, 1))

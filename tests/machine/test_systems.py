@@ -113,12 +113,12 @@ def test_unknown_device_id(device_id):
 @pytest.mark.parametrize("count", [0, 3, 12])
 def test_a_ladder_needs_a_power_of_two(count):
     with pytest.raises(ValueError, match="power of two"):
-        device_table.ladder(range(count))
+        device_table.enumerate_devices(range(count))
 
 
 def test_a_ladder_needs_every_ipu_once():
     with pytest.raises(ValueError, match="numbered 0 to 3, each once"):
-        device_table.ladder((0, 1, 2, 2))
+        device_table.enumerate_devices((0, 1, 2, 2))
 
 
 class TestSelectionOrder:

@@ -168,7 +168,7 @@ NO_ARRAY = "Cannot convert a symbolic tf.Tensor (x:0) to a numpy array. This err
     ],
 )
 def test_what_to_do_is_said_where_nobody_else_does(error, hint):
-    text = (error_display.shown(error) or "").rstrip()
+    text = (error_display.display_text(error) or "").rstrip()
     assert (hint or "") in text
     assert text.endswith(".") == bool(hint)  # as none of the errors' own texts does
 

@@ -277,7 +277,7 @@ def test_strangers_are_refused_and_a_process_of_the_job_is_not(monkeypatch):
         return visit
 
     def without_the_key():
-        with pytest.raises(connections.Refused, match="key"):
+        with pytest.raises(connections.UntrustedPeer, match="key"):
             connections.connect(other, None, 0, 10.0)
 
     refused(says(b"x" * 1000))

@@ -256,7 +256,7 @@ def test_errors_in_layers_in_layers():
         "    Call arguments received by layer 'inner' (type Inner):\n      • x=1\n\n\n"
         "Call arguments received by layer 'outer' (type Outer):\n  • x=1"
     )
-    frames, said = error_texts.frames_apart(error_texts.clean(text))
+    frames, said = error_texts.split_frames(error_texts.clean(text))
     assert frames == [
         '  File "/home/me/a.py", line 12, in call\n',
         "    y = self.inner(x)\n",
@@ -301,10 +301,10 @@ def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
         except KeyError as error:
             raise ValueError("no batch") from error
 
-    text = error_display.shown(raised(outer))
+    text = error_display.display_text(raised(outer))
     assert "hidden.py" not in text
     assert text.index("KeyError: 'bad image 70.jpg'") < text.index("direct cause") < text.index("ValueError: no batch")
-    assert error_display.shown(raised(user)) is None
+    assert error_display.display_text(raised(user)) is None
 
 
 @pytest.mark.parametrize(

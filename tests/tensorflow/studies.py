@@ -18,7 +18,7 @@ def program(ipu_bytes=4096, items=8.0):
     block.run("feed", (), (x,))
     block.run("double", (x,), (y,), work=Computation("elementwise", "double", (ipu_bytes // 4, 1, 1, 0)))
     plan = MemoryPlan(program="double", device="/device:IPU:0", chip="", ipus=())
-    return captured_programs.Studied("double", plan, {0: block}, 1, 1, 2.0, items)
+    return captured_programs.CapturedProgram("double", plan, {0: block}, 1, 1, 2.0, items)
 
 
 def of_run(ipus, function, count=1, recompute=False):

@@ -40,7 +40,7 @@ def form_of(python_function):
 
 def steps_of(block):
     return [
-        (step.owner, step.takes, [block.values[number] for number in step.gives], list(map(steps_of, step.inside)))
+        (step.owner, step.inputs, [block.values[number] for number in step.outputs], list(map(steps_of, step.inside)))
         for step in block.steps
     ]
 

@@ -236,60 +236,60 @@ def a_step(**amounts):
 
 
 def test_a_conv_net_runs_by_kernels(any_version):
-    assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e7)).way == execution_mode.KERNELS
+    assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e7)).mode == execution_mode.KERNELS
 
 
 def test_depthwise_convolutions_run_by_kernels(any_version):
-    assert choose(a_step(ops=300, passes=3e4, grouped_convolutions=1e7)).way == execution_mode.KERNELS
+    assert choose(a_step(ops=300, passes=3e4, grouped_convolutions=1e7)).mode == execution_mode.KERNELS
 
 
 def test_square_products_of_middle_size_run_by_xla(any_version):
     work = Work(ops=41, passes=1.3e6, square_products=20 * 2 * 256**3, results=256)
-    assert choose(ProgramWork(work, launches=1, compiled={"cluster": Size(80, 20)})).way == execution_mode.XLA
+    assert choose(ProgramWork(work, launches=1, compiled={"cluster": Size(80, 20)})).mode == execution_mode.XLA
 
 
 def test_square_products_that_one_core_runs_run_by_kernels(any_version):
     work = Work(ops=42, passes=2.8e5, even_products=16 * 2 * 128**3, results=128)
     compiled = {f"cluster_{index}": Size(16, 4) for index in range(4)}
-    assert choose(ProgramWork(work, launches=4, compiled=compiled)).way == execution_mode.KERNELS
+    assert choose(ProgramWork(work, launches=4, compiled=compiled)).mode == execution_mode.KERNELS
 
 
 def test_shards_of_large_products_run_by_kernels(any_version):
     work = Work(ops=34, wide_passes=2.8e6, inner=1.5e5, products=1.8e9, results=7.4e5)
     compiled = {f"cluster_{index}": Size(8, 2) for index in range(8)}
-    assert choose(ProgramWork(work, launches=8, compiled=compiled)).way == execution_mode.KERNELS
+    assert choose(ProgramWork(work, launches=8, compiled=compiled)).mode == execution_mode.KERNELS
 
 
 def test_small_stages_run_by_kernels(any_version):
     work = ProgramWork(Work(ops=2000, passes=3e5, products=3e6), launches=600, compiled={"stage": Size(20, 4)})
-    assert choose(work).way == execution_mode.KERNELS
+    assert choose(work).mode == execution_mode.KERNELS
 
 
 def test_many_small_ops_run_by_xla(any_version):
-    assert choose(a_step(ops=300, passes=3e4)).way == execution_mode.XLA
+    assert choose(a_step(ops=300, passes=3e4)).mode == execution_mode.XLA
 
 
 def test_small_iterations_in_chunks_run_by_xla(any_version):
     computed = Work(ops=20 * 1000, products=1e9, passes=1e7)
     work = ProgramWork(chunked_work=computed, iterations=1000, compiled={"program": Size(60, 8)})
-    assert choose(work).way == execution_mode.XLA
+    assert choose(work).mode == execution_mode.XLA
 
 
 def test_what_would_compile_for_minutes_runs_by_kernels(any_version):
     work = a_step(ops=300, passes=3e4)
     work.compiled["program"] = Size(20_000, 1_000)
-    assert choose(work).way == execution_mode.KERNELS
+    assert choose(work).mode == execution_mode.KERNELS
 
 
 def test_what_runs_for_long_is_worth_compiling(any_version):
     work = a_step(ops=300, passes=3e4)
     work.compiled["program"] = Size(2_000, 100)
     longer = ProgramWork(Work(ops=300 * 1e6, passes=3e10), launches=1, compiled=work.compiled)
-    assert (choose(work).way, choose(longer).way) == (execution_mode.KERNELS, execution_mode.XLA)
+    assert (choose(work).mode, choose(longer).mode) == (execution_mode.KERNELS, execution_mode.XLA)
 
 
 def test_nothing_at_all():
-    assert choose(ProgramWork()).way in (execution_mode.XLA, execution_mode.KERNELS)
+    assert choose(ProgramWork()).mode in (execution_mode.XLA, execution_mode.KERNELS)
 
 
 def convolution(x, kernel):
@@ -327,7 +327,7 @@ def test_the_report_says_how_and_why(ipus, monkeypatch, model, way):
 
 def test_nothing_said_is_auto(ipus, monkeypatch):
     monkeypatch.delenv(execution_mode.ENVIRONMENT_VARIABLE, raising=False)
-    assert execution_mode.asked_for() == execution_mode.AUTO
+    assert execution_mode.requested_mode() == execution_mode.AUTO
     check_function(lambda parts, x: tf.reduce_sum(x * parts.variable("w", np.ones([3]))), [floats(3)])
     assert "estimated" in tf_ipu_shim.memory_report().devices[0].programs[-1].way_reason
 

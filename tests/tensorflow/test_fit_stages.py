@@ -111,7 +111,7 @@ def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
     chip, even = CHIPS["gc200"], steps_of(8)
     layers = stages.layers_of(even, chip)
     taken = [(), *(((place, 256 * 4 * width),) for place, width in enumerate(widths[:-1]))]
-    assert [layer.takes for layer in layers] == taken
+    assert [layer.inputs for layer in layers] == taken
     assert layers[0].fed_bytes == 256 * 4 * 16
     assert all(0 < layer.forward_cycles < 0.6 * layer.cycles for layer in layers)
     found = stages.better_split(even, chip, fits=True)

@@ -56,9 +56,9 @@ def check(block):
     """Each value is made before it is taken, and once."""
     made = {number for number, value in enumerate(block.values) if value.mode in (Mode.ALWAYS, Mode.BORROWED)}
     for step in block.steps:
-        assert made.issuperset(step.takes), step
-        assert made.isdisjoint(step.gives), step
-        made.update(step.gives)
+        assert made.issuperset(step.inputs), step
+        assert made.isdisjoint(step.outputs), step
+        made.update(step.outputs)
 
 
 def test_a_stage_runs_again_before_its_first_gradient():
@@ -180,8 +180,8 @@ def expressions(block):
     """What each op computes, as a formula of names."""
     formulas, named = {}, {}
     for step in block.steps:
-        formula = (step.owner, tuple(formulas[number] for number in step.takes))
-        for number in step.gives:
+        formula = (step.owner, tuple(formulas[number] for number in step.inputs))
+        for number in step.outputs:
             formulas[number] = formula
         assert named.setdefault(step.owner, formula) == formula
     return named

@@ -164,8 +164,8 @@ def test_the_largest_part_of_what_is_fed_that_is_enough():
 
 def test_where_no_part_is_enough_few_are_tried(monkeypatch):
     tried = []
-    beside = recommendations.beside
-    monkeypatch.setattr(recommendations, "beside", lambda *given: tried.append(given[-1]) or beside(*given))
+    beside = recommendations.saving_between
+    monkeypatch.setattr(recommendations, "saving_between", lambda *given: tried.append(given[-1]) or beside(*given))
     wide = np.zeros([64, 1024], "f")
 
     def model(x):  # the weights alone are too large

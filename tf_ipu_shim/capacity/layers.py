@@ -16,9 +16,9 @@ from tf_ipu_shim.cycle_model import Computation, Entry, phases_of, timeline_of
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
-from tf_ipu_shim.machine.pipelines.stage_memory import Taken, taken_by_layers
+from tf_ipu_shim.machine.pipelines.stage_memory import ConsumedBytes, consumed_by_layers
 from tf_ipu_shim.memory_model.hlo.trees import origin
-from tf_ipu_shim.runtime.captured_programs import Studied
+from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 _FORWARD = ("temporary", "activation", "exchange")
 _HOST = ("host", "feed")
@@ -50,9 +50,9 @@ class Layer(NamedTuple):
         activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
         ipu: where it is now.
         forward_cycles: of its forward work alone, which recomputation runs again.
-        takes: of layers before it.
+        inputs: of layers before it.
         fed_bytes: what is fed to it, for one mini-batch.
-        gives: what it makes or is fed that layers behind it take.
+        outputs: what it makes or is fed that layers behind it take.
     """
 
     name: str
@@ -62,12 +62,12 @@ class Layer(NamedTuple):
     activation_bytes: int
     ipu: int = 0
     forward_cycles: float = 0.0
-    takes: tuple[Taken, ...] = ()
+    inputs: tuple[ConsumedBytes, ...] = ()
     fed_bytes: int = 0
-    gives: tuple[Passed, ...] = ()
+    outputs: tuple[Passed, ...] = ()
 
 
-def layers_of(program: Studied, chip: Chip) -> list[Layer]:
+def layers_of(program: CapturedProgram, chip: Chip) -> list[Layer]:
     """Returns the layers with weights in execution order; empty if op names do not tell."""
     if len(program.blocks) != 1 and not program.is_keras:
         return []
@@ -93,9 +93,9 @@ def layers_of(program: Studied, chip: Chip) -> list[Layer]:
             activations[place] + flow.fed[place],
             variables.places[name],
             work.forward[place],
-            flow.takes[place],
+            flow.inputs[place],
             flow.fed[place],
-            flow.gives[place],
+            flow.outputs[place],
         )
         for place, name in enumerate(names.order)
     ]
@@ -116,7 +116,7 @@ def _names(
 class _Variables:
     """Weight and optimizer-state bytes of each layer, by name, and its IPU."""
 
-    def __init__(self, program: Studied) -> None:
+    def __init__(self, program: CapturedProgram) -> None:
         self.bytes: dict[str, int] = collections.Counter()
         self.weight_bytes: dict[str, int] = collections.Counter()
         self.sizes: dict[str, list[int]] = {}
@@ -196,8 +196,8 @@ class _Flow:
         homes: of its ops.
 
     Attributes:
-        takes: for each layer what it takes of those before it.
-        gives: what it makes, or is fed, that those behind it take.
+        inputs: for each layer what it takes of those before it.
+        outputs: what it makes, or is fed, that those behind it take.
         fed: bytes of what is fed to it first.
     """
 
@@ -220,14 +220,14 @@ class _Flow:
             self.fed[layer] += size
         # What is fed comes to the first layer that takes it, and from there to others.
         values = [(maker, users[key], size) for key, (maker, size) in {**first, **makers}.items()]
-        self.takes = taken_by_layers(values, homes.count)
-        self.gives = _given(values, homes.count)
+        self.inputs = consumed_by_layers(values, homes.count)
+        self.outputs = _given(values, homes.count)
 
     def first_of(self, step: tuple[Block, int]) -> int:
         """Returns the first layer that consumes a host copy."""
         block, number = step
         at = self._numbers[id(block)]
-        found = [self._first[at, value] for value in block.steps[number].gives if (at, value) in self._first]
+        found = [self._first[at, value] for value in block.steps[number].outputs if (at, value) in self._first]
         return min(found, default=0)
 
     def _taken(self, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str, ...], Value, tuple[int, int] | None]]:
@@ -236,7 +236,7 @@ class _Flow:
         for at, block in enumerate(blocks):
             for step in filter(self._is_forward, block.steps):
                 op = () if step.work is None else (step.owner,)
-                for whole in (origin(block, number) for number in step.takes):
+                for whole in (origin(block, number) for number in step.inputs):
                     value = block.values[whole]
                     is_given = value.owner in given
                     if self._homes.is_in_layer(step.owner) or (is_given and op):
@@ -249,7 +249,7 @@ class _Flow:
 def _from_host(block: Block) -> Iterator[Value]:
     for step in block.steps:
         if isinstance(step.work, Computation) and step.work.kind in _HOST and step.work.sizes[0] > 0:
-            yield from (block.values[number] for number in step.gives)
+            yield from (block.values[number] for number in step.outputs)
 
 
 def _given(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: int) -> list[tuple[Passed, ...]]:

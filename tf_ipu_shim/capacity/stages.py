@@ -15,7 +15,7 @@ from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory
 from tf_ipu_shim.machine.selection import shard_order
-from tf_ipu_shim.runtime.captured_programs import Studied
+from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 _STAGES = (2, 4, 8, 16)
 _WORTH = 0.95
@@ -60,7 +60,7 @@ class StageTransfers:
             [[0] * (count + 1) for _ in range(count)] for _ in range(4)
         )
         for maker, layer in enumerate(layers if times else ()):
-            for given in layer.gives:
+            for given in layer.outputs:
                 self._count(maker, given)
         for first in range(count):
             for end in range(first + 1, count + 1):
@@ -107,7 +107,7 @@ class StageTransfers:
         stage_of = [stage for stage, (first, end) in enumerate(bounds) for _ in range(first, end)]
         sizes: dict[tuple[int, int], int] = collections.Counter()
         backs: dict[tuple[int, int], int] = collections.Counter()
-        for maker, given in ((maker, given) for maker, layer in enumerate(self._layers) for given in layer.gives):
+        for maker, given in ((maker, given) for maker, layer in enumerate(self._layers) for given in layer.outputs):
             here = stage_of[maker]
             for there in {stage_of[taker] for taker, _ in given.consumers} - {here}:
                 sizes[here, there] += given.bytes
@@ -158,7 +158,7 @@ def _in_stages(layers: Iterable[Layer]) -> list[StageLayer]:
             layer.kept_bytes + layer.weight_bytes,
             layer.weight_bytes,
             layer.activation_bytes,
-            layer.takes,
+            layer.inputs,
             layer.fed_bytes,
         )
         for number, layer in enumerate(layers)
@@ -185,7 +185,7 @@ def split(
     return None
 
 
-def better_split(program: Studied, chip: Chip, fits: bool) -> Split | None:
+def better_split(program: CapturedProgram, chip: Chip, fits: bool) -> Split | None:
     """Returns a better split for a program, or None."""
     layers = layers_of(program, chip)
     found = split(layers, chip, max(2, len(program.blocks)), program.recomputes, program.steps)

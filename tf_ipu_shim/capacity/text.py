@@ -10,14 +10,14 @@ from tf_ipu_shim.capacity.estimate import Estimate, estimate
 from tf_ipu_shim.machine.chips import CHIPS, Chip
 from tf_ipu_shim.machine.memory import what_would_help
 from tf_ipu_shim.machine.systems import System
-from tf_ipu_shim.runtime.captured_programs import Studied
+from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 _SHOWN = 4
 _ONE_LEFT = "And a smaller program, which counts below."
 _HEAD = ("system", "chip", "IPUs", "fits", "headroom, bytes", "cycles a step", "error", "items a second")
 
 
-def to_text(programs: Sequence[Studied], systems: Sequence[System]) -> str:
+def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> str:
     """Returns tables: per program a row per system and its memory by IPU, then the smallest system."""
     if not programs:
         return (
@@ -26,7 +26,7 @@ def to_text(programs: Sequence[Studied], systems: Sequence[System]) -> str:
         )
     known: dict[tuple[int, str], Estimate] = {}
 
-    def on(program: Studied, chip: Chip) -> Estimate:
+    def on(program: CapturedProgram, chip: Chip) -> Estimate:
         key = id(program), chip.name
         if key not in known:
             known[key] = estimate(program, chip)
@@ -53,7 +53,7 @@ def to_text(programs: Sequence[Studied], systems: Sequence[System]) -> str:
     return "\n".join(lines)
 
 
-def _program(program: Studied, systems: Sequence[System], estimates: Sequence[Estimate]) -> list[str]:
+def _program(program: CapturedProgram, systems: Sequence[System], estimates: Sequence[Estimate]) -> list[str]:
     fed = f", {program.items:,.0f} items in {program.steps:,.0f} steps a run" if program.items else ""
     replicas = f", {program.replicas} replicas" if program.replicas > 1 else ""
     rows = [_HEAD, *(_row(program, system, one) for system, one in zip(systems, estimates))]
@@ -74,7 +74,7 @@ def _program(program: Studied, systems: Sequence[System], estimates: Sequence[Es
     return [*lines, *_advice(program), *_stages(program, estimates), ""]
 
 
-def _advice(program: Studied) -> list[str]:
+def _advice(program: CapturedProgram) -> list[str]:
     """Returns advice for a program that does not fit its chip."""
     found = what_would_help(program.plan, program.is_keras)
     return (
@@ -82,7 +82,7 @@ def _advice(program: Studied) -> list[str]:
     )
 
 
-def _stages(program: Studied, estimates: Sequence[Estimate]) -> list[str]:
+def _stages(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str]:
     """Returns the split for the first chip that has one, starting with the program's own chip."""
     chips = sorted({one.chip: one.fits for one in estimates}.items(), key=lambda one: one[0].title != program.plan.chip)
     for chip, fits in chips:
@@ -102,7 +102,7 @@ def _busy(one: Estimate, place: int) -> float:
     return 100 * one.busy[place] / (max(one.busy) or 1.0)
 
 
-def _row(program: Studied, system: System, one: Estimate) -> tuple[str, ...]:
+def _row(program: CapturedProgram, system: System, one: Estimate) -> tuple[str, ...]:
     if system.num_ipus < program.ipus:
         return system.name, system.chip.name, str(system.num_ipus), "too few IPUs", "", "", "", ""
     full = [ipu.ipu for ipu in one.ipus if not ipu.fits]

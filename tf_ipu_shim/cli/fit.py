@@ -14,7 +14,7 @@ from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import execution_mode
 
 if TYPE_CHECKING:
-    from tf_ipu_shim.runtime.captured_programs import Studied
+    from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _told(programs, capacity.systems_for(arguments.on, arguments.chips, most), status)
 
 
-def _told(programs: Sequence[Studied], found: Sequence[systems.System], status: int) -> int:
+def _told(programs: Sequence[CapturedProgram], found: Sequence[systems.System], status: int) -> int:
     """Prints what was found of a script's programs on some systems; returns the status to end with."""
     from tf_ipu_shim import capacity
 

@@ -60,7 +60,7 @@ SETTINGS = (
         name=execution_mode.ENVIRONMENT_VARIABLE,
         default=execution_mode.AUTO,
         what="how programs run on the host: xla, kernels or auto",
-        check=execution_mode.asked_for,
+        check=execution_mode.requested_mode,
     ),
     Variable(
         name=activation.ENVIRONMENT_VARIABLE,

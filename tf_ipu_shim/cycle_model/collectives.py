@@ -26,12 +26,12 @@ class CollectiveBatcher:
 
     def merges(self, step: Step) -> bool:
         """Whether a step is a collective that merges with the previous one."""
-        depends = not self._needed.isdisjoint(step.takes)
+        depends = not self._needed.isdisjoint(step.inputs)
         if not isinstance(step.work, Computation) or step.work.kind != "collective":
             if step.inside:  # has collectives of its own, maybe
                 self._left = 0
             if depends:
-                self._needed.update(step.gives)
+                self._needed.update(step.outputs)
             return False
         size, *like = step.work.sizes
         goes_along = not depends and tuple(like) == self._like and size <= self._left
@@ -39,5 +39,5 @@ class CollectiveBatcher:
             self._needed.clear()
             self._like, self._left = tuple(like), like[1]
         self._left -= size
-        self._needed.update(step.gives)
+        self._needed.update(step.outputs)
         return goes_along

@@ -82,7 +82,7 @@ class SyncPoint(NamedTuple):
 
     Args:
         key: the same on all of them, and on no other step.
-        times: how often a loop runs; 1 for all else.
+        trip_count: how often a loop runs; 1 for all else.
         parts: for each inner block of the step which of the loop's or branch's functions it is from.
         branches: whether one of the parts runs, and not all.
         schedule: of a pipeline's loop: one of `pipeline_schedule.SCHEDULES`; else empty.
@@ -95,7 +95,7 @@ class SyncPoint(NamedTuple):
     """
 
     key: int
-    times: float = 1.0
+    trip_count: float = 1.0
     parts: tuple[int, ...] = ()
     branches: bool = False
     schedule: str = ""

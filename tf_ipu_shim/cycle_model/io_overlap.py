@@ -24,7 +24,12 @@ def overlaps(meeting: SyncPoint, steps: Iterable[Step], is_alone: bool) -> bool:
 
     Source: docs/facts.md, section "I/O tiles".
     """
-    if meeting.branches or not meeting.counted or meeting.times < 2 or meeting.times != int(meeting.times):
+    if (
+        meeting.branches
+        or not meeting.counted
+        or meeting.trip_count < 2
+        or meeting.trip_count != int(meeting.trip_count)
+    ):
         return False
     if meeting.schedule != "Grouped" and (meeting.schedule or not is_alone):
         return False

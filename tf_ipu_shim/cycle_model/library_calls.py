@@ -53,7 +53,7 @@ def matmul_of(block: Block, number: int) -> Computation | None:
     while block.values[number].mode is Mode.VIEW and len(block.values[number].of) == 1:
         number = block.values[number].of[0]
     for step in reversed(block.steps):
-        if number in step.gives:
+        if number in step.outputs:
             work = step.work
             return work if isinstance(work, Computation) and work.kind == "product" else None
     return None

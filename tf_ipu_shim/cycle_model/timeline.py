@@ -178,7 +178,7 @@ class _Clock:
         first = next(iter(here))
         kind = "branch" if sync_point.branches else "loop"
         entry = Entry(
-            kind, steps[first].owner, tuple(sorted(here)), start, 0, sync_point.times, steps=_steps(blocks, here)
+            kind, steps[first].owner, tuple(sorted(here)), start, 0, sync_point.trip_count, steps=_steps(blocks, here)
         )
         entry.exact = sync_point.counted
         if io_overlap.overlaps(sync_point, steps.values(), self._is_alone):
@@ -192,7 +192,7 @@ class _Clock:
             entry.cycles = self._loop_cycles(entry, sync_point, once, inside_busy)
         for one in here:
             now[one] = start + entry.cycles
-            busy[one] += inside_busy.get(one, 0.0) * (1 if sync_point.branches else sync_point.times)
+            busy[one] += inside_busy.get(one, 0.0) * (1 if sync_point.branches else sync_point.trip_count)
         return entry
 
     def _parts_of(
@@ -228,11 +228,11 @@ class _Clock:
             entry.cycles = self._loop_cycles(entry, sync_point, cycles, inside_busy, lead) + lead + last
             for ipu in steps:
                 now[ipu] = entry.start + entry.cycles
-                busy[ipu] += inside_busy.get(ipu, 0.0) * sync_point.times
+                busy[ipu] += inside_busy.get(ipu, 0.0) * sync_point.trip_count
             return entry
         # The first iteration and the last one stand outside of the loop, as Graphcore's compiler has it.
         ((ipu, block),) = inner.items()
-        entry.kind, entry.times, times = "part", 1.0, int(sync_point.times)
+        entry.kind, entry.times, times = "part", 1.0, int(sync_point.trip_count)
         end = entry.start
         entry.children, end = io_overlap.copies(block, ipu, end, self._chip, loads=True)
         end += self._iteration(entry, inner, end, True, False)[0]
@@ -271,12 +271,12 @@ class _Clock:
         """
         directions = 2 if sync_point.training else 1
         if sync_point.schedule == "Grouped":
-            count, slot = sync_point.times + directions * sync_point.stages - 1, max(busy.values(), default=0.0)
+            count, slot = sync_point.trip_count + directions * sync_point.stages - 1, max(busy.values(), default=0.0)
         elif sync_point.schedule == "Interleaved":
-            count = directions * (sync_point.times + sync_point.stages - 1)
+            count = directions * (sync_point.trip_count + sync_point.stages - 1)
             slot = max(busy.values(), default=0.0) / directions
         else:
-            return round(sync_point.times * once)
+            return round(sync_point.trip_count * once)
         entry.slots = PipelineSlots(sync_point.schedule, sync_point.stages, sync_point.training, slot, lead)
         return round(count * slot)
 

@@ -121,8 +121,8 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
         "engine_options": sorted(device.engine_options.items()),
         "flags": flags.current().compilation_key,
         "settings": [
-            execution_mode.asked_for(),
-            execution_mode.dumps_are_asked_for(),
+            execution_mode.requested_mode(),
+            execution_mode.requests_xla_dumps(),
             memory_plan.enabled(),
             memory_plan.with_library_calls(),
         ],

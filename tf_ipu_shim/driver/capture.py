@@ -12,7 +12,7 @@ from tf_ipu_shim.memory_model.computations.work import ProgramWork
 from tf_ipu_shim.memory_model.memory_plan import Details
 from tf_ipu_shim.memory_model.walk.analysis_context import batch_size_of
 from tf_ipu_shim.runtime import captured_programs
-from tf_ipu_shim.runtime.captured_programs import Studied
+from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 from tf_ipu_shim.runtime.device import IpuDevice
 
 
@@ -32,7 +32,7 @@ def add(
     steps, items = max(work.feeds.values(), default=(1.0, float(batch_size_of(request))))
     replicas = max(1, program.replicas)
     captured_programs.add(
-        Studied(
+        CapturedProgram(
             name,
             dataclasses.replace(plan, program=name, device=device.name),
             details.blocks,

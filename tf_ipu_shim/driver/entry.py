@@ -101,7 +101,7 @@ def _load_or_lower(library: Library, call: Call, request: ProgramRequest, device
     return cached_programs.with_new_names(program, key.functions, key.feeds, key), "miss"
 
 
-def _cache_of(device: IpuDevice) -> executable_cache.Directory | None:
+def _cache_of(device: IpuDevice) -> executable_cache.CacheDirectory | None:
     """Returns the cache, except for op-by-op float checks, whose errors name the script's lines."""
     return None if device.float_checks or captured_programs.active() else executable_cache.current()
 

@@ -197,9 +197,9 @@ def is_short(work: ProgramWork) -> bool:
 def choose(work: ProgramWork) -> Execution:
     """Returns the execution mode for a program."""
     each = costs()
-    runs = {way: each[way].run(work) for way in each}
-    begins = {way: each[way].begin(work) for way in each}
+    runs = {mode: each[mode].run(work) for mode in each}
+    begins = {mode: each[mode].begin(work) for mode in each}
     count = min(MOST_RUNS, max(1.0, HORIZON_SECONDS / max(min(runs.values()), 1e-6)))
-    way = min(each, key=lambda way: begins[way] + count * runs[way])
-    texts = [f"{runs[way] * 1e3:.3g} ms a run after {begins[way]:.2g} s" for way in (XLA, KERNELS)]
-    return Execution(way, f"estimated {texts[0]} by XLA, {texts[1]} by kernels")
+    mode = min(each, key=lambda mode: begins[mode] + count * runs[mode])
+    texts = [f"{runs[mode] * 1e3:.3g} ms a run after {begins[mode]:.2g} s" for mode in (XLA, KERNELS)]
+    return Execution(mode, f"estimated {texts[0]} by XLA, {texts[1]} by kernels")

@@ -133,7 +133,7 @@ class _Lowering:
         self._has_reports = compiles and event_reports.is_requested(device.options.profiling)
         self._plans = (
             memory_plan.enabled()
-            or self._asked.way != XLA
+            or self._asked.mode != XLA
             or bool(self._profile)
             or self._has_events
             or self._has_dumps
@@ -146,7 +146,7 @@ class _Lowering:
             self._device.options, self._request
         )  # refuses what Poplar would, also where no memory is planned
         other_devices.warn_of_other_devices(self._diagnostics, self._request)
-        program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
+        program = self._lower(chunks=self._asked.mode != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
             runs = self._with_custom_calls(program)
             uncompilable.record_origins(runs)
@@ -156,11 +156,11 @@ class _Lowering:
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
         plan, work, details, by_xla, runs, execution = self._plan(program, names)
         counted = by_xla
-        if execution.way != KERNELS:
+        if execution.mode != KERNELS:
             by_xla = runs = self._with_custom_calls(runs)
             uncompilable.record_origins(runs)
         if plan is not None:
-            plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
+            plan = dataclasses.replace(plan, way=execution.mode, way_reason=execution.reason)
         if plan is not None and captured_programs.active():
             capture.add(request, program, device, plan, details, work)
         if self._has_dumps:
@@ -171,13 +171,13 @@ class _Lowering:
         """Plans the memory and chooses the execution mode."""
         with BackgroundTask(lambda: self._to_kernels(program, on_one_thread=False)) as kernels:
             # Nearly all programs that are large enough for that run by kernels, and none of them is short.
-            with with_background_work(kernels.begin) if self._asked.way != XLA else contextlib.nullcontext():
+            with with_background_work(kernels.begin) if self._asked.mode != XLA else contextlib.nullcontext():
                 plan, work, details = memory_plan.plan_memory(
                     self._request, program, self._device, self._diagnostics.user_line, names, self._lower_as
                 )
             uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(details.without_form))
-            execution = choose(work) if self._asked.way == AUTO else self._asked
-            if execution.way != KERNELS:
+            execution = choose(work) if self._asked.mode == AUTO else self._asked
+            if execution.mode != KERNELS:
                 return _Planned(plan, work, details, program, program, execution)
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             made = self._to_kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
@@ -264,7 +264,7 @@ class _Lowering:
             launches,
             self._request.library,
             self._diagnostics.describe,
-            refuses=self._asked.way == KERNELS and not self._asked.is_required,
+            refuses=self._asked.mode == KERNELS and not self._asked.is_required,
             on_one_thread=on_one_thread,
             describes_all=self._asked.is_checked,
         )
@@ -279,7 +279,7 @@ class _Lowering:
         """Returns launches, executable form and mode; some programs must use XLA after all."""
         launches, runs = made
         execution = resolve_execution(execution, self._library, runs, {} if self._is_required else unknown)
-        if execution.way != KERNELS:
-            launches = runs = planned if self._asked.way == AUTO else self._lower(chunks=True)
+        if execution.mode != KERNELS:
+            launches = runs = planned if self._asked.mode == AUTO else self._lower(chunks=True)
         launches.result_shapes = runs.result_shapes = planned.result_shapes
         return launches, runs, execution

@@ -1,1 +1,1 @@
-"""The simulated multi-IPU machine: chips, systems, links, device ids, attach locks, flags. Never imports TensorFlow."""
+"""The simulated multi-IPU system: chips, links, device ids, attach locks, flags. Never imports TensorFlow."""

@@ -1,4 +1,4 @@
-"""The four generations of IPU, as figures."""
+"""Hardware figures of the four IPU generations."""
 
 from __future__ import annotations
 

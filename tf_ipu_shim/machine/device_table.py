@@ -1,4 +1,4 @@
-"""Which groups of IPUs a server offers as one Poplar device, and under which ids."""
+"""Enumerates the Poplar devices of a server: groups of IPUs and their ids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PoplarDevice:
     An IPU is numbered by the id of the device that holds it alone, as in the listing of `gc-info`.
 
     Example:
-        >>> ladder(range(4))[4]
+        >>> enumerate_devices(range(4))[4]
         PoplarDevice(id=4, ipus=(0, 1))
     """
 
@@ -31,7 +31,7 @@ class PoplarDevice:
         return len(self.ipus)
 
 
-def ladder(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
+def enumerate_devices(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
     """Lists the devices of a server: every IPU alone, then pairs, fours and so on up to all of them.
 
     Args:
@@ -46,7 +46,7 @@ def ladder(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
     Source: docs/facts.md, section "Device ids".
 
     Example:
-        >>> ladder(EIGHT_CARDS)[24].ipus
+        >>> enumerate_devices(EIGHT_CARDS)[24].ipus
         (5, 7, 4, 6)
     """
     order = tuple(order)

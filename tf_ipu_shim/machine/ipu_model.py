@@ -1,4 +1,4 @@
-"""Which chip a configuration means, on the IPU Model as on IPUs."""
+"""Selects the chip that a configuration compiles for, on the IPU Model and on IPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IPU-Links of a device: who is next to whom, and how long an exchange or a sync between IPUs takes.
+"""Models the IPU-Links of a device: neighbours, routes, and the time of exchanges and syncs.
 
 The IPUs of a device form a ladder: places 2k and 2k+1 are a rung, and each place is linked to the one two further up
 and the one two further down. More than 64 IPUs are several such ladders: the four IPUs of a machine reach their

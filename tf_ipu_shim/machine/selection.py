@@ -1,4 +1,4 @@
-"""Which IPU of a device a shard runs on: `IPUConfig.selection_order`."""
+"""Maps shards to the IPUs of a device: `IPUConfig.selection_order`."""
 
 from __future__ import annotations
 

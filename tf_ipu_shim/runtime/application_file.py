@@ -1,4 +1,4 @@
-"""The file of a compiled application: a ZIP archive of data, nothing of which Python or a shell would run.
+"""Reads and writes compiled-application files: ZIP archives of data that nothing executes.
 
 `executable.pb` is a `PoplarExecutableProto`, `weights/<n>` the bytes of a tensor as it lies in memory, row by row. All
 members are stored as they are: what is not stored so, or is longer than its tensor, is refused unread.
@@ -24,20 +24,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same application is the same bytes
 
 
 def write(path: str, executable: Any, weights: Sequence[bytes]) -> str:
-    """Writes an application; a reader finds the whole file or none.
-
-    Args:
-        path: of the file; a new one in the directory for temporary files if empty.
-        executable: a `PoplarExecutableProto`.
-        weights: of each tensor its bytes.
-
-    Returns:
-        The path.
-
-    Raises:
-        tf.errors.NotFoundError: the directory is not there.
-        tf.errors.PermissionDeniedError: it cannot be written to.
-    """
+    """Writes an application atomically."""
     from tensorflow.compat.v2 import errors
 
     try:
@@ -68,18 +55,7 @@ def write(path: str, executable: Any, weights: Sequence[bytes]) -> str:
 
 
 def read(path: str) -> tuple[Any, list[bytes]]:
-    """Reads an application.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        Its `PoplarExecutableProto`, and the bytes of each tensor of its weights.
-
-    Raises:
-        tf.errors.NotFoundError: there is no such file.
-        tf.errors.InvalidArgumentError: it is no application, or a broken one, or of a format that is not known.
-    """
+    """Reads an application."""
     with _opened(path) as archive:
         executable = _executable(path, archive)
         kept = [argument for argument in executable.program.arguments if argument.kind == argument.WEIGHTS]
@@ -90,7 +66,7 @@ def read(path: str) -> tuple[Any, list[bytes]]:
 
 
 def read_executable(path: str) -> Any:
-    """Reads the `PoplarExecutableProto` of an application without its weights; raises what `read` does."""
+    """Reads an application's `PoplarExecutableProto` without its weights."""
     with _opened(path) as archive:
         return _executable(path, archive)
 

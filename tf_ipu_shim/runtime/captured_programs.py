@@ -1,4 +1,4 @@
-"""A study of a script's programs: what `tf-ipu fit` collects while the script runs, and nothing of it computes.
+"""Captures a script's programs for `tf-ipu fit` in a dry run, in which nothing computes.
 
 While there is one, programs are compiled and not run, as under `DeviceConnectionType.PRE_COMPILE`, whatever the script
 configures; none is refused for its memory, and each is kept with all that it was planned of.
@@ -14,8 +14,8 @@ from tf_ipu_shim.machine.memory import Block, MemoryPlan
 
 
 @dataclasses.dataclass(frozen=True)
-class Studied:
-    """One program.
+class CapturedProgram:
+    """One captured program.
 
     Args:
         name: as a person calls it.
@@ -42,30 +42,30 @@ class Studied:
 
 
 _lock = threading.Lock()
-_programs: list[Studied] | None = None
+_programs: list[CapturedProgram] | None = None
 
 
 def begin() -> None:
-    """Begins a study; programs of an earlier one are forgotten."""
+    """Begins a capture; forgets programs of an earlier one."""
     global _programs
     with _lock:
         _programs = []
 
 
 def active() -> bool:
-    """Whether there is a study now."""
+    """Whether programs are being captured."""
     return _programs is not None
 
 
-def add(program: Studied) -> None:
-    """Keeps a program, if there is a study."""
+def add(program: CapturedProgram) -> None:
+    """Captures a program if a capture is active."""
     with _lock:
         if _programs is not None:
             _programs.append(program)
 
 
-def end() -> list[Studied]:
-    """Ends the study; its programs in the order in which they were lowered."""
+def end() -> list[CapturedProgram]:
+    """Ends the capture; returns its programs in lowering order."""
     global _programs
     with _lock:
         found, _programs = _programs or [], None

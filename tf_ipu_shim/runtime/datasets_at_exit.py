@@ -1,4 +1,4 @@
-"""Datasets that call Python when the process ends: what holds their threads stays, so that nothing waits for them.
+"""Lets the process exit without waiting for datasets that call Python.
 
 Python lets go of what a script has left, such as the iterator in a frame of an uncaught error, at a time when other
 threads cannot run Python any more: they end where they try to. TensorFlow's iterators wait for their threads, so that
@@ -15,7 +15,7 @@ import gc
 
 
 def install() -> None:
-    """Has the process end without waiting for datasets that call Python.
+    """Lets the process exit without waiting for datasets that call Python.
 
     Example:
         >>> install()

@@ -1,4 +1,4 @@
-"""One TensorFlow device of this process, and the IPUs it is attached to."""
+"""A TensorFlow IPU device of this process and the IPUs it is attached to."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class IpuDevice:
         return engine_options.merged({flag.option: flag.value for flag in self.options.compilation_options})
 
     def recorded_options(self) -> dict[str, Any]:
-        """Flags, engine options and variables of the SDK that are in force and change nothing, by name."""
+        """Flags, engine options and SDK variables in force that have no effect, by name."""
         return {
             **{f"--{name}": value for name, value in flags.given_without_effect(flags.current()).items()},
             **engine_options.without_effect(self.engine_options),
@@ -112,12 +112,12 @@ class IpuDevice:
 
     @property
     def float_checks(self) -> FloatCheck:
-        """What it stops at: floating-point exceptions that are switched on."""
+        """The floating-point exceptions that stop it."""
         return float_checks(self.options.floating_point_behaviour, self.engine_options)
 
     @property
     def rounding(self) -> Rounding:
-        """How it rounds float16: to the nearest, where this is 0."""
+        """How it rounds float16; 0 means to nearest."""
         return rounding(self.options, self.engine_options)
 
     @property
@@ -127,7 +127,7 @@ class IpuDevice:
 
     @property
     def has_remote_buffers(self) -> bool:
-        """Whether it has remote buffers. IPUs do; of what is not attached at once the configuration says it."""
+        """Whether it has remote buffers: attached IPUs do, others as configured."""
         if self.connection == ALWAYS and not self.on_model:
             return True
         return bool(self.options.enable_remote_buffers_without_device)
@@ -136,10 +136,6 @@ class IpuDevice:
         """Attaches to the first free candidate; waits for one if the connection is on demand.
 
         Nothing happens when it is attached already, or never attaches.
-
-        Raises:
-            tf.errors.InternalError: if all candidates are busy, or stayed so until time was up.
-            tf.errors.CancelledError: if the configuration was reset while it waited.
         """
         if self.compiles_only:
             return
@@ -206,7 +202,7 @@ class IpuDevice:
 
 
 def _in_use(holders: Mapping[int, attach.Holder]) -> str:
-    """Which process has which IPUs, each process once."""
+    """Describes which process uses which IPUs, each process once."""
     by_process: dict[int, list[int]] = {}
     for ipu, holder in sorted(holders.items()):
         by_process.setdefault(holder.pid, []).append(ipu)
@@ -221,7 +217,7 @@ def _in_use(holders: Mapping[int, attach.Holder]) -> str:
 
 
 def _shortened(command: str) -> str:
-    """A command as a reader knows it again: programs and scripts without their directories."""
+    """Shortens a command line: programs and scripts without directories."""
     return " ".join(word.rsplit("/", 1)[-1] or word for word in command.split())[:_SHOWN_OF_COMMAND]
 
 
@@ -238,7 +234,7 @@ def _advice(holders: Mapping[int, attach.Holder]) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Numbers in ascending order, those that follow each other as a range: "0 to 15, 24"."""
+    """Formats sorted numbers with ranges: "0 to 15, 24"."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:

@@ -1,4 +1,4 @@
-"""Which TensorFlow devices this process has configured.
+"""Manages the TensorFlow IPU devices that this process has configured.
 
 There is one configuration at a time. Every function may be called from any thread; after an exception nothing is
 configured and nothing attached, so that the next call starts afresh.
@@ -17,7 +17,7 @@ from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, MAXIMUM_DEVICES
 from tf_ipu_shim.profiling import settings
 from tf_ipu_shim.runtime import ignored_options, log, trace
 from tf_ipu_shim.runtime.device import ALWAYS, ON_DEMAND, IpuDevice
-from tf_ipu_shim.runtime.requests import requested
+from tf_ipu_shim.runtime.requests import create_devices
 
 if TYPE_CHECKING:
     from tf_ipu_shim.plugin.library import Library
@@ -39,19 +39,9 @@ _applications: dict[int, IpuDevice] = {}
 
 
 def configure(options: Any) -> None:
-    """Makes this process's TensorFlow devices, and attaches them if the connection type says so.
+    """Creates this process's TensorFlow devices, and attaches them if the connection type says so.
 
     An equal configuration that is active already stays as it is.
-
-    Args:
-        options: an `IpuOptions`; it is copied.
-
-    Raises:
-        tf.errors.FailedPreconditionError: if another configuration is active, or the system has no device with so
-            many IPUs.
-        tf.errors.InvalidArgumentError: if the system has no device with a chosen id.
-        tf.errors.InternalError: if all fitting devices are in use.
-        ValueError: if the options name a chip that there is none of, or too many tiles or devices.
 
     Source: `tensorflow.compiler.plugin.poplar` (C++ driver), docs/facts.md, section "Choosing and attaching
         devices".
@@ -84,7 +74,7 @@ def configure(options: Any) -> None:
 
 
 def reset() -> None:
-    """Detaches from all IPUs and forgets the configuration; nothing happens when there is none.
+    """Detaches from all IPUs and forgets the configuration; does nothing without one.
 
     Programs are lowered again when they next run.
     """
@@ -105,12 +95,12 @@ def configured() -> Any:
 
 
 def count() -> int:
-    """Number of TensorFlow devices; 1 when nothing was configured, as then there will be the default one."""
+    """Returns the number of TensorFlow devices; 1 (the default) if nothing was configured."""
     return len(_devices) or 1
 
 
 def active() -> tuple[IpuDevice, ...]:
-    """The TensorFlow devices there are now; none before the first use, and after a reset."""
+    """Returns the current TensorFlow devices; none before first use and after a reset."""
     return _devices
 
 
@@ -120,20 +110,9 @@ def applications() -> tuple[IpuDevice, ...]:
 
 
 def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
-    """The TensorFlow device with this number, attached if it ever is.
+    """Returns a TensorFlow device, attached unless it never attaches.
 
     When nothing is configured, `/device:IPU:0` is made with a single IPU.
-
-    Args:
-        ordinal: the number in `/device:IPU:<ordinal>`.
-        attach: attach it now if it is not yet; waits if the connection is on demand.
-
-    Returns:
-        The device.
-
-    Raises:
-        tf.errors.InvalidArgumentError: if there is no such device.
-        tf.errors.InternalError: if its IPUs are in use.
     """
     if ordinal in _applications:
         return _applications[ordinal]  # attached for as long as it is there
@@ -158,44 +137,24 @@ def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
 
 
 def named(ordinal: int) -> IpuDevice:
-    """The TensorFlow device of a strategy, without attaching to an on-demand one.
+    """Returns the TensorFlow device of a strategy, without attaching an on-demand one.
 
     Where it is none of those that are configured, it is made with a single IPU and the other options in force, and so
     are those before it.
-
-    Args:
-        ordinal: the number in `/device:IPU:<ordinal>`.
-
-    Raises:
-        tf.errors.InvalidArgumentError: there cannot be so many.
-        tf.errors.InternalError: no IPU is free for it.
     """
     with _lock:
         get(0, attach=False)
         own = config_pb2.IpuOptions() if _options is None else _copy(_options)
         own.ClearField("device_config")
         while len(_devices) <= ordinal < MAXIMUM_DEVICES:
-            _add(load_library(), requested(own, len(_devices)))
+            _add(load_library(), create_devices(own, len(_devices)))
         if _options is not None:
             load_library().list_devices(len(_devices))
         return get(ordinal, attach=False)
 
 
 def add_application(options: Any, num_ipus: int) -> IpuDevice:
-    """Makes and attaches a device for an embedded application, beside those that are configured.
-
-    Args:
-        options: the `IpuOptions` that it was compiled under; which IPUs it gets, and when, is decided here.
-        num_ipus: how many it needs.
-
-    Returns:
-        The device. It keeps its IPUs until it is taken away: `reset` does not touch it.
-
-    Raises:
-        tf.errors.FailedPreconditionError: the system has no device with so many IPUs.
-        tf.errors.InternalError: all fitting devices are in use.
-        tf.errors.ResourceExhaustedError: there are too many applications.
-    """
+    """Creates and attaches a device for an embedded application."""
     library = load_library()
     own = _copy(options)
     own.ClearField("device_config")
@@ -209,7 +168,7 @@ def add_application(options: Any, num_ipus: int) -> IpuDevice:
             raise errors.ResourceExhaustedError(
                 None, None, f"There can be {len(APPLICATION_DEVICES)} embedded engines in a process, and all run."
             )
-        (device,) = requested(own, first=free[0])
+        (device,) = create_devices(own, first=free[0])
         _applications[device.ordinal] = device
     try:
         device.attach()
@@ -223,7 +182,7 @@ def add_application(options: Any, num_ipus: int) -> IpuDevice:
 
 
 def remove_application(device: IpuDevice) -> None:
-    """Takes the device of an embedded application away, and frees its IPUs."""
+    """Removes an embedded application's device and frees its IPUs."""
     with _lock:
         _applications.pop(device.ordinal, None)
     device.close()
@@ -231,14 +190,14 @@ def remove_application(device: IpuDevice) -> None:
 
 def _start(options: Any) -> None:
     library = load_library()
-    devices = requested(options)
+    devices = create_devices(options)
     log.poplar_version()
     ignored_options.note(devices[0].recorded_options(), engine_options.likely_misspelt(devices[0].engine_options))
     _add(library, devices)
 
 
 def _add(library: Library, added: Sequence[IpuDevice]) -> None:
-    """Attaches devices, and has TensorFlow have them beside those that there are."""
+    """Attaches devices and registers them with TensorFlow."""
     global _devices
     devices = (*_devices, *added)
     try:
@@ -260,7 +219,7 @@ def _add(library: Library, added: Sequence[IpuDevice]) -> None:
 
 
 def _in_force(options: Any) -> Any:
-    """A copy of options with the flag that changes them."""
+    """Returns a copy of options with the flags that override them applied."""
     copied = _copy(options)
     if flags.current().use_on_demand:
         copied.device_connection_type = ON_DEMAND

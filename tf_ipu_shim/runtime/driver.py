@@ -1,4 +1,4 @@
-"""What the plugin's ops ask of this process's runtime: devices, configurations, seeds, flags."""
+"""Answers requests of the plugin's ops: devices, configurations, seeds, flags."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ _SYNTHETIC_CATEGORIES = ("seed", "infeed", "outfeed", "hostembedding", "paramete
 
 
 def install(library: Library) -> None:
-    """Has the plugin's ops ask here.
-
-    Args:
-        library: the loaded plugin.
-    """
+    """Registers these handlers with the plugin."""
     library.set_handlers(HANDLERS)
 
 
@@ -79,14 +75,7 @@ def _num_ipus(request: Any) -> Any:
 
 
 def is_synthetic(category: int) -> bool:
-    """Whether data of a kind are made up instead of sent, as `TF_POPLAR_FLAGS` is now.
-
-    Args:
-        category: a `SyntheticDataCategory`: 0 seeds, 1 infeeds, 2 outfeeds, 3 host embeddings,
-            4 parameters, 5 any other.
-
-    Raises:
-        ValueError: there is no such category.
+    """Whether data of a category is synthesised instead of transferred.
 
     Example:
         >>> is_synthetic(1)
@@ -106,7 +95,7 @@ def _synthetic_data(request: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Handler:
-    """What answers one question of the plugin.
+    """Handles one kind of request from the plugin.
 
     Args:
         request: the class of the question.
@@ -119,11 +108,7 @@ class Handler:
     handle: Callable[[Any], Any]
 
     def __call__(self, request: bytes) -> bytes:
-        """Answers a serialised question.
-
-        Raises:
-            PluginError: it cannot be read.
-        """
+        """Answers a serialised question."""
         try:
             message = self.request.FromString(request)
         except protobuf.DecodeError as error:

@@ -1,4 +1,4 @@
-"""The directory of `--executable_cache_path`: files by key, shared by processes, trusted where only the user writes.
+"""Reads and writes the executable cache directory (`--executable_cache_path`).
 
 A file begins with a mark and the digest of what follows, so that one that was cut short or changed is noticed; it gets
 its name when it is whole. Nothing that is wrong with the directory or a file stops a program: it is compiled then.
@@ -20,11 +20,11 @@ from tf_ipu_shim.runtime import log
 SUFFIX = ".ipu_program"
 _MARK = b"tf_ipu_shim cached program 1\n"
 _lock = threading.Lock()
-_directories: dict[str, Directory | None] = {}
+_directories: dict[str, CacheDirectory | None] = {}
 
 
-class Directory:
-    """A cache directory that may be read; whether it may be written shows when that is tried.
+class CacheDirectory:
+    """A readable cache directory; writes may fail.
 
     Args:
         path: of the directory, which is there.
@@ -39,7 +39,7 @@ class Directory:
         return self.path / f"{hashlib.sha256(key).hexdigest()[:32]}{SUFFIX}"
 
     def read(self, key: bytes) -> bytes | None:
-        """What was kept under a key; None where nothing was, or nothing that can be trusted."""
+        """Returns what is stored under a key, or None if nothing trustworthy is."""
         path = self.file_of(key)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -62,11 +62,7 @@ class Directory:
         return kept
 
     def write(self, key: bytes, content: bytes) -> pathlib.Path | None:
-        """Keeps something under a key, in place of what was there.
-
-        Returns:
-            The file; None where the directory cannot be written.
-        """
+        """Stores content under a key."""
         if not self._writable:
             return None
         path, temporary = self.file_of(key), ""
@@ -87,8 +83,8 @@ class Directory:
         return path
 
 
-def current() -> Directory | None:
-    """The directory that `TF_POPLAR_FLAGS` names now; None where there is none, or none that can be used."""
+def current() -> CacheDirectory | None:
+    """Returns the configured cache directory, or None."""
     text = flags.current().executable_cache_path
     if not text:
         return None
@@ -104,7 +100,7 @@ def _all_of(handle: int) -> bytes:
         return file.read()
 
 
-def _opened(path: pathlib.Path) -> Directory | None:
+def _opened(path: pathlib.Path) -> CacheDirectory | None:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         reason = private_files.distrust_of_directory(path)
@@ -116,4 +112,4 @@ def _opened(path: pathlib.Path) -> Directory | None:
             "that nobody else may write to (chmod go-w)."
         )
         return None
-    return Directory(path)
+    return CacheDirectory(path)

@@ -1,4 +1,4 @@
-"""Floating-point exceptions: what a device is to stop at."""
+"""Reads which floating-point exceptions stop a device."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ class FloatCheck(enum.IntFlag):
 
 
 def float_checks(behaviour: Any, engine: Mapping[str, str]) -> FloatCheck:
-    """What a configuration asks for.
-
-    Args:
-        behaviour: an `IpuOptions.FloatingPointBehaviour`.
-        engine: Poplar engine options in force, two of which ask for the same.
+    """Returns the checks that a configuration asks for.
 
     Source: docs/facts.md, section "POPLAR_ENGINE_OPTIONS".
 

@@ -1,4 +1,4 @@
-"""Sessions of a process that was forked: TensorFlow's threads are in the parent alone, and a run would wait for ever.
+"""Refuses sessions in a forked process, which lacks TensorFlow's threads.
 
 All sessions of a process share one pool of threads, which is made with the first of them; a session has one of its own
 where its `ConfigProto` says so, and none where it runs on the thread that calls it. What runs eagerly is refused by the
@@ -31,7 +31,7 @@ _iterators: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def install() -> None:
-    """Has sessions refuse to run where their threads are not, and forks end with their own status."""
+    """Makes sessions refuse to run without their threads, and forks exit with their own status."""
     from tf_ipu_shim.tf_private.datasets import iterator_ops
     from tf_ipu_shim.tf_private.sessions import session
 
@@ -44,12 +44,7 @@ def install() -> None:
 
 
 def note(session: Any, config: Any) -> None:
-    """Notes in which process a new session's threads are.
-
-    Args:
-        session: of this process; it runs in no other.
-        config: its `ConfigProto`, or None.
-    """
+    """Records the process that has a new session's threads."""
     global _shared_pool_of
     session._ipu_made_in = os.getpid()
     if session._target:
@@ -108,7 +103,7 @@ def _noted(stock: Callable[..., None]) -> Callable[..., None]:
 
 
 def _in_fork() -> None:
-    """Keeps what waits for threads of the parent: an iterator may be deleted at any time, the rest when Python ends."""
+    """Keeps objects alive that would wait for threads of the parent."""
     from tf_ipu_shim.tf_private.eager import context as eager_context
 
     context = eager_context.context_safe()
@@ -125,7 +120,7 @@ def _in_fork() -> None:
 
 
 def _keep_all() -> None:
-    """Keeps what modules hold, and TensorFlow's resources: Python lets go only of what the script's module holds."""
+    """Keeps module contents and TensorFlow resources alive at exit."""
     from tensorflow.compat.v2 import dtypes
 
     from tf_ipu_shim.tf_private.graphs import ops

@@ -1,4 +1,4 @@
-"""Options and arguments that were accepted and change nothing here: kept for the memory report, named in the log.
+"""Records options and arguments without effect, for the memory report and the log.
 
 Each name is logged once a process; those that come together share a line. Configuring a device notes the flags and
 engine options then in force, configuring the system its options, a call its arguments.
@@ -18,12 +18,7 @@ _logged: set[str] = set()
 
 
 def note(options: Mapping[str, Any], misspelt: Mapping[str, str] | None = None) -> None:
-    """Names options in the log, those that were not named before.
-
-    Args:
-        options: values by name.
-        misspelt: of these, what seems to be a slip, with the name that was meant. A warning tells of them.
-    """
+    """Logs options that were not logged before."""
     with _lock:
         new = [name for name in options if name not in _logged]
         _logged.update(new)
@@ -35,10 +30,7 @@ def note(options: Mapping[str, Any], misspelt: Mapping[str, str] | None = None) 
 
 
 def note_arguments(given: Mapping[str, Any]) -> None:
-    """Keeps arguments of calls for the report, and names them in the log; see `configuration.arguments`.
-
-    Args:
-        given: values by call and name.
+    """Records and logs call arguments without effect; see `configuration.arguments`.
 
     Example:
         >>> note_arguments({"PopnnLSTM(options)": {"partialsType": "half"}})
@@ -51,13 +43,13 @@ def note_arguments(given: Mapping[str, Any]) -> None:
 
 
 def arguments() -> dict[str, Any]:
-    """The arguments that were noted in this process, by call and name."""
+    """Returns the recorded arguments by call and name."""
     with _lock:
         return dict(_arguments)
 
 
 def forget() -> None:
-    """Forgets all of it, so that the log names them again; for tests."""
+    """Forgets all recorded options; for tests."""
     with _lock:
         _arguments.clear()
         _logged.clear()

@@ -1,4 +1,4 @@
-"""Ctrl-C while a program runs: the program ends, and `KeyboardInterrupt` is raised where the script waits for it.
+"""Ends a running program on Ctrl-C and raises `KeyboardInterrupt` in the waiting script.
 
 Python's own handler only notes the signal: the main thread, which raises the exception, waits in TensorFlow. So the
 plugin notes it first (`csrc/process/interrupts`), and programs end with an error at their next op: the next iteration
@@ -40,11 +40,7 @@ _library: Library | None = None
 
 
 def install(library: Library) -> None:
-    """Has Ctrl-C end programs, where it means KeyboardInterrupt. Does nothing in other threads than the main one.
-
-    Args:
-        library: the loaded plugin.
-    """
+    """Makes Ctrl-C end programs; main thread only."""
     global _library
     _library = library
     if threading.current_thread() is not threading.main_thread() or not _is_default(_handler_of(signal.SIGINT)):
@@ -68,11 +64,7 @@ def install(library: Library) -> None:
 
 
 def check() -> None:
-    """Ends the lowering of a program, which another thread than the main one may do.
-
-    Raises:
-        KeyboardInterrupt: the main thread waits for it, and has a Ctrl-C to answer.
-    """
+    """Raises KeyboardInterrupt during lowering, also in other threads."""
     if _library is not None and _library.interrupted():
         raise KeyboardInterrupt
 
@@ -100,7 +92,7 @@ def _raise(number: int, frame: Any) -> None:
 
 
 def _is_dropped_in(frame: Any) -> bool:
-    """Whether Python or pybind11 drops what is raised in a frame, or in one that it was called from."""
+    """Whether Python or pybind11 would drop an exception raised in a frame."""
     while frame is not None:
         code = frame.f_code
         if code.co_name == "__del__" or code.co_filename == weakref.__file__:
@@ -128,7 +120,7 @@ def _watching(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _telling(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """Raises KeyboardInterrupt in the place of an error of TensorFlow's in whose making a Ctrl-C has come."""
+    """Raises KeyboardInterrupt instead of a TensorFlow error that Ctrl-C interrupted."""
 
     @functools.wraps(stock)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -148,7 +140,7 @@ def _telling(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _keeping(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """A session is not deleted while XLA compiles a program of it, see `left_compilations`."""
+    """Keeps a session alive while XLA compiles a program of it (see `pending_compilations`)."""
 
     @functools.wraps(stock)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:

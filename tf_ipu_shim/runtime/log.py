@@ -1,4 +1,4 @@
-"""The log lines of Graphcore's driver, as TensorFlow's C++ log writes them: on stderr, silent from level 1 up."""
+"""Writes log lines like Graphcore's driver, in TensorFlow's log format."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ _version_named = False
 
 
 def info(message: str, source: tuple[str, int] | None = None) -> None:
-    """Writes one line with TensorFlow's own prefix, unless `TF_CPP_MIN_LOG_LEVEL` is 1 or more.
-
-    Args:
-        message: the text after the bracket.
-        source: file and line in the bracket; the executor's, as the emulated SDK names it, if None.
-    """
+    """Writes one line with TensorFlow's own prefix, unless `TF_CPP_MIN_LOG_LEVEL` is 1 or more."""
     if enabled():
         _write("I", message, source)
 
@@ -35,11 +30,7 @@ def warning(message: str) -> None:
 
 
 def enabled(silent_from: int = 1) -> bool:
-    """Whether information is logged, see `machine.environment.log_level`.
-
-    Args:
-        silent_from: the level that silences it: 2 for warnings.
-    """
+    """Whether information is logged, see `machine.environment.log_level`."""
     return log_level.enabled(silent_from)
 
 
@@ -66,7 +57,7 @@ def _write(severity: str, message: str, source: tuple[str, int] | None = None) -
 
 
 def attached(ordinal: int, num_ipus: int, poplar_id: int) -> None:
-    """Says which IPUs a TensorFlow device got.
+    """Logs which IPUs a TensorFlow device got.
 
     Example:
         >>> attached(0, 4, 24)  # writes: TensorFlow device /device:IPU:0 attached to 4 IPUs with Poplar device ID: 24
@@ -82,7 +73,7 @@ def attached(ordinal: int, num_ipus: int, poplar_id: int) -> None:
 
 
 def poplar_version() -> None:
-    """Names the Poplar release that is emulated, once a process."""
+    """Logs the emulated Poplar version, once per process."""
     global _version_named
     if not _version_named:
         _version_named = True
@@ -90,12 +81,12 @@ def poplar_version() -> None:
 
 
 def default_device(ordinal: int) -> None:
-    """Says that nothing was configured, so that the device has a single IPU."""
+    """Logs that an unconfigured device has a single IPU."""
     info(f"No IPU device was configured for /device:IPU:{ordinal}, creating a device with a single IPU.")
 
 
 def waiting(ordinal: int) -> None:
-    """Says that an on-demand device waits until IPUs are free."""
+    """Logs that an on-demand device waits for free IPUs."""
     info(
         f"Currently there is no available device for the TensorFlow virtual device /device:IPU:{ordinal}. "
         "Waiting for one to become available."

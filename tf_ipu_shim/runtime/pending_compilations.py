@@ -1,4 +1,4 @@
-"""What XLA still compiles after Ctrl-C: its step has ended, and what the compilation uses is kept until it is over.
+"""Keeps sessions alive while XLA still compiles after Ctrl-C.
 
 TensorFlow would wait for it where a session or function is deleted, and where the process ends. Uses
 `Context.remove_function`, `_context_handle`, `BaseSession.close`, `_session`, `_closed` and `TF_CloseSession`; checked
@@ -22,21 +22,12 @@ _LOOK_AGAIN = 0.1  # seconds
 
 
 def install(library: Library) -> None:
-    """Has the process end without waiting for what is compiled.
-
-    Args:
-        library: the loaded plugin.
-    """
+    """Lets the process exit without waiting for compilations."""
     atexit.register(_leave, library)
 
 
 def keep(library: Library, session: Any) -> None:
-    """Keeps a session while something is compiled that may be of it. It may be run as before, and closed.
-
-    Args:
-        library: the loaded plugin.
-        session: a `tf.compat.v1.Session` that Ctrl-C has ended a step of.
-    """
+    """Keeps a session alive while a compilation of it may be running."""
     if not library.compilations_left_behind() or "close" in vars(session):
         return
     threading.Thread(target=_keep, args=(library, session), name="ipu-left-compilation", daemon=True).start()

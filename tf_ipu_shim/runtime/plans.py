@@ -1,4 +1,4 @@
-"""The memory plans of the programs that this process has lowered, by device."""
+"""Records the memory plans of lowered programs by device."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ _recorded: dict[int, tuple[IpuDevice, dict[Hashable, MemoryPlan]]] = {}
 
 
 def record(device: IpuDevice, program: Hashable, plan: MemoryPlan) -> None:
-    """Keeps a program's plan, in place of an older one of the same program.
+    """Records a program's plan, replacing an older one.
 
     Plans of an older configuration are forgotten when the first program of a new one comes.
-
-    Args:
-        device: it was made for.
-        program: tells programs apart: one that is lowered for other argument shapes is another program.
-        plan: the figures.
     """
     with _lock:
         known = _recorded.get(device.ordinal)
@@ -33,7 +28,7 @@ def record(device: IpuDevice, program: Hashable, plan: MemoryPlan) -> None:
 
 
 def recorded() -> dict[int, tuple[IpuDevice, list[MemoryPlan]]]:
-    """The plans by the device's ordinal, in the order in which the programs came."""
+    """Returns the plans by device ordinal, in program order."""
     with _lock:
         return {ordinal: (device, list(plans.values())) for ordinal, (device, plans) in sorted(_recorded.items())}
 

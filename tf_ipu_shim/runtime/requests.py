@@ -1,4 +1,4 @@
-"""From a configuration to the TensorFlow devices it asks for."""
+"""Creates the TensorFlow devices that a configuration asks for."""
 
 from __future__ import annotations
 
@@ -9,21 +9,8 @@ from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
 
 
-def requested(options: Any, first: int = 0) -> list[IpuDevice]:
-    """Makes the TensorFlow devices of a configuration; none is attached yet.
-
-    Args:
-        options: an `IpuOptions`; without devices in it, there will be one with a single IPU.
-        first: the ordinal of the first of them.
-
-    Returns:
-        One device for each entry of `device_config`.
-
-    Raises:
-        tf.errors.FailedPreconditionError: if the system has no device with so many IPUs.
-        tf.errors.InvalidArgumentError: if the system has no device with that id.
-        ValueError: if the options name a chip that there is none of, or too many tiles.
-    """
+def create_devices(options: Any, first: int = 0) -> list[IpuDevice]:
+    """Creates the TensorFlow devices of a configuration, not yet attached."""
     system = systems.current()
     selections = [
         (selection.WhichOneof("selection"), int(selection.auto_count), int(selection.cfg_index))
@@ -57,7 +44,7 @@ def _by_count(ordinal: int, num_ipus: int, options: Any, system: systems.System)
 
 
 def _enough_ipus(wanted: int, sizes: list[int], system: systems.System) -> str:
-    """What to ask for instead, or where there are so many IPUs of this chip."""
+    """Suggests a device size, or a system with enough IPUs of this chip."""
     if wanted < 1:
         return "Ask for 1 or more."
     if wanted < sizes[-1]:

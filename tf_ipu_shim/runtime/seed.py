@@ -1,4 +1,4 @@
-"""Seeds of the random numbers that devices draw.
+"""Holds the random seeds of devices.
 
 Each TensorFlow device has one state: the seed last set, how often it was set (`generation`), and whether replicas are
 to draw the same numbers. It outlives configurations. The plugin draws the seed of each run of a compiled program
@@ -33,18 +33,12 @@ class SeedState:
 
 
 def reset(ordinal: int, seed: int, identical_replicas: bool = False) -> None:
-    """Sets the seed of `/device:IPU:<ordinal>`; what it draws from now on follows from it.
-
-    Args:
-        ordinal: the TensorFlow device.
-        seed: any integer.
-        identical_replicas: whether all replicas draw the same numbers.
-    """
+    """Sets a device's seed, which determines its later random numbers."""
     with _lock:
         devices.load_library().set_seed(ordinal, seed, identical_replicas)
         _states[ordinal] = SeedState(seed, state_of(ordinal).generation + 1, identical_replicas)
 
 
 def state_of(ordinal: int) -> SeedState:
-    """The seed of a device, and how it was set."""
+    """Returns a device's seed and how it was set."""
     return _states.get(ordinal, SeedState())

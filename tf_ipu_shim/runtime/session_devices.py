@@ -1,4 +1,4 @@
-"""The TensorFlow device that a session's graph names beside those that are configured.
+"""Creates the default IPU device when a session's graph names it.
 
 Graphcore's TensorFlow has a second device where one is configured, and a session whose graph names it gets it. Here a
 session has the devices that there are when it is made, so its graph is looked at before. A number beyond the next one
@@ -19,7 +19,7 @@ _ORDINAL = re.compile(r"/device:IPU:(\d+)$", re.IGNORECASE)
 
 
 def install() -> None:
-    """Has sessions in this process find the device that their graphs name beside those that are configured."""
+    """Makes sessions create IPU devices that their graphs name."""
     from tf_ipu_shim.tf_private.sessions import session
 
     why = "sessions have the IPU device that their graphs name"
@@ -44,7 +44,7 @@ def _finding(stock: Callable[..., None]) -> Callable[..., None]:
 
 
 def _highest(graph: Any) -> int:
-    """The highest number of an IPU device that an op of a graph is on; -1 where none is on one."""
+    """Returns the highest IPU device ordinal in a graph, or -1."""
     if not hasattr(graph, "get_operations"):
         return -1  # what it is instead, TensorFlow says
     places = {operation.device for operation in graph.get_operations()}

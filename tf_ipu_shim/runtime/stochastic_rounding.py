@@ -1,4 +1,4 @@
-"""Stochastic rounding of float16: what a device is to do."""
+"""Reads how a device rounds float16."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ class Rounding(enum.IntFlag):
 
 
 def rounding(options: Any, engine: Mapping[str, str]) -> Rounding:
-    """What a configuration asks for.
-
-    Args:
-        options: an `IpuOptions`.
-        engine: Poplar engine options in force, one of which asks for it too.
+    """Returns the rounding that a configuration asks for.
 
     Source: docs/facts.md, section "Stochastic rounding".
 

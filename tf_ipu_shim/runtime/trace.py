@@ -1,4 +1,4 @@
-"""Trace events of one program, ready but for the time: the plugin adds that when they happen.
+"""Builds the trace events of a program, to which the plugin adds times.
 
 Which there are follows Graphcore's driver. `profiling.enable_ipu_trace_events` turns them on; loading an engine and
 transfers need `profiling.enable_io_trace` as well. Only variables are transferred by themselves: what a call is given
@@ -42,18 +42,7 @@ def events_of(
     execution_report: str = "",
     cache: str = "",
 ) -> Any:
-    """The events of a program, as the plugin takes them: a `program_pb2.ProgramEvents`.
-
-    Args:
-        ordinal: of the TensorFlow device.
-        module: the program's name.
-        profiling: the `IpuOptions.Profiling` in force: whether transfers are wanted, and how many runs have a report.
-        tensors: the program's variables.
-        tensor_map: JSON, which tensor lies on which tiles.
-        info: JSON, what is known of the program's instructions.
-        graph_report: of the compilation: JSON, or the path of a file of it; empty for none.
-        execution_report: of a run, likewise.
-        cache: `"hit"` or `"miss"` where there is an executable cache.
+    """Returns the events of a program as `program_pb2.ProgramEvents`.
 
     Source: `tensorflow/compiler/plugin/poplar/driver/poplar_executor.cc`.
 

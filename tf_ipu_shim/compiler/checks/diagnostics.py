@@ -71,7 +71,7 @@ class Diagnostics:
         own = [place for place, frame in enumerate(frames) if script_files.is_users(frame[0])]
         if not own:
             return layer_lines.line_of(node)  # of a variable; nobody keeps where that was made
-        if any(script_files.runs_models(frame[0]) for frame in frames[own[-1] + 1 :]):
+        if any(script_files.is_training_loop(frame[0]) for frame in frames[own[-1] + 1 :]):
             graph = traced_functions.traced_graph(function) or layer_lines.graph_of(function)
             made = self._line_of_forward(function, node) or layer_lines.line_of(node, graph)
             if made is not None:

@@ -25,14 +25,14 @@ class Execution:
     """How a program runs.
 
     Args:
-        way: `"xla"` or `"kernels"`; `"auto"` while it is to be chosen.
+        mode: `"xla"` or `"kernels"`; `"auto"` while it is to be chosen.
         reason: why, for the report.
         is_checked: whether each op's results are looked at, for which each has to run by itself.
         is_rounded: whether float16 results are rounded stochastically, for which each should run by itself too.
         is_required: whether XLA would compute something else, whatever is asked for.
     """
 
-    way: str
+    mode: str
     reason: str
     is_checked: bool = False
     is_rounded: bool = False
@@ -46,17 +46,17 @@ def requested_execution(device: IpuDevice, is_rounded: bool = False, only_kernel
         return Execution(KERNELS, reason, is_checked=True, is_rounded=is_rounded)
     if is_rounded:
         return Execution(KERNELS, "each op's float16 results are rounded stochastically", is_rounded=True)
-    way = execution_mode.asked_for()
-    if only_kernels and way != KERNELS:
-        if way == XLA:
+    mode = execution_mode.requested_mode()
+    if only_kernels and mode != KERNELS:
+        if mode == XLA:
             log.warning(
-                f"{execution_mode.ENVIRONMENT_VARIABLE} is {way!r}, and this program runs by kernels all the same: "
+                f"{execution_mode.ENVIRONMENT_VARIABLE} is {mode!r}, and this program runs by kernels all the same: "
                 f"XLA's results are not TensorFlow's for {only_kernels[0]}."
             )
         return Execution(KERNELS, f"XLA's results would differ for {only_kernels[0]}", is_required=True)
-    if way == execution_mode.AUTO and execution_mode.dumps_are_asked_for():
+    if mode == execution_mode.AUTO and execution_mode.requests_xla_dumps():
         return Execution(XLA, "XLA_FLAGS asks for what XLA compiles")
-    return Execution(way, f"{execution_mode.ENVIRONMENT_VARIABLE}={way}")
+    return Execution(mode, f"{execution_mode.ENVIRONMENT_VARIABLE}={mode}")
 
 
 def resolve_execution(
@@ -64,7 +64,7 @@ def resolve_execution(
 ) -> Execution:
     """Resolves the requested mode `kernels` for a program, which may fall back to XLA.
 
-    What an IPU could not compile is refused in both ways alike. Where XLA has told its form of a program beforehand, it
+    What an IPU could not compile is refused in both modes alike. Where XLA has told its form of a program, it
     can compile it; where it could not, XLA runs it, and so refuses it in its own words if it has to.
     """
     reason = ""

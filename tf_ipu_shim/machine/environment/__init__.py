@@ -1,1 +1,1 @@
-"""What environment variables ask of the simulated machine, and what each option that they hold changes."""
+"""Reads the environment variables of the simulated system and describes the effect of their options."""

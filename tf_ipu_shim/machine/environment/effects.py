@@ -1,4 +1,4 @@
-"""What an option that Graphcore's software has changes on simulated IPUs: one of a few words, the same for all options.
+"""Classifies the effect of each option of Graphcore's software on simulated IPUs.
 
 Nothing that is accepted does nothing in silence: what changes nothing is recorded, with the reason, for the memory
 report and the log.
@@ -30,7 +30,7 @@ MEANINGS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OptionEffect:
-    """One option and what it changes.
+    """One option and its effect.
 
     Args:
         name: as scripts write it.

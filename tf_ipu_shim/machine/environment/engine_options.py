@@ -1,4 +1,4 @@
-"""`POPLAR_ENGINE_OPTIONS`: options from outside that override the program's own."""
+"""Reads `POPLAR_ENGINE_OPTIONS`, which overrides a program's own engine options."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def switched_on(options: Mapping[str, str], name: str) -> bool:
 
 
 def likely_misspelt(options: Mapping[str, str]) -> dict[str, str]:
-    """Options that nobody is known to use, with the known one that is spelt nearly the same.
+    """Returns unknown options with the known option of nearly the same spelling.
 
     Example:
         >>> likely_misspelt({"debug.allowOutofMemory": "true"})
@@ -161,14 +161,14 @@ def likely_misspelt(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def effects() -> tuple[OptionEffect, ...]:
-    """What each engine option changes here; the last row is for those that nobody was seen to use."""
+    """Returns the effect of each engine option; the last row is for unknown ones."""
     effective = [OptionEffect(name=name, effect=effect, what=what) for name, (effect, what) in EFFECTIVE.items()]
     recorded = {**_WITHOUT_EFFECT, "any other": _UNKNOWN}
     return (*effective, *(OptionEffect(name=name, effect=RECORDED, what=why) for name, why in recorded.items()))
 
 
 def without_effect(options: Mapping[str, str]) -> dict[str, str]:
-    """Those of some engine options that change nothing here.
+    """Returns the engine options that have no effect.
 
     Example:
         >>> without_effect({"debug.allowOutOfMemory": "true", "debug.trace": "true"})

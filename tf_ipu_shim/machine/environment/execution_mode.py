@@ -1,4 +1,4 @@
-"""The ways to run a program on the host, and which one a script's environment asks for. See `docs/execution.md`."""
+"""Reads the execution mode (`kernels`, `xla` or automatic) that the environment requests. See `docs/execution.md`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,11 @@ XLA, KERNELS, AUTO = "xla", "kernels", "auto"
 WAYS = (AUTO, XLA, KERNELS)
 
 
-def asked_for() -> str:
-    """The way that the environment asks for.
-
-    Returns:
-        One of `WAYS`; `"auto"`, the better one for each program, where nothing is asked for.
-
-    Raises:
-        ValueError: it asks for something else.
+def requested_mode() -> str:
+    """Returns the requested execution mode.
 
     Example:
-        >>> asked_for() in WAYS
+        >>> requested_mode() in WAYS
         True
     """
     value = os.environ.get(ENVIRONMENT_VARIABLE, "").lower() or AUTO
@@ -28,12 +22,12 @@ def asked_for() -> str:
     return value
 
 
-def dumps_are_asked_for() -> bool:
-    """Whether `XLA_FLAGS` has XLA write what it compiles: what runs by kernels would be missing there.
+def requests_xla_dumps() -> bool:
+    """Whether `XLA_FLAGS` requests dumps of what XLA compiles, which mode `kernels` would lack.
 
     Example:
         >>> os.environ["XLA_FLAGS"] = "--xla_dump_to=/tmp/dump --xla_dump_hlo_as_dot"
-        >>> dumps_are_asked_for()
+        >>> requests_xla_dumps()
         True
     """
     return any(flag.startswith("--xla_dump_to=") for flag in os.environ.get("XLA_FLAGS", "").split())

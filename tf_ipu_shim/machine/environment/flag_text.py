@@ -1,4 +1,4 @@
-"""The text form of TensorFlow's flag variables, and the errors about it."""
+"""Parses the text of TensorFlow-style flag variables and creates their errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_CHARACTERS = 1 << 20  # of a file of flags
 
 
 def is_file_name(text: str) -> bool:
-    """Whether the variable names a file of flags instead of holding them."""
+    """Whether the variable names a file of flags instead of containing them."""
     return bool(text.strip()) and not text.lstrip().startswith("-")
 
 
@@ -31,7 +31,7 @@ def _content(path: str) -> str:
 
 
 def split(text: str, variable: str) -> list[tuple[str, str | None]]:
-    """Names and values in the order given; the value of a bare `--name` is None."""
+    """Returns names and values in order; the value of a bare `--name` is None."""
     if is_file_name(text):
         path = os.path.expanduser(text.strip())
         try:
@@ -58,7 +58,7 @@ def split(text: str, variable: str) -> list[tuple[str, str | None]]:
 
 
 def unknown(name: str, known: list[str], variable: str) -> UnknownFlagError:
-    """The error for a flag that nobody knows."""
+    """Returns the error for an unknown flag."""
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean --{near[0]}?" if near else ""
     return UnknownFlagError(
@@ -67,13 +67,13 @@ def unknown(name: str, known: list[str], variable: str) -> UnknownFlagError:
 
 
 def bad_value(name: str, received: str | None, expected: str) -> UnknownFlagError:
-    """The error for a value that a flag does not take."""
+    """Returns the error for an invalid value of a flag."""
     shown = f"--{name}" if received is None else f"--{name}={received}"
     return UnknownFlagError(f"Flag {shown} is wrong: it needs {expected}.")
 
 
 def boolean(name: str, value: str | None) -> bool:
-    """Reads a flag that is on or off."""
+    """Parses a boolean flag."""
     if value is None or value == "true":
         return True
     if value == "false":
@@ -82,7 +82,7 @@ def boolean(name: str, value: str | None) -> bool:
 
 
 def integer(name: str, value: str | None) -> int:
-    """Reads a 64-bit number."""
+    """Parses a 64-bit integer."""
     try:
         number = int(value) if value is not None and "_" not in value else None
     except ValueError:
@@ -93,7 +93,7 @@ def integer(name: str, value: str | None) -> int:
 
 
 def string(name: str, value: str | None) -> str:
-    """Reads a text; an empty one, as an unset shell variable leaves it, is as good as no flag."""
+    """Parses a string; an empty one counts as not given."""
     if value is None:
         raise bad_value(name, value, "a value, as in --" + name + "=VALUE")
     return value

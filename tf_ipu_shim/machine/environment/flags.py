@@ -1,4 +1,4 @@
-"""`TF_POPLAR_FLAGS`: every flag of Graphcore's TensorFlow, as one record."""
+"""Parses `TF_POPLAR_FLAGS`: every flag of Graphcore's TensorFlow as one record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which log lines are shown: the driver's own follow TensorFlow's level, unless they have one of their own."""
+"""Decides which log lines are shown: TensorFlow's level, or the package's own if set."""
 
 from __future__ import annotations
 

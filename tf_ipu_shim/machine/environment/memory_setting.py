@@ -1,4 +1,4 @@
-"""Which memory figures a script's environment asks for."""
+"""Reads `TF_IPU_SHIM_MEMORY`: which memory figures are computed."""
 
 from __future__ import annotations
 

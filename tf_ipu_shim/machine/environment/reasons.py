@@ -1,4 +1,4 @@
-"""Why an option is only recorded, where several options have the same reason."""
+"""Reasons, shared by several options, why an option has no effect."""
 
 from __future__ import annotations
 

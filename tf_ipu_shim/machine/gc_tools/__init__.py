@@ -1,1 +1,1 @@
-"""The simulated system as Graphcore's `gc-info`, `gc-inventory` and `gc-monitor` show it."""
+"""Imitates Graphcore's `gc-info`, `gc-inventory` and `gc-monitor` for the simulated system."""

@@ -1,4 +1,4 @@
-"""`tf-ipu info`, and `gc-info`: the simulated system, and who uses it."""
+"""Implements `tf-ipu info` and `gc-info`: the simulated system and its users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated IPUs as plain data, in the manner of Graphcore's `gc-inventory` and `gc-monitor`."""
+"""Describes the simulated IPUs as JSON data, like `gc-inventory` and `gc-monitor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated system as text and as plain data, in the manner of Graphcore's `gc-info`."""
+"""Describes the simulated system as text and data, like `gc-info`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory a program needs on each IPU, known before it runs. Never imports TensorFlow.
+"""Computes how much memory a program needs on each IPU before it runs. Never imports TensorFlow.
 
 description     a program as values, and the steps that make and use them
 liveness        what is alive at each step: always-live, and the largest not-always-live step
@@ -29,7 +29,7 @@ from tf_ipu_shim.machine.memory.plan import (
     Saving,
     plan_of,
 )
-from tf_ipu_shim.machine.memory.savings import beside, best
+from tf_ipu_shim.machine.memory.savings import best, saving_between
 
 __all__ = [
     "CATEGORIES",
@@ -47,7 +47,7 @@ __all__ = [
     "Step",
     "TilePart",
     "Value",
-    "beside",
+    "saving_between",
     "best",
     "live",
     "out_of_memory_text",

@@ -1,4 +1,4 @@
-"""Which memory each value is in while steps run in some order. Liveness and scheduling both go by this."""
+"""Assigns values to buffers while steps run in some order, for liveness and scheduling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OUTSIDE = (Mode.ALWAYS, Mode.CARRIED, Mode.BORROWED)  # in memory that is there
 
 
 class Buffers:
-    """The memory of one block's values at some point of a run through its steps.
+    """The buffers of one block at a point of its execution.
 
     Linear: every step costs a time in proportion to the values it touches.
 
@@ -30,7 +30,7 @@ class Buffers:
         self._sizes = [value.bytes for value in block.values]
         self._uses = [0] * len(block.values)
         for step in block.steps:
-            for number in step.takes:
+            for number in step.inputs:
                 self._uses[number] += 1
         for number in block.results:
             self._uses[number] += 1
@@ -52,16 +52,16 @@ class Buffers:
         self._pending.append(self._uses[number])
         return len(self.bytes) - 1
 
-    def take(self, step: Step) -> None:
-        """The step reads its values."""
-        for number in step.takes:
+    def read_inputs(self, step: Step) -> None:
+        """Reads a step's inputs."""
+        for number in step.inputs:
             for buffer in self._of[number]:
                 self._pending[buffer] -= 1
 
-    def give(self, step: Step) -> list[int]:
-        """The step's values come into being; returns the buffers that are made for them."""
+    def allocate_outputs(self, step: Step) -> list[int]:
+        """Creates a step's outputs; returns the buffers allocated for them."""
         made = []
-        for number in step.gives:
+        for number in step.outputs:
             mode = self._modes[number]
             if mode is Mode.VIEW:
                 found = self._seen_through(self._values[number].of)
@@ -80,21 +80,21 @@ class Buffers:
         return made
 
     def _seen_through(self, of: tuple[int, ...]) -> tuple[int, ...]:
-        """The buffers of what a view is made of, each once."""
+        """Returns the distinct buffers that a view covers."""
         if len(of) == 1:
             return self._of[of[0]]
         return tuple({buffer: None for number in of for buffer in self._of[number]})
 
     def inside(self, step: Step, made: Sequence[int]) -> Sequence[Block]:
-        """What runs inside a step, once it has given: branches write over what they are given only where that dies."""
+        """Returns the inner blocks to run; branches may overwrite only inputs that die there."""
         if step.loops or not step.inside:
             return step.inside
         if all(self._modes[self.value[buffer]] is not Mode.IN_PLACE for buffer in made):
             return step.inside
-        return [_reading(block) for block in step.inside]
+        return [_read_only(block) for block in step.inside]
 
     def _overwritable(self, number: int) -> tuple[int, ...]:
-        """The buffer of an operand that dies, is as large, and may be written to; else nothing."""
+        """Returns the buffer of an operand that dies, has the same size and may be overwritten, or nothing."""
         value, size = self._values[number], self._sizes[number]
         for operand in value.of:
             buffers = self._of[operand]
@@ -110,24 +110,24 @@ class Buffers:
         return self._modes[self.value[buffer]] is Mode.CARRIED or self.value[buffer] == home
 
     def free(self, step: Step, made: list[int]) -> list[int]:
-        """After the step: returns the buffers that nobody needs any more, and takes them off."""
+        """Releases and returns the buffers that no later step needs."""
         freed = []
-        for buffer in {buffer for number in step.takes for buffer in self._of[number]}.union(made):
+        for buffer in {buffer for number in step.inputs for buffer in self._of[number]}.union(made):
             if not self._pending[buffer] and not self._outside[buffer]:
                 self.live -= self.bytes[buffer]
                 freed.append(buffer)
         return freed
 
-    def change(self, step: Step) -> int:
-        """By how many bytes the step would change what is alive, if it ran now."""
+    def delta_bytes(self, step: Step) -> int:
+        """Returns by how many bytes a step would change the live memory if it ran now."""
         taken: dict[int, int] = {}
-        for number in step.takes:
+        for number in step.inputs:
             for buffer in self._of[number]:
                 taken[buffer] = taken.get(buffer, 0) + 1
         pending, outside = self._pending, self._outside
         dying = {buffer for buffer, times in taken.items() if pending[buffer] == times and not outside[buffer]}
         change = 0
-        for number in step.gives:
+        for number in step.outputs:
             mode = self._modes[number]
             if mode is Mode.VIEW:
                 dying.difference_update(self._seen_through(self._values[number].of))
@@ -142,7 +142,7 @@ class Buffers:
         return change
 
     def _overwritten_by(self, number: int, taken: Mapping[int, int]) -> int | None:
-        """The buffer of an operand that would die with a step that takes buffers that often, and is as large."""
+        """Returns the buffer of an equally large operand that dies with a step, or None."""
         size = self._sizes[number]
         for operand in self._values[number].of:
             buffers = self._of[operand]
@@ -152,8 +152,8 @@ class Buffers:
         return None
 
 
-def _reading(block: Block) -> Block:
-    """The same, but that it writes to nothing of its caller's."""
+def _read_only(block: Block) -> Block:
+    """Returns a copy of a block that writes to nothing of its caller."""
     if all(value.mode is not Mode.CARRIED for value in block.values):
         return block
     other = Block(block.name)

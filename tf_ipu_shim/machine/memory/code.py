@@ -1,4 +1,4 @@
-"""What a tile holds beside tensors: code, stacks and what vertices keep.
+"""Estimates the tile memory of code, stacks and vertex state.
 
 Poplar publishes it for whole programs only. One is small enough to be all overhead: an adder of three inputs on one
 GC2, whose report Graphcore's documentation prints. Every program has at least that much on each tile, and this is what
@@ -16,7 +16,7 @@ _TILES = 1216  # of the GC2
 
 
 class TilePart(NamedTuple):
-    """A part of what a tile holds.
+    """A part of a tile's memory.
 
     Args:
         name: what it is.

@@ -1,4 +1,4 @@
-"""What is alive at every step of a program, and from when to when each value is: all that `liveness` peaks at."""
+"""Computes live memory at every step of a program and the lifetime of each value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tf_ipu_shim.machine.memory.liveness import order_of
 
 
 class Lifetime(NamedTuple):
-    """A value's memory. One that is written in place of another of its kind has no memory of its own.
+    """The lifetime of a value's memory; values written in place of others have none of their own.
 
     Args:
         value: that it was made for, or that has overwritten one of another kind.
@@ -24,7 +24,7 @@ class Lifetime(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One step, those of inner blocks in their place.
+    """Live bytes at one step, inner blocks included.
 
     Args:
         block: that it is in.
@@ -38,7 +38,7 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A block over time.
+    """Live memory of a block over time.
 
     Args:
         points: its steps in order.
@@ -50,15 +50,9 @@ class Curve(NamedTuple):
 
 
 def curve_of(block: Block) -> Curve:
-    """Runs through a block in the order that `liveness.smallest` chose.
+    """Computes the curve of a block in the order chosen by `liveness.smallest`.
 
     The most bytes of a point are that one's peak: both go by the same rules.
-
-    Args:
-        block: all that an IPU runs.
-
-    Returns:
-        What is there at each step. Takes a time in proportion to the steps.
 
     Example:
         >>> block = Block("double")
@@ -84,9 +78,9 @@ def _run(block: Block, base: int, found: Curve) -> None:
 
     for number in order_of(block):
         step = block.steps[number]
-        buffers.take(step)
+        buffers.read_inputs(step)
         before = buffers.live
-        made = buffers.give(step)
+        made = buffers.allocate_outputs(step)
         here = len(found.points)
         made_at.update(dict.fromkeys(made, here))
         for buffer, over in buffers.overwritten[seen:]:

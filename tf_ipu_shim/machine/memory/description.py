@@ -1,4 +1,4 @@
-"""A program as values, and the steps that make and use them: all that its memory depends on."""
+"""Describes a program as blocks of values and steps, the input of the memory model."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Value(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an IPU does at a time.
+    """One operation of an IPU.
 
     Args:
         owner: the name of the op.
-        takes: numbers of the values it reads.
-        gives: numbers of the values it makes.
+        inputs: numbers of the values it reads.
+        outputs: numbers of the values it makes.
         inside: blocks that run during the step, one at a time: a loop's condition and body, the branches of a
             conditional, a called function.
         loops: whether the blocks run over what the step gives (a loop), or make it (a branch or a call).
@@ -64,8 +64,8 @@ class Step(NamedTuple):
     """
 
     owner: str
-    takes: tuple[int, ...]
-    gives: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
     inside: tuple[Block, ...] = ()
     loops: bool = False
     work: Any = None
@@ -123,13 +123,13 @@ class Block:
         self.steps.append(Step(owner, tuple(takes), tuple(gives), tuple(inside), loops, work))
 
     def keep_order(self) -> None:
-        """Its steps, and those of all blocks inside of it, run as they stand."""
+        """Fixes the order of its steps and those of all inner blocks."""
         self.keeps_order = True
         for step in self.steps:
             for inner in step.inside:
                 inner.keep_order()
 
     def begin_segment(self) -> None:
-        """Later steps run after all that there are now."""
+        """Makes later steps run after all present ones."""
         if self.steps and self.segments[-1:] != [len(self.steps)]:
             self.segments.append(len(self.steps))

@@ -1,4 +1,4 @@
-"""A program's schedule as a graph in the DOT language, which Graphviz draws."""
+"""Writes a program's schedule as a DOT graph for Graphviz."""
 
 from __future__ import annotations
 
@@ -9,19 +9,11 @@ from tf_ipu_shim.machine.memory.liveness import order_of
 
 
 def dot_of(program: str, blocks: Mapping[int, Block], line_of: Callable[[str], str | None]) -> str:
-    """Draws what each IPU does, and the values that go from step to step.
+    """Returns a graph of each IPU's steps and the values between them.
 
     Steps are boxes, numbered in the order in which they run; what is there before the program, such as a variable, is
     an ellipse. An arrow bears the bytes of the value that it stands for. What runs within a step (the body of a loop,
     a branch) is a frame that a dashed arrow leads to.
-
-    Args:
-        program: its name.
-        blocks: what each IPU runs, by its number.
-        line_of: gives the user's line of an op.
-
-    Returns:
-        A `digraph`, ending in a newline.
 
     Example:
         >>> block = Block("nothing")
@@ -55,20 +47,20 @@ class _Drawing:
         nodes: dict[int, str] = {}  # what makes each value, by its number
         for index in order_of(block):
             step = block.steps[index]
-            given = [number for number in step.takes if number not in nodes]
+            given = [number for number in step.inputs if number not in nodes]
             for number in given:
                 nodes[number] = self._node(block.values[number].owner, inside, ", shape=ellipse")
             self._runs += 1
             line = self._line_of(step.owner)
             name = self._node(f"{self._runs} {step.owner}" + (f"\n{line}" if line else ""), inside)
             first = first or name
-            for number in step.takes:
+            for number in step.inputs:
                 self.lines.append(f'{inside}{nodes[number]} -> {name} [label="{block.values[number].bytes:,} B"]')
             for inner in step.inside:
                 begins = self.frame(inner.name, inner, inside)
                 if begins is not None:
                     self.lines.append(f"{inside}{name} -> {begins} [style=dashed]")
-            nodes.update(dict.fromkeys(step.gives, name))
+            nodes.update(dict.fromkeys(step.outputs, name))
         self.lines.append(f"{indent}}}")
         return first
 

@@ -1,4 +1,4 @@
-"""The layer of each variable of a Keras model, by the variable's name."""
+"""Derives the Keras layer of each variable from the variable's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is alive at each step of a program, and at which step that is most."""
+"""Finds the live values at each step of a program and the step with the peak."""
 
 from __future__ import annotations
 
@@ -31,17 +31,10 @@ class Liveness:
 
 
 def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
-    """Runs through a block's steps and finds where most is alive.
+    """Runs through a block's steps and finds the peak.
 
     A step needs what it takes and what it gives at the same time, and during it one of its inner blocks. What an
     inner block is given is counted outside, and its peak on top of that.
-
-    Args:
-        block: the block.
-        order: numbers of all steps in the order in which they run; as they stand when left out.
-
-    Returns:
-        The figures, bytes.
 
     Example:
         >>> block = Block("double")
@@ -75,7 +68,7 @@ class _Peak(NamedTuple):
 
 
 class _Run:
-    """A run through a block's steps: what is always alive, when buffers are made and freed, the peak."""
+    """Tracks live memory through a block's steps."""
 
     def __init__(self, block: Block) -> None:
         self._block = block
@@ -87,9 +80,9 @@ class _Run:
 
     def step(self, time: int, step: Step) -> None:
         buffers = self.buffers
-        buffers.take(step)
+        buffers.read_inputs(step)
         before = buffers.live
-        made = buffers.give(step)
+        made = buffers.allocate_outputs(step)
         inner, inside = None, 0
         if step.inside:
             blocks = [smallest(each) for each in buffers.inside(step, made)]
@@ -112,7 +105,7 @@ class _Run:
             self._freed_at[buffer] = time
 
     def found(self, order: Sequence[int] | None) -> Liveness:
-        """The figures, once all steps have run in this order; None for as they stand."""
+        """Returns the result once all steps have run in this order; None for the given order."""
         peak, steps = self.peak, self._block.steps
         numbers = range(len(steps)) if order is None else order
         name = "" if peak.time < 0 else steps[numbers[peak.time]].owner
@@ -129,7 +122,7 @@ class _Run:
         )
 
     def _at_peak(self) -> list[Value]:
-        """The values that are alive at the peak, each the one that its buffer held then."""
+        """Returns the values alive at the peak."""
         peak, buffers = self.peak, self.buffers
         current = {**dict(enumerate(buffers.value)), **dict(buffers.overwritten[: peak.overwritten])}
         return [
@@ -145,7 +138,7 @@ def _peak_bytes(found: Liveness) -> int:
 
 
 def smallest(block: Block) -> Liveness:
-    """The lower of two peaks: with the steps as they stand, and as `schedule.greedy` orders them.
+    """Returns the lower of two peaks: in the given order and in that of `schedule.greedy`.
 
     Of a block that keeps its order, the first of these. It is found once: the block must not change any more.
     """
@@ -154,12 +147,12 @@ def smallest(block: Block) -> Liveness:
     if block.liveness is None:
         run = _Run(block)
         ordered = run.found(greedy(block, run.buffers, run.step))
-        block.liveness = _as_they_stand(block, ordered.peak_bytes) or ordered
+        block.liveness = _in_given_order(block, ordered.peak_bytes) or ordered
     return block.liveness
 
 
-def _as_they_stand(block: Block, limit: int) -> Liveness | None:
-    """What `live` finds; None as soon as the peak is above a limit."""
+def _in_given_order(block: Block, limit: int) -> Liveness | None:
+    """Returns the liveness in the given order, or None once the peak exceeds a limit."""
     run = _Run(block)
     for time, step in enumerate(block.steps):
         run.step(time, step)
@@ -169,6 +162,6 @@ def _as_they_stand(block: Block, limit: int) -> Liveness | None:
 
 
 def order_of(block: Block) -> Sequence[int]:
-    """Numbers of a block's steps in the order in which they run: the one with the lower peak."""
+    """Returns the indices of a block's steps in the chosen order."""
     order = smallest(block).order
     return range(len(block.steps)) if order is None else order

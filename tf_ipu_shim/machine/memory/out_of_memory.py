@@ -1,4 +1,4 @@
-"""Whether a program fits, and what to say where it does not."""
+"""Formats the out-of-memory error: where and why a program does not fit, and what to try."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _EXCEPTION_NAMES_SINCE = (2, 3)
 
 
 def worst(plan: MemoryPlan) -> IpuPlan | None:
-    """The IPU whose fullest tile is over by most; None where the program fits.
+    """Returns the IPU whose fullest tile exceeds its memory most; None if the program fits.
 
     Example:
         >>> from tf_ipu_shim.machine.memory import plan
@@ -99,7 +99,7 @@ def what_would_help(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
 
 
 def _advice(plan: MemoryPlan, full: IpuPlan, is_keras: bool) -> list[str]:
-    """For a program that is not planned anew."""
+    """Returns generic advice for programs without recommendations."""
     sizes = full.categories
     advice = []
     if len(plan.ipus) == 1:

@@ -1,4 +1,4 @@
-"""The memory figures of a program: what the report shows, and what is decided on."""
+"""Data classes of a program's memory plan, and its computation from blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OWNERS_KEPT = 50
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Owner:
-    """Who needs memory at the largest step.
+    """An allocation at the largest step.
 
     Args:
         name: a variable's name, or an op's.
@@ -52,7 +52,7 @@ class Owner:
 
 
 class LibraryCall(NamedTuple):
-    """What one library call, a product, needs on its tiles beside the tensors. It is in no other figure.
+    """Temporary tile memory of one library call (a matmul), not included in other figures.
 
     Args:
         name: of its compute set.
@@ -239,17 +239,7 @@ def plan_of(
     line_of: Callable[[str], str | None] | None = None,
     remote: Mapping[str, int] | None = None,
 ) -> IpuPlan:
-    """The figures of one IPU.
-
-    Args:
-        ipu: the shard.
-        block: all that it runs.
-        chip: of which kind it is.
-        line_of: gives the user's source line for an owner's name.
-        remote: bytes by category that it has in remote memory.
-
-    Returns:
-        The figures at the largest step. Code, stacks and exchange code are not in them.
+    """Computes the plan of one IPU.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS

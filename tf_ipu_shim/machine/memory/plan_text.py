@@ -1,4 +1,4 @@
-"""A memory plan as text, and back: what a cache keeps of it."""
+"""Serialises memory plans as JSON, for the executable cache."""
 
 from __future__ import annotations
 

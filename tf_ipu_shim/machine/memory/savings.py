@@ -1,4 +1,4 @@
-"""What an action would save on the IPU that is too full."""
+"""Computes what an action would save on the fullest IPU."""
 
 from __future__ import annotations
 
@@ -8,21 +8,14 @@ _LEAST_SHARE = 0.01
 """Of what the best action saves: less is not worth naming, unless the program fits with it."""
 
 
-def beside(plan: MemoryPlan, full: IpuPlan, changed: MemoryPlan, action: str) -> Saving:
-    """What the change from one plan to another saves.
-
-    Args:
-        plan: the program as it is.
-        full: the IPU of it that is too full.
-        changed: the program as it would be.
-        action: what makes it so.
-    """
+def saving_between(plan: MemoryPlan, full: IpuPlan, changed: MemoryPlan, action: str) -> Saving:
+    """Returns what the change from one plan to another saves."""
     then = next((ipu.peak_bytes for ipu in changed.ipus if ipu.ipu == full.ipu), 0)
     return Saving(action, full.peak_bytes - then, changed.fits)
 
 
 def best(savings: list[Saving], count: int = 3) -> tuple[Saving, ...]:
-    """Those that save most; those with which the program fits come first.
+    """Returns the actions that save most, first those that make the program fit.
 
     Example:
         >>> [one.action for one in best([Saving("a", 8, False), Saving("b", 4, True), Saving("c", 0, False)])]

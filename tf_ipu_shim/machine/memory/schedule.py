@@ -1,4 +1,4 @@
-"""An order of the steps that keeps little alive.
+"""Orders steps greedily to keep little memory alive.
 
 Graphcore's compiler tries several schedulers and takes the one whose peak is lowest. So does `liveness.smallest`, with
 two: the order the program came in, and this one, which always runs the step that frees most.
@@ -14,18 +14,10 @@ from tf_ipu_shim.machine.memory.description import Block, Step
 
 
 def greedy(block: Block, buffers: Buffers | None = None, run: Callable[[int, Step], None] | None = None) -> list[int]:
-    """Orders a block's steps: of those that can run, next is always the one that adds least to what is alive.
+    """Orders a block's steps, always running the ready step that adds least live memory.
 
     Steps stay within their segment, and those that are `late` run right before the first that takes what they bring.
     Takes a time in proportion to the steps, but for a logarithm.
-
-    Args:
-        block: its steps stand in an order in which they can run.
-        buffers: of the block, before its first step; its own when left out.
-        run: runs a step, given its place in the order, on these; for whoever looks at more than the order.
-
-    Returns:
-        Numbers of all steps.
 
     Example:
         >>> from tf_ipu_shim.machine.memory.description import Value
@@ -47,8 +39,8 @@ def greedy(block: Block, buffers: Buffers | None = None, run: Callable[[int, Ste
 
 def _running(buffers: Buffers) -> Callable[[int, Step], None]:
     def run(_: int, step: Step) -> None:
-        buffers.take(step)
-        buffers.free(step, buffers.give(step))
+        buffers.read_inputs(step)
+        buffers.free(step, buffers.allocate_outputs(step))
 
     return run
 
@@ -56,10 +48,10 @@ def _running(buffers: Buffers) -> Callable[[int, Step], None]:
 def _order_segment(
     block: Block, buffers: Buffers, first: int, last: int, order: list[int], run: Callable[[int, Step], None]
 ) -> None:
-    wants, steps = _Wants(block, first, last), block.steps
+    wants, steps = _Dependencies(block, first, last), block.steps
 
     def change(index: int) -> int:
-        return buffers.change(steps[index]) + wants.bytes_to_bring(index)
+        return buffers.delta_bytes(steps[index]) + wants.bytes_to_bring(index)
 
     heap = [(change(i), i) for i in wants.ready()]
     heapq.heapify(heap)
@@ -80,19 +72,19 @@ def _order_segment(
             heapq.heappush(heap, (change(other), other))
 
 
-class _Wants:
-    """Which steps of a segment wait for values, and which values wait for steps that want them."""
+class _Dependencies:
+    """Dependencies between the steps and values of a segment."""
 
     def __init__(self, block: Block, first: int, last: int) -> None:
         self._steps, self._values = block.steps, block.values
         # By value: the step that brings it, until that has run.
         self._late = self._wanted_late(first, last)
         self._brings = set(self._late.values())
-        made = {number for index in range(first, last) for number in block.steps[index].gives} - self._late.keys()
+        made = {number for index in range(first, last) for number in block.steps[index].outputs} - self._late.keys()
         self._users: dict[int, list[int]] = {}
         self._waiting = {}  # by step: values of the segment that it still waits for
         for index in range(first, last):
-            takes = set(block.steps[index].takes)
+            takes = set(block.steps[index].inputs)
             self._waiting[index] = len(takes & made)
             for number in takes:
                 self._users.setdefault(number, []).append(index)
@@ -101,48 +93,48 @@ class _Wants:
         self._sums = {number: sum(indices) for number, indices in self._users.items()}
 
     def _wanted_late(self, first: int, last: int) -> dict[int, int]:
-        """Values that are brought late, for steps of this segment, each with the step that brings it."""
+        """Returns values with late loads for this segment, each with its loading step."""
         steps = self._steps[first:last]
         if not any(step.late for step in steps):
             return {}
-        taken = {number for step in steps for number in step.takes}
-        late = ((index, step) for index, step in enumerate(steps, first) if step.late and not step.takes)
-        return {number: index for index, step in late if taken.issuperset(step.gives) for number in step.gives}
+        taken = {number for step in steps for number in step.inputs}
+        late = ((index, step) for index, step in enumerate(steps, first) if step.late and not step.inputs)
+        return {number: index for index, step in late if taken.issuperset(step.outputs) for number in step.outputs}
 
     def ready(self) -> list[int]:
-        """The steps that wait for nothing."""
+        """Returns the steps without unmet dependencies."""
         return [index for index, waiting in self._waiting.items() if not waiting and index not in self._brings]
 
     def bytes_to_bring(self, index: int) -> int:
-        """Of what a step takes and has not been brought."""
+        """Returns the bytes of a step's inputs that are not loaded yet."""
         if not self._late:
             return 0
-        return sum(self._values[number].bytes for number in set(self._steps[index].takes) & self._late.keys())
+        return sum(self._values[number].bytes for number in set(self._steps[index].inputs) & self._late.keys())
 
     def with_what_is_there(self, late: int) -> set[int]:
-        """The steps, not waiting any more, that take what a step has brought."""
-        users = (index for number in self._steps[late].gives for index in self._users[number])
+        """Returns the ready steps that use what a load has brought."""
+        users = (index for number in self._steps[late].outputs for index in self._users[number])
         return {index for index in users if not self._waiting[index]}
 
     def brought(self, index: int) -> list[int]:
-        """The steps that bring what a step takes and have not run; notes that they run."""
+        """Returns the pending loads of a step's inputs and marks them as run."""
         if not self._late:
             return []
-        found = dict.fromkeys(self._late[number] for number in self._steps[index].takes if number in self._late)
+        found = dict.fromkeys(self._late[number] for number in self._steps[index].inputs if number in self._late)
         for late in found:
-            for number in self._steps[late].gives:
+            for number in self._steps[late].outputs:
                 del self._late[number]
         return list(found)
 
     def run(self, index: int) -> set[int]:
-        """Notes that a step runs; returns the steps, not waiting any more, that are better for it than before."""
+        """Marks a step as run; returns ready steps that now cost less."""
         better: set[int] = set()
-        for number in set(self._steps[index].takes):
+        for number in set(self._steps[index].inputs):
             self._left[number] -= 1
             self._sums[number] -= index
             if self._left[number] == 1 and not self._waiting[self._sums[number]]:
                 better.add(self._sums[number])  # it would free the value now
-        for number in self._steps[index].gives:
+        for number in self._steps[index].outputs:
             for user in self._users.get(number, ()):
                 self._waiting[user] -= 1
                 if not self._waiting[user]:

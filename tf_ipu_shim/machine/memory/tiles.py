@@ -1,4 +1,4 @@
-"""Spreading over the tiles of a chip: a model of Poplar's linear mapping, not Poplar's own mapping.
+"""Distributes tensors over the tiles of a chip by a linear mapping like Poplar's.
 
 Poplar maps convolutions and matrix products by plans of its own, so one tile of a real program may hold more than
 here. Exact here: the sum over the tiles, and that the same program is always spread the same way.

@@ -1,1 +1,1 @@
-"""Schedules of pipelines: which stage works on which mini-batch when, and what it keeps meanwhile."""
+"""Pipeline schedules: which stage processes which mini-batch when, and what it keeps meanwhile."""

@@ -1,4 +1,4 @@
-"""When each stage of a pipeline works on which mini-batch.
+"""Computes when each stage of a pipeline processes which mini-batch.
 
 Time is counted in slots: from one exchange between the stages to the next. A forward stage takes a slot, and so does
 the backward stage that shares its IPU.
@@ -15,7 +15,7 @@ SCHEDULES = ("Grouped", "Interleaved", "Sequential")
 
 
 class Work(NamedTuple):
-    """What an IPU does in a slot: one direction of its stage, for one mini-batch."""
+    """What an IPU does in a slot: one direction of its stage for one mini-batch."""
 
     slot: int
     stage: int
@@ -115,12 +115,7 @@ class PipelineTimetable:
 
 
 def multiple_of(schedule: str, stages: int, training: bool) -> int:
-    """What the number of mini-batches has to be a multiple of.
-
-    Args:
-        schedule: one of `SCHEDULES`.
-        stages: number of forward stages.
-        training: whether there are backward stages.
+    """Returns the number of which the mini-batch count must be a multiple.
 
     Source: docs/facts.md, section "Pipeline schedules".
 
@@ -134,13 +129,7 @@ def multiple_of(schedule: str, stages: int, training: bool) -> int:
 
 
 def fifo_slots(schedule: str, stages: int, stage: int, training: bool) -> int:
-    """Mini-batches of which a forward stage's values wait for its backward stage, besides the one in work.
-
-    Args:
-        schedule: one of `SCHEDULES`.
-        stages: number of forward stages.
-        stage: number of the stage.
-        training: whether there are backward stages.
+    """Returns the mini-batches whose forward values wait for a stage's backward stage.
 
     Source: docs/facts.md, section "Pipeline schedules".
 

@@ -1,4 +1,4 @@
-"""`tf-ipu schedule`: the timetable of a pipeline as text and as a picture."""
+"""Implements `tf-ipu schedule`: draws a pipeline's timetable as text and SVG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage of a pipeline keeps to compute its values anew; what one that is to come needs, from its layers."""
+"""Computes the memory of a pipeline stage from its layers, with and without recomputation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 _Made = TypeVar("_Made", bound=Hashable)
 
 
-class Taken(NamedTuple):
-    """What a layer takes of layers before it.
+class ConsumedBytes(NamedTuple):
+    """What a layer consumes of earlier layers.
 
     Args:
         since: the last layer before it that makes this or takes it too. A stage that begins behind that is given it.
@@ -20,15 +20,13 @@ class Taken(NamedTuple):
     bytes: int
 
 
-def taken_by_layers(values: Iterable[tuple[int, Iterable[int], int]], layers: int) -> list[tuple[Taken, ...]]:
-    """For each layer what it takes of those before it.
-
-    Args:
-        values: of each the number of the layer that makes it, those of layers that take it, and its bytes.
-        layers: how many there are.
+def consumed_by_layers(
+    values: Iterable[tuple[int, Iterable[int], int]], layers: int
+) -> list[tuple[ConsumedBytes, ...]]:
+    """Returns what each layer consumes of earlier ones.
 
     Example:
-        >>> [[tuple(one) for one in taken] for taken in taken_by_layers([(0, [1, 3], 64), (1, [3], 8)], 4)]
+        >>> [[tuple(one) for one in taken] for taken in consumed_by_layers([(0, [1, 3], 64), (1, [3], 8)], 4)]
         [[], [(0, 64)], [], [(1, 72)]]
     """
     found: list[dict[int, int]] = [{} for _ in range(layers)]
@@ -37,7 +35,7 @@ def taken_by_layers(values: Iterable[tuple[int, Iterable[int], int]], layers: in
         for user in sorted(user for user in users if user > maker):
             found[user][since] = found[user].get(since, 0) + size
             since = user
-    return [tuple(Taken(*pair) for pair in sorted(taken.items())) for taken in found]
+    return [tuple(ConsumedBytes(*pair) for pair in sorted(taken.items())) for taken in found]
 
 
 class StageLayer(NamedTuple):
@@ -48,7 +46,7 @@ class StageLayer(NamedTuple):
         always: its weights, their optimizer state, and accumulated gradients.
         gradients: of its weights for the mini-batch in work.
         kept: results of its forward pass, and what is fed to it, that the backward pass takes; of one mini-batch.
-        takes: of layers before it.
+        inputs: of layers before it.
         fed: the part of `kept` that is fed to it.
     """
 
@@ -56,12 +54,12 @@ class StageLayer(NamedTuple):
     always: float
     gradients: float
     kept: float
-    takes: tuple[Taken, ...] = ()
+    inputs: tuple[ConsumedBytes, ...] = ()
     fed: float = 0.0
 
 
 class StageMemory:
-    """A stage that layers are added to, in their order: each addition takes the same time.
+    """The memory of a stage to which layers are added in order.
 
     The backward pass goes from the last layer to the first. When it is at one, there are the gradients of that one's
     weights and of all behind it, what is kept of that one and of all before it, and the gradient that it hands on,
@@ -74,7 +72,7 @@ class StageMemory:
 
     Example:
         >>> stage = StageMemory(waiting=2, recomputes=False)
-        >>> stage.add(StageLayer(number=4, always=30, gradients=10, kept=5, takes=(Taken(3, 1),)))
+        >>> stage.add(StageLayer(number=4, always=30, gradients=10, kept=5, inputs=(ConsumedBytes(3, 1),)))
         >>> stage.bytes  # 30, two times 1 + 5 that wait, and 1 + 5 + 10
         58
     """
@@ -89,7 +87,7 @@ class StageMemory:
         """Adds the next layer."""
         if self._first is None:
             self._first = layer.number
-        self._comes_in += sum(taken.bytes for taken in layer.takes if taken.since < self._first)
+        self._comes_in += sum(taken.bytes for taken in layer.inputs if taken.since < self._first)
         self._always += layer.always
         self._kept += layer.kept
         self._fed += layer.fed
@@ -109,18 +107,9 @@ def stashed(
     takes: Callable[[_Made], Iterable[_Made]],
     is_own: Callable[[_Made], bool],
 ) -> tuple[set[_Made], set[_Made]]:
-    """What a stage keeps of a mini-batch that waits, where it computes anew what its gradients take.
+    """Returns what a recomputing stage keeps of a waiting mini-batch.
 
     What it hands on to later stages and does not read for its own gradients is not among it.
-
-    Args:
-        kept: what its gradients take of the forward pass.
-        checkpoints: what is named as such in it.
-        takes: gives what a value is computed from.
-        is_own: tells whether the stage makes a value; else it comes into it.
-
-    Returns:
-        What comes into it and is read again, and its own checkpoints.
 
     Example:
         >>> made_of = {"product": ["x", "scale"], "tanh": ["product"], "sum": ["tanh", "labels"]}

@@ -1,1 +1,1 @@
-"""Exclusive use of simulated IPUs by threads and processes, and the files that make it so."""
+"""Exclusive use of simulated IPUs by threads and processes, with lock files."""

@@ -1,4 +1,4 @@
-"""Attaching to IPUs: while attached, nobody else can use them."""
+"""Attaches to the IPUs of a device, so that nobody else can use them."""
 
 from __future__ import annotations
 

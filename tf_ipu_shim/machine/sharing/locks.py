@@ -1,4 +1,4 @@
-"""Exclusive use of chips, between threads and between processes of one user.
+"""Locks chips between threads and between processes of one user.
 
 Each IPU has a file; whoever holds the file's `flock` has the IPU. The kernel lets go of it when the holder dies. What
 the file says (process, command, since when) is only for people: it counts while somebody holds the lock.
@@ -82,7 +82,7 @@ class ChipLocks:
 
 
 class _ProcessLock:
-    """Held while locks are taken or given back; re-entrant, as a garbage collection in between may give some back."""
+    """Guards locking and unlocking; re-entrant, as garbage collection in between may release locks."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

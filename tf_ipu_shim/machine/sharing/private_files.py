@@ -1,4 +1,4 @@
-"""What another user could have put there: whose files and directories are trusted.
+"""Checks that files and directories cannot have been written by another user.
 
 Libraries that are loaded, programs that are run and files that are written must be the user's own (or root's). A
 directory that its group or everybody may write to is anybody's, and so is all below it, whoever owns that; in a sticky

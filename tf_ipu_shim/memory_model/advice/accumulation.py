@@ -42,17 +42,17 @@ class _Training:
         self._block, self._behind = block, set[int]()
         self._updates = set(self._follow())
         steps = block.steps
-        made = {number for index in self._updates for number in steps[index].gives}
-        taken = {number for index in self._updates for number in steps[index].takes}
+        made = {number for index in self._updates for number in steps[index].outputs}
+        taken = {number for index in self._updates for number in steps[index].inputs}
         self.gradients = {number: self._source(number) for number in taken & self._behind - made}
         self._updates.update(self._only_for_updates())
 
     def _follow(self) -> Iterator[int]:
         """Yields the steps that process gradients without computing them."""
         for index, step in enumerate(self._block.steps):
-            is_gradient = any(self._block.values[number].kind == "gradient" for number in step.gives)
-            if is_gradient or not self._behind.isdisjoint(step.takes):
-                self._behind.update(step.gives)
+            is_gradient = any(self._block.values[number].kind == "gradient" for number in step.outputs)
+            if is_gradient or not self._behind.isdisjoint(step.inputs):
+                self._behind.update(step.outputs)
                 if not is_gradient:
                     yield index
 
@@ -63,13 +63,13 @@ class _Training:
         for index in range(len(self._block.steps) - 1, -1, -1):
             step = self._block.steps[index]
             if index not in self._updates:
-                if step.gives and others.isdisjoint(step.gives) and self._behind.isdisjoint(step.gives):
+                if step.outputs and others.isdisjoint(step.outputs) and self._behind.isdisjoint(step.outputs):
                     found.add(index)
                 else:
-                    others.update(step.takes)
-        made = {number: index for index, step in enumerate(self._block.steps) for number in step.gives}
+                    others.update(step.inputs)
+        made = {number: index for index, step in enumerate(self._block.steps) for number in step.outputs}
         for index in sorted(found):
-            if not {made[number] for number in self._block.steps[index].takes if number in made} <= found:
+            if not {made[number] for number in self._block.steps[index].inputs if number in made} <= found:
                 found.remove(index)
         return found
 
@@ -93,7 +93,7 @@ class _Training:
             if index in self._updates:
                 continue
             block.steps.append(step)
-            for number in [number for number in step.gives if number in left]:
+            for number in [number for number in step.outputs if number in left]:
                 given = block.values[number]
                 added = Value(given.bytes, given.owner, "accumulator", Mode.IN_PLACE, (left[number], number))
                 done[number] = block.add(added)
@@ -114,24 +114,24 @@ class _Training:
             if owner != last:
                 block.begin_segment()
             last, step = owner, steps[index]
-            for number in step.gives:
+            for number in step.outputs:
                 value = block.values[number]
                 block.values[number] = value._replace(of=tuple(instead.get(one, one) for one in value.of))
-            block.steps.append(step._replace(takes=tuple(instead.get(one, one) for one in step.takes)))
+            block.steps.append(step._replace(inputs=tuple(instead.get(one, one) for one in step.inputs)))
 
     def _by_variable(self, steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
         """Yields the steps of updates, op by op, each with the earlier steps it depends on."""
-        made = {number: index for index in self._updates for number in steps[index].gives}
+        made = {number: index for index in self._updates for number in steps[index].outputs}
         groups: dict[str, list[int]] = {}
         for index in sorted(self._updates):
-            if steps[index].takes:
+            if steps[index].inputs:
                 groups.setdefault(steps[index].owner, []).append(index)
         done: set[int] = set()
         for owner, group in groups.items():
             waiting = group[::-1]
             while waiting:
                 index = waiting[-1]
-                before = {made[number] for number in steps[index].takes if number in made} - done
+                before = {made[number] for number in steps[index].inputs if number in made} - done
                 if before and index not in done:
                     waiting += sorted(before, reverse=True)
                     continue

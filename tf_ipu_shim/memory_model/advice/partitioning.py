@@ -22,7 +22,13 @@ from tf_ipu_shim.compiler.placement.placement import forward_name
 from tf_ipu_shim.machine.memory import Block, Mode
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
-from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory, Taken, stashed, taken_by_layers
+from tf_ipu_shim.machine.pipelines.stage_memory import (
+    ConsumedBytes,
+    StageLayer,
+    StageMemory,
+    consumed_by_layers,
+    stashed,
+)
 from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
@@ -41,7 +47,7 @@ class Layer(NamedTuple):
         kept_bytes: what its gradients take of the forward pass.
         made_bytes: what gradients take of what it makes or is the first to be fed with.
         fed_bytes: the latter part.
-        takes: of layers before it.
+        inputs: of layers before it.
     """
 
     name: str
@@ -51,7 +57,7 @@ class Layer(NamedTuple):
     kept_bytes: int
     made_bytes: int = 0
     fed_bytes: int = 0
-    takes: tuple[Taken, ...] = ()
+    inputs: tuple[ConsumedBytes, ...] = ()
 
 
 class Partition(NamedTuple):
@@ -118,8 +124,8 @@ class Layers:
         for text, place in fed.items():
             given[place] += _fed_bytes(self._nodes[self._number[_node_of(text)]], text)
         return [
-            layer._replace(made_bytes=made[place] + given[place], fed_bytes=given[place], takes=takes)
-            for place, (layer, takes) in enumerate(zip(layers, taken_by_layers(values, len(layers))))
+            layer._replace(made_bytes=made[place] + given[place], fed_bytes=given[place], inputs=takes)
+            for place, (layer, takes) in enumerate(zip(layers, consumed_by_layers(values, len(layers))))
         ]
 
     def _consuming_layers(self, layers: Sequence[Layer]) -> tuple[dict[str, set[int]], dict[str, int]]:
@@ -201,7 +207,7 @@ class Layers:
                 by_weight * one.weight_bytes,
                 grads * one.weight_bytes,
                 one.made_bytes,
-                one.takes,
+                one.inputs,
                 one.fed_bytes,
             )
             for number, one in enumerate(self.all)

@@ -17,7 +17,7 @@ from tensorflow.compat.v2 import errors
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
-from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, beside, best, worst
+from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, best, saving_between, worst
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
 from tf_ipu_shim.memory_model.advice.accumulation_options import accumulation_advice, may_accumulate, same_update_advice
 from tf_ipu_shim.memory_model.advice.partitioning import Layer, Layers, Partition, in_flight_mini_batches
@@ -97,7 +97,7 @@ def _plan_changes(
     waiting = list(changes)
     while waiting and (half is None or 2 * half.bytes >= full.peak_bytes - full.limit_bytes):
         action, change = waiting.pop(0)
-        saving = beside(plan, full, plan_with(change), action)
+        saving = saving_between(plan, full, plan_with(change), action)
         if saving.fits:
             return [saving], []
         tried.append((saving, (action, change)))

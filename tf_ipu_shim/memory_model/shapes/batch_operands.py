@@ -90,7 +90,7 @@ class _Instruction(NamedTuple):
     """An instruction with the values that it takes and makes."""
 
     instruction: Any
-    takes: Sequence[int]
+    inputs: Sequence[int]
     shapes: Sequence[Any]
     number: int
 
@@ -129,10 +129,10 @@ class MiniBatch:
                     waiting += self._touching.get(number, ())
 
     def _told_by(self, made: _Instruction) -> Iterator[tuple[int, Axis]]:
-        axes = [self.axes.get(number) for number in made.takes]
+        axes = [self.axes.get(number) for number in made.inputs]
         result = self.axes.get(made.number) or result_axis(made.instruction, made.shapes, axes)
         told = operand_axes(made.instruction, made.shapes, axes, result)
-        yield from ((number, axis) for number, axis in zip((*made.takes, made.number), (*told, result)) if axis)
+        yield from ((number, axis) for number, axis in zip((*made.inputs, made.number), (*told, result)) if axis)
 
     def _learn(self, number: int, axis: Axis) -> None:
         value = self._block.values[number]

@@ -68,7 +68,7 @@ def _merged_copy(copy: Step, other: Step) -> Step:
     """Returns two host copies as one."""
     works = [one.work for one in (copy, other) if one.work is not None]
     work = works[0]._replace(sizes=(sum(one.sizes[0] for one in works),)) if works else None
-    return copy._replace(takes=copy.takes + other.takes, gives=copy.gives + other.gives, work=work)
+    return copy._replace(inputs=copy.inputs + other.inputs, outputs=copy.outputs + other.outputs, work=work)
 
 
 class BlockWriter:
@@ -125,15 +125,15 @@ class BlockWriter:
     def copy(self, ipu: int, step: Step, is_of_scope: bool) -> None:
         """Adds a host copy, merged with the previous one of the scope up to the configured bytes."""
         block, last = self.block(ipu), self._last_copy
-        size = sum(block.values[number].bytes for number in (*step.takes, *step.gives))
+        size = sum(block.values[number].bytes for number in (*step.inputs, *step.outputs))
         together = last is not None and last.block is block and last.step == len(block.steps) - 1
-        if is_of_scope and together and last is not None and bool(step.gives) == last.loads:
+        if is_of_scope and together and last is not None and bool(step.outputs) == last.loads:
             if last.bytes + size <= self.context.planner_options.merged_copy_bytes:
                 self._last_copy = last._replace(bytes=last.bytes + size)
                 block.steps[-1] = _merged_copy(block.steps[-1], step)
                 return
-        block.run(step.owner, step.takes, step.gives, work=step.work)
-        self._last_copy = _Copy(block, len(block.steps) - 1, size, bool(step.gives)) if is_of_scope else None
+        block.run(step.owner, step.inputs, step.outputs, work=step.work)
+        self._last_copy = _Copy(block, len(block.steps) - 1, size, bool(step.outputs)) if is_of_scope else None
 
     def _map_element(self, state: TensorState, ipu: int, work: Computation | None) -> None:
         """Adds an infeed's element to the tensor map of the IPU that first consumes it."""

@@ -467,11 +467,11 @@ def mark_activations(block: Block) -> None:
     for step in reversed(block.steps):
         for inner in step.inside:
             mark_activations(inner)
-        gives = [values[number] for number in step.gives]
+        gives = [values[number] for number in step.outputs]
         if any(value.kind == "gradient" for value in gives):
-            taken.update(step.takes)
+            taken.update(step.inputs)
             continue
-        for number, value in zip(step.gives, gives):
+        for number, value in zip(step.outputs, gives):
             if number in taken and value.mode is Mode.VIEW:
                 taken.update(value.of)
     for number in taken:

@@ -28,7 +28,7 @@ def sink_loads(block: Block, begin: int, loads: Mapping[int, Step]) -> None:
     waiting = _sink_into_branches(block, begin, loads)
     steps: list[Step] = []
     for step in block.steps[begin:]:
-        steps += [waiting.pop(number) for number in dict.fromkeys(step.takes) if number in waiting]
+        steps += [waiting.pop(number) for number in dict.fromkeys(step.inputs) if number in waiting]
         steps.append(step)
     block.steps[begin:] = [*waiting.values(), *steps]
 
@@ -41,7 +41,7 @@ def _sink_into_branches(block: Block, begin: int, loads: Mapping[int, Step]) -> 
         places = _branch_values(step)
         moved = [number for number in numbers if not any(map(_is_returned, places[number]))]
         _move_into({number: waiting.pop(number) for number in moved}, places)
-        block.steps[index] = step._replace(takes=tuple(number for number in step.takes if number not in moved))
+        block.steps[index] = step._replace(inputs=tuple(number for number in step.inputs if number not in moved))
     return waiting
 
 
@@ -49,7 +49,7 @@ def _used_by_one_conditional(block: Block, begin: int, loads: Iterable[int]) -> 
     """Returns the values that only one conditional uses, by its step index."""
     users: dict[int, list[int]] = {number: [] for number in loads if number not in block.results}
     for index, step in enumerate(block.steps[begin:], begin):
-        for number in users.keys() & set(step.takes):
+        for number in users.keys() & set(step.inputs):
             users[number].append(index)
     found: dict[int, list[int]] = {}
     for number, indices in users.items():
@@ -64,15 +64,15 @@ def _move_into(loads: Mapping[int, Step], places: Mapping[int, Iterable[_BranchV
     for outer, load in loads.items():
         for inner, number in places[outer]:
             inner.values[number] = inner.values[number]._replace(mode=Mode.NEW)
-            if any(number in step.takes for step in inner.steps):
-                by_branch.setdefault(id(inner), (inner, {}))[1][number] = load._replace(gives=(number,))
+            if any(number in step.inputs for step in inner.steps):
+                by_branch.setdefault(id(inner), (inner, {}))[1][number] = load._replace(outputs=(number,))
     for inner, own in by_branch.values():
         sink_loads(inner, 0, own)
 
 
 def _branch_values(step: Step) -> dict[int, list[_BranchValue]]:
     """Returns, for each argument of a conditional, its values in the branches."""
-    given = iter(step.takes[1:])  # the first says which branch runs
+    given = iter(step.inputs[1:])  # the first says which branch runs
     found: dict[int, list[_BranchValue]] = {}
     for inner in step.inside:
         arguments = itertools.takewhile(lambda one: one[1].mode in _GIVEN, enumerate(inner.values))

@@ -103,7 +103,7 @@ class _Recomputation:
         self._block, self._marks, self._stages = block, marks, stages
         self._interleaved, self._new_key = interleaved, new_key
         self._steps = block.steps
-        self._maker = {number: index for index, step in enumerate(self._steps) for number in step.gives}
+        self._maker = {number: index for index, step in enumerate(self._steps) for number in step.outputs}
         self._dropped: dict[int, Rank] = {}  # steps whose values are dropped
         self._again: dict[int, int] = {}  # a dropped value, and the one that stands for it later
         # What depends on weights and constants, and on no mini-batch: no gradient has to wait for others because of it.
@@ -114,7 +114,7 @@ class _Recomputation:
         self.wanted: dict[int, Rank] = {}
         backward: dict[int, Step] = {}
         for index, step in enumerate(self._steps):
-            if self._is_gradient(step) or any(self._maker.get(number) in backward for number in step.takes):
+            if self._is_gradient(step) or any(self._maker.get(number) in backward for number in step.inputs):
                 backward[index] = step
             else:
                 self._drop(index, step)
@@ -122,14 +122,14 @@ class _Recomputation:
             self._want(index, step)
 
     def _is_gradient(self, step: Step) -> bool:
-        return any(self._block.values[number].kind == "gradient" for number in step.gives)
+        return any(self._block.values[number].kind == "gradient" for number in step.outputs)
 
     def _want(self, index: int, step: Step) -> None:
-        dropped = (n for n in step.takes if n not in self._alone and self._is_dropped(n, step))
+        dropped = (n for n in step.inputs if n not in self._alone and self._is_dropped(n, step))
         ranks = [self._dropped[self._maker[number]] for number in dropped]
-        makers = (self._maker.get(number) for number in step.takes)
+        makers = (self._maker.get(number) for number in step.inputs)
         ranks += [self.wanted[maker] for maker in makers if maker in self.wanted]
-        if ranks or any(self._is_dropped(number, step) for number in step.takes):
+        if ranks or any(self._is_dropped(number, step) for number in step.inputs):
             self.wanted[index] = min(ranks, default=_FIRST)
 
     def _is_dropped(self, number: int, user: Step) -> bool:
@@ -144,11 +144,11 @@ class _Recomputation:
     def _drop(self, index: int, step: Step) -> None:
         mark = self._marks.get(step.owner)
         if (mark is not None and mark.draws) or self._depends_only_on_random(step):
-            self._drawn.update(step.gives)
+            self._drawn.update(step.outputs)
             return
-        if self._alone.issuperset(step.takes) and step.takes:
-            self._alone.update(step.gives)
-        before = {n: self._dropped[maker] for n in step.takes if (maker := self._maker.get(n)) in self._dropped}
+        if self._alone.issuperset(step.inputs) and step.inputs:
+            self._alone.update(step.outputs)
+        before = {n: self._dropped[maker] for n in step.inputs if (maker := self._maker.get(n)) in self._dropped}
         # An op without a mark is in a function that a stage calls: it is where its operands are.
         rank = mark.rank if mark is not None else max(before.values(), default=None)
         if rank is None:
@@ -161,14 +161,14 @@ class _Recomputation:
         """Whether a step may be repeated: no exchange, no variable update, no fixed memory."""
         if isinstance(step.work, SyncPoint) and step.work.computation is not None:
             return False
-        made = (self._block.values[number] for number in step.gives)
+        made = (self._block.values[number] for number in step.outputs)
         return all(value.kind == "temporary" and value.home < 0 for value in made)
 
     def _depends_only_on_random(self, step: Step) -> bool:
         """Whether a step depends only on random numbers, such as a dropout mask."""
-        if self._drawn.isdisjoint(step.takes):
+        if self._drawn.isdisjoint(step.inputs):
             return False
-        return all(number in self._drawn or number in self._alone for number in step.takes)
+        return all(number in self._drawn or number in self._alone for number in step.inputs)
 
     def write(self) -> None:
         """Rewrites the steps, segment by segment."""
@@ -197,13 +197,13 @@ class _Recomputation:
         used, idle = set(self._block.results), set()
         for index in (*self.wanted, *self._needed(self.wanted)):
             step = self._steps[index]
-            used.update(number for number in step.takes if not self._is_dropped(number, step))
+            used.update(number for number in step.inputs if not self._is_dropped(number, step))
         for index in range(len(self._steps) - 1, -1, -1):
             step = self._steps[index]
-            if index in self._dropped and used.isdisjoint(step.gives):
+            if index in self._dropped and used.isdisjoint(step.outputs):
                 idle.add(index)
             elif index not in self.wanted:
-                used.update(step.takes)
+                used.update(step.inputs)
         return idle
 
     def _needed(self, users: Iterable[int]) -> list[int]:
@@ -212,7 +212,7 @@ class _Recomputation:
         stack = list(users)
         while stack:
             user = self._steps[stack.pop()]
-            for number in user.takes:
+            for number in user.inputs:
                 if number not in self._again and self._is_dropped(number, user):
                     maker = self._maker[number]
                     if maker not in found:
@@ -222,24 +222,24 @@ class _Recomputation:
 
     def _takes(self, step: Step) -> dict[int, int]:
         """Maps a step's inputs to their recomputed values."""
-        return {n: self._again.get(n, n) if self._is_dropped(n, step) else n for n in step.takes}
+        return {n: self._again.get(n, n) if self._is_dropped(n, step) else n for n in step.inputs}
 
     def _repeat(self, step: Step) -> None:
         block, takes = self._block, self._takes(step)
-        for number in step.gives:
+        for number in step.outputs:
             value = block.values[number]
-            made = {other: self._again[other] for other in value.of if other in step.gives}
+            made = {other: self._again[other] for other in value.of if other in step.outputs}
             of = tuple(made.get(other, takes.get(other, other)) for other in value.of)
             self._again[number] = block.add(value._replace(of=of))
         work = step.work
         if isinstance(work, SyncPoint):
             work = work._replace(key=self._new_key())
-        gives = tuple(self._again[number] for number in step.gives)
-        block.steps.append(step._replace(takes=tuple(takes[n] for n in step.takes), gives=gives, work=work))
+        gives = tuple(self._again[number] for number in step.outputs)
+        block.steps.append(step._replace(inputs=tuple(takes[n] for n in step.inputs), outputs=gives, work=work))
 
     def _use(self, step: Step) -> None:
         block, takes = self._block, self._takes(step)
-        for number in step.gives:
+        for number in step.outputs:
             value = block.values[number]
             block.values[number] = value._replace(of=tuple(takes.get(other, other) for other in value.of))
-        block.steps.append(step._replace(takes=tuple(takes[n] for n in step.takes)))
+        block.steps.append(step._replace(inputs=tuple(takes[n] for n in step.inputs)))

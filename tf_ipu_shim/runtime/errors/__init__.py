@@ -1,1 +1,1 @@
-"""Errors that users see: what they say, which line of the script they name, and what to do about them."""
+"""Formats errors for users: message, script line, and what to do."""

@@ -1,4 +1,4 @@
-"""How an uncaught error of a script is shown: once, last and short.
+"""Displays an uncaught error once, last and short.
 
 An error of a program passes through TensorFlow, which adds its own frames, lists where each op was made, and in a
 session's graph repeats the message. A process that uses `ipu` shows the script's own lines, then the error: what,
@@ -30,7 +30,7 @@ _RELATIONS = {
 
 
 def install() -> None:
-    """Shows uncaught errors of this process and its threads this way, unless something else shows them already."""
+    """Installs the display for this process and its threads, unless another excepthook is set."""
     _install_for_threads()
     if sys.excepthook is not sys.__excepthook__:
         return
@@ -57,16 +57,8 @@ def _install_for_threads() -> None:
     )
 
 
-def shown(error: BaseException, trace: types.TracebackType | None = None) -> str | None:
-    """An error as a script's user is shown it.
-
-    Args:
-        error: that nobody caught.
-        trace: its traceback; the error's own when left out.
-
-    Returns:
-        The text; None where nothing of TensorFlow's or ours is in it, so that Python's own is as good.
-    """
+def display_text(error: BaseException, trace: types.TracebackType | None = None) -> str | None:
+    """Returns the text by which an error is displayed, or None to leave it to Python."""
     links = list(_links(error, trace or error.__traceback__))
     if not any(link.changed for link in links):
         return None
@@ -81,11 +73,11 @@ def shown(error: BaseException, trace: types.TracebackType | None = None) -> str
 
 
 class _Link:
-    """One error of a chain: the frames and the message that are shown, and whether that is less than all."""
+    """One error of a chain: displayed frames and message, and whether anything is hidden."""
 
     def __init__(self, error: BaseException, trace: types.TracebackType | None, relation: str) -> None:
         whole = traceback.TracebackException(type(error), error, trace, compact=True)
-        summary = traceback.StackSummary.from_list(list(_kept(whole.stack)))
+        summary = traceback.StackSummary.from_list(list(_script_frames(whole.stack)))
         message = list(whole.format_exception_only())
         self.relation = relation
         self.frames = summary.format() if summary or relation else whole.stack.format()
@@ -94,7 +86,7 @@ class _Link:
         text = _text(error)
         if text is None or isinstance(error, SyntaxError):
             return
-        frames, said = error_texts.frames_apart(error_texts.clean(text))
+        frames, said = error_texts.split_frames(error_texts.clean(text))
         hint = error_hints.hint(error, text)
         if frames or hint or said != text:
             self.frames = [*self.frames, *frames]
@@ -115,8 +107,8 @@ def _links(error: BaseException, trace: types.TracebackType | None) -> Iterator[
         current, trace = following, getattr(following, "__traceback__", None)
 
 
-def _kept(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
-    """The frames that are neither TensorFlow's nor ours, nor those of Python's library between or below these.
+def _script_frames(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
+    """Yields the script's frames, without those of TensorFlow, this package and Python's library.
 
     Nor those of NumPy and h5py, where TensorFlow or we are in it too.
     """
@@ -130,7 +122,7 @@ def _kept(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
         if _is_hidden(frame):
             below = True
             of_library.clear()
-        elif hides_called and script_files.is_called(frame.filename):
+        elif hides_called and script_files.is_of_called_package(frame.filename):
             continue
         elif script_files.is_of_python(frame.filename):
             if not below:
@@ -144,7 +136,7 @@ def _kept(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
 
 
 def _is_hidden(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame is TensorFlow's or ours: of its files and ours, of what it has made of a function."""
+    """Whether a frame belongs to TensorFlow, this package or code generated from it."""
     return frame.filename.startswith(script_files.HIDDEN) or script_files.is_generated(frame.filename)
 
 
@@ -165,7 +157,7 @@ def _named(error: BaseException, text: str) -> str:
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-    text = _wanted(error, trace)
+    text = _text_or_none(error, trace)
     if text is None or sys.stderr is None:
         sys.__excepthook__(kind, error, trace)
         return
@@ -174,11 +166,11 @@ def _show(kind: type[BaseException], error: BaseException, trace: types.Tracebac
 
 
 def _show_of_thread(failed: threading.ExceptHookArgs) -> None:
-    """As `threading.excepthook`: nothing is shown of a thread that ends itself by SystemExit."""
+    """Displays a thread's error; ignores SystemExit, like `threading.excepthook`."""
     error, trace = failed.exc_value, failed.exc_traceback
     while trace is not None and trace.tb_frame.f_code.co_filename == threading.__file__:
         trace = trace.tb_next  # how the thread was started
-    text = None if error is None or isinstance(error, SystemExit) else _wanted(error, trace)
+    text = None if error is None or isinstance(error, SystemExit) else _text_or_none(error, trace)
     if text is None or sys.stderr is None:
         threading.__excepthook__(failed)
         return
@@ -187,11 +179,11 @@ def _show_of_thread(failed: threading.ExceptHookArgs) -> None:
     sys.stderr.flush()
 
 
-def _wanted(error: BaseException, trace: types.TracebackType | None) -> str | None:
-    """The text to show; None where Python shall show the error."""
+def _text_or_none(error: BaseException, trace: types.TracebackType | None) -> str | None:
+    """Returns the text to show, or None to leave it to Python."""
     if os.environ.get(ENVIRONMENT_VARIABLE, "").lower() == FULL:
         return None
     try:
-        return shown(error, trace)
+        return display_text(error, trace)
     except Exception:  # an error that cannot be looked at is Python's to show
         return None

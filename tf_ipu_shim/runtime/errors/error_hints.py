@@ -1,4 +1,4 @@
-"""What to do about an error, where neither TensorFlow nor Python says it."""
+"""Adds hints on what to do to errors that lack them."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
 
 
 def hint(error: BaseException, text: str) -> str:
-    """What to do, where neither TensorFlow nor Python says it."""
+    """Returns a hint, where neither TensorFlow nor Python gives one."""
     for kind, pattern, said in _HINTS:
         match = pattern.search(text) if isinstance(error, kind) else None
         if match:
@@ -150,7 +150,7 @@ def _is_eager() -> bool:
 
 
 def _differentiated(error: BaseException) -> str:
-    """The op whose gradient was asked for: its name, which has its layer's, and the script's line.
+    """Returns the op whose gradient was requested: layer name and script line.
 
     What a tape calls for each op (`frontend/sharding/sharded_tape`) has the op's results. Checked on 2.15.1 and 2.21.0.
     """
@@ -167,7 +167,7 @@ def _differentiated(error: BaseException) -> str:
 
 
 def _old_name_hint(error: BaseException) -> str:
-    """What is said of a name that `tensorflow` has no more; nothing of others."""
+    """Returns a hint for names that `tensorflow` no longer has."""
     if not isinstance(error, AttributeError):
         return ""
     module, name = error.obj, str(error.name)

@@ -1,4 +1,4 @@
-"""What TensorFlow's errors say: once, without stack traces, names of nodes and frames of its own."""
+"""Cleans TensorFlow's error messages of duplicates, stack traces, node names and internal frames."""
 
 from __future__ import annotations
 
@@ -42,23 +42,17 @@ _FRAMEWORK = re.compile(r"^\s*(Node: .*|Graph execution error:|\d+ (successful o
 
 
 def clean(message: str) -> str:
-    """What an error of TensorFlow's says, once, and where in the script.
-
-    Args:
-        message: such as a session's, with the ops' stack traces.
-
-    Returns:
-        The message alone. A line of the script that the stack traces name is added, if none is named in it.
+    """Returns a TensorFlow error's message without repetition, and the script's line.
 
     Example:
-        >>> clean("Graph execution error:\\n\\nNode: 'a'\\nIt failed.\\n\\t [[{{node a}}]]")
+        >>> clean("Graph execution error:\n\nNode: 'a'\nIt failed.\n\t [[{{node a}}]]")
         'It failed.'
     """
-    kept, users = _told_apart(_CALLER.sub("", _FUNCTION.sub("", message)).split("\n"))
+    kept, users = _split_locations(_CALLER.sub("", _FUNCTION.sub("", message)).split("\n"))
     said = _PLACER.sub("", "\n".join(kept)).split("\n")
     text = _only_root("\n".join(_script_frames(said)).strip())
     text = _OUT_OF_SCOPE.sub(
-        "", _DEBUG.sub("", _MIXED.sub(lambda found: _OBJECT.sub(r"\1", found[0]), _said_once(text)))
+        "", _DEBUG.sub("", _MIXED.sub(lambda found: _OBJECT.sub(r"\1", found[0]), _without_repetition(text)))
     )
     text = re.sub(r"\n{3,}", "\n\n", text)
     if users and not re.search(r"\S+\.py:\d+|File \"", text):
@@ -66,18 +60,12 @@ def clean(message: str) -> str:
     return text
 
 
-def frames_apart(text: str) -> tuple[list[str], str]:
-    """The frames that autograph puts into a message, and what it says.
-
-    Args:
-        text: of an error, cleaned.
-
-    Returns:
-        Frames as a traceback shows them, none where the text has none, and the text without them.
+def split_frames(text: str) -> tuple[list[str], str]:
+    """Separates autograph's frames from the rest of a message.
 
     Example:
-        >>> frames_apart('in user code:\\n\\n    File "a.py", line 3, in f  *\\n        g()\\n\\n    KeyError: 1')
-        (['  File "a.py", line 3, in f\\n', '    g()\\n'], '1')
+        >>> split_frames('in user code:\n\n    File "a.py", line 3, in f  *\n        g()\n\n    KeyError: 1')
+        (['  File "a.py", line 3, in f\n', '    g()\n'], '1')
     """
     found = _IN_USER_CODE.match(text)
     if found is None:
@@ -85,16 +73,16 @@ def frames_apart(text: str) -> tuple[list[str], str]:
     frames, hidden = [], False
     for line in found["frames"].split("\n"):
         frame = _FRAME.match(line)
-        hidden = script_files.is_called(frame["file"]) if frame else hidden
+        hidden = script_files.is_of_called_package(frame["file"]) if frame else hidden
         if not hidden:
             frames.append(_MARK.sub("", line[2:]) if frame else f"    {line.strip()}")
-    inner, said = frames_apart("\n".join(line.removeprefix("    ") for line in found["said"].split("\n")).strip())
+    inner, said = split_frames("\n".join(line.removeprefix("    ") for line in found["said"].split("\n")).strip())
     text = "\n".join(filter(None, (found["before"].strip(), said, found["after"].strip())))
     return [*(f"{line}\n" for line in frames if line.strip()), *inner], text
 
 
-def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
-    """The lines of the message itself, and the script's places in stack traces."""
+def _split_locations(lines: list[str]) -> tuple[list[str], list[str]]:
+    """Separates the message's lines from script locations in stack traces."""
     kept, users, in_stack = [], [], False
     for line in lines:
         frame = _FRAME.match(line) if in_stack else None
@@ -112,7 +100,7 @@ def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _only_root(text: str) -> str:
-    """One of several root errors where all say the same. A program's are those of a root of the graph around it."""
+    """Merges identical root errors."""
     lines = text.split("\n")
     if not any(map(_ROOTS.match, lines)):
         return text
@@ -154,8 +142,8 @@ def _script_frames(lines: list[str]) -> Iterator[str]:
             yield line
 
 
-def _said_once(text: str) -> str:
-    """A Python error of an op, without what Python says after its traceback once more."""
+def _without_repetition(text: str) -> str:
+    """Removes the message that Python repeats after a traceback."""
     found = _OF_PYTHON.search(text)
     if found is None:
         return text

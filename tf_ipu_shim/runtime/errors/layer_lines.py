@@ -1,4 +1,4 @@
-"""Where a script makes its Keras layers: what `fit` runs is all made at one line, and a layer's at its own.
+"""Records the script lines where Keras layers are created, for error messages.
 
 Ops are told by their names, in which Keras has the layer's: `while/model/dense/MatMul`. Which layer that is is known of
 the graph in which it was called; variables, and graphs of which no call is known, go by the layer's name alone.
@@ -20,11 +20,7 @@ _graphs: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  
 
 
 def remember(layer: Any) -> None:
-    """Notes the line of the script that makes a layer; to be called by its constructor.
-
-    Args:
-        layer: it has its name.
-    """
+    """Records the script line that creates a layer; called by its constructor."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -43,13 +39,7 @@ def _is_constructor_of(layer: Any, frame: Any) -> bool:
 
 
 def note_call(layer: Any, graph: Any, scope: str) -> None:
-    """Notes that what a graph has in a name scope is a layer's.
-
-    Args:
-        layer: the layer.
-        graph: in which it is called.
-        scope: such as `"while/model/dense/"`.
-    """
+    """Records that ops of a graph's name scope belong to a layer."""
     line = getattr(layer, _LINE, None)
     if line is not None:
         scopes = _called.setdefault(graph, {})
@@ -60,24 +50,12 @@ def note_call(layer: Any, graph: Any, scope: str) -> None:
 
 
 def graph_of(function: str) -> Any:
-    """The graph of a loop's or branch's function in which layers were called; None where there is none.
-
-    Args:
-        function: its name, which is the graph's too.
-    """
+    """Returns the graph of a loop or branch function in which layers were called, or None."""
     return _graphs.get(function)
 
 
 def line_of(name: str, graph: Any = None) -> str | None:
-    """The line of the innermost layer that an op or a variable is named after.
-
-    Args:
-        name: such as `gradient_tape/while/model/dense/MatMul/MatMul_1` or `dense/kernel`.
-        graph: that the op is in, where that is known.
-
-    Returns:
-        Such as `"train.py:42, in <module>"`; None where no layer has such a name, or several of other lines have.
-    """
+    """Returns the line of the innermost layer that an op or variable is named after."""
     scopes = {} if graph is None else _called.get(graph, {})
     parts = name.split("/")[:-1]
     for end in range(len(parts), 0, -1):

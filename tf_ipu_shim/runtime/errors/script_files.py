@@ -1,4 +1,4 @@
-"""Which source files are a script's own, and which lines of the script autograph's files are made of."""
+"""Tells a script's own source files from library and generated ones."""
 
 from __future__ import annotations
 
@@ -45,10 +45,7 @@ _CALLED_FILES = _directories(*_CALLED)
 
 
 def is_users(file: str) -> bool:
-    """Whether a source file is the user's own: no package's, not Python's, not made by autograph.
-
-    Args:
-        file: its path.
+    """Whether a source file is the user's own.
 
     Example:
         >>> is_users("/home/me/train.py"), is_users(os.__file__)
@@ -59,14 +56,11 @@ def is_users(file: str) -> bool:
     return not file.startswith((*_STANDARD, *_PACKAGES, *HIDDEN, *_CALLED_FILES))
 
 
-def runs_models(file: str) -> bool:
-    """Whether a source file is of what Keras' `fit`, `evaluate` and `predict` are here.
-
-    Args:
-        file: its path.
+def is_training_loop(file: str) -> bool:
+    """Whether a source file implements Keras' `fit`, `evaluate` or `predict` here.
 
     Example:
-        >>> runs_models("train.py")
+        >>> is_training_loop("train.py")
         False
     """
     return file.startswith(_RUNNING_MODELS)
@@ -75,9 +69,6 @@ def runs_models(file: str) -> bool:
 def is_of_python(file: str) -> bool:
     """Whether a source file is of Python's own library.
 
-    Args:
-        file: its path.
-
     Example:
         >>> is_of_python(os.__file__)
         True
@@ -85,14 +76,11 @@ def is_of_python(file: str) -> bool:
     return file.startswith(_STANDARD) and not file.startswith(_PACKAGES)
 
 
-def is_called(file: str) -> bool:
-    """Whether a source file is of a package that TensorFlow and Keras call, or that calls TensorFlow: NumPy, h5py.
-
-    Args:
-        file: its path; h5py's compiled parts have a relative one.
+def is_of_called_package(file: str) -> bool:
+    """Whether a source file is of a package between TensorFlow and scripts, such as NumPy.
 
     Example:
-        >>> is_called("h5py/h5f.pyx"), is_called("train.py")
+        >>> is_of_called_package("h5py/h5f.pyx"), is_of_called_package("train.py")
         (True, False)
     """
     if not os.path.isabs(file):
@@ -103,9 +91,6 @@ def is_called(file: str) -> bool:
 def is_generated(file: str) -> bool:
     """Whether autograph has made a source file.
 
-    Args:
-        file: its path.
-
     Example:
         >>> is_generated("/var/tmp/__autograph_generated_file1.py")
         True
@@ -114,16 +99,9 @@ def is_generated(file: str) -> bool:
 
 
 def origin(file: str, line: int) -> tuple[str, int, str, str] | None:
-    """The script's line that a line of autograph's is made of.
+    """Returns the script line from which autograph generated a line.
 
     `api._TRANSPILER`, its cache of factories and their source maps are TensorFlow's own. Checked on 2.15.1 and 2.21.0.
-
-    Args:
-        file: that autograph has made.
-        line: in it.
-
-    Returns:
-        File, line, function and source; None where autograph does not know, or has forgotten.
 
     Example:
         >>> origin("/var/tmp/__autograph_generated_file1.py", 12) is None

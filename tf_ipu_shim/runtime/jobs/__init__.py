@@ -1,1 +1,1 @@
-"""Jobs of several processes: which process this one is, how they find each other, and what they exchange."""
+"""Jobs of several processes: this process's rank, rendezvous, connections and collectives."""

@@ -42,10 +42,7 @@ _MOST_UNFINISHED = 64
 
 @contextlib.contextmanager
 def among(ranks: Collection[int]) -> Iterator[None]:
-    """Has operations of this process be those of some ranks, its own among them.
-
-    Args:
-        ranks: all of the job, or one; between others operations are refused.
+    """Restricts collectives of this process to some ranks.
 
     Example:
         >>> with among({0}):
@@ -73,21 +70,7 @@ def _check_alone(members: Sequence[int], name: str, kind: str, root: int, here: 
 def run(
     kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, title: str = "", place: str = ""
 ) -> list[np.ndarray]:
-    """Does a collective operation, together with the same call in every other process of the job.
-
-    Args:
-        kind: `"sum"`, `"mean"`, `"gather"` (along the first axis) or `"broadcast"`.
-        name: the same in every process for what belongs together.
-        arrays: of the same types, and but for gathered ones of the same shapes, in every process.
-        root: the rank that broadcasts.
-        title: what errors call it; its kind and name when left out.
-        place: where the script calls it, if not this thread does.
-
-    Returns:
-        An array for each given one.
-
-    Raises:
-        CollectiveError: another process ended, or called with something else.
+    """Runs a collective together with the same call in every other process of the job.
 
     Example:
         >>> (total,) = run("sum", "loss", [np.ones(3)])
@@ -116,19 +99,9 @@ def run(
 
 
 def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, place: str = "") -> int:
-    """Begins a collective operation and waits for nobody, so that processes may begin theirs in different orders.
+    """Starts a collective without waiting, so that processes may start theirs in different orders.
 
     Operations of one name follow each other as they were started.
-
-    Args:
-        kind: as for `run`.
-        name: as for `run`.
-        arrays: as for `run`.
-        root: as for `run`.
-        place: where the script calls it.
-
-    Returns:
-        What `finish` takes.
 
     Example:
         >>> (total,) = finish("loss", start("sum", "loss", [np.ones(3)]))
@@ -160,18 +133,7 @@ def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, pla
 
 
 def finish(name: str, number: int) -> list[np.ndarray]:
-    """Waits for a collective operation.
-
-    Args:
-        name: of the operation.
-        number: what `start` gave.
-
-    Returns:
-        As `run`.
-
-    Raises:
-        CollectiveError: as by `run`.
-    """
+    """Waits for a started collective."""
     with _lock:
         result = _started[name][int(number)]
     try:
@@ -186,7 +148,7 @@ def _title(kind: str, name: str) -> str:
 
 
 def _join() -> Peers:
-    """This process among its peers, made at the first call."""
+    """Connects this process to its peers at the first call."""
     global _peers
     with _lock:
         if _peers is None:
@@ -218,11 +180,7 @@ def _exchange(name: str, message: bytes, title: str, place: str) -> list[bytes]:
 
 
 def combine(call: dict[str, Any], parts: list[list[np.ndarray]]) -> list[np.ndarray]:
-    """The result of a call.
-
-    Args:
-        call: its `kind` and `root`.
-        parts: the arrays of each rank.
+    """Returns the result of a collective from all ranks' parts.
 
     Example:
         >>> combine({"kind": "sum", "root": 0}, [[np.ones(2)], [np.ones(2)]])
@@ -244,10 +202,7 @@ def combine(call: dict[str, Any], parts: list[list[np.ndarray]]) -> list[np.ndar
 
 
 def disagreement(calls: Sequence[dict[str, Any]]) -> str:
-    """What processes do not agree on; empty where they do.
-
-    Args:
-        calls: what each rank calls: `kind`, `root`, `name`, and the `arrays`' types and shapes.
+    """Describes how processes disagree on a collective; empty if they agree.
 
     Example:
         >>> call = {"kind": "sum", "root": 0, "name": "loss", "arrays": [["float32", [2]]]}

@@ -1,4 +1,4 @@
-"""The connections between the processes of a job, and who may make one.
+"""Connects and authenticates the processes of a job.
 
 On one machine they are Unix sockets in a directory that no other user can enter. Between machines a process listens at
 its own address of the job only, takes connections from the machines of the job only, and each side proves that it
@@ -33,12 +33,12 @@ _MOST_HEADER_BYTES = 2**20
 _CREDENTIALS = struct.Struct("3i")
 
 
-class Refused(OSError):
-    """A connection with something that is not a process of this job."""
+class UntrustedPeer(OSError):
+    """A peer that is not a process of this job."""
 
 
 class Listener:
-    """Where the other processes of a job reach this one.
+    """Accepts connections from other processes of the job.
 
     Args:
         here: the job.
@@ -57,7 +57,7 @@ class Listener:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(_path(directory, here.rank))
             self._socket = socket.socket(socket.AF_UNIX)
-            with _Inside(directory) as inside:
+            with _ShortPaths(directory) as inside:
                 self._socket.bind(inside.place(here.rank))
         else:
             host, port = _split(here.addresses[here.rank])
@@ -75,22 +75,10 @@ class Listener:
         self._socket.close()
 
     def greet(self, connection: socket.socket, address: Any) -> int:
-        """Makes sure that a connection is with a process of the job.
-
-        Args:
-            connection: closed where it is not.
-            address: where it comes from.
-
-        Returns:
-            The process's rank.
-
-        Raises:
-            Refused: something else came.
-            OSError: it says nothing.
-        """
+        """Verifies that a connection's peer is a process of the job; returns its rank."""
         if not self._hellos.acquire(blocking=False):
             connection.close()
-            raise Refused("too many at a time")
+            raise UntrustedPeer("too many at a time")
         try:
             connection.settimeout(_HELLO_SECONDS)
             self._check_origin(connection, address)
@@ -108,9 +96,9 @@ class Listener:
             size = _CREDENTIALS.size
             _, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
             if user != os.getuid():
-                raise Refused(f"user {user} is not user {os.getuid()}")
+                raise UntrustedPeer(f"user {user} is not user {os.getuid()}")
         elif address[0] not in self._hosts:
-            raise Refused(f"{address[0]} is not a machine of this job")
+            raise UntrustedPeer(f"{address[0]} is not a machine of this job")
         else:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -122,26 +110,16 @@ class Listener:
         proof = _exactly(connection, hashlib.sha256().digest_size)
         if not hmac.compare_digest(proof, _proof(self._key, b"from", rank, mine, theirs)) or rank >= self._here.size:
             connection.sendall(bytes(len(proof)))  # so that it hears why, and doesn't try again
-            raise Refused("a process without this job's key")
+            raise UntrustedPeer("a process without this job's key")
         connection.sendall(_proof(self._key, b"to", rank, theirs, mine))
         return int(rank)
 
 
 def connect(here: job.Job, directory: pathlib.Path | None, rank: int, seconds: float) -> socket.socket:
-    """Connects to a process of the job that listens.
-
-    Args:
-        here: the job.
-        directory: as for `Listener`.
-        rank: of the other process.
-        seconds: how long it may take.
-
-    Raises:
-        OSError: it does not listen, or is not a process of this job.
-    """
+    """Connects to another process of the job."""
     if directory is not None:
         connection = socket.socket(socket.AF_UNIX)
-        with _Inside(directory) as inside:
+        with _ShortPaths(directory) as inside:
             _settled(connection, lambda: connection.connect(inside.place(rank)))
     else:
         connection = socket.create_connection(_split(here.addresses[rank]), timeout=seconds)
@@ -153,16 +131,7 @@ def connect(here: job.Job, directory: pathlib.Path | None, rank: int, seconds: f
 
 
 def send(connection: socket.socket, header: dict[str, Any], payload: bytes | memoryview = b"") -> None:
-    """Sends a frame.
-
-    Args:
-        connection: to a process of the job.
-        header: what JSON can hold.
-        payload: the bytes that belong to it.
-
-    Raises:
-        OSError: the process has ended.
-    """
+    """Sends a frame."""
     head = json.dumps(header).encode()
     connection.sendall(_LENGTHS.pack(len(head), len(payload)) + head)
     if len(payload):
@@ -170,20 +139,16 @@ def send(connection: socket.socket, header: dict[str, Any], payload: bytes | mem
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], bytearray]:
-    """Waits for a frame; returns its header and payload.
-
-    Raises:
-        OSError: the process has ended, or what it sends is not a frame.
-    """
+    """Receives a frame; returns header and payload."""
     head, length = _LENGTHS.unpack(_exactly(connection, _LENGTHS.size))
     if head > _MOST_HEADER_BYTES:
-        raise Refused("no frame")
+        raise UntrustedPeer("no frame")
     header = json.loads(bytes(_exactly(connection, head)))
     return header, _exactly(connection, length)
 
 
 def job_key(here: job.Job) -> bytes:
-    """What processes of a job prove to each other that they know."""
+    """Returns the secret by which processes of a job authenticate."""
     common = ",".join(here.addresses) or here.name
     return hashlib.sha256(f"{common}/{os.environ.get(KEY, '')}".encode()).digest()
 
@@ -195,7 +160,7 @@ def _introduce(connection: socket.socket, here: job.Job) -> None:
     connection.sendall(_RANK.pack(here.rank) + mine + proof)
     answer = _exactly(connection, len(proof))
     if not hmac.compare_digest(answer, _proof(key, b"to", here.rank, mine, theirs)):
-        raise Refused("a process without this job's key")
+        raise UntrustedPeer("a process without this job's key")
 
 
 def _proof(key: bytes, direction: bytes, rank: int, theirs: bytes, mine: bytes) -> bytes:
@@ -203,7 +168,7 @@ def _proof(key: bytes, direction: bytes, rank: int, theirs: bytes, mine: bytes) 
 
 
 def _settled(connection: socket.socket, step: Any) -> None:
-    """Does a step of a connection, which is closed where that fails."""
+    """Runs a connection step; closes the connection if it fails."""
     try:
         step()
     except BaseException:
@@ -226,13 +191,13 @@ def _path(directory: pathlib.Path, rank: int) -> str:
     return str(directory / f"{rank}.socket")
 
 
-class _Inside:
-    """A directory whose sockets have short names: a socket's name has at most 107 characters."""
+class _ShortPaths:
+    """A directory whose sockets have short paths: a socket path has at most 107 bytes."""
 
     def __init__(self, directory: pathlib.Path) -> None:
         self._file = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def __enter__(self) -> _Inside:
+    def __enter__(self) -> _ShortPaths:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""How a job's replicas are shared out over its processes, which PopRun calls instances.
+"""Distributes a job's replicas over its processes, which PopRun calls instances.
 
 `tf-ipu poprun` says it by environment variables; without them a job has one replica a process.
 """
@@ -63,9 +63,6 @@ def from_launcher() -> bool:
 def current() -> Instance:
     """This process's share; all of it where nothing was started together.
 
-    Raises:
-        ValueError: the replicas cannot be shared out evenly.
-
     Example:
         >>> current()
         Instance(index=0, instances=1, total_replicas=1, ipus_per_replica=1, local_index=0)
@@ -81,16 +78,7 @@ def current() -> Instance:
 
 
 def checked_ipus_per_replica(given: Any, instance: Instance) -> int:
-    """How many IPUs each replica has.
-
-    Args:
-        given: what a script says; None: what the launcher was told.
-        instance: of this process.
-
-    Raises:
-        TypeError: it is no integer.
-        ValueError: it is below 1.
-    """
+    """How many IPUs each replica has."""
     if given is None:
         return instance.ipus_per_replica
     if isinstance(given, bool) or not isinstance(given, numbers.Integral):
@@ -101,15 +89,7 @@ def checked_ipus_per_replica(given: Any, instance: Instance) -> int:
 
 
 def device_id(instance: Instance, num_ipus: int) -> int:
-    """The Poplar device that is an instance's own: no two instances of one machine have an IPU in common.
-
-    Args:
-        instance: which.
-        num_ipus: how many IPUs it needs, the same for all instances.
-
-    Raises:
-        ValueError: the simulated system has not so many.
-    """
+    """Returns the Poplar device of an instance, disjoint from other instances on the machine."""
     system = systems.current()
     devices = system.devices_with(num_ipus)
     text = os.environ.get(FIRST_DEVICE, "")
@@ -125,13 +105,7 @@ def device_id(instance: Instance, num_ipus: int) -> int:
 
 
 def share_of_programs(options: Any) -> tuple[int, int, str]:
-    """Which part of the replicas of its programs this process has, as a configuration says.
-
-    Args:
-        options: the configuration's protobuf.
-
-    Returns:
-        Which instance this is, of how many, and why these cannot meet; empty where they can.
+    """Returns which of its programs' replicas this process has.
 
     Example:
         >>> from tf_ipu_shim.messages import config_pb2

@@ -1,4 +1,4 @@
-"""The job that this process is a part of: several processes that run the same script, on one machine or several.
+"""Detects the job of this process: ranks and addresses from PopRun, MPI, SLURM or TF_CONFIG.
 
 `tf-ipu poprun`, `mpirun` (Open MPI), `mpiexec` (MPICH), SLURM's `srun` and `TF_CONFIG` say so by environment variables;
 `TF_IPU_SHIM_RANK`, `TF_IPU_SHIM_SIZE` and `TF_IPU_SHIM_ADDRESSES` come before theirs.
@@ -53,11 +53,7 @@ class Job:
 
 
 def current() -> Job:
-    """The job of this process: of one process where no launcher says otherwise.
-
-    Raises:
-        UnsupportedError: the processes are on several machines, and nothing says where.
-        ValueError: rank, size and addresses contradict each other.
+    """Returns this process's job: of one process without a launcher.
 
     Example:
         >>> current().size
@@ -91,7 +87,7 @@ def current() -> Job:
 
 
 def _launcher(environment: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The variables of the launcher that started this process: it sets both rank and size."""
+    """Returns the variables of the launcher that started this process, if it sets rank and size."""
     if bool(environment.get(_OWN[0])) != bool(environment.get(_OWN[1])):
         given, missing = _OWN[:2] if environment.get(_OWN[0]) else _OWN[1::-1]
         raise ValueError(f"{given} is set and {missing} is not; a process of a job has both. Set {missing}.")
@@ -119,7 +115,7 @@ def _is_address(text: str) -> bool:
 
 
 def _of_step(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
-    """Where the tasks of a SLURM step are: its nodes in their order, each with ports that follow from the step."""
+    """Returns the addresses of a SLURM step's tasks."""
     from tf_ipu_shim.tf_private.distribute import slurm_cluster_resolver
 
     expand_nodes, expand_tasks = slurm_cluster_resolver.expand_hostlist, slurm_cluster_resolver.expand_tasks_per_node
@@ -142,7 +138,7 @@ def _of_step(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
 def _expanded(
     environment: Mapping[str, str], variable: str, expected: str, expand: Callable[[str], list[Any]]
 ) -> list[Any]:
-    """What one of SLURM's short forms stands for; empty where the variable is not set."""
+    """Expands one of SLURM's compact forms; empty if the variable is not set."""
     text = environment.get(variable, "")
     try:
         return expand(text) if text else []
@@ -154,7 +150,7 @@ def _expanded(
 
 
 def _of_cluster(text: str) -> Job | None:
-    """The workers of a `TF_CONFIG`, its chief first; None where this process is none of several."""
+    """Returns the job of a `TF_CONFIG` cluster, chief first, or None."""
     try:
         config = json.loads(text or "{}")
         cluster, task = config.get("cluster", {}), config.get("task", {})
@@ -180,7 +176,7 @@ def _moved(address: str) -> str:
 
 
 def _on_this_machine(addresses: tuple[str, ...], rank: int) -> tuple[int, int]:
-    """The number of this process among those on its machine, and how many these are."""
+    """Returns this process's index among those on its machine, and their number."""
     machines = [_machine(address) for address in addresses]
     return machines[:rank].count(machines[rank]), machines.count(machines[rank])
 

@@ -1,4 +1,4 @@
-"""What the processes of a job hand each other: arrays, over connections of their own.
+"""Exchanges arrays between the processes of a job over their own connections.
 
 Each process sends what it gives to all others, in frames by name and number: the calls of one name follow each other,
 those of other names may come in any order. A thread for each process takes what that sends, so that nobody who sends
@@ -30,7 +30,7 @@ _TICK_SECONDS = 0.5
 
 
 class CollectiveError(errors_impl.UnknownError):
-    """A collective operation that cannot complete: a process ended, or they do not agree on what is done."""
+    """A collective that cannot complete: a process ended, or they disagree."""
 
     def __init__(self, message: str) -> None:
         super().__init__(None, None, message)
@@ -72,8 +72,8 @@ class Peers:
             self._listener = connections.Listener(here, self._directory)
             threading.Thread(target=self._accept, name="connections of this job", daemon=True).start()
             if self._directory is not None:
-                rendezvous.meet(here, self._directory, self._lock)
-        except rendezvous.MeetingError as error:
+                rendezvous.wait_for_all(here, self._directory, self._lock)
+        except rendezvous.RendezvousError as error:
             raise CollectiveError(str(error)) from error
         except OSError as error:
             raise CollectiveError(
@@ -87,25 +87,11 @@ class Peers:
 
     @property
     def size(self) -> int:
-        """How many processes there are."""
+        """Number of processes."""
         return self._here.size
 
     def gather(self, name: str, numbers: np.ndarray, call: str = "", title: str = "", place: str = "") -> np.ndarray:
-        """Gives numbers to all processes, and takes theirs.
-
-        Args:
-            name: the same in every process; calls of one name follow each other.
-            numbers: int64, shape [numbers], as many in every process.
-            call: what the whole operation is called in every process; the name when left out.
-            title: what errors say of it; the name when left out.
-            place: where the script calls it, if not this thread does.
-
-        Returns:
-            int64, shape [processes, numbers], by rank.
-
-        Raises:
-            CollectiveError: a process has ended, or none comes in time.
-        """
+        """Sends an array to all processes and receives theirs."""
         if self._broken or self._owner != os.getpid():
             raise CollectiveError(self._broken or "This process was forked from one of a job; that one is of the job.")
         call, title = call or name, title or name
@@ -115,7 +101,7 @@ class Peers:
         except CollectiveError:
             raise
         except BaseException:
-            self._break(f"Collective operation {title} was interrupted, and the others went on: start the job again.")
+            self._fail(f"Collective operation {title} was interrupted, and the others went on: start the job again.")
             raise
         rows = np.empty([self.size, len(numbers)], np.int64)
         for rank, row in given.items():
@@ -145,15 +131,15 @@ class Peers:
             given = self._arrived.pop(key, {})
         if len(given) < len(self._others):
             if not self._broken:
-                self._break(self._explained(call, title, gone[0] if gone else None))
+                self._fail(self._explained(call, title, gone[0] if gone else None))
             raise CollectiveError(self._broken)
         return given
 
     def _has_ended(self, rank: int) -> bool:
         return rank in self._lost or (rank in self._unreachable and rank not in self._incoming)
 
-    def _break(self, why: str) -> None:
-        """After this nothing works: the processes are not at the same place any more."""
+    def _fail(self, why: str) -> None:
+        """Fails all further collectives, as the processes are out of step."""
         with self._changed:
             self._broken = self._broken or why
             self._changed.notify_all()
@@ -161,7 +147,7 @@ class Peers:
     def _send(
         self, rank: int, header: dict[str, Any], payload: bytes | memoryview = b"", seconds: float = -1.0
     ) -> None:
-        """Sends a frame; TimeoutError where another thread's to a process that is stopped is not through in time."""
+        """Sends a frame; raises TimeoutError if a stopped peer blocks another thread's send."""
         if not self._sending[rank].acquire(timeout=seconds):
             raise TimeoutError
         try:
@@ -170,7 +156,7 @@ class Peers:
             self._sending[rank].release()
 
     def _leave(self) -> None:
-        """Closes what a fork of this process has of the connections: the others see the end of this one by them."""
+        """Closes a fork's copies of connections, so that peers notice the parent's end."""
         for connection in (*self._connections.values(), *self._incoming.values()):
             connection.close()
         self._listener.close()
@@ -179,11 +165,11 @@ class Peers:
         while True:
             with contextlib.suppress(OSError):
                 connection, address = self._listener.accept()
-                greeting = threading.Thread(target=self._take, args=(connection, address), daemon=True)
+                greeting = threading.Thread(target=self._receive_from, args=(connection, address), daemon=True)
                 greeting.start()
 
-    def _take(self, connection: socket.socket, address: Any) -> None:
-        """Takes what another process sends, until it ends."""
+    def _receive_from(self, connection: socket.socket, address: Any) -> None:
+        """Receives what another process sends until it ends."""
         try:
             rank = self._listener.greet(connection, address)
         except (OSError, ValueError):
@@ -214,11 +200,7 @@ class Peers:
             self._send(rank, {"answers": question, "state": self._waits.state()})
 
     def _ask(self, rank: int, seconds: float) -> dict[str, Any] | None:
-        """What a process says of itself; None where it does not answer.
-
-        Raises:
-            OSError: it has ended.
-        """
+        """Returns another process's state, or None without an answer."""
         question = next(self._questions)
         if rank in self._lost:
             raise ConnectionResetError
@@ -242,7 +224,7 @@ class Peers:
                 connection = connections.connect(self._here, self._directory, rank, rendezvous.WAIT_SECONDS)
                 connection.settimeout(min(self._seconds, _MOST_SECONDS))
                 return connection
-            except connections.Refused as error:
+            except connections.UntrustedPeer as error:
                 raise CollectiveError(
                     f"What listens at {self._place(rank)} is {error}, and not the process of rank {rank}. Give all "
                     f"processes of the job the same {connections.KEY} and the same addresses."

@@ -1,4 +1,4 @@
-"""Where the processes of a job on one machine find each other, if nothing says their addresses.
+"""Lets the processes of a job on one machine find each other (rendezvous in a directory).
 
 Each listens at a socket in a directory of the user's own, says so in a file named by its rank, and holds the file's
 `flock` while it lives: what an ended job has left there counts for nothing.
@@ -25,30 +25,17 @@ _POLL_SECONDS = 0.05
 _LOCK_SECONDS = 2
 
 
-class MeetingError(RuntimeError):
-    """Processes of a job that do not find each other."""
+class RendezvousError(RuntimeError):
+    """Processes of a job that cannot find each other."""
 
 
 def directory_of(here: job.Job) -> pathlib.Path:
-    """The directory of a job on this machine, where no other user can put or read anything.
-
-    Raises:
-        PermissionError: it belongs to somebody else.
-    """
+    """Returns the job's private directory on this machine."""
     return _directory(here.name)
 
 
-def meet(here: job.Job, directory: pathlib.Path, file: int) -> None:
-    """Says that this process listens, and waits until all others do.
-
-    Args:
-        here: the job, all of it on this machine.
-        directory: of the job.
-        file: what `take_rank` returned.
-
-    Raises:
-        MeetingError: one does not come.
-    """
+def wait_for_all(here: job.Job, directory: pathlib.Path, file: int) -> None:
+    """Announces that this process listens and waits for all others."""
     os.pwrite(file, _LISTENS, 0)
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
@@ -56,7 +43,7 @@ def meet(here: job.Job, directory: pathlib.Path, file: int) -> None:
         if not missing:
             return
         if time.monotonic() > deadline:
-            raise MeetingError(
+            raise RendezvousError(
                 f"Of the {here.size} processes of this job, those of rank {', '.join(missing)} were not found in "
                 f"{WAIT_SECONDS} s. Start all of them, with the same TF_IPU_SHIM_JOB where no launcher names it."
             )
@@ -64,16 +51,7 @@ def meet(here: job.Job, directory: pathlib.Path, file: int) -> None:
 
 
 def free_addresses(hosts: Sequence[str]) -> list[str]:
-    """Ports of this machine that nobody listens at.
-
-    Args:
-        hosts: addresses or names of this machine.
-
-    Returns:
-        `host:port` for each.
-
-    Raises:
-        OSError: a host is not this machine.
+    """Returns unused ports of this machine.
 
     Example:
         >>> len(set(free_addresses(["127.0.0.1", "127.0.0.1"])))
@@ -87,18 +65,7 @@ def free_addresses(hosts: Sequence[str]) -> list[str]:
 
 
 def take_rank(directory: pathlib.Path, rank: int) -> int:
-    """Makes this process the only one of its rank, as long as it lives.
-
-    Args:
-        directory: of the job.
-        rank: of this process.
-
-    Returns:
-        The descriptor of a file that stays open.
-
-    Raises:
-        MeetingError: another process has this rank.
-    """
+    """Claims a rank for this process, as long as it lives."""
     file = private_files.open_own(directory / str(rank), os.O_RDWR | os.O_CREAT)
     deadline = time.monotonic() + _LOCK_SECONDS  # another may be looking at it for a moment
     while True:
@@ -108,7 +75,7 @@ def take_rank(directory: pathlib.Path, rank: int) -> int:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 os.close(file)
-                raise MeetingError(
+                raise RendezvousError(
                     f"Two processes of this job have rank {rank}. Give each its own TF_IPU_SHIM_RANK."
                 ) from None
             time.sleep(_POLL_SECONDS)
@@ -117,7 +84,7 @@ def take_rank(directory: pathlib.Path, rank: int) -> int:
 
 
 def _listens(path: pathlib.Path) -> bool:
-    """Whether a file says so, whose writer lives."""
+    """Whether a file announces a live listener."""
     try:
         file = private_files.open_own(path, os.O_RDONLY)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Objects that come from another process: values that are made without calling what it names."""
+"""Unpickles plain values from other processes without calling code."""
 
 from __future__ import annotations
 
@@ -10,23 +10,17 @@ from tf_ipu_shim import errors
 
 
 def loads(data: bytes) -> Any:
-    """As `pickle.loads`, of numbers, texts, bytes, None, and lists, tuples, sets and dictionaries of them.
-
-    Args:
-        data: of `pickle.dumps`.
-
-    Raises:
-        UnsupportedError: it names a class or function.
+    """Like `pickle.loads`, for numbers, strings, bytes, None and collections of them only.
 
     Example:
         >>> loads(pickle.dumps({"epoch": 3}))
         {'epoch': 3}
     """
-    return _PlainValues(io.BytesIO(data)).load()
+    return _SafeUnpickler(io.BytesIO(data)).load()
 
 
-class _PlainValues(pickle.Unpickler):
-    """Reads values that are made without a class or function."""
+class _SafeUnpickler(pickle.Unpickler):
+    """Unpickles values without classes or functions."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise errors.UnsupportedError(

@@ -1,4 +1,4 @@
-"""What each process of a job waits for, for the others to read where a collective operation does not come about.
+"""Records what each process of a job waits for, to explain collectives that time out.
 
 The others ask, with a short deadline, and a thread of the process's own answers: what it waits for, and the last
 operation that it took part in. It answers whatever the script does, unless the whole process is stopped.
@@ -25,11 +25,11 @@ _MOST_NAMED = 4
 _MOST_READERS = 16
 # What is heard of a process: a state, or why there is none.
 _State = dict[str, Any]
-_Heard = _State | str
+_Report = _State | str
 
 
 class Waits:
-    """What this process waits for, and what the others say of themselves.
+    """What this process waits for, and the state that others report.
 
     Args:
         size: how many processes there are.
@@ -46,7 +46,7 @@ class Waits:
         self._waiting: dict[int, _Wait] = {}
         self._numbers = itertools.count()
         self._last = ""
-        self._heard: dict[int, tuple[float, _Heard]] = {}
+        self._heard: dict[int, tuple[float, _Report]] = {}
         self._reading = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="waits of this process", daemon=True)
@@ -55,14 +55,9 @@ class Waits:
 
     @contextlib.contextmanager
     def at(self, call: str, title: str, place: str = "") -> Iterator[None]:
-        """Notes that this thread waits for the other processes.
+        """Records that this thread waits in a collective.
 
         What fails stays noted: the others may still ask for it.
-
-        Args:
-            call: what the others call the operation too.
-            title: what is said of it.
-            place: where the script calls it, if not this thread does.
         """
         wait = _Wait(call, title, place)
         with self._lock:
@@ -78,26 +73,19 @@ class Waits:
             self._last = title
 
     def others(self, call: str) -> str:
-        """Which processes have not come to an operation, and what they do instead.
-
-        Args:
-            call: the operation.
-
-        Returns:
-            Sentences, each with a space before it.
-        """
+        """Describes which processes have not reached a collective, and what they do."""
         self._ask()
-        told = [(rank, _told(call, *self._heard[rank])) for rank in self._others]
+        told = [(rank, _describe(call, *self._heard[rank])) for rank in self._others]
         late = [f" Rank {rank} {text}." for rank, text in told if text]
         return "".join(late) or " The others have come to it, too early or by now."
 
     def was_at(self, rank: int, call: str) -> bool:
-        """Whether a process has waited in an operation when it was last heard of."""
+        """Whether a process was last heard of waiting in a collective."""
         _, heard = self._heard.get(rank, (0.0, ""))
         return not isinstance(heard, str) and any(wait["call"] == call for wait in heard["waits"])
 
     def before_its_end(self, rank: int) -> str:
-        """What a process did that has ended, if it was heard of: a sentence with a space before it, or nothing."""
+        """Describes what an ended process last did, or nothing."""
         when, heard = self._heard.get(rank, (0.0, ""))
         return "" if isinstance(heard, str) else f" {_past(when, heard)}."
 
@@ -106,14 +94,14 @@ class Waits:
         self._thread.join(2 * _ANSWER_SECONDS)
 
     def state(self) -> _State:
-        """What this process says of itself."""
+        """This process's own state."""
         line = _line_of_script()
         with self._lock:
             waits, last = list(self._waiting.values()), self._last
         return {"waits": [wait.state(line) for wait in waits], "last": last, "line": line}
 
     def _watch(self) -> None:
-        """Asks the others now and then while this process waits: they may end earlier."""
+        """Polls the others while this process waits, as they may end earlier."""
         ask_after = self._tick
         while not self._ended.wait(self._tick):
             with self._lock:
@@ -127,7 +115,7 @@ class Waits:
                     self._ask()
 
     def _ask(self) -> None:
-        """Asks all others at once."""
+        """Polls all others once."""
         with self._reading, concurrent.futures.ThreadPoolExecutor(min(len(self._others), _MOST_READERS)) as pool:
             for rank, answer in zip(self._others, pool.map(self._read, self._others)):
                 _, before = self._heard.get(rank, (0.0, ""))
@@ -136,7 +124,7 @@ class Waits:
                 else:
                     self._heard[rank] = time.monotonic(), answer
 
-    def _read(self, rank: int) -> _Heard:
+    def _read(self, rank: int) -> _Report:
         try:
             state = self._ask_one(rank, _ANSWER_SECONDS)
         except OSError:
@@ -145,7 +133,7 @@ class Waits:
 
 
 class _Wait:
-    """A thread that waits at an operation."""
+    """A thread that waits in a collective."""
 
     def __init__(self, call: str, title: str, place: str) -> None:
         self.since = time.monotonic()
@@ -153,7 +141,7 @@ class _Wait:
         self._thread = threading.get_ident()
 
     def freeze(self) -> None:
-        """Keeps the place, as the thread will go on, and the script, which waits for one of TensorFlow's."""
+        """Fixes the recorded line, as the thread will move on."""
         self._place = self._place or _line_of_thread(self._thread) or _line_of_script()
 
     def state(self, line: str) -> dict[str, str]:
@@ -171,13 +159,7 @@ def _line_of_script() -> str:
 
 
 def line_of(frame: FrameType | None) -> str:
-    """The script's innermost line of a thread.
-
-    Args:
-        frame: of the thread.
-
-    Returns:
-        Such as `"train.py:42, in step"`; empty where the script has none in it.
+    """Returns the innermost script line of a thread's frame.
 
     Example:
         >>> line_of(None)
@@ -191,8 +173,8 @@ def line_of(frame: FrameType | None) -> str:
     return ""
 
 
-def _told(call: str, when: float, heard: _Heard) -> str:
-    """What a process does instead of an operation; empty where it has come to it."""
+def _describe(call: str, when: float, heard: _Report) -> str:
+    """Describes what a process does instead of a collective; empty if it has reached it."""
     if isinstance(heard, str):
         return heard
     if any(wait["call"] == call for wait in heard["waits"]):
