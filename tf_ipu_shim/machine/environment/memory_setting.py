@@ -1,4 +1,4 @@
-"""Reads `TF_IPU_SHIM_MEMORY`: which memory figures are computed."""
+"""Reads `TF_IPU_SHIM_MEMORY_PLAN`: which memory figures are computed."""
 
 from __future__ import annotations
 
