@@ -33,36 +33,31 @@ def noting(construct: Callable[..., None]) -> Callable[..., None]:
 
 def _note(session: Any) -> None:
     """Each run, and whatever else TensorFlow prepares for one, first tells the session of the graph's new ops."""
+    from tf_ipu_shim.tf_private import sessions
+
     here = weakref.ref(session)
 
     def first() -> None:
         running: Any = here()
         _forget(running)
-        running._extend_graph()
+        sessions.prepare(running)
 
-    session._extend_graph = first
+    sessions.before_preparing(session, first)
     _idle.add(session)
 
 
 def _forget(session: Any) -> None:
+    from tf_ipu_shim.tf_private import sessions
+
     _idle.discard(session)
-    session.__dict__.pop("_extend_graph", None)
+    sessions.as_stock(session)
 
 
 def make_anew() -> None:
     """Has them find the devices that there are now."""
+    from tf_ipu_shim.tf_private import sessions
+
     for session in list(_idle):
         _forget(session)
-        if not session._closed:
-            _with_present_devices(session)
-
-
-def _with_present_devices(session: Any) -> None:
-    # Checked on TensorFlow 2.15.1 and 2.21.0.
-    from tf_ipu_shim.tf_private.sessions import pywrap_tf_session
-    from tf_ipu_shim.tf_private.sessions import session as sessions
-
-    stale = session._session
-    sessions.BaseSession.__init__(session, "", session._graph, session._config)
-    pywrap_tf_session.TF_CloseSession(stale)
-    pywrap_tf_session.TF_DeleteSession(stale)
+        if not sessions.is_closed(session):
+            sessions.restart(session)

@@ -33,9 +33,9 @@ def install(c_library: ctypes.CDLL) -> None:
     Args:
         c_library: the plugin.
     """
-    from tf_ipu_shim.tf_private.eager import context as eager_context
+    from tf_ipu_shim.tf_private import eager as tf_eager
 
-    context = eager_context.Context
+    context = tf_eager.context.Context
     listing = functools.partial(_listing_physical, c_library)
     patches.replace(context, "_initialize_physical_devices", listing, why=_WHY)
     patches.replace(context, "_initialize_logical_devices", _listing_logical, why=_WHY)
@@ -48,13 +48,15 @@ def list_configured(c_library: ctypes.CDLL, count: int | None) -> None:
         c_library: the plugin.
         count: of the TensorFlow devices of the configuration; None where there is none.
     """
+    from tf_ipu_shim.tf_private import eager as tf_eager
+
     global _configured
     _configured = count
     with contextlib.suppress(ValueError):  # a system that there is not is refused when it is asked for
         c_library.ipu_set_listed_device_count(listed())
         context = _present_context()
-        if context is not None and context._context_handle is not None:
-            context._initialize_logical_devices()
+        if context is not None and tf_eager.context_handle(context) is not None:
+            tf_eager.list_logical_devices(context)
 
 
 def extend(c_library: ctypes.CDLL) -> None:
@@ -66,17 +68,19 @@ def extend(c_library: ctypes.CDLL) -> None:
     Raises:
         RuntimeError: TensorFlow refuses the devices; its own message.
     """
+    from tf_ipu_shim.tf_private import eager as tf_eager
+
     context = _present_context()
-    if context is None or context._context_handle is None:
+    if context is None or tf_eager.context_handle(context) is None:
         return
-    context._initialize_logical_devices()
-    present = sum(":IPU:" in name for name in context._context_devices)
+    tf_eager.list_logical_devices(context)
+    present = sum(":IPU:" in name for name in tf_eager.context_devices(context))
     c_library.ipu_extend_context.restype = ctypes.c_char_p
     c_library.ipu_extend_context.argtypes = [ctypes.c_void_p, ctypes.c_int32]
-    problem = c_library.ipu_extend_context(pointer_of(context._context_handle), present)
+    problem = c_library.ipu_extend_context(pointer_of(tf_eager.context_handle(context)), present)
     if problem is not None:
         raise RuntimeError(f"TensorFlow does not take the IPU devices: {problem.decode()}")
-    context._initialize_logical_devices()
+    tf_eager.list_logical_devices(context)
 
 
 def _listing_physical(c_library: ctypes.CDLL, stock: Callable[..., None]) -> Callable[..., None]:
@@ -84,28 +88,15 @@ def _listing_physical(c_library: ctypes.CDLL, stock: Callable[..., None]) -> Cal
 
     @functools.wraps(stock)
     def method(self: Any, reinitialize: bool = False) -> None:
+        from tf_ipu_shim.tf_private import eager as tf_eager
+
         c_library.ipu_set_listed_device_count(listed())
         stock(self, reinitialize)
         with self._device_lock:
             if sum(device.device_type == "IPU" for device in self._physical_devices) != listed():
-                _list_again(self)
+                tf_eager.list_physical_devices_again(self)
 
     return method
-
-
-def _list_again(context: Any) -> None:
-    """Lists a context's physical devices again; other devices that a script has hidden stay hidden."""
-    import tensorflow.compat.v2 as tf
-
-    from tf_ipu_shim.tf_private.eager import pywrap_tfe
-
-    hidden = set(context._physical_devices) - set(context._visible_device_list)
-    names = [name.decode() for name in pywrap_tfe.TF_ListPhysicalDevices()]
-    context._physical_devices = [tf.config.PhysicalDevice(name, name.split(":")[1]) for name in names]
-    context._physical_device_to_index = {device: index for index, device in enumerate(context._physical_devices)}
-    context._visible_device_list = [
-        device for device in context._physical_devices if device.device_type == "IPU" or device not in hidden
-    ]
 
 
 def _listing_logical(stock: Callable[..., None]) -> Callable[..., None]:
@@ -126,7 +117,9 @@ def _listing_logical(stock: Callable[..., None]) -> Callable[..., None]:
 
 def _job_of(context: Any) -> str:
     """How the names of a context's own devices begin."""
-    server = context._server_def or context._collective_ops_server_def
+    from tf_ipu_shim.tf_private import eager as tf_eager
+
+    server = tf_eager.server_of(context)
     return "" if server is None else f"/job:{server.job_name}/replica:0/task:{server.task_index}"
 
 
@@ -145,9 +138,9 @@ def _present_context() -> Any:
     `context()` would make one, and a context that was made eager keeps `init_scope` from finding the graph of a script
     that calls `disable_v2_behavior` later.
     """
-    from tf_ipu_shim.tf_private.eager import context as eager_context
+    from tf_ipu_shim.tf_private import eager as tf_eager
 
-    return eager_context.context_safe()
+    return tf_eager.context.context_safe()
 
 
 def tell(c_library: ctypes.CDLL, call: int) -> None:
@@ -157,11 +150,13 @@ def tell(c_library: ctypes.CDLL, call: int) -> None:
         c_library: the plugin.
         call: its pointer to the call.
     """
+    from tf_ipu_shim.tf_private import eager as tf_eager
+
     context = _present_context()
-    if context is not None and context._context_handle is not None:
+    if context is not None and tf_eager.context_handle(context) is not None:
         c_library.ipu_tell_context.restype = None
         c_library.ipu_tell_context.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        c_library.ipu_tell_context(call, pointer_of(context._context_handle))
+        c_library.ipu_tell_context(call, pointer_of(tf_eager.context_handle(context)))
 
 
 def pointer_of(handle: object) -> int:

@@ -27,17 +27,16 @@ def install() -> None:
 def _keep() -> None:
     from tensorflow.compat.v2 import dtypes
 
+    from tf_ipu_shim.tf_private import operations, sessions
     from tf_ipu_shim.tf_private.graphs import ops
-    from tf_ipu_shim.tf_private.operations import script_ops
-    from tf_ipu_shim.tf_private.sessions import session
 
-    if not script_ops._py_funcs.size():
+    if not operations.has_python_functions():
         return
     for thing in gc.get_objects():
         kind = type(thing)  # `isinstance` would ask proxies
         if issubclass(kind, ops.EagerTensor):
             waits = thing.dtype == dtypes.resource
         else:  # a session of another process keeps nothing here
-            waits = issubclass(kind, session.BaseSession) and not getattr(thing, "_target", True)
+            waits = issubclass(kind, sessions.session.BaseSession) and sessions.is_local(thing)
         if waits:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

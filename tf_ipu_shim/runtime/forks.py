@@ -46,8 +46,10 @@ def install() -> None:
 def note(session: Any, config: Any) -> None:
     """Records the process that has a new session's threads."""
     global _shared_pool_of
+    from tf_ipu_shim.tf_private import sessions
+
     session._ipu_made_in = os.getpid()
-    if session._target:
+    if not sessions.is_local(session):
         return
     if config is not None and config.inter_op_parallelism_threads < 0:
         return
@@ -104,15 +106,15 @@ def _noted(stock: Callable[..., None]) -> Callable[..., None]:
 
 def _in_fork() -> None:
     """Keeps objects alive that would wait for threads of the parent."""
-    from tf_ipu_shim.tf_private.eager import context as eager_context
+    from tf_ipu_shim.tf_private import eager as tf_eager
 
-    context = eager_context.context_safe()
-    if _shared_pool_of is None and (context is None or context._context_handle is None):
+    context = tf_eager.context.context_safe()
+    if _shared_pool_of is None and (context is None or tf_eager.context_handle(context) is None):
         return
-    if context is not None and context._context_handle is not None:
-        _keep(context._context_handle)
+    if context is not None and tf_eager.context_handle(context) is not None:
+        _keep(tf_eager.context_handle(context))
     why = "kernels of functions wait for threads of the process that this one was forked from"
-    patches.replace(eager_context.Context, "remove_function", lambda _: lambda self, name: None, why=why)
+    patches.replace(tf_eager.context.Context, "remove_function", lambda _: lambda self, name: None, why=why)
     for iterator in _iterators:
         _keep(iterator)
     atexit.unregister(_keep_all)

@@ -34,26 +34,26 @@ def keep(library: Library, session: Any) -> None:
 
 
 def _keep(library: Library, session: Any) -> None:
-    from tf_ipu_shim.tf_private.sessions import pywrap_tf_session
+    from tf_ipu_shim.tf_private import sessions
 
     def close() -> None:
-        session._closed = True  # TensorFlow refuses to run it
+        sessions.refuse_runs(session)
 
     session.close = close
     while library.compilations_left_behind():
         time.sleep(_LOOK_AGAIN)
     del session.close
-    if session._closed:
-        pywrap_tf_session.TF_CloseSession(session._session)
+    if sessions.is_closed(session):
+        sessions.close_later(session)
 
 
 def _leave(library: Library) -> None:
     if not library.compilations_left_behind():
         return
-    from tf_ipu_shim.tf_private.eager import context as eager_context
+    from tf_ipu_shim.tf_private import eager as tf_eager
 
     why = "what XLA compiles when the process ends may use its functions"
-    patches.replace(eager_context.Context, "remove_function", lambda _: lambda self, name: None, why=why)
-    context = eager_context.context_safe()
-    if context is not None and context._context_handle is not None:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(context._context_handle))
+    patches.replace(tf_eager.context.Context, "remove_function", lambda _: lambda self, name: None, why=why)
+    context = tf_eager.context.context_safe()
+    if context is not None and tf_eager.context_handle(context) is not None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(tf_eager.context_handle(context)))

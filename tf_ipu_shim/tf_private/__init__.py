@@ -4,5 +4,12 @@ A file is a subject, a line an entry: its comment says what for. No other file i
 `tests/names/test_tf_private.py` refuses others, and tries each entry on the TensorFlow that is installed.
 """
 
+from typing import Any
+
 CHECKED = ("2.15.1", "2.21.0")
 """The versions of TensorFlow on which each entry was checked, where its line does not say otherwise."""
+
+
+def unwrapped(module: Any) -> Any:
+    """The module in the one that tells of deprecations, which takes no attributes; the module itself without one."""
+    return getattr(module, "_tfmw_wrapped_module", module)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from tensorflow.python.autograph.core import (
     ag_ctx,  # whether code is being converted
     config,  # what is not converted
@@ -9,3 +12,11 @@ from tensorflow.python.autograph.core import (
 from tensorflow.python.autograph.impl import (
     api,  # tf_convert: converts with the options of the caller
 )
+
+
+def conversions() -> Iterator[Any]:
+    """What autograph has made of each function, with the lines that it was made of."""
+    # Asked while an error is shown, which nothing may replace.
+    kept = getattr(getattr(getattr(api, "_TRANSPILER", None), "_cache", None), "_cache", None) or {}
+    for of_function in list(kept.values()):
+        yield from list(of_function.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorflow.python.data.experimental.ops import (
     cardinality,  # cardinality with the names of its two codes
 )
@@ -21,3 +23,23 @@ from tensorflow.python.ops import (
     gen_dataset_ops,  # the ops of iterators
     gen_experimental_dataset_ops,  # the ops of statistics
 )
+
+
+def variant_tensor(dataset: dataset_ops.DatasetV2) -> Any:
+    """A dataset as its tensor."""
+    return dataset._variant_tensor
+
+
+def flat_structure(dataset: dataset_ops.DatasetV2) -> Any:
+    """Dtypes and shapes as arguments of a dataset's op."""
+    return dataset._flat_structure
+
+
+def iterator_resource(iterator: iterator_ops.OwnedIterator) -> Any:
+    """An iterator as its resource."""
+    return iterator._iterator_resource
+
+
+def inputs_of(dataset: dataset_ops.DatasetV2) -> Any:
+    """The datasets that a dataset was made of."""
+    return dataset._inputs()

@@ -25,3 +25,10 @@ from tensorflow.python.ops import (
     state_ops,  # assign_add on variables of either version
     summary_ops_v2,  # all summaries of a graph
 )
+
+assert_op = gen_logging_ops._assert  # the op `Assert` itself: `tf.debugging.Assert` adds a conditional around it
+
+
+def has_python_functions() -> bool:
+    """Whether functions of Python are registered that ops may call."""
+    return script_ops._py_funcs.size() > 0

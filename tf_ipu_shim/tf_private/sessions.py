@@ -2,7 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tensorflow.python.client import (
     pywrap_tf_session,  # closes and deletes a session that has been left
     session,  # BaseSession, which is patched, and its subclasses
 )
+
+
+def is_local(a_session: session.BaseSession) -> bool:
+    """Whether a session runs in this process."""
+    return not getattr(a_session, "_target", True)
+
+
+def is_closed(a_session: session.BaseSession) -> bool:
+    """Whether a session has been closed."""
+    return a_session._closed
+
+
+def refuse_runs(a_session: session.BaseSession) -> None:
+    """Has TensorFlow refuse to run a session, without closing it."""
+    a_session._closed = True
+
+
+def close_later(a_session: session.BaseSession) -> None:
+    """Closes the C session of one that refuses to run already."""
+    pywrap_tf_session.TF_CloseSession(a_session._session)
+
+
+def restart(a_session: session.BaseSession) -> None:
+    """Gives a session a new C session, which finds the devices that there are now."""
+    stale = a_session._session
+    session.BaseSession.__init__(a_session, "", a_session._graph, a_session._config)
+    pywrap_tf_session.TF_CloseSession(stale)
+    pywrap_tf_session.TF_DeleteSession(stale)
+
+
+def before_preparing(a_session: session.BaseSession, first: Callable[[], None]) -> None:
+    """Has whatever a session prepares for a run begin with `first`, until `as_stock`."""
+    a_session._extend_graph = first
+
+
+def as_stock(a_session: session.BaseSession) -> None:
+    """Has a session prepare its runs as TensorFlow has it."""
+    vars(a_session).pop("_extend_graph", None)
+
+
+def prepare(a_session: session.BaseSession) -> None:
+    """Tells the C session of the graph's new ops."""
+    a_session._extend_graph()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorflow.python.framework import (
     constant_op,  # constants of a given graph, by the name that gradients use
     dtypes,  # dtypes of references, which version 2 has no name for
@@ -17,3 +19,8 @@ from tensorflow.python.framework import (
 from tensorflow.python.util import (
     nest,  # the paths of a structure, which `tf.nest` leaves out
 )
+
+
+def is_ref_dtype(dtype: dtypes.DType) -> Any:
+    """Whether a dtype is that of a reference."""
+    return getattr(dtype, "_is_ref_dtype", False)

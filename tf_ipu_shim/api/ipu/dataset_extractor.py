@@ -15,6 +15,7 @@ from tensorflow.compat.v2 import dtypes
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.utilities.exports import write_dataset, write_once
 from tf_ipu_shim.frontend.utilities.tensor_files import TensorFile, TensorInfo, check_filename, check_names
+from tf_ipu_shim.tf_private import variables as tf_variables
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
@@ -189,4 +190,4 @@ def _check_value(variable: Any, value: np.ndarray) -> None:
 
 
 def _name(variable: Any) -> str:
-    return str(variable._shared_name)
+    return str(tf_variables.shared_name(variable))

@@ -11,6 +11,7 @@ from typing import Any
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.pipelines.sources import bytes_of
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, xla_data_pb2
 
 # Ops that are no work of an IPU's.
@@ -71,7 +72,7 @@ def set_ipu_shard(op: Any, index: int) -> None:
     sharding = xla_data_pb2.OpSharding(
         type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[index]
     )
-    op._set_attr(vocabulary.SHARDING_ATTRIBUTE, attr_value_pb2.AttrValue(s=sharding.SerializeToString()))
+    tf_graphs.set_attr(op, vocabulary.SHARDING_ATTRIBUTE, attr_value_pb2.AttrValue(s=sharding.SerializeToString()))
 
 
 def ancestors(op: Any) -> set[Any]:

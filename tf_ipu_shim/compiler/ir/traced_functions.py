@@ -8,6 +8,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from tf_ipu_shim.tf_private import graphs as tf_graphs
+
 _traced: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
@@ -21,7 +23,7 @@ def traced_graph(function_name: str) -> Any:
     if function_name in _traced:
         return _traced[function_name]
     for graph in list(_traced.values()):
-        if function_name in graph._functions:
+        if function_name in tf_graphs.functions_by_name(graph):
             # A function that TensorFlow was given as a definition alone has no graph.
-            return getattr(graph._functions[function_name], "graph", None)
+            return getattr(tf_graphs.functions_by_name(graph)[function_name], "graph", None)
     return None

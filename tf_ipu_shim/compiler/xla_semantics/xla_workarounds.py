@@ -18,10 +18,10 @@ from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import (
     array_ops,
     array_ops_stack,
+    assert_op,
     clip_ops,
     gen_array_ops,
     gen_image_ops,
-    gen_logging_ops,
     math_ops,
 )
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
@@ -201,7 +201,7 @@ def _checked_diagonals(op: str, shape: Any, k: Any) -> tuple[Any, Any]:
     high = clip_ops.clip_by_value(wanted[-1], low, columns - 1)
     are_there = math_ops.logical_and(math_ops.equal(wanted[0], low), math_ops.equal(wanted[-1], high))
     told = f"{op}: diagonals that are out of bound for a matrix of (rows, columns)"
-    with ops.control_dependencies([gen_logging_ops._assert(are_there, [told, rows, columns, "k", wanted])]):
+    with ops.control_dependencies([assert_op(are_there, [told, rows, columns, "k", wanted])]):
         return array_ops.identity(low), array_ops.identity(high)
 
 

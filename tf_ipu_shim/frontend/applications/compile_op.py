@@ -14,6 +14,7 @@ from tensorflow.compat.v2 import nest
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.checks.feed_signature import find_feeds
 from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_assert, control_flow_ops
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.functions import def_function
@@ -134,7 +135,7 @@ def _variable_names(graph: Any) -> Iterator[tuple[int, str]]:
     """Names of variables by the tensor that a function around the program, or the program, takes them as."""
     while graph is not None:
         # `FuncGraph.variables` has those of its own alone; what functions in it read is noted here.
-        watched = getattr(graph, "_watched_variables", ())
+        watched = tf_graphs.watched_variables(graph)
         known = {id(variable.handle): variable.name.split(":")[0] for variable in watched}
         yield from known.items()
         for outer, inner in getattr(graph, "captures", ()):

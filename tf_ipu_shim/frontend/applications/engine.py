@@ -21,6 +21,7 @@ from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_SESSION
 from tf_ipu_shim.runtime import devices
 from tf_ipu_shim.runtime.device import IpuDevice
+from tf_ipu_shim.tf_private import datasets as tf_datasets
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.datasets import dataset_ops, gen_dataset_ops
 from tf_ipu_shim.tf_private.datasets import options as dataset_options
@@ -190,7 +191,7 @@ class Engine:
                 output_types=types,
                 output_shapes=shapes,
             )
-            initialisers.append(gen_dataset_ops.make_iterator(dataset._variant_tensor, iterator))
+            initialisers.append(gen_dataset_ops.make_iterator(tf_datasets.variant_tensor(dataset), iterator))
         return iterator
 
 

@@ -21,9 +21,10 @@ from tensorflow.compat.v2 import dtypes, nest
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import host_variables, tracing
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import cond as stock_cond
 from tf_ipu_shim.tf_private.control_flow import cond_v2, control_flow_util, control_flow_util_v2, while_v2
-from tf_ipu_shim.tf_private.graphs import func_graph, function, ops
+from tf_ipu_shim.tf_private.graphs import func_graph, ops
 from tf_ipu_shim.tf_private.protos import attr_value_pb2
 from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
@@ -44,7 +45,7 @@ def install() -> None:
 def in_session_graph() -> bool:
     """Whether what is being built is for a session."""
     graph = ops.get_default_graph()
-    while isinstance(graph, (func_graph.FuncGraph, function._FuncGraph)):
+    while isinstance(graph, (func_graph.FuncGraph, tf_graphs.DefunGraph)):
         graph = graph.outer_graph
     return not (graph.building_function or ops.executing_eagerly_outside_functions())
 
@@ -74,7 +75,7 @@ def _note_waits(graph: Any) -> None:
         names = [control.name.encode() for control in op.control_inputs]
         if names:
             waits = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))
-            op._set_attr(vocabulary.WAITS_ATTRIBUTE, waits)
+            tf_graphs.set_attr(op, vocabulary.WAITS_ATTRIBUTE, waits)
 
 
 def _in_functions_too(stock: Callable[..., bool]) -> Callable[..., bool]:
@@ -82,7 +83,7 @@ def _in_functions_too(stock: Callable[..., bool]) -> Callable[..., bool]:
 
     @functools.wraps(stock)
     def is_functional(graph: Any) -> bool:
-        return stock(graph) or (isinstance(graph, function._FuncGraph) and tracing.in_compilation())
+        return stock(graph) or (isinstance(graph, tf_graphs.DefunGraph) and tracing.in_compilation())
 
     return is_functional
 
@@ -165,7 +166,7 @@ def _captured(tensor: Any) -> Any:
         return None
     nodes = {op.name: op.node_def for op in graph.get_operations()}
     index = control_flow_util_v2.resource_input_index(
-        tensor.name, [one.name for one in graph.inputs], nodes, graph._functions
+        tensor.name, [one.name for one in graph.inputs], nodes, tf_graphs.functions_by_name(graph)
     )
     return graph.external_captures[index]
 
@@ -195,7 +196,7 @@ def _noted(branch: Callable[..., Any]) -> Callable[..., Any]:
         returned, graph = _read(branch(*values)), ops.get_default_graph()
         for op in nest.flatten(returned):
             if isinstance(op, ops.Operation) and op.graph is graph:
-                op._set_attr(vocabulary.ASKED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))
+                tf_graphs.set_attr(op, vocabulary.ASKED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))
         _note_waits(graph)
         return returned
 

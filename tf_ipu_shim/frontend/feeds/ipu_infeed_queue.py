@@ -9,6 +9,7 @@ from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names, infeed_queue_spec, null_data
 from tf_ipu_shim.frontend.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
 from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.tf_private import datasets as tf_datasets
 from tf_ipu_shim.tf_private.datasets import gen_dataset_ops, structure
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
@@ -126,7 +127,7 @@ class IPUInfeedQueue(feed_names.Uncopied):
         with ops.device(_HOST), ops.control_dependencies([started]):
             # The iterator stays: ops of a session keep its handle.
             nothing = null_data.null(self._structure).take(0)
-            return gen_dataset_ops.make_iterator(nothing._variant_tensor, self._iterator())
+            return gen_dataset_ops.make_iterator(tf_datasets.variant_tensor(nothing), self._iterator())
 
     @property
     def dequeued(self) -> bool:
@@ -195,9 +196,12 @@ class IPUInfeedQueue(feed_names.Uncopied):
         with ops.device(_HOST):
             dataset = null_data.or_null(self._dataset, self._structure)
             if not context.executing_eagerly():
-                return gen_dataset_ops.make_iterator(dataset._variant_tensor, self._iterator())
+                return gen_dataset_ops.make_iterator(tf_datasets.variant_tensor(dataset), self._iterator())
             return plugin.load().ops.ipu_start_infeed(
-                dataset=dataset._variant_tensor, feed_id=self._id, output_types=self._types, output_shapes=self._shapes
+                dataset=tf_datasets.variant_tensor(dataset),
+                feed_id=self._id,
+                output_types=self._types,
+                output_shapes=self._shapes,
             )
 
     def _iterator(self) -> Any:

@@ -16,6 +16,7 @@ from tensorflow.compat.v2 import distribute as distribute_lib
 from tf_ipu_shim import patches, sdk
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds import feed_arguments, null_data
+from tf_ipu_shim.tf_private import datasets as tf_datasets
 from tf_ipu_shim.tf_private.datasets import (
     dataset_ops,
     gen_dataset_ops,
@@ -136,7 +137,7 @@ class IteratorQueue:
     def deleter(self) -> Any:
         """Frees what the dataset holds: the iterator is at its end."""
         with ops.device(_HOST):
-            return gen_dataset_ops.make_iterator(self._dataset.take(0)._variant_tensor, self._handle)
+            return gen_dataset_ops.make_iterator(tf_datasets.variant_tensor(self._dataset.take(0)), self._handle)
 
 
 class IPUOwnedIterator(IPUIterator):
@@ -183,7 +184,7 @@ class IPUIteratorSpec(type_spec.TypeSpec):
         return (TensorSpec([], dtypes.resource),)
 
     def _to_components(self, value: Any) -> tuple[Any, ...]:
-        return (value._iterator_resource,)
+        return (tf_datasets.iterator_resource(value),)
 
     def _from_components(self, components: Any) -> IPUIterator:
         return IPUIterator(infeed_spec=InfeedSpec(components[0]), element_spec=self._element_spec)
@@ -217,5 +218,5 @@ def _is_part_of_a_distributed_one(dataset: Any) -> bool:
     while inputs:
         if type(inputs[0]).__module__ == multi_device_iterator_ops.__name__:
             return True
-        inputs = inputs[0]._inputs()
+        inputs = tf_datasets.inputs_of(inputs[0])
     return False

@@ -20,6 +20,8 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod as Reduction
+from tf_ipu_shim.tf_private import graphs as tf_graphs
+from tf_ipu_shim.tf_private import variables as tf_variables
 from tf_ipu_shim.tf_private.control_flow import cond_v2, control_flow_ops
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
@@ -168,7 +170,7 @@ def _begin_anew(loop: _Loop, result: Any) -> None:
     if context.executing_eagerly() or not (loop.new or loop.counters):
         return
     operation = _loop_of(result)
-    operation._add_control_inputs([state.write(state.zeros()) for state in loop.new])
+    tf_graphs.add_control_inputs(operation, [state.write(state.zeros()) for state in loop.new])
     if loop.iterations is None:
         for counter in loop.counters:
             if not counter.is_new:
@@ -176,7 +178,8 @@ def _begin_anew(loop: _Loop, result: Any) -> None:
         return
     counts = [number for count in dict.fromkeys(loop.counters.values()) for number in (loop.iterations, count)]
     if counts:
-        operation._set_attr(
+        tf_graphs.set_attr(
+            operation,
             vocabulary.ACCUMULATION_ATTRIBUTE,
             attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=counts)),
         )
@@ -191,7 +194,7 @@ def say_where_state_is(result: Any, offload: bool | None, sharding: bool | None)
         sharding: whether replicas each have a part of it.
     """
     options = json.dumps([offload, sharding]).encode()
-    _loop_of(result)._set_attr(vocabulary.UPDATE_ATTRIBUTE, attr_value_pb2.AttrValue(s=options))
+    tf_graphs.set_attr(_loop_of(result), vocabulary.UPDATE_ATTRIBUTE, attr_value_pb2.AttrValue(s=options))
 
 
 def _loop_of(result: Any) -> Any:
@@ -238,7 +241,7 @@ class _State:
     def write(self, value: Any) -> Any:
         written = gen_resource_variable_ops.assign_variable_op(self._handle, value)
         if written is not None:  # eagerly there is no op to mark
-            written._set_attr(vocabulary.ACCUMULATOR_ATTRIBUTE, attr_value_pb2.AttrValue(s=self._options))
+            tf_graphs.set_attr(written, vocabulary.ACCUMULATOR_ATTRIBUTE, attr_value_pb2.AttrValue(s=self._options))
         return written
 
 
@@ -374,7 +377,7 @@ def _when(condition: Any, action: Callable[[], Any]) -> Any:
 
 
 def _key(variable: Any) -> Any:
-    return getattr(variable, "_unique_id", None) or variable.ref()
+    return tf_variables.unique_id(variable) or variable.ref()
 
 
 def _colocated(tensor: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tf_ipu_shim import keras2
+from tf_ipu_shim.tf_private import keras_members
 
 OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
 _NewOptimizer: Any = keras2.module("optimizers.optimizer").Optimizer
@@ -162,7 +163,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
 
     def _create_all_weights(self, var_list: Any) -> Any:
         if isinstance(self._opt, OptimizerV2):
-            return self._opt._create_all_weights(var_list)
+            return keras_members.create_all_weights(self._opt, var_list)
         return self._opt.build(var_list)
 
     def get_config(self) -> dict[str, Any]:

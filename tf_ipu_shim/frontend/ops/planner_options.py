@@ -18,6 +18,7 @@ from tf_ipu_shim.cycle_model import MatmulOptions, OptionError, planning
 from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
 from tf_ipu_shim.memory_model.computations import planner_options
 from tf_ipu_shim.runtime import ignored_options
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.eager import context, custom_gradient
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops
@@ -200,7 +201,7 @@ def _types(operations: Sequence[Any]) -> Iterator[str]:
 
 
 def _marked(tensor: Any, wrong: str) -> Any:
-    tensor.op._set_attr(vocabulary.REFUSED_ATTRIBUTE, attr_value_pb2.AttrValue(s=wrong.encode()))
+    tf_graphs.set_attr(tensor.op, vocabulary.REFUSED_ATTRIBUTE, attr_value_pb2.AttrValue(s=wrong.encode()))
     return tensor
 
 

@@ -16,6 +16,7 @@ from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed, PipelineArguments
 from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, RecomputationMode, multiple_of
 from tf_ipu_shim.frontend.pipelines.step import PipelineStep
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops, math_ops
@@ -181,10 +182,11 @@ def _mark(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str
         replicated_optimizer_state_sharding=bool(arguments.replicated_optimizer_state_sharding),
         replicated_weight_sharding=arguments.replicated_weight_sharding,
     )
-    loop._set_attr(vocabulary.PIPELINE_ATTRIBUTE, attr_value_pb2.AttrValue(s=description.to_json().encode()))
+    tf_graphs.set_attr(loop, vocabulary.PIPELINE_ATTRIBUTE, attr_value_pb2.AttrValue(s=description.to_json().encode()))
     if isinstance(arguments.count, int):
         multiple = multiple_of(schedule, len(arguments.stages), arguments.training)
-        loop._set_attr(
+        tf_graphs.set_attr(
+            loop,
             vocabulary.PIPELINE_COUNT_ATTRIBUTE,
             attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=[arguments.count, multiple])),
         )

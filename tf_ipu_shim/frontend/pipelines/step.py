@@ -23,6 +23,7 @@ from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.tracing import autograph, script_functions, tracing
 from tf_ipu_shim.frontend.validation.results import as_list
 from tf_ipu_shim.legacy.names import activation
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops
 from tf_ipu_shim.tf_private.protos import attr_value_pb2
@@ -144,9 +145,9 @@ class PipelineStep:
             for operation in operations[first:end]
         }
         for operation in operations[bounds[-1] :]:
-            stage = stage_of.get(operation._original_op)
+            stage = stage_of.get(tf_graphs.original_op(operation))
             if stage is not None and (mark := planner_options.planning_mark(**_products(options[stage]))) is not None:
-                operation._set_attr(vocabulary.PLANNING_ATTRIBUTE, mark)
+                tf_graphs.set_attr(operation, vocabulary.PLANNING_ATTRIBUTE, mark)
 
     def _feed_out(self, outputs: list[Any]) -> None:
         arguments = self._arguments

@@ -15,6 +15,7 @@ from tf_ipu_shim.frontend.serving import plan as plans
 from tf_ipu_shim.frontend.serving.plan import Plan
 from tf_ipu_shim.frontend.serving.references import held_by
 from tf_ipu_shim.frontend.tracing import compiled_functions
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.functions import def_function
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops
@@ -56,7 +57,7 @@ class _Weights:
 
     def replaced(self, graph: Any, tensor: Any) -> Any:
         """What the prediction takes in the place of what it captured."""
-        for variable in graph._watched_variables:
+        for variable in tf_graphs.watched_variables(graph):
             if variable.handle is tensor:
                 return self._copy(variable).handle
         return tensor

@@ -14,6 +14,7 @@ from typing import Any
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.serving.served_call import ServedCall
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import op_def_registry, ops
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, graph_pb2
 from tf_ipu_shim.tf_private.saved_models import load, loader_impl
@@ -66,7 +67,7 @@ def _recreating(stock: Callable[..., Any]) -> Callable[..., Any]:
             with ops.device(proto.device):
                 return resource_variable_ops.UninitializedVariable(**kwargs)
 
-        with ops.get_default_graph()._variable_creator_scope(create, priority=_PAST_STRATEGIES):
+        with tf_graphs.variable_creator_scope(ops.get_default_graph(), create, priority=_PAST_STRATEGIES):
             return stock(self, proto)
 
     return recreate

@@ -16,6 +16,7 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.serving.plan import Plan
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import device as device_lib
 from tf_ipu_shim.tf_private.graphs import func_graph
 from tf_ipu_shim.tf_private.operations import array_ops
@@ -93,7 +94,7 @@ def call(plan: Plan, arguments: Sequence[Any], replaced: Callable[[Any, Any], An
         inputs.append(given[id(tensor)] if id(tensor) in given else replaced(graph, outside) if replaced else outside)
     results = tracing.call_inside(graph, outputs, [], inputs)
     mark = ServedCall([_shape(tensor) for tensor in outputs], plan.ipus, plan.iterations)
-    results[0].op._set_attr(vocabulary.SERVED_ATTRIBUTE, attr_value_pb2.AttrValue(s=mark.to_bytes()))
+    tf_graphs.set_attr(results[0].op, vocabulary.SERVED_ATTRIBUTE, attr_value_pb2.AttrValue(s=mark.to_bytes()))
     return results
 
 

@@ -14,6 +14,7 @@ from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_v2_func_graphs
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import device_spec, ops
@@ -181,7 +182,7 @@ def host_part(name: str) -> Iterator[None]:
             "outside_compilation_scope is only allowed in XLA context: use it in a function that "
             "ipu_compiler.compile or IPUStrategy.run compiles."
         )
-    if OUTSIDE_COMPILATION_NAME in getattr(graph, "_attr_scope_map", {}):
+    if OUTSIDE_COMPILATION_NAME in tf_graphs.attr_scope_map(graph):
         raise ValueError("Illegal nesting of outside_compilation_scope: close the outer scope first.")
     group = graph.unique_name(name)
     with tracing.attributes({OUTSIDE_COMPILATION_NAME: attr_value_pb2.AttrValue(s=group.encode())}):
@@ -218,8 +219,7 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
         yield
     if restore_to is not None:
         before.map[attribute_name] = str(restore_to)
-        if hasattr(graph, "_attr_scope_map"):
-            graph._attr_scope_map[FRONTEND_ATTRIBUTES_NAME] = _frontend_value(before)
+        tf_graphs.attr_scope_map(graph)[FRONTEND_ATTRIBUTES_NAME] = _frontend_value(before)
 
 
 @contextmanager
@@ -284,7 +284,7 @@ def _inheriting(stock: Callable[..., None]) -> Callable[..., None]:
 
 def _frontend_attributes(graph: Any) -> Any:
     """What ops that are made now are marked with."""
-    current = getattr(graph, "_attr_scope_map", {}).get(FRONTEND_ATTRIBUTES_NAME)
+    current = tf_graphs.attr_scope_map(graph).get(FRONTEND_ATTRIBUTES_NAME)
     return xla_data_pb2.FrontendAttributes.FromString(current.s if current is not None else b"")
 
 

@@ -17,7 +17,8 @@ from typing import Any
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import tracing
-from tf_ipu_shim.tf_private.eager import backprop, context, execute, gradients_util, pywrap_tfe
+from tf_ipu_shim.tf_private import eager as tf_eager
+from tf_ipu_shim.tf_private.eager import context, execute, gradients_util, pywrap_tfe
 from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 _MARKS = "_ipu_marks"  # among the attributes of an op that a tape is told of
@@ -31,7 +32,7 @@ def enable() -> None:
     patches.change(
         "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
         lambda: pywrap_tfe.TFE_Py_RegisterGradientFunction(_gradient_function),
-        lambda: pywrap_tfe.TFE_Py_RegisterGradientFunction(backprop._gradient_function),
+        lambda: pywrap_tfe.TFE_Py_RegisterGradientFunction(tf_eager.gradient_function),
         why=_WHY,
         undone="TensorFlow's own function is registered again",
     )
@@ -65,8 +66,8 @@ def _gradient_function(
     arguments = (num_inputs, inputs, outputs, *arguments)
     if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == _MARKS:
         with tracing.attributes(attr_tuple[-1]):
-            return backprop._gradient_function(op_name, attr_tuple[:-2], *arguments)
-    return backprop._gradient_function(op_name, attr_tuple, *arguments)
+            return tf_eager.gradient_function(op_name, attr_tuple[:-2], *arguments)
+    return tf_eager.gradient_function(op_name, attr_tuple, *arguments)
 
 
 def _marks_of(tensor: Any) -> dict[str, attr_value_pb2.AttrValue]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.sharding import sharded_tape
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 _SHARDING = vocabulary.SHARDING_ATTRIBUTE
@@ -141,7 +142,7 @@ def propagate_sharding(g: Any) -> None:
             if source is None:
                 left.append(op)
             else:
-                op._set_attr(_SHARDING, source.node_def.attr[_SHARDING])
+                tf_graphs.set_attr(op, _SHARDING, source.node_def.attr[_SHARDING])
         progress = len(left) < len(waiting)
         waiting = left
 

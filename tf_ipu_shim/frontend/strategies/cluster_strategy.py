@@ -20,6 +20,8 @@ from tf_ipu_shim.frontend.strategies import cluster_variables, host_collectives,
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.jobs import job
+from tf_ipu_shim.tf_private import distribute as tf_distribute
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.distribute import (
     collective_all_reduce_strategy,
     collective_util,
@@ -155,7 +157,7 @@ class ClusterExtended(strategy_extended.OneIpu, collective_all_reduce_strategy.C
         parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in given]
         if not tracing.in_compilation():
             merged = self._communication_options.merge(options)
-            return [self._cross_device_ops._all_reduce(reduce_op, part, 0, merged) for part in parts]
+            return [tf_distribute.all_reduce(self._cross_device_ops, reduce_op, part, merged) for part in parts]
         if job.current().size != self._num_workers:
             raise errors.UnsupportedError(
                 f"Worker {self._id_in_cluster} of {self._num_workers} reduces {parts} in a compiled program, but is no "
@@ -173,7 +175,7 @@ def _together_on(device: str) -> Iterator[None]:
     """Has what a variable begins with made on one device; its graph would have it where the variable is."""
     graph = ops.get_default_graph()
     group = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=[b"loc:@cpu"]))
-    with graph._attr_scope({vocabulary.COLOCATION_ATTRIBUTE: group}), ops.device(device):
+    with tf_graphs.attr_scope(graph, {vocabulary.COLOCATION_ATTRIBUTE: group}), ops.device(device):
         yield
 
 

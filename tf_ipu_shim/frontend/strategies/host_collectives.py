@@ -20,6 +20,7 @@ from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.frontend.validation.results import as_list
 from tf_ipu_shim.runtime.jobs import collectives, job, waits
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.distribute import reduce_util
 from tf_ipu_shim.tf_private.eager import context, custom_gradient
 from tf_ipu_shim.tf_private.graphs import ops
@@ -192,8 +193,8 @@ def _in_order() -> Iterator[None]:
         yield  # in a session a script chooses what runs
         return
     last = getattr(graph, _LAST, None)
-    context_of_last = last._get_control_flow_context() if last is not None else None
-    same = last is not None and context_of_last is graph._get_control_flow_context()
+    context_of_last = tf_graphs.control_flow_context(last) if last is not None else None
+    same = last is not None and context_of_last is tf_graphs.control_flow_context(graph)
     made = len(graph.get_operations())
     with ops.control_dependencies([last] if same else []):
         yield
@@ -203,7 +204,7 @@ def _in_order() -> Iterator[None]:
 
 def _on_host() -> Any:
     """In a program for the IPU its ops on the host are marked; a script may have done so already."""
-    marked = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in getattr(ops.get_default_graph(), "_attr_scope_map", {})
+    marked = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in tf_graphs.attr_scope_map(ops.get_default_graph())
     if tracing.in_compilation() and not marked:
         return scopes.host_part("host_collective")
     return ops.device(_HOST)

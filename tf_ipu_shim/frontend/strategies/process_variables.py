@@ -12,6 +12,7 @@ from typing import Any
 from tf_ipu_shim.frontend.strategies import host_collectives
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.runtime import log
+from tf_ipu_shim.tf_private import distribute as tf_distribute
 from tf_ipu_shim.tf_private.distribute import distribute_lib, reduce_util
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
@@ -43,7 +44,7 @@ class IPUDistributedVariable(resource_variable_ops.BaseResourceVariable):
     @property
     def distribute_strategy(self) -> Any:
         """The strategy in whose scope the variable was made."""
-        return self._extended._container_strategy()
+        return tf_distribute.strategy_of(self._extended)
 
 
 class IPUMirroredVariable(IPUDistributedVariable):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tf_ipu_shim.tf_private import distribute as tf_distribute
 from tf_ipu_shim.tf_private.datasets import cardinality
 from tf_ipu_shim.tf_private.distribute import input_lib
 
@@ -41,8 +42,9 @@ def own_dataset(distributed: Any) -> Any:
         tf.int64
     """
     if isinstance(distributed, _SizedDataset):
-        return distributed._original_dataset
-    return distributed._datasets[0] if isinstance(distributed, _SizedDatasetsFromFunction) else distributed
+        return tf_distribute.undistributed(distributed)
+    is_of_function = isinstance(distributed, _SizedDatasetsFromFunction)
+    return tf_distribute.first_of_functions(distributed) if is_of_function else distributed
 
 
 # No class that both have as a base: an object takes another class only if that has the same layout.

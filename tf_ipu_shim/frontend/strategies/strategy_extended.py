@@ -17,6 +17,8 @@ from tf_ipu_shim.frontend.feeds import ipu_iterators
 from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.strategies import sized_datasets
+from tf_ipu_shim.tf_private import graphs as tf_graphs
+from tf_ipu_shim.tf_private import variables as tf_variables
 from tf_ipu_shim.tf_private.datasets import dataset_ops
 from tf_ipu_shim.tf_private.distribute import (
     device_util,
@@ -153,7 +155,7 @@ class DeviceExtended(OneIpu, distribute_lib.StrategyExtendedV1):
         return (value,)
 
     def _validate_colocate_with_variable(self, colocate_with_variable: Any) -> None:
-        if getattr(colocate_with_variable, "_distribute_strategy", self) is None:
+        if tf_variables.strategy_of(colocate_with_variable, self) is None:
             raise ValueError(
                 f"Variable {colocate_with_variable.name!r} was made outside the scope of the IPUStrategy that updates "
                 "it, so that it is not on the IPU. Make variables, models and optimizers in the scope: "
@@ -254,8 +256,11 @@ def on_device(device: str) -> Iterator[None]:
         device: where ops made inside are.
     """
     graph = ops.get_default_graph()
-    colocated = vocabulary.COLOCATION_ATTRIBUTE in graph._attr_scope_map
-    with graph._attr_scope({vocabulary.COLOCATION_ATTRIBUTE: None}) if colocated else nullcontext(), ops.device(device):
+    colocated = vocabulary.COLOCATION_ATTRIBUTE in tf_graphs.attr_scope_map(graph)
+    with (
+        tf_graphs.attr_scope(graph, {vocabulary.COLOCATION_ATTRIBUTE: None}) if colocated else nullcontext(),
+        ops.device(device),
+    ):
         yield
 
 
@@ -305,7 +310,7 @@ def within_instance() -> Any:
     if context.executing_eagerly():
         return nullcontext()
     attribute = attr_value_pb2.AttrValue(b=True)
-    return ops.get_default_graph()._attr_scope({vocabulary.WITHIN_INSTANCE_ATTRIBUTE: attribute})
+    return tf_graphs.attr_scope(ops.get_default_graph(), {vocabulary.WITHIN_INSTANCE_ATTRIBUTE: attribute})
 
 
 def _is_on_ipu(device: str) -> bool:

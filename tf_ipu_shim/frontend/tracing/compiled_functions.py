@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private import functions as tf_functions
 from tf_ipu_shim.tf_private.functions import concrete_function, def_function
 
 _TWIN = "_ipu_compiled_twin"
@@ -40,7 +41,7 @@ def compiled(function: Any) -> Any:
         >>> float(compiled(tf.function(abs))(tf.constant(-1.0)))
         1.0
     """
-    if getattr(function, "_jit_compile", None) or _declares_compilation(function) or holds_program(function):
+    if tf_functions.jit_compile(function) or _declares_compilation(function) or holds_program(function):
         return function
     twin = getattr(function, _TWIN, None)
     if twin is None:
@@ -54,9 +55,7 @@ def _twin(function: Any) -> Any:
         return def_function.function(
             lambda *args, **kwargs: function(*args, **kwargs), autograph=False, jit_compile=True
         )
-    twin = function._clone(None)
-    twin._jit_compile = True
-    return twin
+    return tf_functions.compiled_twin(function)
 
 
 def holds_program(function: Any) -> bool:

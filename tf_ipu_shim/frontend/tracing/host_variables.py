@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import device as device_lib
 from tf_ipu_shim.tf_private.graphs import func_graph, ops
 from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
@@ -33,7 +34,7 @@ def _is_on_host(handle: Any) -> bool:
 
 
 def _only_reads(op: ops.Operation, graph: func_graph.FuncGraph) -> bool:
-    is_waited_for = bool(op._control_outputs) or op in graph.control_outputs
+    is_waited_for = bool(tf_graphs.control_outputs(op)) or op in graph.control_outputs
     return op.type == "ReadVariableOp" and not is_waited_for
 
 
@@ -47,6 +48,6 @@ def _give_value(graph: func_graph.FuncGraph, handle: Any, inside: Any, reads: li
         for user in given.consumers():
             for index, taken in enumerate(user.inputs):
                 if taken is given:
-                    user._update_input(index, value)
+                    tf_graphs.update_input(user, index, value)
     graph.function_captures.pop(id(handle))
     graph.inputs[:] = [placeholder for placeholder in graph.inputs if placeholder is not inside]

@@ -12,6 +12,7 @@ from tensorflow.compat.v2 import errors as errors_impl
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private import tensors as tf_tensors
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.functions import def_function
@@ -289,7 +290,7 @@ def _refuse_foreign_tensors(graph: Any) -> None:
 
 def _refuse_reference_variables(graph: Any) -> None:
     for tensor in graph.external_captures:
-        if tensor.dtype._is_ref_dtype:
+        if tf_tensors.is_ref_dtype(tensor.dtype):
             raise _reference_variable_error(f"{tensor.op.type} {tensor.op.name} makes no resource variable.", tensor.op)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import auto_control_deps, auto_control_deps_utils, func_graph, ops
 
 
@@ -47,10 +48,10 @@ def not_needed(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> 
             touched.append(_ELSEWHERE)
         for thing in touched:
             if is_further:
-                op._add_control_inputs(before.pop(thing, []))
+                tf_graphs.add_control_inputs(op, before.pop(thing, []))
                 last[thing] = op
             elif thing in last:
-                op._add_control_input(last[thing])
+                tf_graphs.add_control_input(op, last[thing])
             before.setdefault(thing, []).append(op)
         if is_further:
             further.append(op)

@@ -12,6 +12,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.frontend.tracing import ipu_compiler
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.utilities import xla
@@ -40,7 +41,7 @@ def is_under_ipu() -> bool:
     """Whether ops of the session's graph that are made here are on an IPU device."""
     if context.executing_eagerly():
         return False  # where TensorFlow runs the function op by op
-    for function in reversed(ops.get_default_graph()._device_functions_outer_to_inner):
-        if kind := getattr(getattr(function, "_spec", None), "device_type", None):  # a script may give any function
+    for function in reversed(tf_graphs.device_functions(ops.get_default_graph())):
+        if kind := getattr(tf_graphs.device_spec_of(function), "device_type", None):  # a script may give any function
             return kind == "IPU"
     return False

@@ -12,6 +12,7 @@ from tensorflow.compat.v1 import logging as tf_logging
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.distribute import summary_op_util
 from tf_ipu_shim.tf_private.graphs import ops
@@ -32,7 +33,7 @@ def _left_out(stock: Callable[[], Any]) -> Callable[[], Any]:
     def skip_summary() -> Any:
         if control_flow_ops.get_enclosing_xla_context() is None:
             return stock()
-        if vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in getattr(ops.get_default_graph(), "_attr_scope_map", {}):
+        if vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in tf_graphs.attr_scope_map(ops.get_default_graph()):
             return stock()
         tf_logging.log_first_n(tf_logging.WARN, _LEFT_OUT, 1)
         return True
@@ -46,7 +47,7 @@ def forget(graph: Any) -> None:
     Args:
         graph: of the traced function, whose collections are those of the graph around it.
     """
-    for key in (ops.GraphKeys.SUMMARIES, ops.GraphKeys._SUMMARY_COLLECTION):
+    for key in (ops.GraphKeys.SUMMARIES, tf_graphs.SUMMARIES_OF_VERSION_2):
         if found := graph.get_collection_ref(key) if key in graph.collections else []:
             found[:] = [one for one in found if not _is_inside(one, graph)]
 

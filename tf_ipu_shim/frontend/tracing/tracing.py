@@ -15,11 +15,12 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
 from tf_ipu_shim.frontend.tracing import host_variables, side_effects, summaries
+from tf_ipu_shim.tf_private import graphs as tf_graphs
+from tf_ipu_shim.tf_private import variables as tf_variables
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.functions import atomic_function
 from tf_ipu_shim.tf_private.graphs import auto_control_deps, func_graph, ops
 from tf_ipu_shim.tf_private.graphs import device as device_lib
-from tf_ipu_shim.tf_private.graphs import function as function_lib
 from tf_ipu_shim.tf_private.operations import array_ops
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2
 from tf_ipu_shim.tf_private.variables import variable_scope
@@ -40,7 +41,7 @@ def is_like_a_session(graph: Any) -> bool:
     Args:
         graph: the innermost one of a program: of the compiled function, of a loop or branch, or by `Defun`.
     """
-    return isinstance(graph, function_lib._FuncGraph) or getattr(graph, "_ipu_like_a_session", False)
+    return isinstance(graph, tf_graphs.DefunGraph) or getattr(graph, "_ipu_like_a_session", False)
 
 
 def never_runs(graph: Any) -> None:
@@ -84,7 +85,7 @@ def attributes(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[None]
     with ExitStack() as stack:
         graph = ops.get_default_graph()
         if not _runs_eagerly():
-            stack.enter_context(graph._attr_scope(dict(values)))
+            stack.enter_context(tf_graphs.attr_scope(graph, dict(values)))
         yield
 
 
@@ -94,9 +95,9 @@ def inherit_attributes(graph: Any) -> None:
     Args:
         graph: of the function, still empty.
     """
-    told = getattr(graph.outer_graph, "_attr_scope_map", {}).get(vocabulary.FRONTEND_ATTRIBUTE)
+    told = tf_graphs.attr_scope_map(graph.outer_graph).get(vocabulary.FRONTEND_ATTRIBUTE)
     if told is not None:
-        graph._attr_scope_map[vocabulary.FRONTEND_ATTRIBUTE] = told
+        tf_graphs.attr_scope_map(graph)[vocabulary.FRONTEND_ATTRIBUTE] = told
 
 
 @contextmanager
@@ -107,11 +108,11 @@ def resource_variables() -> Iterator[None]:
         return
     scope = variable_scope.get_variable_scope()
     before = scope.use_resource
-    scope._use_resource = True  # `set_use_resource` cannot put None back
+    tf_variables.set_use_resource(scope, True)
     try:
         yield
     finally:
-        scope._use_resource = before
+        tf_variables.set_use_resource(scope, before)
 
 
 def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[func_graph.FuncGraph, Any]:
@@ -131,18 +132,18 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     summaries.leave_out()
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
-    collections = None if ops.executing_eagerly_outside_functions() else outer._collections
+    collections = None if ops.executing_eagerly_outside_functions() else tf_graphs.collections_of(outer)
     graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}", collections=collections)
     # Loops in the function order their side effects as the script does, as `tf.function` has them.
-    graph._add_control_dependencies = True
+    tf_graphs.order_side_effects(graph)
     graph._ipu_like_a_session = not ops.executing_eagerly_outside_functions() and (
         not outer.building_function or is_like_a_session(outer)
     )
     # TensorFlow's own functions take the caller's device only where it is a Python function.
-    graph._device_function_stack = outer._device_function_stack.copy()
+    tf_graphs.copy_device_scopes(graph, outer)
     inherit_attributes(graph)
     # Has TensorFlow build what XLA can compile: functional loops with a bound. `summaries` looks at it, too.
-    graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
+    tf_graphs.set_control_flow_context(graph, control_flow_ops.XLAControlFlowContext())
     order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
     # There, too, names of ops begin with the scope around them; a `tf.function` begins anew.
     scope = "" if collections is None else outer.get_name_scope()
@@ -166,7 +167,7 @@ def _order_variables(graph: func_graph.FuncGraph, arguments: Sequence[Any]) -> N
     given = set(map(id, arguments))
     captures = list(graph.captures)
     handles = [pair for pair in captures if id(pair[0]) not in given and pair[0].dtype == dtypes.resource]
-    in_order = iter(sorted(handles, key=lambda pair: pair[0].op._id))
+    in_order = iter(sorted(handles, key=lambda pair: tf_graphs.number_of(pair[0].op)))
     taken = set(map(id, handles))
     for external, _ in captures:
         graph.function_captures.pop(id(external), False)
@@ -196,7 +197,8 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
     shapes = [tensor.shape.as_proto() for tensor in outputs]
     with ops.device(device):
         # The op is made by hand: the generated wrapper returns the outputs, and there may be none.
-        op = ops.get_default_graph()._create_op_internal(
+        op = tf_graphs.create_op(
+            ops.get_default_graph(),
             vocabulary.PROGRAM,
             graph.external_captures,
             [tensor.dtype for tensor in outputs],
@@ -236,8 +238,9 @@ def call_inside(
     """
     function = as_function(graph, outputs, controls)
     current = ops.get_default_graph()
-    current._add_function_recursive(function)
-    op = current._create_op_internal(
+    tf_graphs.add_function_recursive(current, function)
+    op = tf_graphs.create_op(
+        current,
         "StatefulPartitionedCall",
         graph.external_captures if inputs is None else list(inputs),
         [tensor.dtype for tensor in outputs],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 
 _XLA_ATTRIBUTES = (vocabulary.COLOCATION_ATTRIBUTE, "_XlaCompile", "_XlaScope", vocabulary.SHARDING_ATTRIBUTE)
 
@@ -54,14 +55,16 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
 def _touches_variable(op: Any) -> bool:
     from tensorflow.compat.v2 import dtypes
 
-    return any(t.dtype == dtypes.resource or t.dtype._is_ref_dtype for t in (*op.inputs, *op.outputs))
+    from tf_ipu_shim.tf_private import tensors as tf_tensors
+
+    return any(t.dtype == dtypes.resource or tf_tensors.is_ref_dtype(t.dtype) for t in (*op.inputs, *op.outputs))
 
 
 def _move(op: Any, device: str) -> None:
     from tensorflow.compat.v2 import DeviceSpec as DeviceSpecV2
 
     spec = DeviceSpecV2.from_string(device or "")
-    op._set_device(spec.replace(device_type="CPU", device_index=0).to_string())
+    tf_graphs.set_device(op, spec.replace(device_type="CPU", device_index=0).to_string())
     for name in _XLA_ATTRIBUTES:
         if name in op.node_def.attr:
-            op._clear_attr(name)
+            tf_graphs.clear_attr(op, name)

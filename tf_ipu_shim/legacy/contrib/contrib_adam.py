@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as v1
 
+from tf_ipu_shim.tf_private import variables as tf_variables
+
 
 class _Rows(NamedTuple):
     """Gradients of some rows of a variable, as a whole one's. XLA has no kernel for updates of rows.
@@ -97,7 +99,7 @@ class NadamOptimizer(_Adam):
     """
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
-        references = {name: variable._ref() for name, variable in self._updated(var).items()}
+        references = {name: tf_variables.reference(variable) for name, variable in self._updated(var).items()}
         return v1.raw_ops.ApplyAdam(**references, **self._of_op(grad))
 
     def _resource_apply_dense(self, grad: Any, var: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as v1
 
+from tf_ipu_shim.tf_private import variables as tf_variables
+
 
 class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     """Momentum with a rate for each layer (You et al., "Large Batch Training of Convolutional Networks", 2017).
@@ -96,8 +98,8 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         rate, gradient = self.compute_lr(grad, var)
         return v1.raw_ops.ApplyMomentum(
-            var=var._ref(),
-            accum=self.get_slot(var, "momentum")._ref(),
+            var=tf_variables.reference(var),
+            accum=tf_variables.reference(self.get_slot(var, "momentum")),
             lr=v1.ones([], grad.dtype),
             grad=gradient * rate,
             momentum=v1.cast(self._momentum, grad.dtype),

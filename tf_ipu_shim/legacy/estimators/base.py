@@ -22,9 +22,9 @@ from tf_ipu_shim.legacy.estimators.specs import IPUEstimatorSpec, scaffold_of
 from tf_ipu_shim.legacy.estimators.step_hooks import StepRestorer, StopAtStep, before_others
 from tf_ipu_shim.legacy.utilities import compile_summaries
 from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.tf_private import estimators
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.datasets import dataset_ops
-from tf_ipu_shim.tf_private.distribute import distribute_coordinator
 from tf_ipu_shim.tf_private.estimators import ModeKeys
 from tf_ipu_shim.tf_private.estimators import estimator as stock
 from tf_ipu_shim.tf_private.estimators import model_fn as stock_specs
@@ -255,7 +255,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
     _loss_is_divided = False  # by the number of workers: the mean is reported, of pipelines the sum
 
     def _train_model_distributed(self, input_fn: Any, hooks: Any, saving_listeners: Any) -> Any:
-        if self._config._distribute_coordinator_mode == distribute_coordinator.CoordinatorMode.INDEPENDENT_WORKER:
+        if estimators.is_independent_worker(self._config):
             raise ValueError(
                 "Only `STANDALONE_CLIENT` mode is supported when you call `estimator.train`, and TF_CONFIG names a "
                 "cluster: call tf.estimator.train_and_evaluate, which starts this worker's server and trains on it."

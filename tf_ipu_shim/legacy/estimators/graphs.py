@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import func_graph, ops
 from tf_ipu_shim.tf_private.training import training_util
 
@@ -96,8 +97,8 @@ def lifted(tensor: Any) -> Any:
             )
         if operation not in copies:
             inputs = [copy(given) for given in operation.inputs]
-            for function in operation.graph._functions.values():
-                if function.name in _called(operation) and function.name not in target._functions:
+            for function in tf_graphs.functions_by_name(operation.graph).values():
+                if function.name in _called(operation) and function.name not in tf_graphs.functions_by_name(target):
                     function.add_to_graph(target)
             attributes = {name: value for name, value in operation.node_def.attr.items() if name[0] != "_"}
             kinds = [output.dtype for output in operation.outputs]

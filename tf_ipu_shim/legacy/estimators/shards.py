@@ -9,6 +9,7 @@ from tf_ipu_shim.compiler.ir import sharding_annotations
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.machine import selection
 from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.tensors import constant_op
 
 _EVERY = -1  # a stage on all IPUs
@@ -35,7 +36,7 @@ def refuse_others(graph: Any, shards: int) -> None:
     Raises:
         ValueError: an op is on another IPU.
     """
-    inside = [node for function in graph._functions.values() for node in function.definition.node_def]
+    inside = [node for function in tf_graphs.functions_by_name(graph).values() for node in function.definition.node_def]
     for node in [*(operation.node_def for operation in graph.get_operations()), *inside]:
         mark = sharding_annotations.shard_of(node)
         if mark is not None and (mark.ipu or 0) >= shards:

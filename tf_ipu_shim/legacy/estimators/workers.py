@@ -18,6 +18,8 @@ from tensorflow.compat.v2 import distribute as distribute_lib
 
 from tf_ipu_shim.frontend.strategies import host_collectives, strategy_processes
 from tf_ipu_shim.runtime.jobs import collectives
+from tf_ipu_shim.tf_private import distribute as tf_distribute
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.distribute import reduce_util, values
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.training import basic_session_run_hooks
@@ -29,7 +31,7 @@ _STEPS_BETWEEN_CHECKPOINTS = 1000
 @contextlib.contextmanager
 def graph_of(strategy: Any) -> Iterator[Any]:
     """A new graph in a strategy's scope, where optimizers of TensorFlow 1 divide the loss by the number of workers."""
-    with ops.Graph().as_default() as graph, strategy.scope(), strategy._scale_loss_for_estimator_enabled():
+    with ops.Graph().as_default() as graph, strategy.scope(), tf_distribute.loss_scaled_for_estimator(strategy):
         yield graph
 
 
@@ -42,7 +44,7 @@ def number_of(strategy: Any) -> int:
 def input_context(strategy: Any) -> Any:
     """Which part of the data an input function that takes `input_context` is asked for."""
     here = _job(strategy)
-    this = getattr(strategy.extended, "_id_in_cluster", 0) if here is None else here.rank
+    this = tf_distribute.worker_of(strategy.extended) if here is None else here.rank
     return distribute_lib.InputContext(number_of(strategy), this, strategy.num_replicas_in_sync)
 
 
@@ -55,19 +57,13 @@ def _job(strategy: Any) -> Any:
 @contextlib.contextmanager
 def own_variables(strategy: Any) -> Iterator[None]:
     """Has variables made that each worker has for itself, on its host."""
-    graph = ops.get_default_graph()
-    stack = graph._variable_creator_stack
-    graph._variable_creator_stack = []
-    try:
-        with ops.device(strategy.extended.worker_devices[0]):
-            yield
-    finally:
-        graph._variable_creator_stack = stack
+    with tf_graphs.no_variable_creators(ops.get_default_graph()), ops.device(strategy.extended.worker_devices[0]):
+        yield
 
 
 def divides_loss(graph: Any) -> bool:
     """Whether an optimizer of TensorFlow 1 in the graph of a program's body has divided the loss by the workers."""
-    return bool(getattr(graph, "_is_loss_scaled_by_optimizer", False))
+    return bool(tf_graphs.is_loss_scaled_by_optimizer(graph))
 
 
 def reported_loss(strategy: Any, loss: Any, mean: bool) -> Any:

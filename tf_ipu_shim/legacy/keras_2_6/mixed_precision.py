@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import errors, keras2
+from tf_ipu_shim.tf_private import keras_members
 
 _DYNAMIC = "dynamic"
 
@@ -165,7 +166,7 @@ def _scaling(loss_scale: Any) -> dict[str, Any]:
         return {"dynamic": False, "initial_scale": loss_scale}
     kind = type(loss_scale).__name__
     if kind == "FixedLossScale":
-        return {"dynamic": False, "initial_scale": loss_scale._loss_scale_value}
+        return {"dynamic": False, "initial_scale": keras_members.loss_scale_value(loss_scale)}
     if kind == "DynamicLossScale" and loss_scale.multiplier == 2:
         return {"initial_scale": loss_scale.initial_loss_scale, "dynamic_growth_steps": loss_scale.increment_period}
     raise errors.UnsupportedError(

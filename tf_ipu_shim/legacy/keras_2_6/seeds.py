@@ -14,6 +14,7 @@ from typing import Any
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.legacy.names import mode
+from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
 
@@ -33,7 +34,7 @@ def loaded(module: Any) -> None:
 def _by_the_global_seed(module: Any, stock: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(stock)
     def _maybe_init(self: Any) -> None:
-        of_keras = getattr(module._SEED_GENERATOR, "generator", None)
+        of_keras = keras_members.seed_generator(module)
         if not self._built and self._rng_type == self.RNG_STATELESS and self._seed is None and of_keras is None:
             if _global_seed() is not None:
                 self._rng_type = self.RNG_LEGACY_STATEFUL

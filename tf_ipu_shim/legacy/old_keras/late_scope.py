@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
+from tf_ipu_shim.tf_private import variables as tf_variables
+
 
 def bring_to_ipu(model: Any) -> None:
     """Gives variables that were made outside the scope which this is called in their memory on its device.
@@ -20,9 +22,9 @@ def bring_to_ipu(model: Any) -> None:
         model: a Keras model.
     """
     for variable in _variables(model):
-        if tf.executing_eagerly() and getattr(variable, "_distribute_strategy", variable) is None:
+        if tf.executing_eagerly() and tf_variables.strategy_of(variable, variable) is None:
             fresh = tf.Variable(variable.numpy(), trainable=variable.trainable, dtype=variable.dtype)
-            variable._handle, variable._distribute_strategy = fresh._handle, fresh._distribute_strategy
+            tf_variables.take_resource_of(variable, fresh)
 
 
 def _variables(model: Any) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.tf_private import training
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
@@ -52,7 +53,7 @@ class TensorFlow1Optimizer(OptimizerV2):
     def _create_all_weights(self, var_list: Sequence[Any]) -> None:
         _ = self.iterations
         with ops.init_scope():
-            self.optimizer._create_slots(list(var_list))
+            training.create_slots(self.optimizer, var_list)
 
 
 def keras_optimizer(optimizer: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.runtime import interrupts
+from tf_ipu_shim.tf_private import eager as tf_eager
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.protos import config_pb2, function_pb2, hlo_pb2, types_pb2
 
@@ -83,7 +84,7 @@ class CompilerIr:
             self._asked += 1
             self._context.ensure_initialized()
             serialized, reason = self._library.compiler_ir(
-                self._context._context_handle, functions, function, list(numbers)
+                tf_eager.context_handle(self._context), functions, function, list(numbers)
             )
         if serialized is None:
             raise ConversionError(reason.strip().split("\n")[0], reason)

@@ -101,8 +101,6 @@ def is_generated(file: str) -> bool:
 def origin(file: str, line: int) -> tuple[str, int, str, str] | None:
     """Returns the script line from which autograph generated a line.
 
-    `api._TRANSPILER`, its cache of factories and their source maps are TensorFlow's own. Checked on 2.15.1 and 2.21.0.
-
     Example:
         >>> origin("/var/tmp/__autograph_generated_file1.py", 12) is None
         True
@@ -119,7 +117,7 @@ def origin(file: str, line: int) -> tuple[str, int, str, str] | None:
 
 def _factories() -> Iterator[Any]:
     """What autograph has made of each function."""
-    module = sys.modules.get("tensorflow.python.autograph.impl.api")
-    kept = getattr(getattr(getattr(module, "_TRANSPILER", None), "_cache", None), "_cache", None) or {}
-    for of_function in list(kept.values()):
-        yield from list(of_function.values())
+    if "tensorflow.python.autograph.impl.api" in sys.modules:
+        from tf_ipu_shim.tf_private import autograph
+
+        yield from autograph.conversions()

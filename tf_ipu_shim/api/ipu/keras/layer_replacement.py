@@ -11,6 +11,7 @@ from tensorflow.compat.v2 import nest
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.keras.models import networks
 from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import stage_of
+from tf_ipu_shim.tf_private import keras_members
 
 _LAYERS = (
     "Dropout",
@@ -75,7 +76,7 @@ class IPULayerReplacer:
                 "arguments, or leave out layer_replacement."
             ) from error
         if layer_instance.built and layer_instance.weights:
-            shape = getattr(layer_instance, "_build_input_shape", None)
+            shape = keras_members.build_input_shape(layer_instance)
             replacement.build(layer_instance.input_shape if shape is None else shape)
             replacement.built = True
             values = {

@@ -16,6 +16,7 @@ from tensorflow.compat.v2 import distribute as distribute_lib
 from tf_ipu_shim import keras2, patches
 from tf_ipu_shim.frontend.keras.models import option_transfer
 from tf_ipu_shim.frontend.strategies import delegation
+from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.tensors import tensor
 from tf_ipu_shim.tf_private.variables import variables
 
@@ -196,8 +197,8 @@ def _registered_class(stock: type, registered: type, own: type) -> type:
         return self._own_config()  # type: ignore[no-any-return]
 
     # Keras clones and writes models by whether it is a user's.
-    default = getattr(getattr(registered, "get_config", stock.get_config), "_is_default", False)  # type: ignore[attr-defined]
-    get_config._is_default = default  # type: ignore[attr-defined]
+    of_class = getattr(registered, "get_config", stock.get_config)  # type: ignore[attr-defined]
+    keras_members.mark_default(get_config, keras_members.is_default(of_class))
     attributes = {
         "_ipu_generated": True,
         "__module__": stock.__module__,

@@ -22,6 +22,7 @@ from tf_ipu_shim.frontend.keras.training.traced_program import TracedProgram
 from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.frontend.strategies import delegation
 from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.graphs import ops
 
 logged_steps_per_execution_warning = False
@@ -91,7 +92,10 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
     def _validate_target_and_loss(self, y: Any, loss: Any) -> None:
         """Part of Keras' own `train_step`: as in Keras 2.6, targets may be missing where `add_loss` gives a loss."""
         model: Any = self
-        if y is not None or not any(layer._losses or layer._eager_losses for layer in model._flatten_layers()):
+        if y is not None or not any(
+            keras_members.layer_losses(layer) or keras_members.eager_losses(layer)
+            for layer in keras_members.flatten_layers(model)
+        ):
             super()._validate_target_and_loss(y, loss)  # type: ignore[misc]
 
     def fit(
@@ -318,7 +322,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 "tf.config.run_functions_eagerly(True)."
             )
         if mode != "predict":
-            model._assert_compile_was_called()
+            keras_members.assert_compile_was_called(model)
 
     def _replicas(self) -> int:
         return replication.replication_factor(self._device(), self._shards(), self._ipu.options.device_mapping)
@@ -461,7 +465,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         x, y, weights = model_step.unpack(model, data)
 
         def validate(epoch: int) -> dict[str, Any]:
-            if not model._should_eval(epoch, frequency):
+            if not keras_members.should_eval(model, epoch, frequency):
                 return {}
             logs = model.evaluate(
                 x=x,

@@ -14,6 +14,7 @@ from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
     PipelineStage,
 )
 from tf_ipu_shim.frontend.keras.training.model_step import package_of
+from tf_ipu_shim.tf_private import keras_members
 
 
 class FunctionalExtension(SavedOptions, NetworkExtension):
@@ -54,7 +55,7 @@ class FunctionalExtension(SavedOptions, NetworkExtension):
         return super().get_config()
 
     # Keras asks whether the user's class has one of its own, and clones the model in another way then.
-    get_config._is_default = True  # type: ignore[attr-defined]
+    keras_members.mark_default(get_config)
 
     def _network(self) -> networks.Network:
         return networks.functional_network(self)

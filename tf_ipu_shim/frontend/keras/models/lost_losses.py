@@ -13,6 +13,8 @@ from typing import Any
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.tf_private import functions as tf_functions
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.tensors import errors_impl
 
@@ -49,8 +51,8 @@ def refuse(program: Any) -> None:
     Raises:
         InaccessibleTensorError: there is such a function; stock Keras' error where its Python code runs.
     """
-    for function in program.graph._functions.values():
-        graph: Any = getattr(function, "_cached_graph", None)
+    for function in tf_graphs.functions_by_name(program.graph).values():
+        graph: Any = tf_functions.graph_that_it_was_made_of(function)
         returned = {id(tensor) for tensor in getattr(graph, "outputs", ())}
         for layer, loss in getattr(graph, _ADDED, ()):
             if not loss.consumers() and id(loss) not in returned:

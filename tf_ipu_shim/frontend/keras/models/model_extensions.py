@@ -24,6 +24,7 @@ from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
 )
 from tf_ipu_shim.frontend.keras.training import model_step, programs, variable_creation
 from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.autograph import ag_ctx
 from tf_ipu_shim.tf_private.autograph import api as autograph
 from tf_ipu_shim.tf_private.functions import def_function
@@ -88,7 +89,7 @@ class ModelExtension(NetworkExtension):
             self._check_remembered_stages()
 
     # Keras calls a `build` that is not its own before the first call, with shapes that need not be all it takes.
-    build._is_default = True  # type: ignore[attr-defined]
+    keras_members.mark_default(build)
 
     def save_spec(self, dynamic_batch: bool = True) -> Any:
         """As Keras'; a model that was built and has not run yet is saved with the inputs that it was built for.
@@ -97,21 +98,15 @@ class ModelExtension(NetworkExtension):
             dynamic_batch: whether the first dimension is left open.
         """
         model: Any = self
-        if model._saved_model_inputs_spec is None and self._layers_are_known():
-            model._set_save_spec(self._network().given)
+        if keras_members.saved_inputs_spec(model) is None and self._layers_are_known():
+            keras_members.set_save_spec(model, self._network().given)
         return super().save_spec(dynamic_batch)  # type: ignore[misc]
 
     @property
     def _trackable_saved_model_saver(self) -> Any:
         """Keras' writer, with an entry beside the configuration, which the user's class has for itself."""
         saver = super()._trackable_saved_model_saver  # type: ignore[misc]
-        properties = saver._python_properties_internal
-
-        def with_entry() -> dict[str, Any]:
-            entry = saved_options.to_config(self)
-            return properties() if entry is None else {**properties(), saved_options.ENTRY: entry}
-
-        saver._python_properties_internal = with_entry
+        keras_members.add_saved_property(saver, saved_options.ENTRY, lambda: saved_options.to_config(self))
         return saver
 
     def _read_saved_entry(self, entry: dict[str, Any]) -> None:
@@ -182,7 +177,7 @@ class ModelExtension(NetworkExtension):
             before: how many stages had been entered.
         """
         model: Any = self
-        return entered() != before or any(stage_of(layer) is not None for layer in model._flatten_layers())
+        return entered() != before or any(stage_of(layer) is not None for layer in keras_members.flatten_layers(model))
 
     def _see(self, spec: Any, step: str = "") -> None:
         if not self._is_unseen() or not self._check_call(step):
@@ -205,7 +200,7 @@ class ModelExtension(NetworkExtension):
         chosen, model = self._ipu.options, cast(Any, self)
         if chosen.device_mapping or chosen.pipelining_steps is not None or chosen.pipelining_kwargs:
             return True
-        return any(stage_of(layer) is not None for layer in model._flatten_layers())
+        return any(stage_of(layer) is not None for layer in keras_members.flatten_layers(model))
 
     def _see_layers(self, spec: Any) -> bool:
         """Looks for stages by the call with Keras tensors that stages need; whether there are any."""

@@ -9,6 +9,7 @@ from tf_ipu_shim.frontend.keras.models.pipelined_extension import PipelinedExten
 from tf_ipu_shim.frontend.keras.stages import assignments as checks
 from tf_ipu_shim.frontend.keras.stages import stage_plan
 from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import stage_of
+from tf_ipu_shim.tf_private import keras_members
 
 
 class NetworkExtension(PipelinedExtension):
@@ -99,7 +100,7 @@ class NetworkExtension(PipelinedExtension):
     def _assignments(self, network: networks.Network) -> list[Any]:
         found = []
         for node in network.nodes:
-            index = node.layer._inbound_nodes.index(node)
+            index = keras_members.inbound_nodes(node.layer).index(node)
             if networks.is_nested_call(node):
                 inner = node.layer.get_pipeline_stage_assignment()
                 outer = _remembered(node)
@@ -115,9 +116,11 @@ class NetworkExtension(PipelinedExtension):
         """Assignments in the order of the calls: up to SDK 2.5 they may be given in any."""
         found: dict[int, Any] = {}
         for one in stages:
-            if not isinstance(one, self._layer_kind) or not 0 <= one.node_index < len(one.layer._inbound_nodes):
+            if not isinstance(one, self._layer_kind) or not 0 <= one.node_index < len(
+                keras_members.inbound_nodes(one.layer)
+            ):
                 return stages
-            call = id(one.layer._inbound_nodes[one.node_index])
+            call = id(keras_members.inbound_nodes(one.layer)[one.node_index])
             if call in found:
                 raise ValueError(
                     f"Duplicate assignment for layer {one.layer.name} with node index {one.node_index}. Give every "
@@ -133,13 +136,13 @@ class NetworkExtension(PipelinedExtension):
             if not isinstance(one, kind):
                 raise checks.wrong_kind(node.layer.name, nested, [kind], one)
             given = one.nested_model if nested else one.layer
-            calls = len(node.layer._inbound_nodes)
+            calls = len(keras_members.inbound_nodes(node.layer))
             if given is node.layer and not 0 <= one.node_index < calls:
                 raise ValueError(
                     f"Layer {given.name} has {calls} invocation(s) in the model, and is assigned by the node index "
                     f"{one.node_index}. Keep the assignments of get_pipeline_stage_assignment()."
                 )
-            if given is not node.layer or given._inbound_nodes[one.node_index] is not node:
+            if given is not node.layer or keras_members.inbound_nodes(given)[one.node_index] is not node:
                 raise checks.wrong_order(node.layer.name, f"{given.name} (node index {one.node_index})")
 
 

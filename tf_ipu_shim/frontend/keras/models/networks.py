@@ -13,6 +13,7 @@ from tf_ipu_shim.frontend.keras.stages import stage_plan
 from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import stage_of
 from tf_ipu_shim.frontend.keras.stages.stage_plan import Key, Step
 from tf_ipu_shim.frontend.keras.training.model_step import package_of
+from tf_ipu_shim.tf_private import keras_members
 
 
 @dataclasses.dataclass
@@ -43,7 +44,7 @@ def network_of(package: str, inputs: Any, outputs: Any) -> Network:
         outputs: a structure of Keras tensors.
     """
     flat_inputs, flat_outputs = nest.flatten(inputs), nest.flatten(outputs)
-    ordered, _ = keras2.module("engine.functional", package)._build_map(flat_outputs)
+    ordered, _ = keras_members.build_map(keras2.module("engine.functional", package), flat_outputs)
     given = {id(tensor) for tensor in flat_inputs}
     nodes = [node for node in _by_depth(ordered) if not node.is_input and not _makes(node, given)]
     return Network(flat_inputs, flat_outputs, inputs, outputs, nodes)
@@ -161,7 +162,9 @@ def has_own_graph(model: Any) -> bool:
 def functional_network(model: Any) -> Network:
     """The graph of a `Functional` model."""
     network = network_of(package_of(model), model.inputs, model.outputs)
-    return dataclasses.replace(network, given=model._nested_inputs, structure=model._nested_outputs)
+    return dataclasses.replace(
+        network, given=keras_members.nested_inputs(model), structure=keras_members.nested_outputs(model)
+    )
 
 
 def _model_steps(

@@ -14,6 +14,7 @@ from tf_ipu_shim.frontend.keras.models import networks, pipelined_programs, serv
 from tf_ipu_shim.frontend.keras.models.extensions_base import KerasExtensionBase
 from tf_ipu_shim.frontend.keras.options import saved_options
 from tf_ipu_shim.frontend.keras.training import model_step, programs
+from tf_ipu_shim.tf_private import keras_members
 
 _STEP = programs.STEP_METHODS
 
@@ -162,7 +163,9 @@ class PipelinedExtension(KerasExtensionBase):
     def _warn_of_moving_statistics(self) -> None:
         kinds = keras2.module("layers", model_step.package_of(self)).BatchNormalization
         model: Any = self
-        names = [layer.name for layer in model._flatten_layers() if isinstance(layer, kinds) and layer.trainable]
+        names = [
+            layer.name for layer in keras_members.flatten_layers(model) if isinstance(layer, kinds) and layer.trainable
+        ]
         if names:
             tf_logging.warn(
                 f"The moving statistics of {', '.join(names)} are updated with each mini-batch here. On IPUs a "

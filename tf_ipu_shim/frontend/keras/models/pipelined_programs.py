@@ -16,6 +16,7 @@ from tf_ipu_shim.frontend.keras.training import model_step, programs, variable_c
 from tf_ipu_shim.frontend.pipelines import pipelining_ops
 from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed
 from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, multiple_of
+from tf_ipu_shim.tf_private import keras_members
 
 
 class StagedModel:
@@ -64,7 +65,7 @@ class StagedModel:
 
             def run_layers(values: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
                 if number == 0:
-                    self.model._clear_losses()
+                    keras_members.clear_losses(self.model)
                     x, y, weights = model_step.unpack(self.model, programs.element(infeed, values, keywords))
                     tensors = dict(zip(self._inputs, self._bound(x)))
                     aside[:] = [(y, weights)]
@@ -228,8 +229,10 @@ def staged_network(model: Any, network: Any, steps: list[Step], path: Key) -> St
     def bind(x: Any) -> list[Any]:
         if not networks.is_functional(model):
             return nest.flatten(x)
-        flat = model._flatten_to_reference_inputs(x)
-        return [model._conform_to_reference_input(t, reference) for t, reference in zip(flat, model.inputs)]
+        flat = keras_members.flatten_to_reference_inputs(model, x)
+        return [
+            keras_members.conform_to_reference_input(model, t, reference) for t, reference in zip(flat, model.inputs)
+        ]
 
     return StagedModel(
         model,

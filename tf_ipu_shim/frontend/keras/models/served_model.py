@@ -11,6 +11,7 @@ from tensorflow.compat.v2 import dtypes, nest
 from tf_ipu_shim.frontend.keras.models import networks
 from tf_ipu_shim.frontend.keras.training import programs
 from tf_ipu_shim.frontend.serving import exporting, plan, stages
+from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_spec
 
 
@@ -49,7 +50,7 @@ def _inputs(model: Any, batch_size: int | None) -> Any:
     """The `TensorSpec`s of the model's inputs, in its own structure."""
     if networks.has_own_graph(model) and getattr(model, "inputs", None):
         names = iter(model.input_names)
-        given = model.inputs[0] if networks.is_sequential(model) else model._nested_inputs
+        given = model.inputs[0] if networks.is_sequential(model) else keras_members.nested_inputs(model)
         return nest.map_structure(lambda one: _spec(one.shape, one.dtype, next(names), batch_size), given)
     shapes = model._ipu.input_shape
     if shapes is None and model._ipu.network is not None:

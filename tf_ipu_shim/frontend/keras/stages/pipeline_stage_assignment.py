@@ -13,6 +13,7 @@ from tf_ipu_shim import keras2, patches, sdk
 from tf_ipu_shim.frontend.keras.stages import layer_construction
 from tf_ipu_shim.frontend.keras.stages.layer_construction import ATTRIBUTE
 from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.tf_private import keras_members
 
 _LAST_OUTSIDE = (2, 1)
 """The last SDK whose models may be made outside the scope."""
@@ -138,7 +139,7 @@ class ModelLayerPipelineStageAssignment(_LayerAssignment):
     @property
     def inbound_layers(self) -> Any:
         """The layers whose outputs the call takes."""
-        return self.layer._inbound_nodes[self._node_index].inbound_layers
+        return keras_members.inbound_nodes(self.layer)[self._node_index].inbound_layers
 
     def __str__(self) -> str:
         inbound = ", ".join(layer.name for layer in nest.flatten(self.inbound_layers))
@@ -221,7 +222,7 @@ class NestedModelPipelineStageAssignment(_NestedAssignment):
     @property
     def inbound_layers(self) -> Any:
         """The layers whose outputs the call takes."""
-        return self.nested_model._inbound_nodes[self._node_index].inbound_layers
+        return keras_members.inbound_nodes(self.nested_model)[self._node_index].inbound_layers
 
 
 class FunctionalNestedModelPipelineStageAssignment(NestedModelPipelineStageAssignment):

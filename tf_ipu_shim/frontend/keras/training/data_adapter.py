@@ -19,6 +19,7 @@ from tf_ipu_shim.frontend.keras.training import replica_shares
 from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedIterator, InfeedManager
 from tf_ipu_shim.frontend.strategies import sized_datasets
 from tf_ipu_shim.frontend.validation.counts import check_integer, check_whole
+from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.datasets import cardinality, dataset_ops
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import math_ops
@@ -130,7 +131,7 @@ class IPUDataHandler:
             )
         self._dataset = self._adapter.get_dataset()
         if class_weight:
-            self._dataset = self._dataset.map(adapters._make_class_weight_map_fn(class_weight))
+            self._dataset = self._dataset.map(keras_members.class_weight_function(adapters, class_weight))
         self._dataset = _without_doubles(self._dataset, package)
         self._replication_factor: int | None = None
         self._inferred_steps = 0

@@ -17,6 +17,7 @@ from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names, null_data
 from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.frontend.keras.training import turns
+from tf_ipu_shim.tf_private import datasets as tf_datasets
 from tf_ipu_shim.tf_private.datasets import dataset_ops
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
@@ -113,7 +114,7 @@ class InfeedIterator:
         with ops.device(_HOST):
             fed = null_data.or_null(dataset.prefetch(infeed._prefetch_depth), infeed._structure)
             plugin.load().ops.ipu_start_infeed(
-                dataset=fed._variant_tensor,
+                dataset=tf_datasets.variant_tensor(fed),
                 feed_id=self._id,
                 output_types=infeed._types,
                 output_shapes=infeed._shapes,

@@ -17,6 +17,7 @@ from tensorflow.compat.v2 import nest
 from tf_ipu_shim import keras2, plugin
 from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod, reduce_metrics
 from tf_ipu_shim.frontend.keras.training import polling_thread
+from tf_ipu_shim.tf_private import keras_members
 
 
 class Execution:
@@ -177,7 +178,7 @@ def fit(model: Any, handler: Any, callbacks: Any, validate: Callable[[int], dict
         The history.
     """
     model.stop_training = False
-    model._train_counter.assign(0)
+    keras_members.train_counter(model).assign(0)
     callbacks.on_train_begin()
     epoch_logs: Any = None
     for epoch, execution in run:
@@ -200,7 +201,7 @@ def fit(model: Any, handler: Any, callbacks: Any, validate: Callable[[int], dict
     if hasattr(model.optimizer, "finalize_variable_values") and epoch_logs is not None:
         model.optimizer.finalize_variable_values(model.trainable_variables)
     callbacks.on_train_end(logs=epoch_logs)
-    return getattr(callbacks, "_history", None) or model.history  # another thread's call may have put its own there
+    return keras_members.history_of(callbacks) or model.history  # another thread's call may have put its own there
 
 
 def evaluate(model: Any, handler: Any, callbacks: Any, run: Any) -> dict[str, Any]:
@@ -209,7 +210,7 @@ def evaluate(model: Any, handler: Any, callbacks: Any, run: Any) -> dict[str, An
     Returns:
         The metrics after the last mini-batch.
     """
-    model._test_counter.assign(0)
+    keras_members.test_counter(model).assign(0)
     callbacks.on_test_begin()
     logs: Any = {}
     for _, execution in run:
@@ -226,7 +227,7 @@ def predict(model: Any, handler: Any, callbacks: Any, run: Any) -> Any:
     Returns:
         Predictions of all samples.
     """
-    model._predict_counter.assign(0)
+    keras_members.predict_counter(model).assign(0)
     callbacks.on_predict_begin()
     parts = []
     begin, end = callbacks.on_predict_batch_begin, callbacks.on_predict_batch_end
@@ -235,7 +236,7 @@ def predict(model: Any, handler: Any, callbacks: Any, run: Any) -> Any:
             keep = handler.mini_batches - step * execution.replicas if handler.padding else None
             parts.append(execution.predictions(step, begin, end, keep))
     if handler.padding:
-        model._predict_counter.assign(handler.inferred_steps)
+        keras_members.predict_counter(model).assign(handler.inferred_steps)
     callbacks.on_predict_end()
     if not parts:
         raise ValueError("Expect x to be a non-empty array or dataset.")

@@ -9,6 +9,7 @@ from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.keras.training import loop, model_step
+from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.datasets import dataset_ops
 from tf_ipu_shim.tf_private.graphs import ops
 
@@ -76,9 +77,9 @@ class OnBatch:
         as_compiled = keras2.module("engine.training_utils", package).RespectCompiledTrainableState
         with model.distribute_strategy.scope(), as_compiled(model) if mode == "fit" else contextlib.nullcontext():
             with ops.device("/device:CPU:0"):
-                packed = adapters.pack_x_y_sample_weight(*adapters._process_tensorlike(data))
+                packed = adapters.pack_x_y_sample_weight(*keras_members.process_tensorlike(adapters, data))
                 packed = nest.map_structure(ops.convert_to_tensor, packed)
-                adapters._check_data_cardinality(packed)
+                keras_members.check_data_cardinality(adapters, packed)
                 dataset = dataset_ops.DatasetV2.from_tensors(packed)
             handler = model._handler(mode, steps_per_execution=_STEPS, x=dataset, class_weight=class_weight)
             for _, execution in model._executions(mode, handler):

@@ -26,6 +26,8 @@ from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.frontend.keras.options.options import ModelOptions
 from tf_ipu_shim.frontend.keras.training import model_step, variable_creation
 from tf_ipu_shim.frontend.tracing import autograph, tracing
+from tf_ipu_shim.tf_private import functions as tf_functions
+from tf_ipu_shim.tf_private import keras_members, training
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.functions import def_function
 from tf_ipu_shim.tf_private.graphs import ops
@@ -54,11 +56,11 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
 
 
 def _is_built(model: Any) -> bool:
-    return model.built and all(layer.built for layer in model._flatten_layers())
+    return model.built and all(layer.built for layer in keras_members.flatten_layers(model))
 
 
 def _make_slots(model: Any) -> None:
-    scope = ops.name_scope_v2(getattr(model.optimizer, "_name", "optimizer"))
+    scope = ops.name_scope_v2(keras_members.optimizer_name(model.optimizer))
     with ops.init_scope(), model.distribute_strategy.scope():
         if hasattr(model.optimizer, "build"):
             model.optimizer.build(model.trainable_variables)
@@ -93,11 +95,11 @@ def _create_weights(optimizer: Any, variables: Sequence[Any]) -> None:
         variables: of the model, those that are trained.
     """
     if isinstance(optimizer, optimizer_v1.Optimizer):
-        optimizer._create_slots(list(variables))
+        training.create_slots(optimizer, variables)
     elif not isinstance(getattr(optimizer, "optimizer", None), optimizer_v1.Optimizer):
-        optimizer._create_all_weights(variables)
+        keras_members.create_all_weights(optimizer, variables)
     for wrapped in list(vars(optimizer).values()):
-        if isinstance(wrapped, optimizer_v1.Optimizer) or hasattr(wrapped, "_create_all_weights"):
+        if isinstance(wrapped, optimizer_v1.Optimizer) or keras_members.creates_weights(wrapped):
             _create_weights(wrapped, variables)
 
 
@@ -272,7 +274,7 @@ def compiled(program: Callable[[], None], mode: str) -> Callable[[], None]:
 
     named = {"fit": train, "evaluate": evaluate, "predict": predict}[mode]
     function = def_function.function(named, autograph=False, jit_compile=True)
-    function._omit_frequent_tracing_warning = True  # each is traced once, but all have the same Python code
+    tf_functions.omit_tracing_warning(function)  # each is traced once, but all have the same Python code
     return function
 
 

@@ -8,6 +8,7 @@ from tensorflow.compat.v1 import logging as tf_logging
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.compiler.ir import written_variables
+from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.control_flow import cond
 from tf_ipu_shim.tf_private.datasets import dataset_ops
 from tf_ipu_shim.tf_private.operations import array_ops
@@ -74,7 +75,7 @@ def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None
     if not handler.padding:
         return
     if program.written is None:
-        program.written = written_by(program.trace(), model._predict_counter)
+        program.written = written_by(program.trace(), keras_members.predict_counter(model))
     _refuse_to_pad(model, program.written, handler.mini_batches, replicas)
 
 

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
 
@@ -32,7 +33,7 @@ def in_step() -> Iterator[None]:
                 arguments["experimental_enable_variable_lifting"] = False
             return next_creator(**arguments)
 
-    with graph._variable_creator_scope(create, priority=_AFTER_STRATEGIES):
+    with tf_graphs.variable_creator_scope(graph, create, priority=_AFTER_STRATEGIES):
         yield
 
 

@@ -12,6 +12,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.frontend.ops.collectives import uncompiled_collectives
 from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops, math_ops
@@ -124,4 +125,4 @@ def scope_of(op: Any) -> Any:
     if vocabulary.WITHIN_INSTANCE_ATTRIBUTE not in attributes:
         return contextlib.nullcontext()
     name = vocabulary.WITHIN_INSTANCE_ATTRIBUTE
-    return ops.get_default_graph()._attr_scope({name: attributes[name]})
+    return tf_graphs.attr_scope(ops.get_default_graph(), {name: attributes[name]})

@@ -12,6 +12,7 @@ from typing import Any
 from tf_ipu_shim import errors
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import ipu_compiler, stock_compile
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import device, ops
 
@@ -40,7 +41,7 @@ def _is_plain() -> bool:
     if context.executing_eagerly():
         return False
     graph = ops.get_default_graph()
-    return type(graph) is ops.Graph and graph._get_control_flow_context() is None and stock_compile.is_under_ipu()
+    return type(graph) is ops.Graph and tf_graphs.control_flow_context(graph) is None and stock_compile.is_under_ipu()
 
 
 def _refuse_values_of_replicas(inputs: Sequence[Any]) -> None:

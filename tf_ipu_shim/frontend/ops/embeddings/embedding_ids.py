@@ -10,6 +10,7 @@ from tf_ipu_shim.frontend.ops.embeddings import host_embedding
 from tf_ipu_shim.frontend.ops.embeddings.deferred_tables import HeldTable
 from tf_ipu_shim.frontend.ops.embeddings.host_embedding import HostEmbeddingOptimizerSpec, tables
 from tf_ipu_shim.frontend.tracing import host_ops
+from tf_ipu_shim.tf_private import tensors as tf_tensors
 
 _OPTIMIZER = "SGD"
 _GATHERING = "SGD+GA"
@@ -35,7 +36,7 @@ def register(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
             "a session's graph."
         )
     is_variable = hasattr(table, "handle")
-    if not is_variable and not (in_graph and getattr(getattr(table, "dtype", None), "_is_ref_dtype", False)):
+    if not is_variable and not (in_graph and tf_tensors.is_ref_dtype(getattr(table, "dtype", None))):
         raise ValueError(
             f"The table of host embedding {embedding_id!r} is a {type(table).__name__}: give a resource variable, "
             "which lookups read and updates write."

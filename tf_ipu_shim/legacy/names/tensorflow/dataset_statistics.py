@@ -135,9 +135,12 @@ def _transformation(op: str, tag: str) -> Callable[[Any], Any]:
 
 def _of_same_elements(op: str, dataset: Any, *arguments: Any) -> Any:
     """A dataset of the same elements that an op makes of another one."""
+    from tf_ipu_shim.tf_private import datasets as tf_datasets
     from tf_ipu_shim.tf_private.datasets import dataset_ops, gen_experimental_dataset_ops
 
-    variant = getattr(gen_experimental_dataset_ops, op)(dataset._variant_tensor, *arguments, **dataset._flat_structure)
+    variant = getattr(gen_experimental_dataset_ops, op)(
+        tf_datasets.variant_tensor(dataset), *arguments, **tf_datasets.flat_structure(dataset)
+    )
     made = dataset_ops.UnaryUnchangedStructureDataset(dataset, variant)
     is_first = isinstance(dataset, dataset_ops.DatasetV1)
     return dataset_ops.DatasetV1Adapter(made) if is_first else made

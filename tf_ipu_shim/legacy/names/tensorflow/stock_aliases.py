@@ -115,9 +115,11 @@ def _instead(moved: Any, stock: Any) -> Any:
 
 def _add_contrib() -> None:
     """`tf.contrib` for scripts of TensorFlow 1.15 whose `tf` is `tensorflow.compat.v1`, loaded when they ask for it."""
+    from tf_ipu_shim import tf_private
+
     compat = getattr(sys.modules.get("tensorflow"), "compat", None)
     v1 = getattr(compat, "v1", None)
-    module = getattr(v1, "_tfmw_wrapped_module", v1)  # the one around it takes no attributes
+    module = tf_private.unwrapped(v1)
     if module is not None and "__getattr__" not in vars(module):
         why = "`tf.contrib` of scripts that import compat.v1"
         patches.replace(module, "__getattr__", lambda _: _contrib_getattr(module), why)

@@ -11,6 +11,8 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.tf_private import distribute as tf_distribute
+from tf_ipu_shim.tf_private import variables as tf_variables
 
 OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
 
@@ -123,7 +125,10 @@ class IpuOptimizerBase(OptimizerV2):
                 )
             with strategy.extended.colocate_vars_with(var):
                 slot = tf.Variable(
-                    name=f"{var._shared_name}/{slot_name}", dtype=dtype, trainable=False, initial_value=initializer
+                    name=f"{tf_variables.shared_name(var)}/{slot_name}",
+                    dtype=dtype,
+                    trainable=False,
+                    initial_value=initializer,
                 )
         slots[slot_name] = slot
         self._restore_slot_variable(slot_name=slot_name, variable=var, slot_variable=slot)
@@ -153,11 +158,10 @@ class IpuOptimizerBase(OptimizerV2):
 
 
 def _key(var: Any) -> Any:
-    if hasattr(var, "_distributed_container"):
-        var = var._distributed_container()
-    if getattr(var, "_in_graph_mode", False):
-        return var._shared_name
-    return var._unique_id
+    var = tf_distribute.container_of(var)
+    if tf_variables.in_graph_mode(var):
+        return tf_variables.shared_name(var)
+    return tf_variables.unique_id(var)
 
 
 def update_slot(slot: Any, value: Any) -> Any:

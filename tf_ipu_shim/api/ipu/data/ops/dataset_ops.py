@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tf_ipu_shim.tf_private import datasets as tf_datasets
 from tf_ipu_shim.tf_private.datasets import data_nest as nest
 from tf_ipu_shim.tf_private.datasets import dataset_ops
 
@@ -39,4 +40,4 @@ class BufferDataset(dataset_ops.UnaryUnchangedStructureDataset):
             return windows if not nest.is_nested(windows) else dataset_ops.DatasetV2.zip(windows)
 
         self._whole = input_dataset.window(buffer_size, drop_remainder=True).flat_map(elements)
-        super().__init__(input_dataset, self._whole._variant_tensor)
+        super().__init__(input_dataset, tf_datasets.variant_tensor(self._whole))

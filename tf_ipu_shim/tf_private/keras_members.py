@@ -1,0 +1,175 @@
+"""Underscore members of Keras 2's layers, models and optimizers; imports none of the Keras packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+# By name: which Keras package has them is known when a script runs.
+Layer: TypeAlias = Any
+Model: TypeAlias = Any
+Functional: TypeAlias = Any
+Optimizer: TypeAlias = Any
+CallbackList: TypeAlias = Any
+ModelSavedModelSaver: TypeAlias = Any
+FixedLossScale: TypeAlias = Any
+# Modules of Keras.
+FunctionalModule: TypeAlias = Any
+DataAdapterModule: TypeAlias = Any
+BackendModule: TypeAlias = Any
+
+
+def inbound_nodes(layer: Layer) -> Any:
+    """The calls of a layer on Keras tensors."""
+    return layer._inbound_nodes
+
+
+def layer_losses(layer: Layer) -> Any:
+    """The losses that a layer adds to each call."""
+    return layer._losses
+
+
+def eager_losses(layer: Layer) -> Any:
+    """The losses that a layer has added while running eagerly."""
+    return layer._eager_losses
+
+
+def clear_losses(layer: Layer) -> None:
+    """Forgets the losses of the last call."""
+    layer._clear_losses()
+
+
+def flatten_layers(layer: Layer) -> Any:
+    """A layer and all that are inside it."""
+    return layer._flatten_layers()
+
+
+def assert_compile_was_called(model: Model) -> None:
+    """Refuses a model that is not compiled."""
+    model._assert_compile_was_called()
+
+
+def should_eval(model: Model, epoch: int, frequency: Any) -> bool:
+    """Whether an epoch ends with a validation."""
+    return model._should_eval(epoch, frequency)
+
+
+def train_counter(model: Model) -> Any:
+    """The variable that counts steps of training."""
+    return model._train_counter
+
+
+def test_counter(model: Model) -> Any:
+    """The variable that counts steps of evaluation."""
+    return model._test_counter
+
+
+def predict_counter(model: Model) -> Any:
+    """The variable that counts steps of prediction."""
+    return model._predict_counter
+
+
+def saved_inputs_spec(model: Model) -> Any:
+    """What a SavedModel of the model takes; None: not known."""
+    return model._saved_model_inputs_spec
+
+
+def set_save_spec(model: Model, *arguments: Any) -> None:
+    """Says what a SavedModel of the model takes."""
+    model._set_save_spec(*arguments)
+
+
+def nested_inputs(model: Functional) -> Any:
+    """A functional model's inputs as its script gave them."""
+    return model._nested_inputs
+
+
+def nested_outputs(model: Functional) -> Any:
+    """A functional model's outputs as its script gave them."""
+    return model._nested_outputs
+
+
+def flatten_to_reference_inputs(model: Functional, tensors: Any) -> Any:
+    """Inputs in the order of the model's own."""
+    return model._flatten_to_reference_inputs(tensors)
+
+
+def conform_to_reference_input(model: Functional, tensor: Any, ref_input: Any) -> Any:
+    """An input with the rank and dtype of the model's own."""
+    return model._conform_to_reference_input(tensor, ref_input=ref_input)
+
+
+def build_input_shape(layer: Layer, default: Any = None) -> Any:
+    """The shape that a layer was built for."""
+    return getattr(layer, "_build_input_shape", default)
+
+
+def build_map(functional_module: FunctionalModule, outputs: Any) -> Any:
+    """The calls of layers between Keras tensors, in order."""
+    return functional_module._build_map(outputs)
+
+
+def process_tensorlike(data_adapter: DataAdapterModule, data: Any) -> Any:
+    """Arrays as tensors, of the dtypes that `fit` gives them."""
+    return data_adapter._process_tensorlike(data)
+
+
+def check_data_cardinality(data_adapter: DataAdapterModule, data: Any) -> None:
+    """Refuses arrays of different lengths."""
+    data_adapter._check_data_cardinality(data)
+
+
+def class_weight_function(data_adapter: DataAdapterModule, class_weight: Any) -> Any:
+    """The function that gives each sample of a dataset the weight of its class."""
+    return data_adapter._make_class_weight_map_fn(class_weight)
+
+
+def history_of(callbacks: CallbackList) -> Any:
+    """The history of this call; None before training begins."""
+    return getattr(callbacks, "_history", None)
+
+
+def add_saved_property(saver: ModelSavedModelSaver, name: str, value: Callable[[], Any]) -> None:
+    """Has a writer of SavedModels write a property more, unless it is None then."""
+    properties = saver._python_properties_internal
+
+    def with_property() -> dict[str, Any]:
+        entry = value()
+        return properties() if entry is None else {**properties(), name: entry}
+
+    saver._python_properties_internal = with_property
+
+
+def create_all_weights(optimizer: Optimizer, variables: Any) -> Any:
+    """Makes an optimizer's slots and counters."""
+    return optimizer._create_all_weights(variables)
+
+
+def creates_weights(optimizer: Any) -> bool:
+    """Whether something makes slots and counters as Keras' optimizers do."""
+    return hasattr(optimizer, "_create_all_weights")
+
+
+def is_default(method: Any) -> bool:
+    """Whether Keras takes a method for its own, and not for one of a user's class."""
+    return getattr(method, "_is_default", False)
+
+
+def mark_default(method: Any, value: bool = True) -> None:
+    """Has Keras take a method for its own, and not for one of a user's class."""
+    method._is_default = value
+
+
+def seed_generator(backend: BackendModule) -> Any:
+    """The generator of seeds that Keras has for a thread; None: no seed is set."""
+    return getattr(backend._SEED_GENERATOR, "generator", None)
+
+
+def loss_scale_value(loss_scale: FixedLossScale) -> float:
+    """The constant of a fixed loss scale."""
+    return loss_scale._loss_scale_value
+
+
+def optimizer_name(optimizer: Optimizer) -> str:
+    """The name of an optimizer, by which its variables are called."""
+    return getattr(optimizer, "_name", "optimizer")
