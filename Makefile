@@ -60,23 +60,10 @@ test-221: $(BIN_221)/.ready
 	$(BIN_221)/python -m pytest -m "not estimator" \
 	    --ignore tests/machine --ignore tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
-# CI has 20 minutes for both versions. On the second one it looks at what touches TensorFlow, and leaves out what takes
-# long: random programs, the soak in short, arithmetic, conversions, words of errors, checks of arguments, the texts of our
-# own sources and figures of the machine model again, and scripts in processes of their own but for those about names and
-# patches. ThreadSanitizer leaves out the same, which run the kernels and threads of the rest.
-LEAVES_OUT := $(addprefix --ignore tests/tensorflow/test_,differential.py pipeline_worlds.py memory_random.py \
-    known_results.py options.py keras_old_line.py keras_old_names.py keras_stages.py keras_optimizers.py keras_extensions.py \
-    keras_errors.py keras_names.py keras_replicas.py optimizers.py addons_optimizers.py nn_ops.py nn_losses.py nn_layers.py \
-    recurrent_layers.py \
-    candidate_samplers.py examples.py saved_model_applications.py saved_model_tool.py memory_training.py \
-    savings_done.py savings_together.py stashes_advised.py planner_options.py fit.py documented_errors.py \
-    documented_errors_conversion.py documented_errors_keras.py documented_errors_layers.py documented_errors_ops.py \
-    documented_errors_pipelines.py documented_errors_serving.py soak.py resizing.py whole_numbers.py \
-    group_norm_gradients.py lowering_vocabulary.py execution_choice.py)
-CI_SCRIPTS := $(addprefix tests/subprocess/test_,names.py patches.py keras_choice.py)
+# CI has 20 minutes for both versions: tests marked `one_version` and the packages without TensorFlow run on the first.
+NOT_AGAIN := not estimator and not slow and not one_version
 test-221-ci: $(BIN_221)/.ready
-	$(BIN_221)/python -m pytest -m "not estimator and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS) \
-	    tests/tensorflow $(LEAVES_OUT) $(CI_SCRIPTS)
+	$(BIN_221)/python -m pytest -m "$(NOT_AGAIN)" $(SIDE_BY_SIDE) $(PYTEST_ARGS) tests/tensorflow tests/subprocess
 
 test-pythons:
 	for version in $(PYTHONS); do \
@@ -86,13 +73,11 @@ test-pythons:
 
 # abseil's containers change their layout when they see the sanitizer, and TensorFlow was built without it: hence -U.
 ASAN_CXX := g++ -g -fsanitize=address -U__SANITIZE_ADDRESS__
-# The test limits the memory of a process to less than the sanitizer's shadow takes.
-ASAN_LEAVES_OUT := --deselect tests/tensorflow/test_soak.py::test_a_process_that_an_op_ends_is_a_difference
 asan: $(BIN)/.ready
 	CXX="$(ASAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
 	CXX="$(ASAN_CXX)" ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:protect_shadow_gap=0 \
 	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
-	    $(BIN)/python -m pytest tests/tensorflow $(ASAN_LEAVES_OUT) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	    $(BIN)/python -m pytest -m "not no_sanitizer" tests/tensorflow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # What TensorFlow orders between threads is told to it (`tools/thread_sanitizer`). Memory at random addresses is not
 # understood by the runtime of GCC 12: hence setarch. A report ends the process, as pytest captures what is written.
@@ -104,7 +89,7 @@ tsan: $(BIN)/.ready
 	CXX="$(TSAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
 	CXX="$(TSAN_CXX)" TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/$(TSAN)/suppressions.txt" \
 	    LD_PRELOAD="$$(g++ -print-file-name=libtsan.so) $(CURDIR)/build/handoffs.so" \
-	    setarch -R $(BIN)/python -m pytest -m "not slow" tests/tensorflow $(LEAVES_OUT) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	    setarch -R $(BIN)/python -m pytest -m "$(NOT_AGAIN)" tests/tensorflow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # Parts that do not wait for each other, for `make -j`.
 TYPES := $(addprefix types-,$(firstword $(PYTHONS)) $(lastword $(PYTHONS)))

@@ -1,5 +1,9 @@
 """Asynchronous eager execution is refused: an op that asks Python would wait for a lock that Python holds."""
 
+import pytest
+
+pytestmark = pytest.mark.one_version
+
 SCRIPT = """
 import os
 

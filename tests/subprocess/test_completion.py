@@ -7,6 +7,8 @@ import pytest
 
 from tf_ipu_shim import cli
 
+pytestmark = pytest.mark.one_version
+
 # What bash does at the tab key: the words so far, the last of them unfinished.
 TAB = """
 tab() {

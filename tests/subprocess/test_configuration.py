@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.one_version
+
 CONFIGURE_TWICE = """
 import threading
 import tensorflow as tf

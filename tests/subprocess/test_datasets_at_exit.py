@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.one_version
+
 COMMON = """
 import time
 import tensorflow.compat.v1 as tf

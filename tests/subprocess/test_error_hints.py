@@ -9,6 +9,8 @@ from tracebacks import COMMON, FRAME, traceback_of
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.runtime.errors import error_display, error_hints
 
+pytestmark = pytest.mark.one_version
+
 UNINITIALISED = """
 def model(a):
     return a * tf.get_variable("w", initializer=1.0, use_resource=True)
@@ -37,6 +39,7 @@ def test_a_variable_without_a_value(python, forked):
     ],
     ids=["name", "contrib", "misspelt"],
 )
+@pytest.mark.slow
 def test_names_of_tensorflow_1_without_its_option(python, line, hint):
     """Before anything of `ipu` is imported, which would install the hook."""
     shown = traceback_of(python("-m", "tf_ipu_shim", python.script(f"import tensorflow as tf\n{line}\n")))

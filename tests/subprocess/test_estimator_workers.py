@@ -10,7 +10,7 @@ from slow_cases import slowly
 
 from tf_ipu_shim.runtime.jobs import rendezvous
 
-pytestmark = pytest.mark.estimator
+pytestmark = [pytest.mark.estimator, pytest.mark.one_version]
 pytest.importorskip("tensorflow_estimator")  # TensorFlow has it up to 2.15
 
 # Two workers of a TF_CONFIG: argument 1 says what is trained, 2 where checkpoints go.

@@ -3,6 +3,8 @@
 import pytest
 from slow_cases import slowly
 
+pytestmark = pytest.mark.one_version
+
 COMMON = """
 import multiprocessing, os, signal, subprocess, sys, threading, time
 import numpy as np

@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.one_version
+
 TRAINING = """
 import json
 import numpy as np

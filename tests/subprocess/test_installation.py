@@ -13,6 +13,8 @@ import zipfile
 
 import pytest
 
+pytestmark = pytest.mark.one_version
+
 pytest.importorskip("setuptools", reason="builds a wheel without fetching setuptools")
 pytest.importorskip("wheel", reason="builds a wheel without fetching wheel")
 

@@ -10,6 +10,8 @@ import pytest
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.runtime.jobs import instances
 
+pytestmark = pytest.mark.one_version
+
 COLLECTIVES = """
 import json
 import numpy as np

@@ -5,6 +5,8 @@ What is interrupted would take hours, so that the process's time limit is the te
 
 import pytest
 
+pytestmark = pytest.mark.one_version
+
 START = """
 import os, signal, sys, threading, time
 import numpy as np

@@ -10,6 +10,8 @@ import worker_threads
 
 from tf_ipu_shim.runtime.jobs import job, rendezvous
 
+pytestmark = pytest.mark.one_version
+
 COLLECTIVES = """
 import json, sys, threading
 import numpy as np

@@ -4,6 +4,9 @@ import json
 import sys
 
 import numpy as np
+import pytest
+
+pytestmark = pytest.mark.one_version
 
 TRAINING = """
 import json

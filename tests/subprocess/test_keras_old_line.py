@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_version]
 
 BEGINNING = """
 import numpy as np

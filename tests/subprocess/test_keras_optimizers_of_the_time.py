@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_version]
 
 # Keras 2 is `keras` with TensorFlow 2.15, and `tf_keras` with later ones.
 KERAS = "tf_keras" if importlib.util.find_spec("tf_keras") is not None else "keras"

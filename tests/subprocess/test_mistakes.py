@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.one_version
+
 IMPORTS = (
     "import numpy as np\nimport tensorflow as tf\nfrom tensorflow import keras\nfrom tensorflow.python import ipu\n"
 )

@@ -33,6 +33,7 @@ assert float(tf.constant(2.0) * 3.0) == 6.0
 """
 
 
+@pytest.mark.slow
 def test_both_names_give_the_same_modules_whatever_comes_first(python):
     for first in ("import tf_ipu_shim, tensorflow", "import tensorflow, tf_ipu_shim", "import tf_ipu_shim"):
         python.succeeds("-c", SAME_OBJECTS.format(first=first))
@@ -271,6 +272,7 @@ def test_contrib_and_sizes_of_tensorflow_1(python):
     assert stock.returncode and "No module named 'tensorflow.contrib'" in stock.stderr
 
 
+@pytest.mark.slow
 def test_slim_is_a_package_of_its_own(python):
     layers = python.directory / "tf_slim" / "layers"  # beside the script
     layers.mkdir(parents=True)

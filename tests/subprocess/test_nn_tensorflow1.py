@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_version]
 
 SCRIPT = """
 import numpy as np

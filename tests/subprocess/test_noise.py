@@ -3,6 +3,8 @@
 import pytest
 from slow_cases import slowly
 
+pytestmark = pytest.mark.one_version
+
 SCRIPT = """
 import sys
 import tensorflow as tf

@@ -6,6 +6,8 @@ import nbclient
 import nbformat
 import pytest
 
+pytestmark = pytest.mark.one_version
+
 TUTORIALS = pathlib.Path(__file__).resolve().parents[2] / "tutorials"
 
 

@@ -12,6 +12,8 @@ import pytest
 from tf_ipu_shim import errors
 from tf_ipu_shim.plugin import build, cache, compiler
 
+pytestmark = pytest.mark.one_version
+
 TENSORFLOW = build.TensorFlowBuild("9.9.9", "v9.9.9-0-gabc", ("-std=c++17",), ())
 GOOD = 'extern "C" int answer() { return 42; }\n'
 

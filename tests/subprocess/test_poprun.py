@@ -12,6 +12,8 @@ import pytest
 
 from tf_ipu_shim.machine import systems
 
+pytestmark = pytest.mark.one_version
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 INSTANCE = """

@@ -16,6 +16,8 @@ import pytest
 
 from tf_ipu_shim.runtime.jobs import connections, job, rendezvous
 
+pytestmark = pytest.mark.one_version
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Both wait in the middle of their job for a file.
 WORK = """

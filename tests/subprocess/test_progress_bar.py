@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_version]
 
 PROGRAM = """
 import tf_ipu_shim

@@ -1,6 +1,10 @@
 """The pytest plugin, in a pytest of its own on two workers."""
 
+import pytest
+
 import tf_ipu_shim
+
+pytestmark = pytest.mark.one_version
 
 TESTS = """
 import os, time

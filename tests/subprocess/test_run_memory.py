@@ -6,6 +6,8 @@ import pytest
 
 from tf_ipu_shim.profiling import reader
 
+pytestmark = pytest.mark.one_version
+
 SCRIPT = """
 import sys
 import tensorflow.compat.v1 as tf

@@ -10,6 +10,8 @@ import pytest
 from tf_ipu_shim import cli
 from tf_ipu_shim.cli import runner
 
+pytestmark = pytest.mark.one_version
+
 MODULE = ("-m", "tf_ipu_shim")
 COMMAND = ("-m", "tf_ipu_shim.cli", "run")
 
@@ -153,6 +155,7 @@ def status_of_command(words):
         return stop.code
 
 
+@pytest.mark.slow
 def test_packages_for_tensorflow_2_see_the_installed_version(python):
     """TensorFlow Probability and others refuse 1.15, which scripts assert."""
     looks = "import tensorflow as tf, tensorflow.compat.v1 as v1\nSEEN = [tf.__version__, v1.__version__, v1.VERSION]\n"
@@ -213,6 +216,7 @@ def test_tensorflow_1(python):
     assert python.succeeds(*MODULE, "--tf1", script) == "scope/v:0\n"
 
 
+@pytest.mark.slow
 def test_names_of_the_time_are_there_without_ipu(python):
     text = """
         from tensorflow.python import pywrap_tensorflow
@@ -285,6 +289,7 @@ def test_a_device_that_is_named_is_there_without_ipu(python, options, text):
     python.succeeds(*MODULE, *options, python.script(text))
 
 
+@pytest.mark.slow
 def test_sessions_that_were_made_before_a_device_was_named(python):
     """One that has run nothing has it; one that has says why it has not."""
     process = python(*MODULE, python.script(_EARLY))
@@ -333,6 +338,7 @@ def test_tensorflow_1_has_an_estimator_that_works(python):
     python.succeeds(*MODULE, "--tf1", script)
 
 
+@pytest.mark.slow
 def test_processes_of_a_script_for_tensorflow1_have_it_too(python):
     script = python.script(
         textwrap.dedent(

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_version]
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "saved_model_tool.md"
 

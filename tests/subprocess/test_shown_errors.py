@@ -11,6 +11,8 @@ from tracebacks import COMMON, FRAME, traceback_of
 import tf_ipu_shim
 from tf_ipu_shim.runtime.errors import error_display, error_texts, script_files
 
+pytestmark = pytest.mark.one_version
+
 IN_SESSION = (
     COMMON
     + """
@@ -41,6 +43,7 @@ def test_an_error_of_a_session_is_said_once_and_last(python):
     assert "Original stack trace" in full and len(FRAME.findall(full)) > 5
 
 
+@pytest.mark.slow
 def test_packages_beside_scripts_are_no_scripts(python):
     """As `pip install --target` leaves them, and in other places than this environment's `pip install --user`."""
     beside = python.directory / "packages"
@@ -80,6 +83,7 @@ with tf.Session() as session:
 )
 
 
+@pytest.mark.slow
 def test_an_error_of_python_in_a_dataset(python, forked):
     """Where it is raised: autograph has made other functions of the script's."""
     script = python.script(IN_DATASET)
@@ -132,6 +136,7 @@ print("goes on")
 """
 
 
+@pytest.mark.slow
 def test_an_error_of_a_thread_is_shown_as_one_of_the_script(python, forked):
     script = python.script(IN_THREAD)
     process = forked(script)
@@ -175,6 +180,7 @@ def test_frames_of_the_plugins_ops_are_not_shown(python, forked):
     assert shown.rstrip().endswith("give each an IPUOutfeedQueue of its own.")
 
 
+@pytest.mark.slow
 def test_frames_of_a_script_without_a_file_are_shown(python):
     """TensorFlow makes ops in code without a file, too."""
     text = "import tensorflow as tf\nfrom tensorflow.python import ipu\n@tf.function(autograph=False)\ndef f(x):\n"
@@ -205,6 +211,7 @@ def test_ctrl_c_shows_the_script_s_lines_alone(python):
     assert shown.endswith("\nKeyboardInterrupt\n")
 
 
+@pytest.mark.slow
 def test_an_error_of_the_scripts_own_is_pythons(python):
     text = "{}\ntry:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('mine') from error\n"
     script = python.script(text.format("import sys"))

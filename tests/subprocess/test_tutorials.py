@@ -10,6 +10,8 @@ import tempfile
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.one_version
+
 TUTORIALS = pathlib.Path(__file__).resolve().parents[2] / "tutorials"
 
 
@@ -159,6 +161,7 @@ def test_keras(forked):
     assert "4 x GC200" in process.stdout
 
 
+@pytest.mark.slow
 def test_reading_a_profile(forked, tmp_path):
     page = (TUTORIALS / "reading_a_profile.md").read_text()
     cycles = []

@@ -5,9 +5,12 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("tf_keras") is not None, reason="stands a package of that name in for an installed one"
-)
+pytestmark = [
+    pytest.mark.one_version,
+    pytest.mark.skipif(
+        importlib.util.find_spec("tf_keras") is not None, reason="stands a package of that name in for an installed one"
+    ),
+]
 
 # Laid out and imported in the order of tf_keras: `functional` is half loaded when `training` is complete.
 _SECOND = {

@@ -1,5 +1,9 @@
 """`XLA_FLAGS` of a script: XLA reads it once a process."""
 
+import pytest
+
+pytestmark = pytest.mark.one_version
+
 SCRIPT = """
 import tensorflow as tf
 from tensorflow.python import ipu

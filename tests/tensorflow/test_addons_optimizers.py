@@ -10,6 +10,8 @@ from tf_ipu_shim.addons.keras import optimizers
 
 from tf_ipu_shim import ipu, keras2
 
+pytestmark = pytest.mark.one_version
+
 random = np.random.RandomState(0)
 INPUTS = random.rand(6, 5, 3).astype("f")
 START = random.rand(3, 2).astype("f")

@@ -8,6 +8,8 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_compiler, loops, utils
 from tf_ipu_shim.ipu.scopes import ipu_scope
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 SAMPLERS = {"uniform": tf.random.uniform_candidate_sampler, "log_uniform": tf.random.log_uniform_candidate_sampler}
 

@@ -9,6 +9,8 @@ from random_graphs import NUM_IPUS, descriptions, eager_model_of, examples, mode
 
 from tf_ipu_shim.machine.environment import execution_mode
 
+pytestmark = pytest.mark.one_version
+
 
 @pytest.fixture(autouse=True)
 def four_ipus(ipus):

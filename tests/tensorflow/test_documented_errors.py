@@ -12,6 +12,8 @@ from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue, S
 
 from tf_ipu_shim import ipu
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 NEVER = config.DeviceConnectionType.NEVER
 

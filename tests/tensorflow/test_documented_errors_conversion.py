@@ -21,6 +21,8 @@ from ipu_tensorflow_addons.saved_model_tool.converter.autograph import strategie
 from ipu_tensorflow_addons.saved_model_tool.converter.autograph import utils as graph_utils
 from saved_models import two_layers
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 EMBEDDED = {"embedded_runtime_exec_cachedir": "cache", "runtime_api_timeout_us": 5000}
 GELU = {"nodes": [], "node_as_gelu_input": [], "node_use_gelu_output": []}

@@ -13,6 +13,8 @@ from wrong_models import STAGE, Own, dense, functional, model_of, sequential
 from tf_ipu_shim import ipu
 from tf_ipu_shim.frontend.keras.training import data_adapter
 
+pytestmark = pytest.mark.one_version
+
 
 class HalfInAStage(Own):
     def call(self, x):

@@ -11,6 +11,8 @@ from ipu_tensorflow_addons.v1 import layers as v1_layers
 
 from tf_ipu_shim import ipu, keras2
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 keras = keras2.public()
 SGD = keras.optimizers.legacy.SGD

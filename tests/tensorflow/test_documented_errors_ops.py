@@ -26,6 +26,8 @@ from tf_ipu_shim.ipu.ops.experimental.popfloat_cast_to_gfloat import GenericFloa
 
 from tf_ipu_shim import ipu
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 HostEmbedding = embedding_ops.HostEmbedding
 ADD = "COLLECTIVE_OP_ADD"

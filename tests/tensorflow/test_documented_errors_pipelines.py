@@ -17,6 +17,8 @@ from tf_ipu_shim.ipu.optimizers import ipu_optimizer
 
 from tf_ipu_shim import ipu, keras2
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 keras = keras2.public()
 CAPTURING = ipu.eager.backprop.GradientCaptureContext

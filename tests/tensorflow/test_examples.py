@@ -18,6 +18,8 @@ from tf_ipu_shim import ipu
 from tf_ipu_shim.frontend.applications import engines
 from tf_ipu_shim.frontend.ops import emulation_registry
 
+pytestmark = pytest.mark.one_version
+
 SCRIPT = """
 import tensorflow as tf
 from tensorflow.python import ipu

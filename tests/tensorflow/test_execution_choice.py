@@ -21,6 +21,8 @@ from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.memory_model.computations import work as work_module
 from tf_ipu_shim.memory_model.computations.work import ProgramWork, Size, Work
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

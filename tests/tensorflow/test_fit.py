@@ -17,6 +17,8 @@ from tf_ipu_shim.frontend.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.runtime import devices
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from tf_ipu_shim.frontend.ops.norms.group_normalisation import group_normalise
 
+pytestmark = pytest.mark.one_version
+
 EPSILON = 0.1
 
 

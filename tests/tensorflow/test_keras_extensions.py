@@ -18,7 +18,8 @@ from keras_models import (
 )
 from slow_cases import slowly
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+# Keras draws its own seeds with a float.
+pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"), pytest.mark.one_version]
 
 
 @pytest.mark.parametrize(("make", "steps"), [(sequential, 1), slowly(functional, 4), (subclassed, 8)])

@@ -74,6 +74,7 @@ def test_data_of_all_kinds(ipus):
 
 
 @pytest.mark.parametrize("steps", [1000, slowly(tf.constant(8, tf.int64)), slowly(tf.Variable(8))])
+@pytest.mark.slow
 def test_executions_as_long_as_an_epoch(ipus, caplog, steps):
     """An execution of more steps than there are takes those there are, and says so; `dataset.cardinality()` counts."""
     ipus(1)
@@ -188,6 +189,7 @@ def test_a_subclass_takes_a_list_of_inputs(ipus):
     assert_near(*in_both(run))
 
 
+@pytest.mark.slow
 def test_state_of_layers_and_a_learning_rate_schedule(ipus):
     ipus(1)
 

@@ -14,6 +14,8 @@ from tf_ipu_shim.keras import optimizers
 
 from tf_ipu_shim import ipu, keras2
 
+pytestmark = pytest.mark.one_version
+
 random = np.random.RandomState(0)
 INPUTS = random.rand(8, 3, 2).astype("f")
 WEIGHT = random.rand(2, 2).astype("f")

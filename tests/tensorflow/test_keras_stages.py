@@ -22,7 +22,8 @@ from keras_models import (
 from slow_cases import slowly
 from staged_models import assign, flat, nested, pipelined
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+# Keras draws its own seeds with a float.
+pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"), pytest.mark.one_version]
 
 PipelineStage = keras.ipu.PipelineStage
 
@@ -168,6 +169,7 @@ def test_the_call_of_a_subclass_may_need_to_be_told_whether_it_trains(named):
     assert_same(got, expected)
 
 
+@pytest.mark.slow
 def test_a_subclass_within_a_model_has_stages_of_its_own():
     class Inner(keras.Model):
         def __init__(self, stages):
@@ -244,6 +246,7 @@ def test_options_of_the_pipeline():
     np.testing.assert_allclose([before[0], history["loss"][0]], expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_gradients_are_accumulated_in_halves_by_optimizers_that_take_them():
     """An update of gradients that float16 holds exactly, by the addons' optimizer; Keras' own is named."""
     with strategy().scope():

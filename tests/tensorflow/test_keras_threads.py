@@ -205,6 +205,7 @@ class Using(keras.callbacks.Callback):
 
 
 @pytest.mark.parametrize("asynchronous", [slowly(False), True])
+@pytest.mark.slow
 def test_callbacks_use_the_model(ipus, asynchronous):
     ipus(1)
     model = identity()

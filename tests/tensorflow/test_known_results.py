@@ -6,6 +6,8 @@ import tensorflow as tf
 from harness import check_session
 from slow_cases import slowly
 
+pytestmark = pytest.mark.one_version
+
 MATRIX = np.arange(9, dtype=np.float32).reshape(3, 3)
 WEIGHTS = np.array([[1, 10, 100], [2, 20, 200], [3, 30, 300]], np.float32)
 

@@ -8,6 +8,8 @@ import pytest
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 
+pytestmark = pytest.mark.one_version
+
 SOURCES = pathlib.Path(plugin.__file__).with_name("csrc")
 # What is registered and in no program, or in one as any op of the host is: Graphcore's driver ops, users' own.
 NOT_IN_PROGRAMS = {

@@ -9,7 +9,7 @@ from random_graphs import descriptions, examples, model_of
 
 from tf_ipu_shim.runtime import plans
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_version]
 
 
 @examples(15)

@@ -20,6 +20,8 @@ from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.memory_model.variables.pipeline_memory import stashes
 from tf_ipu_shim.memory_model.variables.storage import Storage
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 WIDTH, ROWS, FLOAT = 16, 8, 4
 VALUES = ROWS * WIDTH * FLOAT  # what a layer gives

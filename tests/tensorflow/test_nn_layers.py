@@ -17,6 +17,8 @@ from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 
 from tf_ipu_shim import keras2
 
+pytestmark = pytest.mark.one_version
+
 keras = keras2.public()
 
 

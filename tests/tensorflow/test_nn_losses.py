@@ -14,6 +14,8 @@ from layer_harness import check, session
 from test_nn_ops import numbers
 from tf_ipu_shim.ipu.ops import nn_ops
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -14,6 +14,8 @@ from slow_cases import slowly
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import nn_ops, normalization_ops, rand_ops, rnn_ops
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -25,7 +25,7 @@ from tf_ipu_shim import ipu
 from tf_ipu_shim.api.ipu.keras.optimizers import ipu_wrappers
 
 v1 = tf.compat.v1
-pytestmark = pytest.mark.usefixtures("mostly_in_a_graph")
+pytestmark = [pytest.mark.usefixtures("mostly_in_a_graph"), pytest.mark.one_version]
 
 
 # `test_accumulated` runs each of them too.

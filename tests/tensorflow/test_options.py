@@ -52,6 +52,8 @@ from tf_ipu_shim.configuration import all_options, arguments
 from tf_ipu_shim.configuration.all_options import ENGINE_OPTIONS, IPU_CONFIG, POPLAR_FLAGS
 from tf_ipu_shim.machine.environment.effects import CYCLES, DEVICES, EFFECTS, MACHINE, MEMORY, OUTPUT, RECORDED, RESULTS
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PIPELINE, NORM, RNN, KERAS_RNN, GEN_RNN, ACCUMULATION, MULTI_CONV = (

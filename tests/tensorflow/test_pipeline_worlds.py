@@ -22,6 +22,8 @@ from tf_ipu_shim.ipu.optimizers import CrossReplicaOptimizer, GradientAccumulati
 
 from tf_ipu_shim import ipu
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 LAYERS = 4
 UPDATES = 2

@@ -21,6 +21,8 @@ from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import LIBRARY_ERROR_FACTOR
 from tf_ipu_shim.profiling import reader
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 INPUTS = np.ones([3, 2, 4], np.float32)
 WRONG = {"availableMemoryProportion": -123.0}

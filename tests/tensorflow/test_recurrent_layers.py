@@ -15,6 +15,8 @@ from tf_ipu_shim.ipu import ipu_strategy
 
 from tf_ipu_shim import errors, keras2
 
+pytestmark = pytest.mark.one_version
+
 keras = keras2.public()
 
 

@@ -15,6 +15,8 @@ from tf_ipu_shim.compiler.kernels import kernels
 from tf_ipu_shim.compiler.xla_semantics import kernels_only
 from tf_ipu_shim.driver import planned_program
 
+pytestmark = pytest.mark.one_version
+
 OPTIONS = [
     {"align_corners": False, "half_pixel_centers": False},
     {"align_corners": True, "half_pixel_centers": False},
@@ -39,6 +41,7 @@ def gradient_of_all(gradients, size, options):
 @pytest.mark.parametrize(
     ("options", "kind"), [*((options, tf.float32) for options in OPTIONS), (OPTIONS[1], tf.float64)]
 )
+@pytest.mark.slow
 def test_the_sizes_that_tensorflow_is_asked_for(options, kind):
     """Larger, smaller, odd, one pixel; whole numbers, which are added up exactly in any order."""
     random = np.random.default_rng(3)

@@ -14,6 +14,8 @@ from saved_models import X, v1
 from tf_ipu_shim.frontend.applications import engines
 from tf_ipu_shim.runtime import devices
 
+pytestmark = pytest.mark.one_version
+
 STAGES = [["^first/"], ["^second/"]]
 WANTED = {"int64_to_int32_conversion": True}
 

@@ -14,6 +14,8 @@ from saved_models import X, v1
 
 from tf_ipu_shim import plugin
 
+pytestmark = pytest.mark.one_version
+
 
 @pytest.fixture
 def model(tmp_path):

@@ -17,6 +17,8 @@ from tf_ipu_shim import ipu, keras2, memory_report
 from tf_ipu_shim.machine.memory import best
 from tf_ipu_shim.memory_model.advice import partitioning, recommendations
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 keras = keras2.public()
 layers = keras.layers
@@ -127,6 +129,7 @@ def recurrent():
 
 
 @pytest.mark.parametrize("model, batch", [(convolutions, 96), (attention, 128), (recurrent, 1024)])
+@pytest.mark.slow
 def test_a_part_of_the_mini_batch(model, batch):
     before = planned(fitted(model, batch))
     saved, fits = saving(before, f"a mini-batch of .* instead of {batch:,}")
@@ -246,6 +249,7 @@ BATCH = 480  # 122,880 bytes a layer: seven of them, and twice as many of waitin
         (r"a mini-batch of 240 instead of 480", {"batch": BATCH // 2}),
     ],
 )
+@pytest.mark.slow
 def test_a_pipeline(action, change):
     def run(cut=7, batch=BATCH, recompute=False, **options):
         return planned(fitted(deep, batch, options=staged([cut], **options)), 2, recompute)
@@ -263,6 +267,7 @@ def test_a_pipeline(action, change):
         (1100, r"in remote memory \(offload_activations=True\)", {"offload_activations": True}),
     ],
 )
+@pytest.mark.slow
 def test_mini_batches_that_wait(batch, action, change):
     """Of what is done about them, the first that is enough is named."""
 
@@ -275,6 +280,7 @@ def test_mini_batches_that_wait(batch, action, change):
 
 
 @pytest.mark.parametrize("option", ["offload_weight_update_variables", "replicated_optimizer_state_sharding"])
+@pytest.mark.slow
 def test_the_optimizer_s_state_elsewhere(option):
     def run(**options):
         def accumulate(model):
@@ -363,6 +369,7 @@ def test_a_part_of_the_mini_batch_of_a_loop(batch, parts):
     assert (saved, fits) == (done(before, after), after.fits)
 
 
+@pytest.mark.slow
 def test_a_part_of_the_mini_batch_with_as_many_samples_to_an_update():
     before = planned(looped(768, accumulated=2))
     saved, fits = saving(before, "^a mini-batch of 384 instead of 768 with num_mini_batches=4 instead of 2 for the sam")
@@ -371,6 +378,7 @@ def test_a_part_of_the_mini_batch_with_as_many_samples_to_an_update():
 
 
 @pytest.mark.parametrize("width, batch, count, then", [(320, 8, 2, 8), (256, 192, 4, 48), (256, 1024, 16, 64)])
+@pytest.mark.slow
 def test_gradients_accumulated_in_a_loop(width, batch, count, then):
     before = planned(looped(batch, width, adam=True))
     which = f"gradients of {count} mini-batches {f'of {then} ' if then < batch else ''}accumulated, optimizer state in"

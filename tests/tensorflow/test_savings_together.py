@@ -14,6 +14,8 @@ from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 from tf_ipu_shim import ipu
 from tf_ipu_shim.memory_model.advice import recommendations
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 ODD = 1501  # of which there are no equal parts
 

@@ -31,6 +31,8 @@ from soak import (
 from tensorflow.python.ops import control_flow_util
 from tf_ipu_shim.ipu import config
 
+pytestmark = pytest.mark.one_version
+
 # Some of each kind: arithmetic, sums, products, indices, windows, variables, random numbers, and what IPUs refuse.
 FEW_OPS = (
     "AddV2 Bincount Cast Cholesky ConcatV2 ConjugateTranspose Conv2D Equal GatherV2 MatMul MaxPool OneHot Pad "
@@ -180,6 +182,7 @@ def test_what_ops_are_compared_by():
 
 
 @pytest.mark.slow
+@pytest.mark.no_sanitizer  # it limits the memory of a process to less than the sanitizer's shadow takes
 def test_a_process_that_an_op_ends_is_a_difference(monkeypatch):
     """The op that follows it runs in another process."""
     monkeypatch.setenv(op_runs.ENDED_BY, "Neg")
@@ -215,6 +218,7 @@ def test_why_ops_are_not_run():
 
 
 @pytest.mark.parametrize("times", [1, slowly(4)])
+@pytest.mark.slow
 def test_steadiness(times):
     assert steadiness.grown(50 * times) == ""
     assert steadiness.restarted(5 * times) == ""
@@ -224,6 +228,7 @@ def test_steadiness(times):
     assert steadiness.beside_reconfiguration(5 * times, threads=2) == ""
 
 
+@pytest.mark.slow
 def test_what_grows_is_told():
     kept: list[bytearray] = []
     grown = steadiness._growth(lambda: kept.append(bytearray(b"x" * (8 << 20))), 8, wait=0)
@@ -258,6 +263,7 @@ def test_models_say_that_they_go_on_and_what_failed(tmp_path, monkeypatch):
     assert "test_wrong" in last.failed and "1 failed, 1 passed" in last.failed
 
 
+@pytest.mark.slow
 def test_pieces_are_processes_and_one_that_ends_early_is_wrong(capsys):
     """A program that is right, and an option that there is not, with which the process ends."""
     right, wrong = lanes.Piece("programs", ("--programs", "1")), lanes.Piece("programs", ("--unknown",))

@@ -13,6 +13,8 @@ from tf_ipu_shim import ipu
 from tf_ipu_shim.frontend.pipelines import step
 from tf_ipu_shim.memory_model.advice import partitioning, recommendations
 
+pytestmark = pytest.mark.one_version
+
 DENSE = {"activation": "tanh"}
 
 

@@ -419,6 +419,7 @@ def test_a_pipeline_takes_small_values_that_are_known_as_constants():
     ipu.config.reset_ipu_configuration()
 
 
+@pytest.mark.slow
 def test_an_infeed_that_is_deleted_is_free_to_begin_anew(strategy):
     """What its dataset held goes, its threads too."""
 

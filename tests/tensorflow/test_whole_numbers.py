@@ -13,6 +13,8 @@ from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedQueue
 
 from tf_ipu_shim import ipu
 
+pytestmark = pytest.mark.one_version
+
 INTEGERS = (np.int64, np.int32, np.uint8)
 NO_INTEGERS = (True, 2.0, np.float32(2), "2")
 
