@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline`: converts to a pipeline; patterns give the stages."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline`: cuts stages by patterns of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.pipeconf_loader`: converts to a pipeline; a file gives the stages."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.pipeconf_loader`: reads stages from a file."""
 
 from __future__ import annotations
 
