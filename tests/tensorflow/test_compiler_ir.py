@@ -101,7 +101,7 @@ def test_kernels_are_made_beside_and_nothing_that_the_plan_reads_changes(ipus, m
         same.append(bytes_of(program, library) == before)
         return made
 
-    monkeypatch.setattr("tf_ipu_shim.driver.planned_program.by_kernels", noting)
+    monkeypatch.setattr("tf_ipu_shim.driver.planned_program.to_kernels", noting)
     monkeypatch.setattr(compiler_ir, "_LARGE", 0)
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
     ipus()

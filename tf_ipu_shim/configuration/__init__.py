@@ -1,4 +1,4 @@
-"""How the IPU system is configured: the options as data, and what each changes here.
+"""The configuration of the IPU system: options as data, and the effect of each.
 
 `enums`, `types`, `metadata`, `base` and `declared` are the machinery, `table` the options as data, `tree` the
 configuration built from it, `translate` its protobuf and the checks across options, `system` what takes effect, and

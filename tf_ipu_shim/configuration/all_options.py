@@ -1,4 +1,4 @@
-"""The one table of everything a script can set, and what each entry changes: see `docs/options.md`."""
+"""Lists everything a script can set, and the effect of each entry (`docs/options.md`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positional arguments in the order that a release has them in, where releases differ."""
+"""Reorders positional arguments as the emulated SDK release has them."""
 
 from __future__ import annotations
 
@@ -21,23 +21,10 @@ def argument_order(
     until: tuple[int, int] = sdk.NEWEST,
     when: Callable[[Any], bool] | None = None,
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Has a function take its positional arguments in another order under some releases.
+    """Makes a function take its positional arguments in another order under some releases.
 
     Arguments that a release put between others would else be taken for their neighbours, mostly without an error. Of
     releases between two whose order is known the older one's order is meant.
-
-    Args:
-        before: how many come before, where the orders are the same; `self` and `cls` do not count.
-        names: of the arguments from there on, with spaces between them; `-` is one that nothing reads.
-        since: the first release with this order.
-        until: the last one.
-        when: whether the argument at that place shows that it is this order, where the release does not.
-
-    Returns:
-        A decorator. A function can have several.
-
-    Raises:
-        TypeError: when called with more positional arguments than there are, or with one twice.
 
     Example:
         >>> @argument_order(1, "name", when=lambda second: isinstance(second, str))

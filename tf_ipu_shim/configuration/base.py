@@ -1,4 +1,4 @@
-"""A tree of typed options: what `IPUConfig` and its categories are made of.
+"""The base class of `IPUConfig` and its categories: a tree of typed options.
 
 Options are the attributes a constructor creates; later the set is closed. A mistyped name or a value of the wrong
 type fails where it is written, not hours later in a run.
@@ -21,7 +21,7 @@ _Self = TypeVar("_Self", bound="_ConfigBase")
 
 
 class _ClosedAfterInit(type):
-    """Closes the set of attributes when the outermost constructor has returned."""
+    """Rejects new attributes once the outermost constructor has returned."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         config = super().__call__(*args, **kwargs)

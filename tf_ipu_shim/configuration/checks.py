@@ -1,4 +1,4 @@
-"""Checks that look at several options at once; they run when a configuration is applied, not when it is written."""
+"""Checks combinations of options when a configuration is applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that a user's own configuration class declares in its constructor.
+"""Reads the options that a user's own configuration class declares in its constructor.
 
     class Options(_ConfigBase):
         def __init__(self):

@@ -1,4 +1,4 @@
-"""What each option changes on a simulated system, so that a report can list what was set without effect."""
+"""Lists the effect of each option on a simulated system, to report options set without effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tf_ipu_shim.messages import config_pb2
 
 @dataclass(frozen=True)
 class Effect:
-    """One option: its path, its value, whether that differs from the default, and what it changes here.
+    """One option: path, value, whether it differs from the default, and its effect.
 
     `effect` is one of `machine.environment.effects.EFFECTS`.
     """

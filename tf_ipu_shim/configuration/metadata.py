@@ -1,4 +1,4 @@
-"""What is known about one option or category of a configuration."""
+"""Metadata of one option or category: name, type, default, documentation, deprecation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes effect: configuring this process's IPU system, resetting it, and reading it back."""
+"""Configures and resets this process's IPU system, and reads the active configuration."""
 
 from __future__ import annotations
 

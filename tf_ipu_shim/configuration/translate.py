@@ -1,4 +1,4 @@
-"""From an `IPUConfig` to the `IpuOptions` protobuf, with the checks that look at several options."""
+"""Converts an `IPUConfig` to the `IpuOptions` protobuf."""
 
 from __future__ import annotations
 
@@ -54,12 +54,7 @@ UTILS_SDK = (2, 3)  # the last SDK whose `ipu.utils` configures
 
 
 def defaults(line: tuple[int, int], creator: Any = config_pb2.IPU_CONFIG) -> Any:
-    """An `IpuOptions` with every option's default.
-
-    Args:
-        line: the SDK.
-        creator: who is said to have made it.
-    """
+    """Returns an `IpuOptions` with every option's default."""
     options = config_pb2.IpuOptions(creator_id=creator)
     for option in table.options_of(line):
         if option.field:
@@ -68,7 +63,7 @@ def defaults(line: tuple[int, int], creator: Any = config_pb2.IPU_CONFIG) -> Any
 
 
 def old_defaults() -> Any:
-    """The same as the functions of `ipu.utils` begin with."""
+    """Returns the defaults of the functions of `ipu.utils`."""
     options = defaults(UTILS_SDK, config_pb2.IPU_UTILS)
     # Unlike IPUConfig, the old functions merge no remote buffers until told to.
     options.remote_buffer_merging_mode = 0

@@ -1,4 +1,4 @@
-"""`IPUConfig`: the tree of all options, built from the table for the SDK that is emulated."""
+"""Builds `IPUConfig`, the tree of all options, from the table for the emulated SDK."""
 
 from __future__ import annotations
 

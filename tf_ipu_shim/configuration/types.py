@@ -1,4 +1,4 @@
-"""Types of options: how each is written in messages, and the exact check a value has to pass.
+"""Formats and checks the types of options.
 
 An option of type `int` takes an `int` and nothing else: no bool, no NumPy scalar, no subclass. Lists and tuples may
 be subclasses (not in SDK 2.1), their items may not.

@@ -1,4 +1,4 @@
-"""Warnings of the configuration, through TensorFlow's own log."""
+"""Logs warnings of the configuration through TensorFlow's log."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The typed protocol between Python and C++: configuration, trace events, programs."""
+"""Protobuf messages between Python and C++: configuration, trace events, programs."""

@@ -1,4 +1,4 @@
-"""Messages of `tensorflow.compiler.plugin.poplar.driver.backend_config_pb2`: what scopes tell the compiler about ops.
+"""Messages of Graphcore's `backend_config_pb2`: annotations that scopes put on ops.
 
 Of that file, the names of the attributes that `ipu.scopes` sets. The rest is the compiler's own.
 """

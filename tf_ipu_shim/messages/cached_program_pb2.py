@@ -1,4 +1,4 @@
-"""What a file of the executable cache holds (see `runtime.executable_cache` and `docs/executable_cache.md`)."""
+"""The content of an executable-cache file (see `runtime.executable_cache` and `docs/executable_cache.md`)."""
 
 from __future__ import annotations
 

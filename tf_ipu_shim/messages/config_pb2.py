@@ -1,4 +1,4 @@
-"""Messages of `tensorflow.compiler.plugin.poplar.driver.config_pb2`: how the IPU system is configured.
+"""Messages of Graphcore's `config_pb2`: the configuration of the IPU system.
 
 `ipu.config.IPUConfig` and the older functions of `ipu.utils` both fill an `IpuOptions`; `runtime.devices` reads it.
 """

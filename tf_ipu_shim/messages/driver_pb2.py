@@ -1,4 +1,4 @@
-"""What the plugin's ops ask of Python's driver, and what it answers (see `runtime.driver`).
+"""Requests of the plugin's ops to Python's driver, and their answers (see `runtime.driver`).
 
 The plugin declares the same fields in `plugin/csrc/protocol/driver_messages.h`; `tests/tensorflow/test_messages.py`
 compares the two declarations.

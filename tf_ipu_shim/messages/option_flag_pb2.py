@@ -1,4 +1,4 @@
-"""Messages of `tensorflow.compiler.plugin.poplar.driver.option_flag_pb2`: one Poplar or PopLibs option."""
+"""Messages of Graphcore's `option_flag_pb2`: one Poplar or PopLibs option."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python and the plugin say to each other of a program: the call as it is, and what it runs as.
+"""The plugin's request to lower a program, and Python's answer with what to run.
 
 The plugin declares the same fields in `plugin/csrc/protocol/program_messages.h`; `tests/tensorflow/test_messages.py`
 compares the two declarations. A field that one side does not know is an error, not left out.

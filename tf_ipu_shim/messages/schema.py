@@ -1,4 +1,4 @@
-"""Protobuf message classes from a schema written as text.
+"""Creates protobuf message classes from a schema written as text.
 
 The messages have to work with every protobuf runtime TensorFlow brings (4.25 with 2.15, 7.x with 2.21). Code that
 `protoc` generates is tied to a runtime, and there is no `protoc` where the package is installed; so the schema is
@@ -37,10 +37,7 @@ _loading = threading.RLock()  # loading one schema may load those that it import
 
 
 def once(contents: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
-    """A function that loads a schema at its first call, also where several threads call it at once.
-
-    Args:
-        contents: loads the schema.
+    """Returns a function that loads a schema at its first call, thread-safely.
 
     Example:
         >>> contents = once(lambda: load("doc/line.proto", "doc", "message Line { int32 x = 1; }"))

@@ -1,4 +1,4 @@
-"""Messages of `tensorflow.compiler.plugin.poplar.driver.threestate_pb2`: a choice left open, or made."""
+"""Messages of Graphcore's `threestate_pb2`: an undefined, on or off choice."""
 
 from __future__ import annotations
 

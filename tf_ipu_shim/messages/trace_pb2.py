@@ -1,4 +1,4 @@
-"""Messages of `tensorflow.compiler.plugin.poplar.driver.trace_pb2`: what happened on the device, event by event.
+"""Messages of Graphcore's `trace_pb2`: trace events of the device.
 
 Texts are bytes, which scripts decode.
 """

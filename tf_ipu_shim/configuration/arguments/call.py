@@ -1,4 +1,4 @@
-"""One call that scripts make, and what its arguments change here."""
+"""Describes an API call and the effect of each argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tf_ipu_shim.machine.environment.effects import RECORDED
 
 @dataclass(frozen=True)
 class Argument:
-    """What an argument changes.
+    """The effect of an argument.
 
     Args:
         effect: one of `machine.environment.effects.EFFECTS`.
@@ -26,7 +26,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """A call, or several that have the same arguments.
+    """A call, or several calls with the same arguments.
 
     Args:
         heading: of the section in `docs/options.md`.
@@ -38,11 +38,7 @@ class Call:
 
 
 def recorded(why: str, default: Any = None) -> Argument:
-    """An argument that changes nothing here.
-
-    Args:
-        why: the reason.
-        default: the value it has where it is not given.
+    """Describes an argument without effect.
 
     Example:
         >>> recorded("nothing is faster for it here", False).effect

@@ -1,4 +1,4 @@
-"""Arguments of infeeds, outfeeds and iterators, and of the raw ops behind them."""
+"""Effects of the arguments of infeeds, outfeeds, iterators and their raw ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of what runs on the host: devices, processes, measurements."""
+"""Effects of the arguments of host-side calls: devices, processes, measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of normalisations, recurrent layers and other layers."""
+"""Effects of the arguments of normalisation, recurrent and other layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of Keras models and estimators."""
+"""Effects of the arguments of Keras models and estimators."""
 
 from __future__ import annotations
 

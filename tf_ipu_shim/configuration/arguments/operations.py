@@ -1,4 +1,4 @@
-"""Arguments of loops and ops."""
+"""Effects of the arguments of loops and ops."""
 
 from __future__ import annotations
 

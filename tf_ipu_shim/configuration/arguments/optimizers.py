@@ -1,4 +1,4 @@
-"""Arguments of optimizers."""
+"""Effects of the arguments of optimizers."""
 
 from __future__ import annotations
 

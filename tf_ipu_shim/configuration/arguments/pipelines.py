@@ -1,4 +1,4 @@
-"""Arguments of pipelines."""
+"""Effects of the arguments of pipelines."""
 
 from __future__ import annotations
 

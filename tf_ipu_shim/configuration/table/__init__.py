@@ -1,4 +1,4 @@
-"""Every option of `IPUConfig` as data: type, default, the SDKs that have it, its protobuf field and its effect here.
+"""Every option of `IPUConfig` as data: type, default, SDKs, protobuf field and effect.
 
 One row is the whole truth about an option. `tree` builds the configuration from the rows, `translate` the protobuf.
 The rows are in a file for each subject; flags and engine options have their rows in `machine/environment/flags` and

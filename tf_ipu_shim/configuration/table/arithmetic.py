@@ -1,4 +1,4 @@
-"""Options about arithmetic: exceptions, rounding, normalisation."""
+"""Arithmetic options: exceptions, rounding, normalisation."""
 
 from __future__ import annotations
 

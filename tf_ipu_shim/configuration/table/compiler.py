@@ -1,4 +1,4 @@
-"""Options of Graphcore's compiler: passes, scheduling, recomputation, what is written."""
+"""Compiler options: passes, scheduling, recomputation, dumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that choose devices and chips, and say when they attach."""
+"""Device options: selection of IPUs and chips, and when to attach."""
 
 from __future__ import annotations
 

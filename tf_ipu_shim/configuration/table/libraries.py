@@ -1,4 +1,4 @@
-"""Options of Poplar's engine and libraries, from name to value."""
+"""Options passed to Poplar's engine and libraries by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of reports and trace events, which SDKs up to 2.3 have."""
+"""Report and trace event options of SDKs up to 2.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options about what goes between host and IPU, and between IPUs."""
+"""Transfer options: between host and IPU, and between IPUs."""
 
 from __future__ import annotations
 
