@@ -41,7 +41,7 @@ def test_edges():
     assert names(a.users) == ["b", "c"] and names(d.producers) == ["b", "c"] and a.producers == [None]
     assert graph.producer("c:y:0") is c and graph.producer("x") is None
     assert graph.ops == {"Neg", "Tanh", "Mul"}
-    assert [mark.ipu for mark in graph.marks.values()] == [3], "also of what nothing needs"
+    assert [mark.shard for mark in graph.marks.values()] == [3], "also of what nothing needs"
 
 
 @pytest.mark.parametrize("inputs", [["b:y:0"], ["nothing:y:0"], ["nothing"], ["^nothing"]])
@@ -234,4 +234,4 @@ def test_a_loop_on_every_ipu_is_one_program(ipus, monkeypatch, shard):
             result = ipu.ipu_compiler.compile(model, [tf.ones([2])])
         np.testing.assert_array_equal(session.run(result), [[8, 8]])
     (program,) = programs
-    assert program.node.op == "XlaLaunch" and [cluster.ipu for cluster in program.clusters] == [0]
+    assert program.node.op == "XlaLaunch" and [cluster.chip for cluster in program.clusters] == [0]

@@ -9,7 +9,7 @@ from function_builder import FLOAT, Function, program
 
 from tf_ipu_shim.compiler.emit.emit import Emitter
 from tf_ipu_shim.compiler.ir.function_graph import Node
-from tf_ipu_shim.compiler.ir.location import HOST, SEVERAL
+from tf_ipu_shim.compiler.ir.location import HOST, MULTI_SHARD
 from tf_ipu_shim.compiler.placement.phases import assign_phases, clone_reads, group_clusters
 from tf_ipu_shim.compiler.placement.placement import Placer
 from tf_ipu_shim.compiler.replicas.replicas import make_replicas
@@ -25,12 +25,13 @@ def place(*functions, ipus=4):
 def at(placement):
     """IPUs by name of the op; locations that are none as they are."""
     return {
-        node.name: location if location.ipu is None else location.ipu for node, location in placement.locations.items()
+        node.name: location if location.shard is None else location.shard
+        for node, location in placement.locations.items()
     }
 
 
 def homes(placement):
-    return {name: None if home is None else home.ipu for name, home in placement.variable_homes.items()}
+    return {name: None if home is None else home.shard for name, home in placement.variable_homes.items()}
 
 
 def locations(*functions, **options):
@@ -170,7 +171,9 @@ def branches(then_shard, else_shard=None):
     return call.returns("if"), then, other
 
 
-@pytest.mark.parametrize(("shards", "expected"), [((None, None), 0), ((2, None), 2), ((2, 2), 2), ((1, 2), SEVERAL)])
+@pytest.mark.parametrize(
+    ("shards", "expected"), [((None, None), 0), ((2, None), 2), ((2, 2), 2), ((1, 2), MULTI_SHARD)]
+)
 def test_branches_go_where_their_ops_are(shards, expected):
     assert locations(*branches(*shards)) == {"if": expected}
 
@@ -185,7 +188,7 @@ def test_host_ops_in_a_body_take_the_loop_apart():
     body = Function("body", "y").op("b", "Neg", "y", host=True).returns("b")
     condition = Function("cond", "y").op("c", "Neg", "y").returns("c")
     graph, placement = place(loop, body, condition)
-    assert at(placement) == {"loop": SEVERAL}
+    assert at(placement) == {"loop": MULTI_SHARD}
     assert at(placement.functions["body"]) == {"b": HOST}
 
 
@@ -212,7 +215,7 @@ def test_what_is_on_every_ipu_is_where_the_rest_of_its_loop_is():
     body = Function("body", "y").op("a", "Neg", "y", shard=-1).op("b", "Neg", "a", shard=2)
     assert locations(*loop_over(body)) == {"loop": 2}
     assert locations(*loop_over(body, shard=-1)) == {"loop": 2}
-    assert locations(*loop_over(body, shard=1)) == {"loop": SEVERAL}
+    assert locations(*loop_over(body, shard=1)) == {"loop": MULTI_SHARD}
 
 
 def test_a_loop_on_a_shard_that_is_not_there():
@@ -295,7 +298,7 @@ def emitted(*functions):
     emitter.emit(first, placement, {})
     made = {function.signature.name: function for function in emitter.functions}
     clusters = {
-        (cluster.ipu, cluster.phase): sorted(node.name for node in made[cluster.function].node_def)
+        (cluster.chip, cluster.phase): sorted(node.name for node in made[cluster.function].node_def)
         for cluster in emitter.clusters
     }
     exchanges = [(exchange.tensor, exchange.source, exchange.destination) for exchange in emitter.exchanges]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tf_ipu_shim.machine.chips import CHIPS, Chip
+from tf_ipu_shim.machine.chips import CHIPS, ChipSpec
 from tf_ipu_shim.machine.systems import SYSTEMS, System, named
 
 
@@ -25,7 +25,7 @@ def systems_for(names: Sequence[str], chips: Sequence[str], ipus: int) -> list[S
     return [system for system in smallest_of if system is not None]
 
 
-def chips_of(names: Sequence[str]) -> list[Chip]:
+def chips_of(names: Sequence[str]) -> list[ChipSpec]:
     """Returns chips by name; all for no names."""
     unknown = [name for name in names if name not in CHIPS]
     if unknown:
@@ -38,6 +38,6 @@ def by_size() -> list[System]:
     return sorted(SYSTEMS.values(), key=lambda system: (system.num_ipus, system.chip.total_bytes, system.chip.clock_hz))
 
 
-def smallest(ipus: int, fits: Callable[[Chip], bool]) -> System | None:
+def smallest(ipus: int, fits: Callable[[ChipSpec], bool]) -> System | None:
     """Returns the smallest system with enough IPUs of a chip on which everything fits."""
     return next((system for system in by_size() if system.num_ipus >= ipus and fits(system.chip)), None)

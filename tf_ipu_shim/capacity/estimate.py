@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model import ERROR_FACTORS, Entry, timeline_of
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory import IpuPlan, plan_of
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
     """
 
     program: CapturedProgram
-    chip: Chip
+    chip: ChipSpec
     ipus: tuple[IpuPlan, ...]
     cycles: int
     busy: tuple[float, ...]
@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
         return self.program.items / self.chip.seconds(self.cycles) if self.cycles else 0.0
 
 
-def estimate(program: CapturedProgram, chip: Chip) -> Estimate:
+def estimate(program: CapturedProgram, chip: ChipSpec) -> Estimate:
     """Plans a program's memory and timeline for a chip."""
     plans = tuple(plan_of(ipu, block, chip) for ipu, block in sorted(program.blocks.items()))
     timeline = timeline_of(program.blocks, chip, program.ipus, replicas=program.replicas)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.capacity.names import GRADIENTS, LayerIndex, LayerNames
 from tf_ipu_shim.cycle_model import Computation, Entry, phases_of, timeline_of
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.pipelines.stage_memory import ConsumedBytes, consumed_by_layers
@@ -67,7 +67,7 @@ class Layer(NamedTuple):
     outputs: tuple[Passed, ...] = ()
 
 
-def layers_of(program: CapturedProgram, chip: Chip) -> list[Layer]:
+def layers_of(program: CapturedProgram, chip: ChipSpec) -> list[Layer]:
     """Returns the layers with weights in execution order; empty if op names do not tell."""
     if len(program.blocks) != 1 and not program.is_keras:
         return []
@@ -180,7 +180,7 @@ class _Work:
             self.forward[place] += cycles
         self.all[place] += cycles
 
-    def accumulate(self, sizes: Mapping[str, Sequence[int]], chip: Chip, times: float) -> None:
+    def accumulate(self, sizes: Mapping[str, Sequence[int]], chip: ChipSpec, times: float) -> None:
         """Accounts for gradient accumulation as in a pipeline, with one weight update per run."""
         for place, name in enumerate(self._homes.order):
             adds = (Computation("elementwise", "add", (size // 4, 2, 1, 0)) for size in sizes[name])

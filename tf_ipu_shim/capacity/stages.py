@@ -12,7 +12,7 @@ from tf_ipu_shim.capacity.layers import Layer, Passed, layers_of
 from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
 from tf_ipu_shim.machine import links
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory
 from tf_ipu_shim.machine.selection import shard_order
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
@@ -51,7 +51,7 @@ class StageTransfers:
         times: mini-batches of a run; gradients go back where layers have any.
     """
 
-    def __init__(self, layers: Sequence[Layer], chip: Chip, times: float) -> None:
+    def __init__(self, layers: Sequence[Layer], chip: ChipSpec, times: float) -> None:
         self._layers, self._chip, self._times = layers, chip, times
         self._trains = any(layer.weight_bytes for layer in layers)
         count = len(layers)
@@ -166,7 +166,7 @@ def _in_stages(layers: Iterable[Layer]) -> list[StageLayer]:
 
 
 def split(
-    layers: Sequence[Layer], chip: Chip, least: int = 2, recomputes: bool = False, times: float = 0.0
+    layers: Sequence[Layer], chip: ChipSpec, least: int = 2, recomputes: bool = False, times: float = 0.0
 ) -> Split | None:
     """Returns the split into the fewest stages that fit with the least busy maximum, or None.
 
@@ -185,7 +185,7 @@ def split(
     return None
 
 
-def better_split(program: CapturedProgram, chip: Chip, fits: bool) -> Split | None:
+def better_split(program: CapturedProgram, chip: ChipSpec, fits: bool) -> Split | None:
     """Returns a better split for a program, or None."""
     layers = layers_of(program, chip)
     found = split(layers, chip, max(2, len(program.blocks)), program.recomputes, program.steps)
@@ -250,7 +250,7 @@ def _add_stage(
     return least, begin
 
 
-def to_text(found: Split, chip: Chip) -> list[str]:
+def to_text(found: Split, chip: ChipSpec) -> list[str]:
     """Returns lines that describe a split and the script lines that apply it."""
     longest = max(found.cycles)
     how = ", with recomputation" if found.recomputes else ""

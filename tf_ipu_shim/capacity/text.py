@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tf_ipu_shim.capacity import stages
 from tf_ipu_shim.capacity.candidates import smallest
 from tf_ipu_shim.capacity.estimate import Estimate, estimate
-from tf_ipu_shim.machine.chips import CHIPS, Chip
+from tf_ipu_shim.machine.chips import CHIPS, ChipSpec
 from tf_ipu_shim.machine.memory import what_would_help
 from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
@@ -26,7 +26,7 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
         )
     known: dict[tuple[int, str], Estimate] = {}
 
-    def on(program: CapturedProgram, chip: Chip) -> Estimate:
+    def on(program: CapturedProgram, chip: ChipSpec) -> Estimate:
         key = id(program), chip.name
         if key not in known:
             known[key] = estimate(program, chip)

@@ -13,7 +13,7 @@ from tf_ipu_shim.compiler.emit.emit import Emitter
 from tf_ipu_shim.compiler.ir import calls, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.ir.functions import AS_WRITTEN, Functions
-from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest, ReplicaVariable
 from tf_ipu_shim.compiler.loops import (
     gradient_accumulation,
     interruptible_loops,
@@ -47,6 +47,7 @@ from tf_ipu_shim.compiler.xla_semantics import (
     xla_workarounds,
 )
 from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.machine.ids import Chip
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
@@ -130,7 +131,7 @@ class _Emission:
     traced: dict[str, str]
     emitter: Emitter
     graph: FunctionGraph
-    variable_ipus: list[int]
+    variable_chips: list[Chip]
 
 
 def _emit(
@@ -151,7 +152,7 @@ def _emit(
     graph = functions[functions.entry]
     made = [*functions.written_definitions, *emitter.functions]
     traced = {name: written.traced for name, written in functions.written.items()}
-    return _Emission(name, made, traced, emitter, graph, _variable_ipus(graph, placement, replica))
+    return _Emission(name, made, traced, emitter, graph, _variable_chips(graph, placement, replica))
 
 
 def _combine_replicas(request: ProgramRequest, emissions: list[_Emission], count: int) -> LoweredProgram:
@@ -160,12 +161,12 @@ def _combine_replicas(request: ProgramRequest, emissions: list[_Emission], count
     program = LoweredProgram(
         node_def_pb2.NodeDef(name=request.name, device=_device_of(request)),
         list({id(function): function for emission in emissions for function in emission.functions}.values()),
-        first.variable_ipus,
+        first.variable_chips,
         list(range(len(request.arg_types))),
         [cluster for emission in emissions for cluster in emission.emitter.clusters],
         [exchange for emission in emissions for exchange in emission.emitter.exchanges],
     )
-    program.shard_ipus = first.emitter.replica.ipus
+    program.shard_chips = first.emitter.replica.chips
     for emission in emissions:
         program.traced.update(emission.traced)
     planned = first.emitter.planned
@@ -189,7 +190,7 @@ def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: l
     """Makes the program's op run all replicas at the same time, each with its own variable copies."""
     first, replica = emissions[0], emissions[0].emitter.replica
     program.shards, program.first_replica = replica.shards, first.name
-    variables = [index for index, ipu in enumerate(first.variable_ipus) if ipu >= 0]
+    variables = [index for index, ipu in enumerate(first.variable_chips) if ipu >= 0]
     names = [list(first.graph.arguments)[index] for index in variables]
     called, each = f"{first.name}_replicas", [emission.name for emission in emissions]
     definition = request.library[request.function]
@@ -197,7 +198,7 @@ def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: l
         replicas.run_all_replicas(called, definition, each, program.node.device, names, replica.group)
     )
     program.replica_variables.extend(
-        (variable, index * replica.shards + first.variable_ipus[variable])
+        ReplicaVariable(variable, Chip(index * replica.shards + first.variable_chips[variable]))
         for index in range(1, len(emissions))
         for variable in variables
     )
@@ -233,6 +234,6 @@ def _run_single_launch(program: LoweredProgram, emission: _Emission) -> bool:
     return True
 
 
-def _variable_ipus(graph: FunctionGraph, placement: Placement, replica: Replica) -> list[int]:
+def _variable_chips(graph: FunctionGraph, placement: Placement, replica: Replica) -> list[Chip]:
     homes = [placement.variable_homes.get(name) for name in graph.arguments]
-    return [-1 if home is None or home.ipu is None else replica.chip(home.ipu) for home in homes]
+    return [Chip(-1) if home is None or home.shard is None else replica.chip(home.shard) for home in homes]

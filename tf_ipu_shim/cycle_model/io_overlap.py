@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry
 from tf_ipu_shim.cycle_model.phases import Phase, phases_of
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Step
 
 FEED = "feed"
@@ -44,7 +44,7 @@ def body_of(step: Step) -> Block | None:
     return bodies[0] if len(bodies) == 1 else None
 
 
-def compute_chips(blocks: Mapping[int, Block], chip: Chip) -> dict[int, Chip]:
+def compute_chips(blocks: Mapping[int, Block], chip: ChipSpec) -> dict[int, ChipSpec]:
     """Returns the chip with only its compute tiles, for each IPU with I/O tiles."""
     found = {}
     for ipu, block in blocks.items():
@@ -54,12 +54,12 @@ def compute_chips(blocks: Mapping[int, Block], chip: Chip) -> dict[int, Chip]:
     return found
 
 
-def host_cycles(blocks: Iterable[Block], chip: Chip, loads: bool) -> int:
+def host_cycles(blocks: Iterable[Block], chip: ChipSpec, loads: bool) -> int:
     """Returns the cycles of an iteration's host copies on the IPU with the most."""
     return max(sum(cycles for _, _, cycles in _copies(block, chip, loads)) for block in blocks)
 
 
-def copies(block: Block, ipu: int, begin: int, chip: Chip, loads: bool) -> tuple[list[Entry], int]:
+def copies(block: Block, ipu: int, begin: int, chip: ChipSpec, loads: bool) -> tuple[list[Entry], int]:
     """Returns the copies of an iteration in sequence, and their end."""
     found = []
     for within, number, cycles in _copies(block, chip, loads):
@@ -79,7 +79,7 @@ class OverlappedTransfers:
         stores: whether there is one before it, whose results go to the host.
     """
 
-    def __init__(self, blocks: Mapping[int, Block], chip: Chip, begin: int, loads: bool, stores: bool) -> None:
+    def __init__(self, blocks: Mapping[int, Block], chip: ChipSpec, begin: int, loads: bool, stores: bool) -> None:
         self._blocks, self._chip, self._begin = blocks, chip, begin
         self._loads, self._stores = loads, stores
         self._sent = {ipu: host_cycles([block], chip, loads=False) if stores else 0 for ipu, block in blocks.items()}
@@ -121,7 +121,7 @@ class OverlappedTransfers:
         return entries, spans
 
 
-def _entry(block: Block, number: int, ipu: int, begin: int, chip: Chip) -> Entry:
+def _entry(block: Block, number: int, ipu: int, begin: int, chip: ChipSpec) -> Entry:
     step = block.steps[number]
     phase = _host_phase(step.work, chip)
     name = step.work.name or step.owner
@@ -130,14 +130,14 @@ def _entry(block: Block, number: int, ipu: int, begin: int, chip: Chip) -> Entry
     return made
 
 
-def _copies(block: Block, chip: Chip, loads: bool) -> Iterator[tuple[Block, int, int]]:
+def _copies(block: Block, chip: ChipSpec, loads: bool) -> Iterator[tuple[Block, int, int]]:
     for within, number in _feeds(block):
         work = within.steps[number].work
         if work.sizes[0] and (work.sizes[0] > 0) == loads:
             yield within, number, _host_phase(work, chip).cycles
 
 
-def _host_phase(work: Computation, chip: Chip) -> Phase:
+def _host_phase(work: Computation, chip: ChipSpec) -> Phase:
     return next(phase for phase in phases_of(work, chip) if phase.kind == HOST)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from tf_ipu_shim.cycle_model.computation import Computation
 from tf_ipu_shim.cycle_model.phases import matmul_plan
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Mode
 from tf_ipu_shim.machine.memory.plan import LibraryCall
 
 
-def largest_call(block: Block, chip: Chip) -> LibraryCall | None:
+def largest_call(block: Block, chip: ChipSpec) -> LibraryCall | None:
     """Returns the matmul that needs most temporary memory on a tile; one runs at a time.
 
     Example:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tf_ipu_shim.cycle_model import vertices
 from tf_ipu_shim.cycle_model.computation import Computation
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES, MatmulPlan, plan_matmul
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 
 HOST_TO_DEVICE_BYTES_PER_SECOND = 26.4e9 / 8
 """What an IPU reads from the host, while it writes too: the host traffic test of an M2000."""
@@ -81,7 +81,7 @@ class Spread(NamedTuple):
     most: int
 
 
-def spread(chip: Chip, elements: int, element_bytes: int) -> Spread:
+def spread(chip: ChipSpec, elements: int, element_bytes: int) -> Spread:
     """Returns the linear tile mapping: equal pieces of at least 128 bytes, in steps of 8.
 
     Example:
@@ -98,7 +98,7 @@ def spread(chip: Chip, elements: int, element_bytes: int) -> Spread:
     return Spread(-(-elements // most), most)
 
 
-def phases_of(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def phases_of(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     """Returns the phases of a computation on an IPU.
 
     Exchanges between IPUs and collectives are not among them: these depend on the links (see `timeline`).
@@ -112,7 +112,7 @@ def phases_of(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
 
 
 @functools.lru_cache(maxsize=16384)
-def _phases(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _phases(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return _OF_KIND[computation.kind](computation, chip)
 
 
@@ -123,14 +123,14 @@ def _compute(cycles: int, where: Spread, elements: int, vertex: str) -> Phase:
     return Phase("compute", "", cycles, where.tiles, total, vertex=vertex, vertices=where.tiles)
 
 
-def _exchange(name: str, chip: Chip, received: int, tiles: int, total: int | None = None) -> list[Phase]:
+def _exchange(name: str, chip: ChipSpec, received: int, tiles: int, total: int | None = None) -> list[Phase]:
     """Returns a sync, and an exchange in which the busiest tile receives this many bytes."""
     cycles = -(-received // chip.exchange_bytes_per_cycle)
     moved = received * tiles if total is None else total
     return [Phase("sync", "", SYNC_CYCLES, chip.tiles), Phase("exchange", name, cycles, tiles, cycles * tiles, moved)]
 
 
-def matmul_plan(computation: Computation, chip: Chip) -> MatmulPlan | None:
+def matmul_plan(computation: Computation, chip: ChipSpec) -> MatmulPlan | None:
     """Returns the plan of a matmul; None for an empty one."""
     groups, rows, inner, columns, positions = computation.sizes
     if not groups * rows * inner * columns * positions:
@@ -146,7 +146,7 @@ def _product_types(computation: Computation) -> str:
     return f"{operands},{'half' if computation.planning.partials_are_float16 else 'float'}"
 
 
-def _product(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _product(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     plan = matmul_plan(computation, chip)
     if plan is None:
         return ()
@@ -166,7 +166,7 @@ def _product(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def _elementwise(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _elementwise(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     elements, _, arithmetic, broadcast = computation.sizes
     if not elements:
         return ()
@@ -181,7 +181,7 @@ def _elementwise(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def _cast(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _cast(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     elements, before, after = computation.sizes
     if not elements:
         return ()
@@ -190,7 +190,7 @@ def _cast(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return (_compute(cycles, where, elements, "popops::Cast1DSingleWorker"),)
 
 
-def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _reduce(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     taken, given, *lengths = computation.sizes
     if not taken or not given:
         return ()
@@ -209,7 +209,7 @@ def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def _matmul_result_spread(computation: Computation, chip: Chip, taken: int, where: Spread) -> Spread:
+def _matmul_result_spread(computation: Computation, chip: ChipSpec, taken: int, where: Spread) -> Spread:
     """Returns the distribution that a matmul's plan gives its result; small tensors use more tiles."""
     plan = matmul_plan(computation.product, chip) if computation.product is not None else None
     if plan is None:
@@ -222,7 +222,7 @@ def _most(where: Spread) -> int:
     return where.most
 
 
-def _reduce_partials(chip: Chip, given: int, partials: int, size: int) -> list[Phase]:
+def _reduce_partials(chip: ChipSpec, given: int, partials: int, size: int) -> list[Phase]:
     """Reduces partial sums of tiles in one or two stages, whichever is faster.
 
     In two stages other tiles first add up some parts each, about as many as there are such groups, so that no tile
@@ -241,7 +241,7 @@ def _reduce_partials(chip: Chip, given: int, partials: int, size: int) -> list[P
     return min(at_once, staged, key=_all_cycles)
 
 
-def _stage(chip: Chip, name: str, below: str, partials: int, where: Spread, size: int) -> list[Phase]:
+def _stage(chip: ChipSpec, name: str, below: str, partials: int, where: Spread, size: int) -> list[Phase]:
     """Returns the phases of one reduction stage."""
     cycles = vertices.reduce(chip, where.most, partials, size)
     summed = Phase("compute", f"{name}/{below}/Reduce", cycles, where.tiles, cycles * where.tiles,
@@ -278,7 +278,7 @@ def _reductions_in_stretch(stretch: int, lengths: tuple[int, ...], kept: bool, a
     return min(stretch, min(stretch, length) * above) if kept else above
 
 
-def _window(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _window(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     given, window = computation.sizes
     if not given:
         return ()
@@ -291,7 +291,7 @@ def _window(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return (*phases, _compute(cycles, where, given, "popnn::MaxPooling"))
 
 
-def _gather(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _gather(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     given, table = computation.sizes
     if not given:
         return ()
@@ -309,7 +309,7 @@ def _gather(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def _update(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _update(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     (written,) = computation.sizes
     if not written:
         return ()
@@ -320,7 +320,7 @@ def _update(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return (*phases, _compute(cycles, where, written, "popops::MultiUpdate"))
 
 
-def _copy(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _copy(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     (elements,) = computation.sizes
     if not elements:
         return ()
@@ -329,7 +329,7 @@ def _copy(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return (_compute(cycles, where, elements, "poplar_rt::Copy"),)
 
 
-def _random(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _random(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     (elements,) = computation.sizes
     if not elements:
         return ()
@@ -338,7 +338,7 @@ def _random(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return (_compute(cycles, where, elements, "poprand::UniformSupervisor"),)
 
 
-def _sort(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _sort(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     elements, length = computation.sizes
     if not elements:
         return ()
@@ -357,7 +357,7 @@ def _sort(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     )  # fmt: skip
 
 
-def _other(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _other(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     (elements,) = computation.sizes
     if not elements:
         return ()
@@ -366,7 +366,7 @@ def _other(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return (_compute(cycles, where, elements, "other"),)
 
 
-def host_cycles(chip: Chip, size: int) -> int:
+def host_cycles(chip: ChipSpec, size: int) -> int:
     """Returns the cycles of a stream copy with its sync; negative sizes go to the host."""
     if not size:
         return 0
@@ -374,7 +374,7 @@ def host_cycles(chip: Chip, size: int) -> int:
     return chip.cycles(HOST_SYNC_SECONDS + abs(size) / rate)
 
 
-def _host(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _host(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     (size,) = computation.sizes
     if not size:
         return ()
@@ -383,7 +383,7 @@ def _host(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return (Phase("host", "", cycles, where.tiles, cycles * where.tiles, abs(size)),)
 
 
-def _feed(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+def _feed(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     """Returns the copy between I/O tiles and compute tiles; the I/O tiles are the busiest."""
     size, tiles = computation.sizes
     host = _host(computation._replace(sizes=(size,)), chip)
@@ -394,7 +394,7 @@ def _feed(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return (*host, *exchange) if size > 0 else (*exchange, *host)
 
 
-_OF_KIND: dict[str, Callable[[Computation, Chip], tuple[Phase, ...]]] = {
+_OF_KIND: dict[str, Callable[[Computation, ChipSpec], tuple[Phase, ...]]] = {
     "product": _product,
     "elementwise": _elementwise,
     "cast": _cast,

@@ -34,7 +34,7 @@ class MatmulOptions(NamedTuple):
 
         Example:
             >>> MatmulOptions().updated({"partialsType": "half", "availableMemoryProportion": "0.2"})
-            Planning(partials_are_half=True, proportion=0.2)
+            MatmulOptions(partials_are_float16=True, proportion=0.2)
         """
         half, proportion = options.get(PARTIALS), options.get(PROPORTION)
         return MatmulOptions(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model import vertices
 from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 
 SYNC_CYCLES = 126
 """A sync of the tiles of one IPU, before each exchange: what the target of an `ipu21` gives for it."""
@@ -94,7 +94,7 @@ class Units(NamedTuple):
 
 
 @functools.cache
-def units_of(chip: Chip, element_bytes: int, partials_are_half: bool) -> Units:
+def units_of(chip: ChipSpec, element_bytes: int, partials_are_half: bool) -> Units:
     """Returns all AMP units of an operand type."""
     if element_bytes >= 4:
         units, inner, loop, partial = chip.amp_units_fp32, 8, 8, 4
@@ -106,7 +106,7 @@ def units_of(chip: Chip, element_bytes: int, partials_are_half: bool) -> Units:
     return Units(units, inner, loop, partial, math.ceil(units * weight_bytes / chip.load_bytes_per_cycle))
 
 
-def _choices(chip: Chip, element_bytes: int, partials_are_half: bool) -> list[Units]:
+def _choices(chip: ChipSpec, element_bytes: int, partials_are_half: bool) -> list[Units]:
     """Returns unit configurations: float16 partials may use fewer units if there are few columns."""
     units = units_of(chip, element_bytes, partials_are_half)
     fewer = units_of(chip, element_bytes, False)
@@ -123,7 +123,7 @@ def _worker(units: Units, positions: int, zeroes: bool) -> int:
     return 46 + 8 * (rows - 3) + (2 + 4 * rows if zeroes else 0)
 
 
-def vertex_cycles(chip: Chip, units: Units, rows: int, in_groups: int, out_groups: int, has_kernel: bool) -> int:
+def vertex_cycles(chip: ChipSpec, units: Units, rows: int, in_groups: int, out_groups: int, has_kernel: bool) -> int:
     """Returns the cycles of a matmul's compute set on one tile.
 
     Source: docs/facts.md, section "Planning formulas": the formula for one kernel position with one conv group; for
@@ -156,7 +156,7 @@ def _splits(extent: int, limit: int) -> Iterator[int]:
 
 @functools.lru_cache(maxsize=4096)
 def plan_matmul(
-    chip: Chip,
+    chip: ChipSpec,
     groups: int,
     rows: int,
     inner: int,
@@ -246,7 +246,7 @@ class _OperandOrder(NamedTuple):
                 for by_inner in dict.fromkeys((1, *counts[-3:])):
                     yield by_group, by_row, by_column, by_inner
 
-    def plan(self, chip: Chip, split: tuple[int, int, int, int], limit: float) -> MatmulPlan:
+    def plan(self, chip: ChipSpec, split: tuple[int, int, int, int], limit: float) -> MatmulPlan:
         """Returns the plan of a split, with as few serial parts as its memory allows."""
         by_group, by_row, by_column, by_inner = split
         units, size = self.units, self.element_bytes

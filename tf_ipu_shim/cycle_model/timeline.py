@@ -17,7 +17,7 @@ from tf_ipu_shim.cycle_model.io_overlap import OverlappedTransfers
 from tf_ipu_shim.cycle_model.phases import Phase, phases_of
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
 from tf_ipu_shim.machine import links
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Step
 from tf_ipu_shim.machine.memory.liveness import order_of
 
@@ -43,7 +43,7 @@ class SyncError(ValueError):
 
 def timeline_of(
     blocks: Mapping[int, Block],
-    chip: Chip,
+    chip: ChipSpec,
     num_ipus: int,
     replicas: int = 1,
 ) -> Timeline:
@@ -64,7 +64,7 @@ def timeline_of(
 
 
 class _Clock:
-    def __init__(self, blocks: Mapping[int, Block], chip: Chip, num_ipus: int, replicas: int) -> None:
+    def __init__(self, blocks: Mapping[int, Block], chip: ChipSpec, num_ipus: int, replicas: int) -> None:
         self._chip = chip
         self._computing = io_overlap.compute_chips(blocks, chip)
         self._is_alone = len(blocks) == 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 
 WORKER_START = 20
 """Cycles of a worker before and after its loop, element-wise work and sums."""
@@ -27,14 +27,14 @@ SORT_CYCLES_PER_COMPARISON = 8
 """Assumed: a comparison and exchange of a bitonic sort."""
 
 
-def vector_width(chip: Chip, element_bytes: int) -> int:
+def vector_width(chip: ChipSpec, element_bytes: int) -> int:
     """Returns the elements of this size that a worker processes per instruction."""
     if element_bytes <= 2:
         return chip.vector_width_fp16
     return chip.vector_width_fp32 if element_bytes == 4 else 1
 
 
-def elementwise(chip: Chip, elements: int, element_bytes: int, arithmetic: int = 1) -> int:
+def elementwise(chip: ChipSpec, elements: int, element_bytes: int, arithmetic: int = 1) -> int:
     """Returns the cycles of elementwise work on a tile.
 
     Example:
@@ -49,7 +49,7 @@ def elementwise(chip: Chip, elements: int, element_bytes: int, arithmetic: int =
     return (WORKER_START + loops * (arithmetic + LOAD_AND_STORE)) * workers + SUPERVISOR
 
 
-def cast(chip: Chip, elements: int, from_bytes: int, to_bytes: int) -> int:
+def cast(chip: ChipSpec, elements: int, from_bytes: int, to_bytes: int) -> int:
     """Returns the cycles of a cast on a tile."""
     if not elements:
         return 0
@@ -58,7 +58,7 @@ def cast(chip: Chip, elements: int, from_bytes: int, to_bytes: int) -> int:
     return (loops + 26) * chip.worker_contexts
 
 
-def reduce(chip: Chip, outputs: int, partials: int, element_bytes: int) -> int:
+def reduce(chip: ChipSpec, outputs: int, partials: int, element_bytes: int) -> int:
     """Returns the cycles of a reduction on a tile."""
     if not outputs or not partials:
         return 0
@@ -70,7 +70,7 @@ def reduce(chip: Chip, outputs: int, partials: int, element_bytes: int) -> int:
     return ((REDUCE_CYCLES_PER_LOOP * partials + 10) * loops + WORKER_START) * workers + 33
 
 
-def copy(chip: Chip, size: int) -> int:
+def copy(chip: ChipSpec, size: int) -> int:
     """Returns the cycles of a copy within a tile."""
     return math.ceil(size / chip.memcpy_bytes_per_cycle)
 
@@ -80,11 +80,11 @@ def rearrange(size: int, element_bytes: int) -> int:
     return math.ceil(size / min(8, element_bytes))
 
 
-def look_up(chip: Chip, rows: int, row_bytes: int) -> int:
+def look_up(chip: ChipSpec, rows: int, row_bytes: int) -> int:
     """Returns the cycles of reading or accumulating rows of a tile's part of a table."""
     return (rows * (SLICE_ROW + copy(chip, row_bytes)) + SUPERVISOR) if rows else 0
 
 
-def random_numbers(chip: Chip, elements: int, element_bytes: int) -> int:
+def random_numbers(chip: ChipSpec, elements: int, element_bytes: int) -> int:
     """Returns the cycles of generating random numbers on a tile."""
     return elementwise(chip, elements, element_bytes, RANDOM_CYCLES_PER_VECTOR)

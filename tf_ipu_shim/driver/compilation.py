@@ -45,7 +45,7 @@ class EventDetails(NamedTuple):
 def describe(
     request: ProgramRequest,
     launches: Sequence[str],
-    variable_ipus: Sequence[int],
+    variable_chips: Sequence[int],
     profiling: Any,
     cache: str = "",
     details: EventDetails = EventDetails(),  # noqa: B008
@@ -54,7 +54,7 @@ def describe(
     module = module_name(request.function)
     described = program_pb2.Compilation(module=module, launches=launches, progress_bar=shows_bar(request.library))
     if profiling.enable_ipu_trace_events:
-        tensors = _tensors(request, variable_ipus)
+        tensors = _tensors(request, variable_chips)
         described.events.CopyFrom(
             trace.events_of(request.ordinal, module, profiling, tensors, cache=cache, **details._asdict())
         )
@@ -86,11 +86,11 @@ def _expensive_ops(library: Mapping[str, function_pb2.FunctionDef]) -> int:
     return sum(node.op in _EXPENSIVE for function in library.values() for node in function.node_def)
 
 
-def _tensors(request: ProgramRequest, variable_ipus: Sequence[int]) -> list[trace.DeviceTensor]:
+def _tensors(request: ProgramRequest, variable_chips: Sequence[int]) -> list[trace.DeviceTensor]:
     written = written_arguments(request.function, request.library)
     results = len(request.library[request.function].signature.output_arg)
     tensors = []
-    for index, ipu in enumerate(variable_ipus):
+    for index, ipu in enumerate(variable_chips):
         if ipu < 0:
             continue
         output = None

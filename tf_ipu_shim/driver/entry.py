@@ -19,6 +19,7 @@ from tf_ipu_shim.driver import applications, cached_programs, compilation, profi
 from tf_ipu_shim.driver.cached_programs import Program
 from tf_ipu_shim.driver.engine_needed import needs_engine
 from tf_ipu_shim.driver.planned_program import lower_for_device
+from tf_ipu_shim.machine.ids import Device
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.messages import program_pb2
@@ -187,7 +188,7 @@ def _to_request(message: Any) -> ProgramRequest:
     return ProgramRequest(
         name=message.name,
         function=message.function,
-        ordinal=message.ordinal,
+        ordinal=Device(message.ordinal),
         library=library,
         arg_types=[argument.type for argument in message.arguments],
         arg_shapes=[_shape(argument.shape) for argument in message.arguments],
@@ -207,7 +208,7 @@ def answer_of(program: LoweredProgram) -> Any:
     return program_pb2.ProgramAnswer(
         node=program.node,
         functions=program.functions,
-        variable_chips=program.variable_ipus,
+        variable_chips=program.variable_chips,
         inputs=program.inputs,
         replica_variables=[
             program_pb2.ReplicaVariable(argument=argument, chip=chip) for argument, chip in program.replica_variables

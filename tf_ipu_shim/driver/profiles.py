@@ -135,7 +135,7 @@ def _stages(request: ProgramRequest, program: LoweredProgram, ipus: int) -> list
     found: list[set[int]] = [set() for _ in range(ipus)]
     for pipeline in find_pipelines(request.library.values()):
         for stage, shards in enumerate(pipeline.devices):
-            for ipu in (program.shard_ipus[shard] for shard in shards if shard >= 0):
+            for ipu in (program.shard_chips[shard] for shard in shards if shard >= 0):
                 if ipu < ipus:
                     found[ipu].add(stage)
     return [sorted(stages) for stages in found]

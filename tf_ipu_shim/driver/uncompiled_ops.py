@@ -20,6 +20,7 @@ from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.passes import legacy_calls
 from tf_ipu_shim.driver import compilation, planned_program, profiles
 from tf_ipu_shim.driver.engine_needed import may_compute, needs_engine
+from tf_ipu_shim.machine.ids import Device
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
@@ -47,7 +48,7 @@ def profile_step(library: Library, call: Call, message: Any, device: IpuDevice) 
     around = set(library.uncompilable(graph_pb2.GraphDef(node=nodes).SerializeToString()))
     inside = _without_crossing_lists([node for node in nodes if node.name not in around], ops.graph)
     seen = {node.node: node.inputs for node in ops.nodes}
-    request = _Program(ops.graph, inside, seen).request(message.ordinal)
+    request = _Program(ops.graph, inside, seen).request(Device(message.ordinal))
     made = None if request is None else _profile_program(library, call, request, device)
     if request is not None and made is not None:
         _describe(answer, request, made, device)
@@ -134,7 +135,7 @@ class _Program:
         self._arguments: dict[Tensor, _Argument] = {}
         self._names: set[str] = set()
 
-    def request(self, ordinal: int) -> ProgramRequest | None:
+    def request(self, ordinal: Device) -> ProgramRequest | None:
         """Returns the program as a call of its function; None if empty or an argument is missing."""
         if not self._inside:
             return None

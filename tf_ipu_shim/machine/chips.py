@@ -7,7 +7,7 @@ import math
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Chip:
+class ChipSpec:
     """What one IPU has to offer: memory, clock, arithmetic and exchange rates, all per tile unless they say otherwise.
 
     Source: docs/facts.md, section "Chips". `fp16_fp32` means half-precision inputs with single-precision partial sums.
@@ -98,7 +98,7 @@ class Chip:
         """Turns seconds into whole tile clock cycles, rounded up."""
         return math.ceil(seconds * self.clock_hz)
 
-    def with_tiles(self, tiles: int) -> Chip:
+    def with_tiles(self, tiles: int) -> ChipSpec:
         """The same chip with another number of tiles, as `ipu_model.tiles_per_ipu` asks for.
 
         Args:
@@ -116,7 +116,7 @@ class Chip:
         return dataclasses.replace(self, tiles=tiles)
 
 
-_GC200 = Chip(
+_GC200 = ChipSpec(
     name="gc200",
     title="GC200 (Mk2)",
     target="ipu2",
@@ -131,8 +131,8 @@ _GC200 = Chip(
     amp_flop_per_cycle_fp32=32,
 )
 
-CHIPS: dict[str, Chip] = {
-    "gc2": Chip(
+CHIPS: dict[str, ChipSpec] = {
+    "gc2": ChipSpec(
         name="gc2",
         title="GC2 (Mk1)",
         target="ipu1",
@@ -158,7 +158,7 @@ CHIPS: dict[str, Chip] = {
 _BY_TARGET = {"ipu1": "gc2", "ipu2": "gc200", "ipu21": "c600"}
 
 
-def for_target(version: str) -> Chip:
+def for_target(version: str) -> ChipSpec:
     """The chip a Poplar target version means, as in `device_connection.version` and `ipu_model.version`.
 
     Bow shares its target version with the GC200, which is the one this returns.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tf_ipu_shim.machine import chips
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.environment.flags import PoplarFlags
 
 DEFAULT_VERSION = "ipu2"
 
 
-def chip_for(system_chip: Chip, flags: PoplarFlags, *, version: str = "", tiles_per_ipu: int = 0) -> Chip:
+def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", tiles_per_ipu: int = 0) -> ChipSpec:
     """The chip that programs are compiled for.
 
     On IPUs it is the system's own, whatever `ipu_model` says. On the IPU Model (`--use_ipu_model`) it is the one of
@@ -42,7 +42,7 @@ def chip_for(system_chip: Chip, flags: PoplarFlags, *, version: str = "", tiles_
     return chip.with_tiles(tiles) if tiles > 0 else chip
 
 
-def for_version(system_chip: Chip, version: str) -> Chip:
+def for_version(system_chip: ChipSpec, version: str) -> ChipSpec:
     """The chip of a target version: the system's own if it is of that version, as Bow and GC200 share theirs.
 
     Args:

@@ -17,7 +17,7 @@ import collections
 import math
 from collections.abc import Iterable
 
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 
 LINK_BYTES_PER_SECOND = 128 * 2**30 / 8 * 0.85
 """What one IPU-Link carries one way: 128 Gibit/s at 85 % efficiency."""
@@ -203,7 +203,7 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
     return busiest + longest
 
 
-def exchange_cycles(chip: Chip, num_bytes: int, src: int, dst: int, num_ipus: int) -> int:
+def exchange_cycles(chip: ChipSpec, num_bytes: int, src: int, dst: int, num_ipus: int) -> int:
     """As `exchange_seconds`, in tile clock cycles of the chip, rounded up.
 
     Args:
@@ -232,7 +232,7 @@ def sync_hops(num_ipus: int) -> int:
     return 1 + min(num_ipus, IPUS_OF_LADDER) // 2 // 2 + -(-num_ipus // IPUS_OF_LADDER) - 1
 
 
-def sync_cycles(chip: Chip, num_ipus: int) -> int:
+def sync_cycles(chip: ChipSpec, num_ipus: int) -> int:
     """How long a sync over all IPUs of a device takes, there and back, in tile clock cycles.
 
     Args:

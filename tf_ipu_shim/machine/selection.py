@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+_Ipu = TypeVar("_Ipu", bound=int)
+
 ORDERS = ("AUTO", "ZIGZAG", "SNAKE", "HOOF")
 
 
@@ -62,8 +66,8 @@ def ipus_of_replica(shards: int, num_ipus: int) -> int:
 
 
 def shard_ipus(
-    ipus: tuple[int, ...], order: str = "AUTO", *, pipelined: bool = False, replicas: int = 1
-) -> tuple[tuple[int, ...], ...]:
+    ipus: tuple[_Ipu, ...], order: str = "AUTO", *, pipelined: bool = False, replicas: int = 1
+) -> tuple[tuple[_Ipu, ...], ...]:
     """IPU numbers by replica and shard.
 
     Args:

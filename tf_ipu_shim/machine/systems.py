@@ -7,7 +7,7 @@ import difflib
 import os
 
 from tf_ipu_shim.machine import device_table
-from tf_ipu_shim.machine.chips import CHIPS, Chip
+from tf_ipu_shim.machine.chips import CHIPS, ChipSpec
 from tf_ipu_shim.machine.device_table import PoplarDevice
 
 __all__ = ["DEFAULT", "ENVIRONMENT_VARIABLE", "SYSTEMS", "PoplarDevice", "System", "current", "named"]
@@ -32,7 +32,7 @@ class System:
     """Name as given in `TF_IPU_SHIM_SYSTEM`."""
     title: str
     """What it stands for, for people."""
-    chip: Chip
+    chip: ChipSpec
     """The chip, the same in the whole system."""
     devices: tuple[PoplarDevice, ...]
     """All Poplar devices in id order; the first `num_ipus` hold one IPU each."""

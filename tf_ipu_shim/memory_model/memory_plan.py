@@ -151,7 +151,7 @@ def _plan_of(
         variables=analyzer.variables,
         exchanges=analyzer.exchanges,
         coarse=tuple(analyzer.coarse.items()),
-        shard_ipus=(program.shard_ipus,),
+        shard_ipus=(program.shard_chips,),
     ).replicated(program.replicas, program.shards)
 
 

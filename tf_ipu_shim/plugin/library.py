@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.machine.ids import Chip, Device
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin import live_context, op_functions
 
@@ -142,22 +143,22 @@ class Library:
         """
         live_context.list_configured(self._c, count)
 
-    def set_float_checks(self, ordinal: int, checks: int) -> None:
+    def set_float_checks(self, ordinal: Device, checks: int) -> None:
         """Says what one device stops at, as bits of `runtime.float_checks.FloatCheck`."""
         _check(ordinal)
         self._c.ipu_set_float_checks(ordinal, int(checks))
 
-    def set_rounding(self, ordinal: int, rounding: int) -> None:
+    def set_rounding(self, ordinal: Device, rounding: int) -> None:
         """Says how one device rounds float16, as bits of `runtime.stochastic_rounding.Rounding`."""
         _check(ordinal)
         self._c.ipu_set_rounding(ordinal, int(rounding))
 
-    def keep_infinities(self, ordinal: int, keep: bool) -> None:
+    def keep_infinities(self, ordinal: Device, keep: bool) -> None:
         """Says whether float16 results of one device that overflow are infinite, as on an IPU model."""
         _check(ordinal)
         self._c.ipu_keep_infinities(ordinal, int(keep))
 
-    def set_plain_op_events(self, ordinal: int, events: bytes) -> None:
+    def set_plain_op_events(self, ordinal: Device, events: bytes) -> None:
         """Says which trace events the plain ops of a session's step make on a device, until the next epoch.
 
         Args:
@@ -172,7 +173,7 @@ class Library:
         if problem:
             raise ValueError(problem.decode())
 
-    def profile_plain_ops(self, ordinal: int) -> None:
+    def profile_plain_ops(self, ordinal: Device) -> None:
         """Has what each step of a session runs on a device op by op profiled, until the next epoch."""
         _check(ordinal)
         self._c.ipu_profile_plain_ops(ordinal)
@@ -305,32 +306,32 @@ class Library:
         """Drops an outfeed, and what is in it."""
         self._c.ipu_delete_outfeed(feed_id.encode())
 
-    def set_seed(self, ordinal: int, seed: int, identical_replicas: bool = False) -> None:
+    def set_seed(self, ordinal: Device, seed: int, identical_replicas: bool = False) -> None:
         """Sets the seed of a device's random numbers: the next run of a random program is the first of its sequence."""
         _check(ordinal)
         self._c.ipu_set_seed(ordinal, seed & 0x7FFF_FFFF_FFFF_FFFF, identical_replicas)
 
-    def live_bytes(self, ordinal: int, chip: int) -> int:
+    def live_bytes(self, ordinal: Device, chip: Chip) -> int:
         """Bytes that tensors hold now in the memory of one IPU of `/device:IPU:<ordinal>`."""
         _check(ordinal, chip)
         return self._c.ipu_live_bytes(ordinal, chip)
 
-    def peak_bytes(self, ordinal: int, chip: int) -> int:
+    def peak_bytes(self, ordinal: Device, chip: Chip) -> int:
         """The most bytes that were held at once since the counters were reset."""
         _check(ordinal, chip)
         return self._c.ipu_peak_bytes(ordinal, chip)
 
-    def host_to_device(self, ordinal: int) -> Transfers:
+    def host_to_device(self, ordinal: Device) -> Transfers:
         """What went from the host to the device."""
         _check(ordinal)
         return Transfers(self._c.ipu_host_to_device_bytes(ordinal), self._c.ipu_host_to_device_transfers(ordinal))
 
-    def device_to_host(self, ordinal: int) -> Transfers:
+    def device_to_host(self, ordinal: Device) -> Transfers:
         """What went from the device to the host."""
         _check(ordinal)
         return Transfers(self._c.ipu_device_to_host_bytes(ordinal), self._c.ipu_device_to_host_transfers(ordinal))
 
-    def exchange(self, ordinal: int, source: int, destination: int) -> Transfers:
+    def exchange(self, ordinal: Device, source: Chip, destination: Chip) -> Transfers:
         """What went from one IPU of the device to another."""
         _check(ordinal, source, destination)
         return Transfers(
@@ -338,28 +339,28 @@ class Library:
             self._c.ipu_exchange_transfers(ordinal, source, destination),
         )
 
-    def programs_lowered(self, ordinal: int) -> int:
+    def programs_lowered(self, ordinal: Device) -> int:
         """How many programs were lowered for the device since the counters were reset."""
         _check(ordinal)
         return self._c.ipu_programs_lowered(ordinal)
 
-    def programs_compiled(self, ordinal: int) -> int:
+    def programs_compiled(self, ordinal: Device) -> int:
         """How many of those had something to compile: not those that give constants or hand on what they are given."""
         _check(ordinal)
         return self._c.ipu_programs_compiled(ordinal)
 
-    def programs_run(self, ordinal: int) -> int:
+    def programs_run(self, ordinal: Device) -> int:
         """How many times a program was run on the device since the counters were reset."""
         _check(ordinal)
         return self._c.ipu_programs_run(ordinal)
 
-    def reset_counters(self, ordinal: int) -> None:
+    def reset_counters(self, ordinal: Device) -> None:
         """Sets the device's counters to zero and its peaks to what is live now."""
         _check(ordinal)
         self._c.ipu_reset_counters(ordinal)
 
 
-def _check(ordinal: int, *chips: int) -> None:
+def _check(ordinal: Device, *chips: int) -> None:
     if not 0 <= ordinal < APPLICATION_DEVICES.stop:
         raise ValueError(f"There is no /device:IPU:{ordinal}: devices are 0 to {APPLICATION_DEVICES.stop - 1}.")
     for chip in chips:

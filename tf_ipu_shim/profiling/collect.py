@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tf_ipu_shim.cycle_model import ERROR_FACTORS, Computation, Entry, Phase, PipelineSlots, Timeline
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory import Block, MemoryPlan
 from tf_ipu_shim.machine.memory.curve import curve_of
 from tf_ipu_shim.machine.memory.liveness import smallest
@@ -32,7 +32,7 @@ def profile_of(
     plan: MemoryPlan,
     blocks: Mapping[int, Block],
     timeline: Timeline,
-    chip: Chip,
+    chip: ChipSpec,
     num_ipus: int,
     replicas: int,
     line_of: LineOf,
@@ -94,7 +94,7 @@ def profile_of(
     )
 
 
-def _seeds(number: int, chip: Chip) -> ComputeSetRow:
+def _seeds(number: int, chip: ChipSpec) -> ComputeSetRow:
     """What gives each tile its seed: part of every program, and run when a seed is set, not with the program."""
     return ComputeSetRow(number, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim.machine import ipu_model, selection
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.environment import engine_options, flags, sdk_environment
+from tf_ipu_shim.machine.ids import Device
 from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.machine.sharing.attach import Attachment
 from tf_ipu_shim.machine.systems import PoplarDevice, System
@@ -42,7 +43,7 @@ class IpuDevice:
     """
 
     def __init__(
-        self, ordinal: int, num_ipus: int, options: Any, system: System, candidates: tuple[PoplarDevice, ...]
+        self, ordinal: Device, num_ipus: int, options: Any, system: System, candidates: tuple[PoplarDevice, ...]
     ) -> None:
         in_force = flags.current()
         self.ordinal = ordinal
@@ -244,7 +245,7 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
-def _chip(system_chip: Chip, options: Any, connection: int) -> Chip:
+def _chip(system_chip: ChipSpec, options: Any, connection: int) -> ChipSpec:
     model = options.ipu_model_config
     in_force = flags.current()
     if connection in (NEVER, PRE_COMPILE) and options.ipu_version and not in_force.use_ipu_model:
@@ -254,7 +255,7 @@ def _chip(system_chip: Chip, options: Any, connection: int) -> Chip:
     )
 
 
-def _check_io_tiles(options: Any, chip: Chip) -> None:
+def _check_io_tiles(options: Any, chip: ChipSpec) -> None:
     if options.num_io_tiles >= chip.tiles:
         raise ValueError(
             f"io_tiles.num_io_tiles is {options.num_io_tiles}, and an IPU of this device has {chip.tiles} tiles: none "

@@ -7,6 +7,7 @@ import sys
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.environment import log_level
+from tf_ipu_shim.machine.ids import Device
 
 _DRIVER = "tensorflow/compiler/plugin/poplar/driver"
 # SDK 2.4 and older name this file and line when a device attaches; newer lines are not published, so one is chosen.
@@ -56,7 +57,7 @@ def _write(severity: str, message: str, source: tuple[str, int] | None = None) -
         sys.stderr.flush()
 
 
-def attached(ordinal: int, num_ipus: int, poplar_id: int) -> None:
+def attached(ordinal: Device, num_ipus: int, poplar_id: int) -> None:
     """Logs which IPUs a TensorFlow device got.
 
     Example:
@@ -80,12 +81,12 @@ def poplar_version() -> None:
         info(f"Poplar version: {sdk.current()}.0 (simulated) Poplar package: tf_ipu_shim", _PLATFORM)
 
 
-def default_device(ordinal: int) -> None:
+def default_device(ordinal: Device) -> None:
     """Logs that an unconfigured device has a single IPU."""
     info(f"No IPU device was configured for /device:IPU:{ordinal}, creating a device with a single IPU.")
 
 
-def waiting(ordinal: int) -> None:
+def waiting(ordinal: Device) -> None:
     """Logs that an on-demand device waits for free IPUs."""
     info(
         f"Currently there is no available device for the TensorFlow virtual device /device:IPU:{ordinal}. "

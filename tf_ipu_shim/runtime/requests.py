@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.ids import Device
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
 
@@ -17,15 +18,17 @@ def create_devices(options: Any, first: int = 0) -> list[IpuDevice]:
         for selection in options.device_config
     ]
     if not selections:
-        log.default_device(first)
+        log.default_device(Device(first))
         selections = [("auto_count", 1, 0)]
     return [
-        _by_id(ordinal, index, options, system) if kind == "cfg_index" else _by_count(ordinal, count, options, system)
+        _by_id(Device(ordinal), index, options, system)
+        if kind == "cfg_index"
+        else _by_count(Device(ordinal), count, options, system)
         for ordinal, (kind, count, index) in enumerate(selections, first)
     ]
 
 
-def _by_count(ordinal: int, num_ipus: int, options: Any, system: systems.System) -> IpuDevice:
+def _by_count(ordinal: Device, num_ipus: int, options: Any, system: systems.System) -> IpuDevice:
     candidates = system.devices_with(num_ipus)
     device = IpuDevice(ordinal, num_ipus, options, system, candidates)
     # A model, or a program that is only compiled, may have any number of IPUs: nothing has to be found for it.
@@ -57,7 +60,7 @@ def _enough_ipus(wanted: int, sizes: list[int], system: systems.System) -> str:
     return f"Simulate a larger system: {systems.ENVIRONMENT_VARIABLE}={least.name} has {least.num_ipus} IPUs."
 
 
-def _by_id(ordinal: int, index: int, options: Any, system: systems.System) -> IpuDevice:
+def _by_id(ordinal: Device, index: int, options: Any, system: systems.System) -> IpuDevice:
     if index >= len(system.devices):
         from tensorflow.compat.v2 import errors
 

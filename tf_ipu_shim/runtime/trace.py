@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from tf_ipu_shim.machine.ids import Device
 from tf_ipu_shim.messages import program_pb2, trace_pb2
 
 
@@ -31,7 +32,7 @@ class DeviceTensor:
 
 
 def events_of(
-    ordinal: int,
+    ordinal: Device,
     module: str,
     profiling: Any,
     tensors: Sequence[DeviceTensor],
@@ -76,7 +77,7 @@ def events_of(
     return events
 
 
-def _transfers(ordinal: int, module: str, tensors: Sequence[DeviceTensor]) -> Any:
+def _transfers(ordinal: Device, module: str, tensors: Sequence[DeviceTensor]) -> Any:
     kind = trace_pb2.IpuTraceEvent
     events = program_pb2.TransferEvents(
         load_engine=kind(type=kind.LOAD_ENGINE, ordinal=ordinal),

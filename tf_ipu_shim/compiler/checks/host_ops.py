@@ -14,6 +14,7 @@ from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.machine.ids import Chip, Device
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 ON_DEVICE_MARK = b"on device"  # for other ops of the host, as a value of `vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE`
@@ -26,7 +27,7 @@ def runs_on_device(node: Node) -> bool:
     return _is_marked(node) and node.proto.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK
 
 
-def check_outfeeds(diagnostics: Diagnostics, functions: Functions, ordinal: int) -> None:
+def check_outfeeds(diagnostics: Diagnostics, functions: Functions, ordinal: Device) -> None:
     """Refuses programs that wait for their own outfeed or that enqueue nothing."""
     for graph in map(functions.__getitem__, functions.reached()):
         if graph.ops.isdisjoint((vocabulary.OUTFEED_ENQUEUE, vocabulary.OUTFEED_DEQUEUE)):
@@ -38,7 +39,7 @@ def check_outfeeds(diagnostics: Diagnostics, functions: Functions, ordinal: int)
                 _refuse_waiting(node, ordinal, diagnostics.describe(graph.name, node))
 
 
-def _refuse_waiting(node: Node, ordinal: int, described: str) -> None:
+def _refuse_waiting(node: Node, ordinal: Device, described: str) -> None:
     attributes = node.proto.attr
     if attributes["wait_for_completion"].b and attributes["device_ordinal"].i == ordinal:
         raise errors_impl.InvalidArgumentError(
@@ -82,7 +83,7 @@ def name_iterator(proto: node_def_pb2.NodeDef, iterator: Node | None) -> bool:
     return named
 
 
-def to_infeed_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: int) -> bool:
+def to_infeed_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: Chip) -> bool:
     """Turns an iterator-get-next op into the plugin's infeed dequeue op."""
     proto.op = vocabulary.INFEED_DEQUEUE
     proto.attr["chip"].i = chip

@@ -10,12 +10,13 @@ from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.location import HOST
 from tf_ipu_shim.compiler.ir.trips import Trips
 from tf_ipu_shim.compiler.placement.placement import Placement
+from tf_ipu_shim.machine.ids import Shard
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
-# Emits a function: (name, placement, the IPUs that hold its arguments, whether it runs in each iteration of a loop) ->
-# the emitted function's name, and the IPU that holds each result (None for the host or several).
-Emit = Callable[[str, Placement, Mapping[str, int], bool], "tuple[str, list[int | None]]"]
+# Emits a function: (name, placement, the shards that hold its arguments, whether it is the body of a loop) ->
+# the emitted function's name, and the shard that holds each result (None for the host or several).
+Emit = Callable[[str, Placement, Mapping[str, Shard], bool], "tuple[str, list[Shard | None]]"]
 _LONG = types_pb2.DT_INT64
 CHUNK_COUNTERS = 2
 """How many loop variables a loop over chunks has in front of those of its loop."""
@@ -24,19 +25,19 @@ CHUNK_COUNTERS = 2
 def emit_functions(
     proto: node_def_pb2.NodeDef,
     placement: Placement,
-    values: Sequence[int | None],
+    values: Sequence[Shard | None],
     graphs: Functions,
     emit: Emit,
-) -> Sequence[int | None]:
+) -> Sequence[Shard | None]:
     """Emits the functions of a loop, branch or call and makes the op run them."""
     body = proto.attr["body"].func.name if proto.op in vocabulary.LOOPS else None
     if body is not None:
         # What a loop carries is where its body leaves it, from the second iteration on.
         values = _carried(graphs[body], placement.functions[body], values)
-    results: Sequence[int | None] = []
+    results: Sequence[Shard | None] = []
     emitted: dict[str, str] = {}
     for called in dict.fromkeys(op_types.called_functions(proto)):
-        held = {name: ipu for name, ipu in zip(graphs[called].arguments, values) if ipu is not None}
+        held = {name: shard for name, shard in zip(graphs[called].arguments, values) if shard is not None}
         emitted[called], left = emit(called, placement.functions[called], held, body is not None)
         if body is None or called == body:
             results = left
@@ -48,11 +49,11 @@ def emit_functions(
     return results
 
 
-def _carried(body: FunctionGraph, placement: Placement, initial: Sequence[int | None]) -> list[int | None]:
-    carried: list[int | None] = []
+def _carried(body: FunctionGraph, placement: Placement, initial: Sequence[Shard | None]) -> list[Shard | None]:
+    carried: list[Shard | None] = []
     for start, tensor in zip(initial, body.returns):
         producer = body.producer(tensor)
-        carried.append(start if producer is None else placement.locations.get(producer, HOST).ipu)
+        carried.append(start if producer is None else placement.locations.get(producer, HOST).shard)
     return carried
 
 

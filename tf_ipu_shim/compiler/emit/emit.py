@@ -15,7 +15,7 @@ from tf_ipu_shim.compiler.emit.control_flow import CHUNK_COUNTERS, emit_function
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions, strip_attributes
-from tf_ipu_shim.compiler.ir.location import HOST, SEVERAL, Location
+from tf_ipu_shim.compiler.ir.location import HOST, MULTI_SHARD, Location
 from tf_ipu_shim.compiler.ir.program import Cluster, Exchange
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
 from tf_ipu_shim.compiler.placement.loop_counters import move_counters_to_host
@@ -23,6 +23,7 @@ from tf_ipu_shim.compiler.placement.phases import assign_phases, clone_reads, gr
 from tf_ipu_shim.compiler.placement.placement import Placement
 from tf_ipu_shim.compiler.placement.variants import uncompile_variants
 from tf_ipu_shim.compiler.replicas.replicas import Replica
+from tf_ipu_shim.machine.ids import Chip, Shard
 from tf_ipu_shim.runtime import interrupts
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
@@ -37,7 +38,7 @@ class Emitter:
         graphs: all functions of the program.
         device: of the IPU ops, such as `/device:IPU:0`.
         constant_arguments: asks TensorFlow's analysis.
-        replica: for which replica; the emitted IPUs are those of the device. The only one when left out.
+        replica: for which replica, whose shards become chips of the device. The only one when left out.
         programs: the XLA programs of all replicas by their content: what is the same is compiled once.
         plans: whether loops that run in chunks are emitted for the memory plan besides, with one iteration after the
             other as on a real IPU.
@@ -76,14 +77,14 @@ class Emitter:
         self.chunked_loops: dict[str, node_def_pb2.NodeDef | None] = {}
 
     def emit(
-        self, name: str, placement: Placement, argument_ipus: Mapping[str, int], loops: bool = False
-    ) -> tuple[str, list[int | None]]:
+        self, name: str, placement: Placement, argument_shards: Mapping[str, Shard], loops: bool = False
+    ) -> tuple[str, list[Shard | None]]:
         """Emits one function."""
         graph = self.graphs[name]
         placement = uncompile_variants(graph, placement)
         if loops:
             placement = move_counters_to_host(graph, placement)
-        return _FunctionEmitter(self, graph, placement, argument_ipus, loops).run()
+        return _FunctionEmitter(self, graph, placement, argument_shards, loops).run()
 
     def deduplicate(self, definition: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
         """Returns the XLA program, or an identical one of another replica."""
@@ -108,7 +109,7 @@ class _FunctionEmitter:
         emitter: Emitter,
         graph: FunctionGraph,
         placement: Placement,
-        argument_ipus: Mapping[str, int],
+        argument_shards: Mapping[str, Shard],
         loops: bool,
     ) -> None:
         self._all = emitter
@@ -116,10 +117,10 @@ class _FunctionEmitter:
         self._placement = placement
         self._phases = assign_phases(graph, placement)
         self._reads = clone_reads(graph, placement, self._phases)
-        self._reads_in: dict[tuple[int | None, int], set[Node]] = {}  # the same by IPU and phase
+        self._reads_in: dict[tuple[Shard | None, int], set[Node]] = {}  # the same by shard and phase
         for read, phases in self._reads.items():
             for phase in phases:
-                self._reads_in.setdefault((placement.locations[read].ipu, phase), set()).add(read)
+                self._reads_in.setdefault((placement.locations[read].shard, phase), set()).add(read)
         self._result_order = {text: index for index, text in enumerate(dict.fromkeys(graph.returns))}
         self._results_of: dict[Node, list[str]] = {}
         for text in self._result_order:
@@ -138,20 +139,20 @@ class _FunctionEmitter:
         self._serial = next(_serial)
         self._function = function_pb2.FunctionDef()
         self._names: dict[str, str] = {}  # tensor of the traced function -> tensor of the emitted one
-        # Tensor of the traced function -> the IPU that holds it. What the host feeds goes to its first user.
-        self._ipus: dict[str, int] = {**_first_consumers(graph, placement), **argument_ipus}
+        # Tensor of the traced function -> the shard that holds it. What the host feeds goes to its first user.
+        self._shards: dict[str, Shard] = {**_first_consumers(graph, placement), **argument_shards}
         self._units: dict[Node, str] = {}  # node of the traced function -> node of the emitted one
-        self._copies: dict[tuple[str, int], str] = {}
+        self._copies: dict[tuple[str, Shard], str] = {}
         self._cloned: dict[tuple[Node, str], str] = {}
-        self._last_on: dict[int, str] = {}
+        self._last_on: dict[Shard, str] = {}
 
     def _dequeues(self, node: Node) -> bool:
         """Whether a call, or a loop over several IPUs, dequeues elements from the host."""
-        if self._placement.locations.get(node) is not SEVERAL:
+        if self._placement.locations.get(node) is not MULTI_SHARD:
             return False
         return not self._all.fed.isdisjoint(op_types.called_functions(node.proto))
 
-    def run(self) -> tuple[str, list[int | None]]:
+    def run(self) -> tuple[str, list[Shard | None]]:
         """Emits the function."""
         graph, function = self._graph, self._function
         function.signature.name = f"{graph.name}_lowered_{self._serial}"
@@ -162,7 +163,7 @@ class _FunctionEmitter:
             function.arg_attr[index].CopyFrom(attributes)
         self._names.update((argument, argument) for argument in graph.arguments)
         cluster_of = {node: key for key, nodes in self._clusters.items() for node in nodes}
-        emitted: set[tuple[int, int]] = set()
+        emitted: set[tuple[Shard, int]] = set()
         for node in sorted(self._placement.locations, key=lambda node: (self._phases[node], node.index)):
             if node in self._left_out:
                 continue
@@ -179,45 +180,45 @@ class _FunctionEmitter:
             function.signature.control_output.append(unit)
             function.control_ret[unit] = unit
         self._all.functions.append(function)
-        return function.signature.name, [self._ipus.get(tensor) for tensor in graph.returns]
+        return function.signature.name, [self._shards.get(tensor) for tensor in graph.returns]
 
-    def _emit_cluster(self, ipu: int, phase: int) -> None:
-        """Emits the ops of an IPU's phase as an XLA program and its launch."""
+    def _emit_cluster(self, shard: Shard, phase: int) -> None:
+        """Emits the ops of a shard's phase as an XLA program and its launch."""
         interrupts.check()
-        nodes = self._clusters[ipu, phase]
-        reads = self._reads_in.get((ipu, phase), set())
+        nodes = self._clusters[shard, phase]
+        reads = self._reads_in.get((shard, phase), set())
         cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.graphs.external_name)
         outputs = self._outputs_of(set(nodes), phase)
-        name = f"{self._graph.name}_ipu{ipu}_phase{phase}_{self._serial}"
+        name = f"{self._graph.name}_ipu{shard}_phase{phase}_{self._serial}"
         definition, order, constants = cut.in_launch_order(name, outputs, self._all.constant_arguments)
         definition = self._all.deduplicate(definition)
         self._all.functions.append(definition)
         self._all.compiled.append((self._graph.traced, definition))
         types = [cut.inputs[tensor] for tensor in order]
-        launch = self._launch(f"ipu{ipu}_phase{phase}", ipu, types, constants)
+        launch = self._launch(f"ipu{shard}_phase{phase}", shard, types, constants)
         launch.attr["Tresults"].list.type.extend(self._graph.type_of(tensor) for tensor in outputs)
         launch.attr["function"].func.name = definition.signature.name
         if shapes := cut.shape_variables(order):
             launch.attr[vocabulary.SHAPES_ATTRIBUTE].list.i.extend(shapes)
-        launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
+        launch.input.extend(self._tensor(tensor, shard, self._all.device) for tensor in order)
         # One IPU runs its programs one after the other, whether or not data connects them.
-        before = {self._last_on[ipu]} if ipu in self._last_on else set(self._elements)
+        before = {self._last_on[shard]} if shard in self._last_on else set(self._elements)
         before.update(self._emitted_names(cut.outside_controls))
         launch.input.extend(f"^{unit}" for unit in sorted(before))
-        self._last_on[ipu] = launch.name
+        self._last_on[shard] = launch.name
         for index, tensor in enumerate(outputs):
             self._names[tensor] = f"{launch.name}:results:{index}"
-            self._ipus[tensor] = ipu
+            self._shards[tensor] = shard
         self._units.update(dict.fromkeys(nodes, launch.name))
-        chip = self._all.replica.chip(ipu)
+        chip = self._all.replica.chip(shard)
         self._all.clusters.append(
             Cluster(chip, phase, definition.signature.name, order, types, outputs, constants, self._graph.traced)
         )
 
-    def _launch(self, name: str, ipu: int, types: Sequence[int], constants: int) -> node_def_pb2.NodeDef:
+    def _launch(self, name: str, shard: Shard, types: Sequence[int], constants: int) -> node_def_pb2.NodeDef:
         """Adds the launch of an XLA program with arguments of these types."""
         launch = self._function.node_def.add(name=name, op=vocabulary.LAUNCH, device=self._all.device)
-        launch.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
+        launch.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(shard)
         resources = types.count(op_types.RESOURCE)
         launch.attr["Tconstants"].list.type.extend(types[:constants])
         launch.attr["Targs"].list.type.extend(types[constants : len(types) - resources])
@@ -253,15 +254,15 @@ class _FunctionEmitter:
             inputs = []
         self._all.specialise(proto)
         del proto.input[:]
-        proto.input.extend(self._tensor(text, location.ipu, device) for text in inputs)
+        proto.input.extend(self._tensor(text, location.shard, device) for text in inputs)
         proto.input.extend(f"^{unit}" for unit in self._emitted_names(node.controls))
         self._units[node] = node.name
-        if location is SEVERAL:
+        if location is MULTI_SHARD:
             self._record_results(node, self._emit_control_flow(node, proto))
         else:
             if node.op in vocabulary.LOOPS:
                 self._note_trip_count(node, proto)
-            self._record_results(node, itertools.repeat(location.ipu))
+            self._record_results(node, itertools.repeat(location.shard))
 
     def _note_trip_count(self, node: Node, proto: node_def_pb2.NodeDef) -> None:
         """Stores the trip count of a loop in its attributes, if it is known."""
@@ -274,32 +275,32 @@ class _FunctionEmitter:
         proto = self._function.node_def.add()
         proto.CopyFrom(node.proto)
         # Functions over several IPUs are emitted, and then named; all others are called as they stand.
-        strip_attributes(proto, (lambda name: name) if location is SEVERAL else self._all.graphs.external_name)
+        strip_attributes(proto, (lambda name: name) if location is MULTI_SHARD else self._all.graphs.external_name)
         proto.device = device
-        if location.ipu is not None:
-            proto.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(location.ipu)
+        if location.shard is not None:
+            proto.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(location.shard)
         return proto
 
-    def _record_results(self, node: Node, ipus: Iterable[int | None]) -> None:
-        """Records the names of an op's results and which IPUs hold them (None for the host or several)."""
+    def _record_results(self, node: Node, shards: Iterable[Shard | None]) -> None:
+        """Records the names of an op's results and which shards hold them (None for the host or several)."""
         added = 0 if node.chunks is None else CHUNK_COUNTERS
-        held = itertools.islice(ipus, added, None)
+        held = itertools.islice(shards, added, None)
         for name, types in op_types.output_types(node.proto).items():
             for index in range(len(types)):
                 tensor = f"{node.name}:{name}:{index}"
                 self._names[tensor] = f"{node.name}:{name}:{index + added}"
-                ipu = next(held, None)
-                if ipu is not None:
-                    self._ipus[tensor] = ipu
+                shard = next(held, None)
+                if shard is not None:
+                    self._shards[tensor] = shard
 
-    def _consumer_of(self, node: Node) -> int:
-        """Returns the IPU that consumes an infeed's elements."""
-        users = (self._placement.locations.get(user, HOST).ipu for user in node.users)
-        return self._all.replica.chip(next((ipu for ipu in users if ipu is not None), 0))
+    def _consumer_of(self, node: Node) -> Chip:
+        """Returns the chip that consumes an infeed's elements."""
+        users = (self._placement.locations.get(user, HOST).shard for user in node.users)
+        return self._all.replica.chip(next((shard for shard in users if shard is not None), Shard(0)))
 
-    def _emit_control_flow(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
+    def _emit_control_flow(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[Shard | None]:
         """Emits the functions of a loop, branch or call; returns where the results are."""
-        values = [self._ipus.get(text) for text in node.function_inputs]
+        values = [self._shards.get(text) for text in node.function_inputs]
         emitting = self._all
         if node.op in vocabulary.LOOPS:
             self._note_trip_count(node, proto)
@@ -319,26 +320,26 @@ class _FunctionEmitter:
         emitting.chunked_loops[proto.attr["body"].func.name] = None if planned is None else single
         return results
 
-    def _tensor(self, text: str, ipu: int | None, device: str) -> str:
-        """Returns a tensor's name on an IPU (None: anywhere), adding an exchange if it is elsewhere."""
+    def _tensor(self, text: str, shard: Shard | None, device: str) -> str:
+        """Returns a tensor's name on a shard (None: anywhere), adding an exchange if it is elsewhere."""
         producer = self._graph.producer(text)
         if producer is not None and producer in self._placement.constants:
             return self._clone_constant(producer, device) + text[len(producer.name) :]
         name = self._names[text]
-        source = self._ipus.get(text)
-        if ipu is None or source is None or source == ipu or self._graph.type_of(text) in op_types.HANDLES:
+        source = self._shards.get(text)
+        if shard is None or source is None or source == shard or self._graph.type_of(text) in op_types.HANDLES:
             return name
-        if (text, ipu) not in self._copies:
+        if (text, shard) not in self._copies:
             copy = self._function.node_def.add(
                 name=f"exchange_{len(self._copies)}", op=vocabulary.INTER_COPY, device=self._all.device, input=[name]
             )
             copy.attr["T"].type = self._graph.type_of(text)
-            ends = self._all.replica.chip(source), self._all.replica.chip(ipu)
+            ends = self._all.replica.chip(source), self._all.replica.chip(shard)
             copy.attr["source"].i, copy.attr["destination"].i = ends
             copy.attr[vocabulary.CHIP_ATTRIBUTE].i = ends[0]
-            self._copies[text, ipu] = f"{copy.name}:output:0"
+            self._copies[text, shard] = f"{copy.name}:output:0"
             self._all.exchanges.append(Exchange(text, *ends, self._graph.traced))
-        return self._copies[text, ipu]
+        return self._copies[text, shard]
 
     def _clone_constant(self, node: Node, device: str) -> str:
         """Clones a constant expression for an op outside XLA programs; returns the clone's name."""
@@ -371,12 +372,12 @@ class _FunctionEmitter:
         return list(units)
 
 
-def _first_consumers(graph: FunctionGraph, placement: Placement) -> dict[str, int]:
+def _first_consumers(graph: FunctionGraph, placement: Placement) -> dict[str, Shard]:
     """Maps each argument to the shard of the first op, in topological order, that consumes it."""
-    first: dict[str, int] = {}
+    first: dict[str, Shard] = {}
     for node, location in placement.locations.items():
-        if location.ipu is not None and location.is_in_program:
+        if location.shard is not None and location.is_in_program:
             for text, producer in zip(node.inputs, node.producers):
                 if producer is None:
-                    first.setdefault(text, location.ipu)
+                    first.setdefault(text, location.shard)
     return first

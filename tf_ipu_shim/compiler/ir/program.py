@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.machine.ids import Chip, Device
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
@@ -28,7 +30,7 @@ class ProgramRequest:
 
     name: str
     function: str
-    ordinal: int
+    ordinal: Device
     library: Mapping[str, function_pb2.FunctionDef]
     arg_types: Sequence[int]
     arg_shapes: Sequence[tuple[int, ...]]
@@ -49,7 +51,7 @@ class Cluster:
     """One XLA program: what one IPU does in one phase.
 
     Args:
-        ipu: the IPU (shard) it runs on.
+        chip: the chip of the device it runs on.
         phase: its place among the programs of that IPU.
         function: the name of its FunctionDef, whose arguments are constants, then values, then resources.
         inputs: the tensors it takes, in the order of the function's arguments, named as in the caller.
@@ -59,7 +61,7 @@ class Cluster:
         scope: the traced function that its ops come from.
     """
 
-    ipu: int
+    chip: Chip
     phase: int
     function: str
     inputs: Sequence[str]
@@ -75,15 +77,27 @@ class Exchange:
 
     Args:
         tensor: its name in the traced function.
-        source: the IPU that makes it.
-        destination: the IPU that uses it.
+        source: the chip that makes it.
+        destination: the chip that uses it.
         scope: the traced function that it is in.
     """
 
     tensor: str
-    source: int
-    destination: int
+    source: Chip
+    destination: Chip
     scope: str
+
+
+class ReplicaVariable(NamedTuple):
+    """A further replica's copy of a variable.
+
+    Args:
+        argument: the argument of the program that it is a copy of.
+        chip: where it lives.
+    """
+
+    argument: int
+    chip: Chip
 
 
 @dataclasses.dataclass
@@ -93,15 +107,15 @@ class LoweredProgram:
     Args:
         node: the op to run instead of the call; it takes `inputs`, then `replica_variables`.
         functions: the functions that it needs and that the request has not.
-        variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
+        variable_chips: for each argument the chip where that variable lives; -1 for what is not a variable.
         inputs: for each input of the node the argument that it is.
         clusters: all XLA programs, those of loop bodies included.
         exchanges: all exchanges between IPUs, those of loop bodies included.
         replicas: how often it runs at the same time.
         shards: IPUs of each replica.
-        shard_ipus: the IPU of the device on which each shard of the first replica is.
+        shard_chips: the chip of each shard of the first replica.
         first_replica: the function that the first of several replicas runs.
-        replica_variables: for each further replica's copy of a variable the argument, and the IPU where it lives.
+        replica_variables: for each further replica's copy of a variable the argument, and the chip where it lives.
         run_group: what the ops of feeds and replicas know its runs by, which follow each other; empty without.
         chunked_loops: for the function that runs several iterations of a loop at once, the loop that the memory plan
             looks at instead: on a real IPU iterations come one by one, and so do elements. None where none is made.
@@ -114,15 +128,15 @@ class LoweredProgram:
 
     node: node_def_pb2.NodeDef
     functions: list[function_pb2.FunctionDef]
-    variable_ipus: list[int]
+    variable_chips: list[Chip]
     inputs: list[int]
     clusters: list[Cluster] = dataclasses.field(default_factory=list)
     exchanges: list[Exchange] = dataclasses.field(default_factory=list)
     replicas: int = 1
     shards: int = 1
-    shard_ipus: tuple[int, ...] = ()
+    shard_chips: tuple[Chip, ...] = ()
     first_replica: str = ""
-    replica_variables: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    replica_variables: list[ReplicaVariable] = dataclasses.field(default_factory=list)
     run_group: str = ""
     chunked_loops: dict[str, node_def_pb2.NodeDef | None] = dataclasses.field(default_factory=dict)
     planned_functions: list[function_pb2.FunctionDef] = dataclasses.field(default_factory=list)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tf_ipu_shim.compiler.ir.location import ALL_IPUS, Location, on_ipu
+from tf_ipu_shim.compiler.ir.location import ALL_IPUS, Location, on_shard
 from tf_ipu_shim.compiler.ir.vocabulary import OUTSIDE_COMPILATION_ATTRIBUTE, SHARDING_ATTRIBUTE
+from tf_ipu_shim.machine.ids import Shard
 
 _MAXIMAL = 1  # OpSharding.Type.MAXIMAL: the op is on one device
 _EVERY = -1  # the device that `ipu_shard(-1)` writes
@@ -35,13 +36,13 @@ def _location(serialised: bytes) -> Location | None:
     sharding = xla_data_pb2.OpSharding.FromString(serialised)
     if sharding.type != _MAXIMAL or len(sharding.tile_assignment_devices) != 1:
         return None
-    device = int(sharding.tile_assignment_devices[0])
-    return ALL_IPUS if device == _EVERY else on_ipu(device)
+    shard = int(sharding.tile_assignment_devices[0])
+    return ALL_IPUS if shard == _EVERY else on_shard(Shard(shard))
 
 
-def sharding_annotation(ipu: int) -> bytes:
+def sharding_annotation(shard: Shard) -> bytes:
     """Returns the annotation for a shard: the value of `vocabulary.SHARDING_ATTRIBUTE`."""
     from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
-    sharding = xla_data_pb2.OpSharding(type=_MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[ipu])
+    sharding = xla_data_pb2.OpSharding(type=_MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[shard])
     return bytes(sharding.SerializeToString(deterministic=True))

@@ -35,6 +35,7 @@ from tf_ipu_shim.compiler.kernels.stochastic_rounding import set_rounding
 from tf_ipu_shim.compiler.passes import variable_order
 from tf_ipu_shim.compiler.passes.assertions import ASSERT, Describe, asserting_functions
 from tf_ipu_shim.compiler.passes.dead_code_elimination import eliminate_dead_code
+from tf_ipu_shim.machine.ids import Chip
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2
 
 # What has TensorFlow compile a function or choose another one for it.
@@ -156,7 +157,7 @@ class _FunctionCopies:
             attributes.pop(attribute, None)
         calls.make_call(node, types, results, name)
 
-    def of(self, name: str, chip: int, constants: frozenset[int] = frozenset()) -> str:
+    def of(self, name: str, chip: Chip, constants: frozenset[int] = frozenset()) -> str:
         """Returns the name of a function\'s copy for an IPU and for constant arguments, made on demand."""
         key = (name, chip, constants)
         if key not in self._names:
@@ -173,7 +174,7 @@ class _FunctionCopies:
                 return made
 
     def _copy(
-        self, function: function_pb2.FunctionDef, name: str, chip: int, constants: frozenset[int]
+        self, function: function_pb2.FunctionDef, name: str, chip: Chip, constants: frozenset[int]
     ) -> function_pb2.FunctionDef:
         function = eliminate_dead_code(function)
         by_compiler = FoldedOps(function, constants) if function.signature.name in self._random else None
@@ -226,7 +227,7 @@ class _FunctionCopies:
         calls.make_call(call, op_types.input_types(node), results, self._launchers[content])
         node.CopyFrom(call)
 
-    def _redirect(self, node: node_def_pb2.NodeDef, chip: int, by_compiler: FoldedOps | None) -> None:
+    def _redirect(self, node: node_def_pb2.NodeDef, chip: Chip, by_compiler: FoldedOps | None) -> None:
         for _, function in op_types.function_values(node):
             known: frozenset[int] = frozenset()
             if by_compiler is not None and function.name in self._random:

@@ -15,6 +15,7 @@ import numpy as np
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node, Result
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.machine.ids import Device
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -31,7 +32,7 @@ _STATELESS: dict[str, tuple[str, int, dict[str, str]]] = {
 _HALVES = (types_pb2.DT_HALF, types_pb2.DT_BFLOAT16)
 
 
-def add_seeds(functions: Functions, ordinal: int) -> None:
+def add_seeds(functions: Functions, ordinal: Device) -> None:
     """Gives all random ops explicit seeds."""
     random = functions.with_ops(frozenset(_STATELESS))
     if functions.entry in random:
@@ -60,7 +61,7 @@ class _Seeder:
         """Whether an op draws random numbers."""
         return node.op in _STATELESS or not self._random.isdisjoint(op_types.called_functions(node.proto))
 
-    def seed_program(self, ordinal: int) -> None:
+    def seed_program(self, ordinal: Device) -> None:
         """Adds seeds to the program."""
         functions, entry = self._functions, self._functions[self._functions.entry]
         explicit, restarts = self._explicit_seed(entry.name), self._restarts_each_run()

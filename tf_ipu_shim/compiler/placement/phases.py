@@ -15,6 +15,7 @@ from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.location import Location
 from tf_ipu_shim.compiler.ir.vocabulary import READ_VARIABLE
 from tf_ipu_shim.compiler.placement.placement import Placement
+from tf_ipu_shim.machine.ids import Shard
 
 
 def assign_phases(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
@@ -117,10 +118,10 @@ def _is_plain_read(node: Node) -> bool:
 
 def group_clusters(
     placement: Placement, phases: dict[Node, int], left_out: Container[Node] = ()
-) -> dict[tuple[int, int], list[Node]]:
+) -> dict[tuple[Shard, int], list[Node]]:
     """Returns the nodes of each XLA program by (shard, phase), in a possible execution order."""
-    clusters: dict[tuple[int, int], list[Node]] = defaultdict(list)
+    clusters: dict[tuple[Shard, int], list[Node]] = defaultdict(list)
     for node, location in placement.locations.items():
-        if location.ipu is not None and location.is_in_program and node not in left_out:
-            clusters[location.ipu, phases[node]].append(node)
+        if location.shard is not None and location.is_in_program and node not in left_out:
+            clusters[location.shard, phases[node]].append(node)
     return {key: clusters[key] for key in sorted(clusters, key=lambda key: (key[1], key[0]))}

@@ -17,13 +17,13 @@ from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
-from tf_ipu_shim.compiler.ir.location import ALL_IPUS, ALONE, HOST, SEVERAL, Location, on_ipu, uncompiled_on
+from tf_ipu_shim.compiler.ir.location import ALL_IPUS, HOST, MULTI_SHARD, UNCLUSTERED, Location, on_shard, uncompiled_on
 from tf_ipu_shim.compiler.placement.cloned_constants import constant_nodes
 from tf_ipu_shim.compiler.placement.variable_placement import Home, VariablePlacer
 from tf_ipu_shim.runtime import devices
 
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
-_FIRST = on_ipu(0)
+_FIRST = on_shard(0)
 _NOWHERE = frozenset[Location]()
 _ON_HOST = frozenset({HOST})
 
@@ -56,7 +56,7 @@ class Placer:
 
     Args:
         graphs: all functions of the program by name.
-        num_ipus: how many IPUs a replica has.
+        num_shards: how many IPUs a replica has.
         host_ops: types of the ops that always run on the host.
         apart_ops: types of the ops that run on their IPU, but in no XLA program.
         line_of: where the script made an op of a function, see `Diagnostics.user_line`.
@@ -65,13 +65,13 @@ class Placer:
     def __init__(
         self,
         graphs: Mapping[str, FunctionGraph],
-        num_ipus: int,
+        num_shards: int,
         host_ops: frozenset[str] = vocabulary.HOST_OPS,
         apart_ops: frozenset[str] = vocabulary.COLLECTIVES,
         line_of: Callable[[str, str], str | None] = lambda function, node: None,
     ) -> None:
         self._graphs = graphs
-        self._num_ipus = num_ipus
+        self._num_shards = num_shards
         self._host_ops = host_ops
         self._apart_ops = apart_ops
         self._line_of = line_of
@@ -94,21 +94,21 @@ class Placer:
         variable_homes = self._homes.assign(graph, locations, fixed, homes)
         functions: dict[str, Placement] = {}
         for node, location in locations.items():
-            if location is SEVERAL:
+            if location is MULTI_SHARD:
                 for called in op_types.called_functions(node.proto):
                     homes_inside = self._homes.inside(node, called, variable_homes)
                     functions[called] = self.place(called, homes_inside)
                 # The arguments of a loop's chunks have the names of those of its body.
                 for called in node.chunks.functions if node.chunks is not None else ():
                     functions[called] = self.place(called, homes_inside)
-            elif location.ipu is not None and node.op in self._apart_ops:
-                locations[node] = uncompiled_on(location.ipu)
+            elif location.shard is not None and node.op in self._apart_ops:
+                locations[node] = uncompiled_on(location.shard)
         return Placement(locations, constants, variable_homes, functions)
 
     def annotations_of(self, name: str) -> frozenset[Location]:
         """Returns the locations that ops of a function, and of functions it runs, are annotated with.
 
-        `HOST` stands for ops on the host, `ALONE` for those that are in no XLA program.
+        `HOST` stands for ops on the host, `UNCLUSTERED` for those that are in no XLA program.
         """
         if name not in self._marked:
             self._marked[name] = _NOWHERE  # for recursive functions
@@ -124,7 +124,7 @@ class Placer:
         mark = graph.marks.get(node.name)
         if mark is not None and not inside:
             inside = frozenset({mark})
-        return inside | {ALONE} if node.op in self._apart_ops else inside
+        return inside | {UNCLUSTERED} if node.op in self._apart_ops else inside
 
     def _annotations_inside(self, node: Node) -> frozenset[Location]:
         if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
@@ -141,9 +141,9 @@ class Placer:
         by_name = {name: mark for name, mark in graph.marks.items() if self._exists(mark)}
         for node in graph.nodes:
             location = self._annotated_location(graph, node)
-            if location is not None and (location.ipu is None or node not in constants):
+            if location is not None and (location.shard is None or node not in constants):
                 fixed[node] = location
-                if location.ipu is not None:
+                if location.shard is not None:
                     by_name[node.name] = location
         for node in graph.nodes:
             if node not in fixed and node not in constants:
@@ -163,19 +163,19 @@ class Placer:
         elsewhere = wanted - {ALL_IPUS}
         if not elsewhere:
             return _FIRST if wanted else None
-        if len(elsewhere) > 1 or not elsewhere.isdisjoint((HOST, ALONE)):
-            return SEVERAL
+        if len(elsewhere) > 1 or not elsewhere.isdisjoint((HOST, UNCLUSTERED)):
+            return MULTI_SHARD
         (location,) = elsewhere
         self._check(graph, node, location)
         return location
 
     def _exists(self, location: Location) -> bool:
-        return location.ipu is not None and 0 <= location.ipu < self._num_ipus
+        return location.shard is not None and 0 <= location.shard < self._num_shards
 
     def _check(self, graph: FunctionGraph, node: Node, location: Location) -> None:
         if not self._exists(location):
             function, node = self._annotated_op(graph, node, location)
-            ipus = f"{self._num_ipus} IPU{'s' if self._num_ipus > 1 else ''}"
+            ipus = f"{self._num_shards} IPU{'s' if self._num_shards > 1 else ''}"
             stage, cure = "", "use a smaller index in ipu_shard or in the device_mapping of the pipeline."
             if vocabulary.STAGE_ATTRIBUTE in node.proto.attr:
                 stage = f" of pipeline stage {node.proto.attr[vocabulary.STAGE_ATTRIBUTE].i}"
@@ -191,8 +191,8 @@ class Placer:
                 None,
                 None,
                 f"Trying to compile a graph for {ipus} that needs more: op {node.name} ({node.op}){stage} is placed on "
-                f"shard {location.ipu}{f' at {line}' if line else ''}, but the device has {ipus} (shards 0 to "
-                f"{self._num_ipus - 1}). {cure}",
+                f"shard {location.shard}{f' at {line}' if line else ''}, but the device has {ipus} (shards 0 to "
+                f"{self._num_shards - 1}). {cure}",
             )
 
     def _annotated_op(
@@ -234,13 +234,13 @@ class Placer:
         if node.op not in vocabulary.SHAPE_QUERIES:
             for user in node.users:
                 location = found.get(user)
-                if location is not None and location.ipu is not None and node in user.producers:
+                if location is not None and location.shard is not None and node in user.producers:
                     return location
         for text, producer in zip(node.inputs, node.producers):
             location = None if producer is None else found.get(producer)
-            if producer is not None and location is SEVERAL:
+            if producer is not None and location is MULTI_SHARD:
                 location = self._result_location(producer, text)
-            if location is not None and location.ipu is not None:
+            if location is not None and location.shard is not None:
                 return location
         return None
 
@@ -250,6 +250,6 @@ class Placer:
         graph, index = self._graphs[called], int(tensor.rsplit(":", 1)[1])
         producer = graph.producer(graph.returns[index])
         location = None if producer is None else self.place(called).locations.get(producer)
-        if producer is not None and location is SEVERAL:
+        if producer is not None and location is MULTI_SHARD:
             return self._result_location(producer, graph.returns[index])
-        return None if location is None or location.ipu is None else on_ipu(location.ipu)
+        return None if location is None or location.shard is None else on_shard(location.shard)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
-from tf_ipu_shim.compiler.ir.location import SEVERAL, Location
+from tf_ipu_shim.compiler.ir.location import MULTI_SHARD, Location
 
 Home = Location | None  # None for a variable that no IPU uses
 
@@ -63,7 +63,7 @@ class VariablePlacer:
         on_ipus = [node for _, node in uses if _on_one_ipu(node, locations)]
         yield from (fixed[node] for node in on_ipus if _on_one_ipu(node, fixed))
         for name, node in uses:
-            if locations.get(node) is SEVERAL:
+            if locations.get(node) is MULTI_SHARD:
                 yield from self._preferred_inside(node, name)
         yield from (locations[node] for node in on_ipus)
 
@@ -91,7 +91,7 @@ class VariablePlacer:
 
 def _on_one_ipu(node: Node, locations: Mapping[Node, Location]) -> bool:
     location = locations.get(node)
-    return location is not None and location.ipu is not None
+    return location is not None and location.shard is not None
 
 
 def _variable_users(

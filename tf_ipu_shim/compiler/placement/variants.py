@@ -46,8 +46,8 @@ def uncompile_variants(graph: FunctionGraph, placement: Placement) -> Placement:
 def _move_out(locations: dict[Node, Location], nodes: Iterable[Node]) -> None:
     for node in nodes:
         location = locations.get(node)
-        if location is not None and location.is_in_program and location.ipu is not None:
-            locations[node] = uncompiled_on(location.ipu)
+        if location is not None and location.is_in_program and location.shard is not None:
+            locations[node] = uncompiled_on(location.shard)
 
 
 def _variant_edges(graph: FunctionGraph) -> Iterator[tuple[Node, Node]]:

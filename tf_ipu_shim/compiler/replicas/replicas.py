@@ -20,6 +20,7 @@ from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.machine import selection
+from tf_ipu_shim.machine.ids import Chip, Shard
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -57,7 +58,7 @@ class Replica:
         count: how many there are.
         shards: IPUs of each.
         group: tells the collectives of this program from those of others.
-        ipus: the IPU of the device on which each shard of this replica is; in their own order when left out.
+        chips: the chip of each shard of this replica; in their own order when left out.
         share: which part of the replicas of a job this instance has.
     """
 
@@ -65,7 +66,7 @@ class Replica:
     count: int = 1
     shards: int = 1
     group: str = ""
-    ipus: tuple[int, ...] = ()
+    chips: tuple[Chip, ...] = ()
     share: Share = WHOLE
 
     @property
@@ -78,9 +79,9 @@ class Replica:
         """Index of the replica among those of all instances."""
         return self.share.index * self.count + self.index
 
-    def chip(self, shard: int) -> int:
+    def chip(self, shard: Shard) -> Chip:
         """Returns the device's IPU that holds a shard of this replica."""
-        return self.ipus[shard] if self.ipus else self.index * self.shards + shard
+        return self.chips[shard] if self.chips else Chip(self.index * self.shards + shard)
 
     def specialise(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
         """Sets the replica-specific attributes of an emitted op."""
@@ -136,15 +137,16 @@ def make_replicas(
 ) -> list[Replica]:
     """Returns the replicas that a program runs as and the IPUs of their shards."""
     graphs = [functions[name] for name in functions.reached()]
-    shards = 1 + max((ipu for graph in graphs for ipu in _used_shards(graph)), default=0)
+    shards = 1 + max((shard for graph in graphs for shard in _used_shards(graph)), default=0)
     pipelined = any(_is_in_order(pipeline) for graph in graphs for pipeline in _pipelines(graph))
     each = selection.ipus_of_replica(shards, num_ipus)
     count = num_ipus // each
+    chips = tuple(map(Chip, range(num_ipus)))
     if count < 2 or all(graph.ops.isdisjoint(_TELLING) for graph in graphs):
         # The IPUs of replicas that do not run, or that no shard is on, keep their places.
         taken = num_ipus if num_ipus % shards else shards
-        (ipus,) = selection.shard_ipus(tuple(range(taken)), order, pipelined=pipelined)
-        return [Replica(shards=num_ipus, group=group, ipus=(*ipus, *range(taken, num_ipus)), share=share)]
+        (used,) = selection.shard_ipus(chips[:taken], order, pipelined=pipelined)
+        return [Replica(shards=num_ipus, group=group, chips=(*used, *chips[taken:]), share=share)]
     if num_ipus % each:
         raise errors_impl.InvalidArgumentError(
             None,
@@ -152,14 +154,14 @@ def make_replicas(
             f"A program of {shards} shards cannot be replicated over {num_ipus} IPUs: their number has to be a "
             f"multiple of {each}. Select {each * count} IPUs for {count} replicas, or {each} for one.",
         )
-    of_replicas = selection.shard_ipus(tuple(range(num_ipus)), order, pipelined=pipelined, replicas=count)
-    return [Replica(index, count, each, group, ipus, share) for index, ipus in enumerate(of_replicas)]
+    of_replicas = selection.shard_ipus(chips, order, pipelined=pipelined, replicas=count)
+    return [Replica(index, count, each, group, own, share) for index, own in enumerate(of_replicas)]
 
 
-def _used_shards(graph: FunctionGraph) -> Iterator[int]:
+def _used_shards(graph: FunctionGraph) -> Iterator[Shard]:
     """Yields the shards that a function uses in its ops and pipeline stages."""
-    yield from (mark.ipu or 0 for mark in graph.marks.values())
-    yield from (ipu for pipeline in _pipelines(graph) for ipus in pipeline.devices for ipu in ipus)
+    yield from (mark.shard or Shard(0) for mark in graph.marks.values())
+    yield from (Shard(one) for pipeline in _pipelines(graph) for stage in pipeline.devices for one in stage)
 
 
 def _pipelines(graph: FunctionGraph) -> Iterator[PipelineDescription]:

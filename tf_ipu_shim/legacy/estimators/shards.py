@@ -39,10 +39,10 @@ def refuse_others(graph: Any, shards: int) -> None:
     inside = [node for function in tf_graphs.functions_by_name(graph).values() for node in function.definition.node_def]
     for node in [*(operation.node_def for operation in graph.get_operations()), *inside]:
         mark = sharding_annotations.shard_of(node)
-        if mark is not None and (mark.ipu or 0) >= shards:
+        if mark is not None and (mark.shard or 0) >= shards:
             raise ValueError(
-                f"{node.name} is on IPU {mark.ipu} of a replica, and `IPURunConfig.num_shards` was set to {shards}. "
-                f"Set num_shards to {(mark.ipu or 0) + 1} or more, auto_select_ipus to its product with num_replicas."
+                f"{node.name} is on IPU {mark.shard} of a replica, and `IPURunConfig.num_shards` was set to {shards}. "
+                f"Set num_shards to {(mark.shard or 0) + 1} or more, auto_select_ipus to its product with num_replicas."
             )
 
 

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.code import TilePart
 from tf_ipu_shim.machine.memory.description import Block, Value
 from tf_ipu_shim.machine.memory.liveness import smallest
@@ -235,7 +235,7 @@ class MemoryPlan:
 def plan_of(
     ipu: int,
     block: Block,
-    chip: Chip,
+    chip: ChipSpec,
     line_of: Callable[[str], str | None] | None = None,
     remote: Mapping[str, int] | None = None,
 ) -> IpuPlan:

@@ -19,6 +19,7 @@ from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.compiler.placement.placement import forward_name
+from tf_ipu_shim.machine.ids import Shard
 from tf_ipu_shim.machine.memory import Block, Mode
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
@@ -227,15 +228,15 @@ class Layers:
     def apply(self, cut: Partition) -> ProgramRequest:
         """Returns the program with each part on its own IPU."""
         parts = _parts(cut, len(self.all))
-        homes = {n: ipu for ipu, part in enumerate(parts) for layer in part for n in self.all[layer].nodes}
+        shards = {n: Shard(shard) for shard, part in enumerate(parts) for layer in part for n in self.all[layer].nodes}
         library = {name: _without_annotations(function) for name, function in self._request.library.items()}
         for number, node in enumerate(library[self._function.signature.name].node_def):
             forward = self._number.get(self._forward[node.name] or "")
-            home = homes.get(number if forward is None else forward)
-            if home is not None:
-                node.attr[vocabulary.SHARDING_ATTRIBUTE].s = sharding_annotations.sharding_annotation(home)
+            shard = shards.get(number if forward is None else forward)
+            if shard is not None:
+                node.attr[vocabulary.SHARDING_ATTRIBUTE].s = sharding_annotations.sharding_annotation(shard)
                 if vocabulary.STAGE_ATTRIBUTE in node.attr:
-                    node.attr[vocabulary.STAGE_ATTRIBUTE].i = home
+                    node.attr[vocabulary.STAGE_ATTRIBUTE].i = shard
         for function in library.values():
             for node in function.node_def:
                 pipeline = PipelineDescription.of(node)
@@ -394,7 +395,7 @@ def _without_annotations(function: function_pb2.FunctionDef) -> function_pb2.Fun
     copy.CopyFrom(function)
     for node in copy.node_def:
         location = sharding_annotations.shard_of(node)
-        if location is not None and location.ipu is not None and not sharding_annotations.is_on_host(node):
+        if location is not None and location.shard is not None and not sharding_annotations.is_on_host(node):
             del node.attr[vocabulary.SHARDING_ATTRIBUTE]
     return copy
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tf_ipu_shim.cycle_model import Computation
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 
 HOST_PACKET_BYTES = 256
 """What goes to the host or comes from it is not cut into smaller parts."""
@@ -27,7 +27,7 @@ class IoTiles:
     count: int = 0
     proportion: float = 0.9
 
-    def used_by(self, feeds: Iterable[tuple[int, int]], chip: Chip) -> frozenset[int]:
+    def used_by(self, feeds: Iterable[tuple[int, int]], chip: ChipSpec) -> frozenset[int]:
         """Returns the IPUs whose feeds fit on I/O tiles."""
         sizes: dict[int, int] = {}
         for ipu, size in feeds if self.count else ():
@@ -35,7 +35,7 @@ class IoTiles:
         limit = self.proportion * self.count * chip.bytes_per_tile
         return frozenset(ipu for ipu, size in sizes.items() if size <= limit)
 
-    def compute_tiles(self, chip: Chip) -> Chip:
+    def compute_tiles(self, chip: ChipSpec) -> ChipSpec:
         """Returns the chip with only its compute tiles."""
         return chip.with_tiles(chip.tiles - self.count)
 

@@ -11,7 +11,7 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.cycle_model.phases import spread
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.memory_model.variables.io_tiles import IoTiles
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensor, stage_computation
 from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines
@@ -21,7 +21,7 @@ def tensor_map_json(
     module: str,
     request: ProgramRequest,
     program: LoweredProgram,
-    chip: Chip,
+    chip: ChipSpec,
     made: Sequence[MappedTensor] = (),
     io_tiles: IoTiles = IoTiles(),  # noqa: B008
 ) -> str:
@@ -45,7 +45,7 @@ def tensor_map_json(
             where = _tiles(shape, size, tensor.ipu, chip, io_tiles.compute_tiles(chip))
         row = [tensor.instruction, 0, list(shape), tensor.kind, 0, 0, math.prod(shape), where, tensor.name]
         rows.setdefault(tensor.computation or module, []).append(row)
-    ipus, pipelines = program.shard_ipus, find_pipelines(request.library.values())
+    ipus, pipelines = program.shard_chips, find_pipelines(request.library.values())
     stages = [
         [[ipus[shard] if shard >= 0 else shard for shard in shards] for shards in pipeline.devices]
         for pipeline in pipelines
@@ -57,7 +57,7 @@ def tensor_map_json(
 
 
 def _arguments(
-    request: ProgramRequest, program: LoweredProgram, chip: Chip, io_tiles: IoTiles, on_io: Container[int]
+    request: ProgramRequest, program: LoweredProgram, chip: ChipSpec, io_tiles: IoTiles, on_io: Container[int]
 ) -> list[Any]:
     """Returns rows of arguments and variables; IPUs in `on_io` reserve I/O tiles."""
     taking = _consumers(program)
@@ -65,7 +65,7 @@ def _arguments(
     for number, argument in enumerate(request.library[request.function].signature.input_arg):
         kind = dtypes.as_dtype(request.variable_types[number] or request.arg_types[number])
         shape = request.variable_shapes[number] if request.variable_types[number] else request.arg_shapes[number]
-        ipu = program.variable_ipus[number] if program.variable_ipus[number] >= 0 else taking.get(argument.name, 0)
+        ipu = program.variable_chips[number] if program.variable_chips[number] >= 0 else taking.get(argument.name, 0)
         name = f"XLA_Args/{request.variable_names[number] or argument.name}"
         size = max(1, kind.size)
         where = _tiles(shape, size, ipu, chip, io_tiles.compute_tiles(chip) if ipu in on_io else chip)
@@ -79,18 +79,18 @@ def _consumers(program: LoweredProgram) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for cluster in program.clusters:
         for tensor in cluster.inputs:
-            found.setdefault(tensor.split(":", 1)[0], cluster.ipu)
+            found.setdefault(tensor.split(":", 1)[0], cluster.chip)
     return found
 
 
-def _tiles(shape: Iterable[int], size: int, ipu: int, chip: Chip, computing: Chip) -> list[list[int]]:
+def _tiles(shape: Iterable[int], size: int, ipu: int, chip: ChipSpec, computing: ChipSpec) -> list[list[int]]:
     """Returns the parts of a tensor on compute tiles, which come first on an IPU."""
     elements = math.prod(shape)
     where = spread(computing, elements, size)
     return _parts(ipu * chip.tiles, computing.tiles, where.tiles, where.most, elements, 1)
 
 
-def _on_io_tiles(shape: Iterable[int], size: int, ipu: int, chip: Chip, io_tiles: IoTiles) -> list[list[int]]:
+def _on_io_tiles(shape: Iterable[int], size: int, ipu: int, chip: ChipSpec, io_tiles: IoTiles) -> list[list[int]]:
     """Returns the parts of a tensor on I/O tiles, which come last on an IPU."""
     elements = math.prod(shape)
     most = io_tiles.elements_per_tile(elements, size)

@@ -12,7 +12,7 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation
-from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
 from tf_ipu_shim.memory_model.computations.planner_options import PlannerOptions
@@ -122,7 +122,7 @@ class AnalysisContext:
         has_infeeds = self.sizes.divides_batch and any(node.op in vocabulary.INFEEDS for node in nodes)
         self.fed_samples = 0 if has_infeeds else batch_size_of(request)
 
-    def put_on_io_tiles(self, io_tiles: IoTiles, chip: Chip) -> None:
+    def put_on_io_tiles(self, io_tiles: IoTiles, chip: ChipSpec) -> None:
         """Adds the exchange between I/O tiles and compute tiles to each feed copy."""
         used = io_tiles.used_by(((feed.ipu, feed.bytes) for feed in self.feeds), chip)
         for feed in self.feeds:
@@ -147,13 +147,13 @@ class AnalysisContext:
 
     def place_variables(self) -> None:
         """Adds all variables to their IPUs."""
-        for index, ipu in enumerate(self._program.variable_ipus):
+        for index, ipu in enumerate(self._program.variable_chips):
             if ipu >= 0:
                 self.variable(ipu, index)
 
     def pipeline_on_ipus(self, pipeline: PipelineDescription) -> PipelineDescription:
         """Returns a pipeline whose stages name the device's IPUs instead of shards; -1 (all) stays."""
-        ipus = self._program.shard_ipus
+        ipus = self._program.shard_chips
         devices = tuple(tuple(ipus[shard] if shard >= 0 else shard for shard in stage) for stage in pipeline.devices)
         return self.storage.scheduled(self.sizes.in_flight(dataclasses.replace(pipeline, devices=devices)))
 

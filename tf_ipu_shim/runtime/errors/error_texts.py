@@ -45,7 +45,7 @@ def clean(message: str) -> str:
     """Returns a TensorFlow error's message without repetition, and the script's line.
 
     Example:
-        >>> clean("Graph execution error:\n\nNode: 'a'\nIt failed.\n\t [[{{node a}}]]")
+        >>> clean("Graph execution error:\\n\\nNode: 'a'\\nIt failed.\\n\\t [[{{node a}}]]")
         'It failed.'
     """
     kept, users = _split_locations(_CALLER.sub("", _FUNCTION.sub("", message)).split("\n"))
@@ -64,8 +64,8 @@ def split_frames(text: str) -> tuple[list[str], str]:
     """Separates autograph's frames from the rest of a message.
 
     Example:
-        >>> split_frames('in user code:\n\n    File "a.py", line 3, in f  *\n        g()\n\n    KeyError: 1')
-        (['  File "a.py", line 3, in f\n', '    g()\n'], '1')
+        >>> split_frames('in user code:\\n\\n    File "a.py", line 3, in f  *\\n        g()\\n\\n    KeyError: 1')
+        (['  File "a.py", line 3, in f\\n', '    g()\\n'], '1')
     """
     found = _IN_USER_CODE.match(text)
     if found is None:
