@@ -1,5 +1,7 @@
 """When the factor of Keras' loss scaling moves, and which gradients it moves by."""
 
+import json
+
 import harness
 import numpy as np
 import pytest
@@ -105,3 +107,21 @@ def test_fit_counts_captured_gradients_of_an_accumulation(large):
         targets[3] = 10000 if large else 1  # of the second of four mini-batches: its gradient is 16 times as much
         model.fit(np.zeros((8, 2), np.float16), targets, batch_size=2, shuffle=False, verbose=0)
         assert float(optimizer.loss_scaling_factor) == (8 if large else 32)
+
+
+@pytest.mark.parametrize("word, meant", [("THREESTATE_ON", True), ("THREESTATE_OFF", False), ("MAYBE", None)])
+def test_accumulation_takes_the_driver_s_words(word, meant):
+    def make():
+        return optimizers.GradientAccumulationOptimizer(legacy.SGD(0.1), 2, word, word)
+
+    if meant is None:
+        with pytest.raises(TypeError, match="offload_weight_update_variables must be True or False, not 'MAYBE'"):
+            make()
+        return
+    optimizer = make()
+    config = optimizer.get_config()
+    assert config["replicated_optimizer_state_sharding"] == word
+    assert optimizers.GradientAccumulationOptimizer.from_config(dict(config)).get_config() == config
+    assert json.loads(optimizer._accumulation._options) == [meant, meant]
+    with pytest.raises(AttributeError, match="can't set attribute"):
+        optimizer.weights = 1

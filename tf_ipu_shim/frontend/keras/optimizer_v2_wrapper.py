@@ -126,6 +126,11 @@ class _OptimizerV2Wrapper(OptimizerV2):
         """The wrapped optimizer's weights."""
         return self._opt.weights if isinstance(self._opt, OptimizerV2) else list(self._opt.variables)
 
+    @weights.setter
+    def weights(self, _: Any) -> None:
+        # The words of Pythons before 3.11, which scripts of the time look for.
+        raise AttributeError("can't set attribute: weights belongs to the wrapped optimizer. Call set_weights.")
+
     def variables(self) -> Any:
         """The wrapped optimizer's weights."""
         return self.weights

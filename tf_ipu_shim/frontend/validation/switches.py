@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tf_ipu_shim.messages import threestate_pb2
+
 
 def check(name: str, value: Any) -> None:
     """Refuses what is no switch: a text such as `"False"`, say, would pass for True.
@@ -24,3 +26,25 @@ def check(name: str, value: Any) -> None:
     is_number = isinstance(value, (numbers.Integral, np.bool_)) and value in (0, 1)
     if value is not None and not is_number:
         raise TypeError(f"{name} must be True or False, not {value!r}.")
+
+
+def three_state(name: str, value: Any) -> bool | None:
+    """A choice that may be left open, given as a switch or by the name that Graphcore's driver has for it.
+
+    Args:
+        name: of the argument.
+        value: as for `check`, or `"THREESTATE_ON"`, `"THREESTATE_OFF"`, `"THREESTATE_UNDEFINED"`.
+
+    Raises:
+        TypeError: it is none of these.
+
+    Example:
+        >>> three_state("offload_activations", "THREESTATE_OFF")
+        False
+    """
+    known = threestate_pb2.ThreeState
+    if isinstance(value, str) and value in known.keys():
+        number = known.Value(value)
+        return None if number == threestate_pb2.THREESTATE_UNDEFINED else number == threestate_pb2.THREESTATE_ON
+    check(name, value)
+    return None if value is None else bool(value)

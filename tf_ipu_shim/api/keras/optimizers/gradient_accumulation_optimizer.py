@@ -11,6 +11,7 @@ from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
 from tf_ipu_shim.frontend.ops import op_util
 from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import check_options
+from tf_ipu_shim.frontend.validation import switches
 
 
 class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
@@ -19,7 +20,8 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
     Args:
         opt: a Keras 2 optimizer.
         num_mini_batches: to an update; loops around it must run a multiple of it.
-        offload_weight_update_variables: whether optimizer state is in remote memory: for the memory model alone.
+        offload_weight_update_variables: whether optimizer state is in remote memory: for the memory model alone. Like
+            the next, True, False, None or the driver's word: `"THREESTATE_ON"`, `"THREESTATE_OFF"`.
         replicated_optimizer_state_sharding: whether replicas each have a part of it, as above.
         dtype: of the accumulators: a type, or a function from the variable to one; the variable's own by default.
         reduction_method: a `GradientAccumulationReductionMethod`, or its name.
@@ -42,15 +44,17 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         self,
         opt: Any,
         num_mini_batches: int,
-        offload_weight_update_variables: bool | None = None,
-        replicated_optimizer_state_sharding: bool | None = False,
+        offload_weight_update_variables: bool | str | None = None,
+        replicated_optimizer_state_sharding: bool | str | None = False,
         dtype: Any = None,
         reduction_method: Any = GradientAccumulationReductionMethod.SUM,
         name: str = "GradientAccumulationOptimizer",
     ) -> None:
         if isinstance(num_mini_batches, int) and num_mini_batches < 1:
             raise ValueError(f"num_mini_batches must be >= 1. It is {num_mini_batches}.")
-        check_options(num_mini_batches, offload_weight_update_variables, replicated_optimizer_state_sharding)
+        offload = switches.three_state("offload_weight_update_variables", offload_weight_update_variables)
+        sharding = switches.three_state("replicated_optimizer_state_sharding", replicated_optimizer_state_sharding)
+        check_options(num_mini_batches, offload, sharding)
         super().__init__(opt, name=name)
         self.num_mini_batches = num_mini_batches
         self.offload_weight_update_variables = offload_weight_update_variables
@@ -61,8 +65,8 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
             num_mini_batches,
             self.reduction_method,
             dtype,
-            offload_weight_update_variables,
-            replicated_optimizer_state_sharding,
+            offload,
+            sharding,
         )
 
     def apply_gradients(self, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
