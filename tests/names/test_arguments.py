@@ -159,6 +159,7 @@ NOT_READ = {
     ("frontend.layers", "Dense._converted", "dtype"): "Keras asks initializers so; the bits have one type",
     ("frontend.layers", "Dense._converted", "kwargs"): "Keras asks initializers so; the bits have one type",
     ("frontend.layers", "PopnnRNN.call", "mask"): _REFUSED,
+    ("frontend.validation", "three_state", "name"): "for the text of an error",
     ("legacy.old_keras", "chosen_count", "name"): "for the text of an error",
     **{("legacy.old_keras", f"OldModel.{call}", "kwargs"): _REFUSED for call in ("fit", "evaluate", "predict")},
     ("legacy.old_keras", "OldModel.compute_loss", "x"): "Keras hands it over; the loss is one of outputs",

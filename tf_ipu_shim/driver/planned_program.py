@@ -20,6 +20,7 @@ from tf_ipu_shim.compiler.replicas.replicas import Share
 from tf_ipu_shim.compiler.xla_semantics import kernels_only
 from tf_ipu_shim.compiler.xla_semantics.float16_overflow import saturate_float16
 from tf_ipu_shim.compiler.xla_semantics.kernel_results import with_kernel_results
+from tf_ipu_shim.compiler.xla_semantics.model_float16 import compute_in_float32
 from tf_ipu_shim.compiler.xla_semantics.reassociation_barriers import with_barriers
 from tf_ipu_shim.compiler.xla_semantics.slice_updates import disable_fusion
 from tf_ipu_shim.driver import capture, dumps, event_reports, other_devices, profiles, uncompilable
@@ -106,6 +107,11 @@ class _Planned(NamedTuple):
     execution: Execution
 
 
+def _as_on_model(request: ProgramRequest, device: IpuDevice) -> ProgramRequest:
+    """The program as it computes on this device: an IPU Model has float32 for float16, where nothing asks for that."""
+    return compute_in_float32(request) if device.on_model and not device.float_checks else request
+
+
 class _Lowering:
     """Lowers and plans one program."""
 
@@ -123,6 +129,7 @@ class _Lowering:
         if is_rounded and Rounding.COMMON_ONLY in device.rounding and self._has_replicas(device):
             request = stochastic_rounding.round_common_values_only(request)
         self._request = request
+        self._run_request = request if is_rounded else _as_on_model(request, device)
         self._diagnostics = Diagnostics(call)
         only_kernels = kernels_only.describe_kernel_only_ops(request, self._diagnostics.describe)
         self._is_required = bool(only_kernels)
@@ -148,7 +155,7 @@ class _Lowering:
         other_devices.warn_of_other_devices(self._diagnostics, self._request)
         program = self._lower(chunks=self._asked.mode != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
-            runs = self._with_custom_calls(program)
+            runs = self._with_custom_calls(self._as_run(program))
             uncompilable.record_origins(runs)
             return Lowered(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
@@ -157,7 +164,7 @@ class _Lowering:
         plan, work, details, by_xla, runs, execution = self._plan(program, names)
         counted = by_xla
         if execution.mode != KERNELS:
-            by_xla = runs = self._with_custom_calls(runs)
+            by_xla = runs = self._with_custom_calls(self._as_run(runs))
             uncompilable.record_origins(runs)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.mode, way_reason=execution.reason)
@@ -217,6 +224,14 @@ class _Lowering:
         # An embedded application serves whoever calls it: Ctrl-C does not end it.
         return runs if self._device.ordinal in APPLICATION_DEVICES else make_interruptible(runs)
 
+    def _as_run(self, program: LoweredProgram) -> LoweredProgram:
+        """The program with the types that it computes in, which are not always those that it is planned with."""
+        if self._run_request is self._request:
+            return program
+        runs = self._lower(chunks=self._asked.mode != KERNELS, request=self._run_request)
+        runs.result_shapes = program.result_shapes
+        return runs
+
     def profile(self) -> Profiled:
         """Lowers and plans only for the profile and trace events."""
         names = ComputeSetNames()
@@ -241,13 +256,13 @@ class _Lowering:
     def _share(self) -> Share:
         return Share(*instances.share_of_programs(self._device.options))
 
-    def _lower(self, chunks: bool) -> LoweredProgram:
+    def _lower(self, chunks: bool, request: ProgramRequest | None = None) -> LoweredProgram:
         device = self._device
         group_size = device.options.experimental_distributed_batch_norm_replica_group_size
         return lower(
             self._library,
             self._call,
-            self._request,
+            request or self._request,
             device.num_ipus,
             self._plans,
             device.selection_order,
@@ -259,10 +274,11 @@ class _Lowering:
 
     def _to_kernels(self, planned: LoweredProgram, on_one_thread: bool) -> tuple[LoweredProgram, LoweredProgram]:
         """Returns a program's launches, and its form in mode `kernels`; what is planned stays."""
-        launches = self._lower(chunks=False) if planned.has_chunks else planned
+        is_other = planned.has_chunks or self._run_request is not self._request
+        launches = self._lower(chunks=False, request=self._run_request) if is_other else planned
         return launches, to_kernels(
             launches,
-            self._request.library,
+            self._run_request.library,
             self._diagnostics.describe,
             refuses=self._asked.mode == KERNELS and not self._asked.is_required,
             on_one_thread=on_one_thread,

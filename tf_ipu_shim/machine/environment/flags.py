@@ -88,7 +88,7 @@ class PoplarFlags:
         "Run on the IPU Model instead of on IPUs.",
         recompiles=True,
         effect=DEVICES,
-        why="no IPUs are attached; the chip is that of `ipu_model`; float16 that overflows is infinite",
+        why="no IPUs are attached; the chip is that of `ipu_model`; programs compute float16 in float32",
     )
     log_cycle_count: int = _flag(
         -1,

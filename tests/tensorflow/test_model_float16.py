@@ -1,0 +1,120 @@
+"""On an IPU Model float16 is float32 inside programs; stock float32 gives the expected values.
+
+Graphcore's tests show it: 100,010 cast to float16 has a mean absolute error of 100010.046875 there, and is infinite in
+an outfeed of float16.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import IPU
+from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes
+
+v1 = tf.compat.v1
+INF = float("inf")
+half, single = tf.float16, tf.float32
+
+
+@pytest.fixture(autouse=True)
+def on_the_model(own_environment, environment):
+    environment(flags="--use_ipu_model", ipus=1)
+    yield
+    config.reset_ipu_configuration()
+
+
+def run(model, *inputs):
+    """Runs a compiled model on fed inputs, each of its own type."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = [v1.placeholder(value.dtype, value.shape) for value in inputs]
+        with scopes.ipu_scope(IPU):
+            result = ipu_compiler.compile(model, fed)
+        session.run(v1.global_variables_initializer())
+        return session.run(result, dict(zip(fed, inputs)))
+
+
+def test_values_are_float32_inside(way):
+    def model(x):
+        wide = tf.cast(x, half) * tf.constant(3.0, half)
+        return tf.cast(wide / 3.0, single), wide, tf.cast(tf.reduce_mean(wide), single)
+
+    x = np.array([100010.046875, 2.0001, -60000.0], "f")
+    back, wide, mean = run(model, x)
+    np.testing.assert_allclose(back, x, rtol=1e-6)
+    np.testing.assert_array_equal(wide, np.array([INF, 6.0, -INF], "e"))
+    np.testing.assert_allclose(mean, x.mean() * 3, rtol=1e-6)
+
+
+def test_loops_and_branches_carry_float32(way):
+    def model(x):
+        def body(total):
+            return tf.cond(total[0] > 0, lambda: total * 4.0, lambda: total)
+
+        total = loops.repeat(5, body, [x])
+        return tf.cast(total, single) / 4.0**5
+
+    x = np.array([1000.0, -3.0], "e")
+    np.testing.assert_array_equal(run(model, x)[0], x.astype("f"))
+
+
+def test_feeds_take_and_give_float16(way):
+    def model(queue, results):
+        def body(x):
+            square = x * x
+            return results.enqueue((square, square / 300.0))
+
+        return loops.repeat(2, body, [], queue)
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        dataset = tf.data.Dataset.from_tensor_slices(np.array([[300.0], [2.0]], "e"))
+        queue, results = ipu_infeed_queue.IPUInfeedQueue(dataset), ipu_outfeed_queue.IPUOutfeedQueue()
+        with scopes.ipu_scope(IPU):
+            compiled = ipu_compiler.compile(lambda: model(queue, results))
+        sent = results.dequeue()
+        session.run(queue.initializer)
+        session.run(compiled)
+        square, quotient = session.run(sent)
+    np.testing.assert_array_equal(square.ravel(), np.array([INF, 4.0], "e"))
+    np.testing.assert_array_equal(quotient.ravel(), np.array([300.0, 4 / 300]).astype("e"))
+
+
+RULES = {
+    "gradient descent": lambda: v1.train.GradientDescentOptimizer(0.01),
+    "momentum": lambda: v1.train.MomentumOptimizer(0.01, 0.9),
+    "nesterov": lambda: v1.train.MomentumOptimizer(0.01, 0.9, use_nesterov=True),
+    "adam": lambda: v1.train.AdamOptimizer(0.01),
+}
+
+
+def trained(rule, dtype, on_ipu):
+    """A variable after three updates with gradients of which one has a square beyond float16."""
+
+    def model(gradient):
+        weight = v1.get_variable("w", [3], dtype, v1.ones_initializer(dtype), use_resource=True)
+        with tf.control_dependencies([RULES[rule]().apply_gradients([(tf.cast(gradient, dtype), weight)])]):
+            return tf.cast(weight.read_value(), single)
+
+    gradient = np.array([1020.0, 2.0, 0.5], "f")
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(single, [3])
+        with scopes.ipu_scope(IPU) if on_ipu else tf.device("CPU"):
+            result = ipu_compiler.compile(model, [fed]) if on_ipu else model(fed)
+        session.run(v1.global_variables_initializer())
+        for _ in range(3):
+            value = session.run(result, {fed: gradient})
+        return np.asarray(value).reshape(3)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_updates_are_computed_in_float32(rule, way):
+    np.testing.assert_allclose(trained(rule, half, True), trained(rule, single, False), rtol=2e-3, atol=2e-3)
+
+
+def test_what_has_no_float32_stays(way):
+    def model(x):
+        bits = tf.bitcast(x * tf.constant(2.0, half), tf.int16)
+        return bits, tf.random.stateless_uniform([4], [1, 2], dtype=half)
+
+    bits, drawn = run(model, np.array([1.0, -0.25], "e"))
+    np.testing.assert_array_equal(bits, np.array([2.0, -0.5], "e").view(np.int16))
+    assert drawn.dtype == np.float16
+    assert ((drawn >= 0) & (drawn < 1)).all()
