@@ -14,7 +14,7 @@ SEED = [7, 5]
 
 @pytest.fixture(autouse=True, params=["xla", "kernels"])
 def mode(request, own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     configure()
     yield request.param
     config.reset_ipu_configuration()
