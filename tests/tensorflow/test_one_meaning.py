@@ -360,6 +360,21 @@ def test_a_tensor_array_that_grows_has_a_gradient():
     np.testing.assert_allclose(on_ipu(values, np.float32(2)), expected, rtol=1e-6)
 
 
+def test_gradients_of_half_max_pooling_without_numbers():
+    """A window that begins with NaN gives its gradient to that place, as TensorFlow's own kernel of float16 does."""
+    images = np.arange(32, dtype=np.float16).reshape(1, 4, 4, 2)
+    images[0, :2, :2, 0] = np.nan
+    images[0, 2:, 2:, 1] = -np.inf
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            pooled = tf.nn.max_pool2d(x, 3, 2, "SAME")
+        return tape.gradient(pooled, x)
+
+    check({"gradient": gradient}, images)
+
+
 def test_a_conversion_of_xlas_that_throws():
     """Of patches without channels TensorFlow's conversion throws; its kernel has the result."""
     images = np.zeros([1, 4, 4, 0], np.float32)

@@ -37,30 +37,34 @@ _EMPTY = (
     "refuses empty filters"
 )
 
-# By op: the ways, and why. Not of elements at the edges of their type, which have reasons of their own below.
+# By op: the ways, and why. Not of elements at the edges of their type, nor of tensors without elements, which have
+# reasons of their own below.
 DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     **{op: (frozenset({"eager"}), _ROUNDED)
-       for op in ("Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3DBackpropInputV2", "Softmax")},
+       for op in ("Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropInputV2",
+                  "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter",
+                  "DepthwiseConv2dNativeBackpropInput", "Softmax")},
     **{op: (frozenset({"eager", "kernels"}), _ONEDNN) for op in ("Conv3DBackpropFilterV2", "MaxPool")},
-    **{op: (frozenset({"eager", "xla", "kernels"}), f"{_NO_CHANNELS}; {_ONEDNN}; {_ROUNDED}")
-       for op in ("DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput")},
-    **{op: (frozenset({"eager", "xla", "kernels"}), _NO_BATCH)
-       for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad",
-                  "FusedBatchNormGradV2", "FusedBatchNormGradV3")},
-    **{op: (frozenset({"eager", "xla", "kernels"}), f"{_EMPTY}; {_ROUNDED}")
-       for op in ("Conv2D", "Conv3D", "DepthwiseConv2dNative")},
-    "QuantizedAvgPool": (frozenset({"eager"}), _ONEDNN),
-    **{op: (frozenset({"eager", "xla", "kernels"}), "the CPU has it by oneDNN, which gives zeros for an empty gradient")
-       for op in ("AvgPoolGrad", "AvgPool3DGrad")},
     **{op: (frozenset({"xla", "kernels"}), _TIES)
        for op in ("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPool3DGrad")},
     **{op: (frozenset({"kernels"}), _RANDOM) for op in ("RandomUniformInt", "StatelessRandomUniformIntV2")},
     "OnesLike": (frozenset({"xla", "kernels"}), _NOT_ONE),
-    **{op: (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED)
-       for op in ("IRFFT", "IRFFT2D", "IRFFT3D", "RFFT", "RFFT2D", "RFFT3D", "XlaSelfAdjointEig")},
-    "MatrixSolveLs": (frozenset({"eager"}), _UNINITIALISED),  # of matrices without rows
+    "XlaSelfAdjointEig": (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED),
     "SparseAdd": (frozenset({"eager", "kernels"}), _THRESHOLD),
 }  # fmt: skip
+
+# The same of tensors without elements, in every way.
+EMPTY: dict[str, str] = {
+    **dict.fromkeys(("DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput"), _NO_CHANNELS),
+    **dict.fromkeys((f"FusedBatchNorm{kind}" for kind in ("", "V2", "V3", "Grad", "GradV2", "GradV3")), _NO_BATCH),
+    **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative"), _EMPTY),
+    **dict.fromkeys(
+        ("AvgPoolGrad", "AvgPool3DGrad"), "the CPU has it by oneDNN, which gives zeros for an empty gradient"
+    ),
+    **dict.fromkeys((f"{kind}{axes}" for kind in ("RFFT", "IRFFT") for axes in ("", "2D", "3D")), _UNINITIALISED),
+    "MatrixSolveLs": _UNINITIALISED,  # of matrices without rows
+}
+_WITHOUT_ELEMENTS = ("empty", "zero-size dimension")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,12 +126,6 @@ _OWN_SOFTMAX = Edge(
 )
 _NO_SIZE = Edge(("eager",), ("zeros",), "zeros for a size: the CPU's oneDNN has an empty result, IPUs refuse it")
 
-_FIVE_SIZES = Edge(
-    ("eager",),
-    ("",),
-    "a window of five sizes for four axes: the CPU's oneDNN has an empty result, TensorFlow's own kernel refuses it",
-)
-
 EDGES: dict[str, list[Edge]] = {
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv2DBackpropFilter",
                      "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropInput",
@@ -136,7 +134,6 @@ EDGES: dict[str, list[Edge]] = {
                      "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), [_SUMS]),
     **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), [_SUMS, _NO_SIZE]),
     "Cholesky": [_UNWRITTEN],
-    "QuantizedAvgPool": [_FIVE_SIZES],
     "SqrtGrad": [_PLACES],
     **dict.fromkeys((f"ResourceApply{kind}" for kind in ("AdaMax", "Adadelta", "AddSign", "KerasMomentum",
                                                          "PowerSign")), [_RATES]),
@@ -162,6 +159,8 @@ def reason(op: str, way: str, what: str = "") -> str:
     Returns:
         The reason; empty where it may not.
     """
+    if op in EMPTY and any(word in what for word in _WITHOUT_ELEMENTS):
+        return EMPTY[op]
     ways, why = DIFFERENCES.get(op, (frozenset(), ""))
     if way in ways and not what.startswith(tuple(hostile.EDGES)):
         return why

@@ -18,7 +18,7 @@ REFUSED = re.compile(r"\(\w+\), made at |unsupported operations when trying to c
 # XLA's own refusal of the op that is looked at. Shapes that kernels forgive are most of these.
 _NOT_COMPILED = re.compile(
     r"tf2xla conversion failed while converting|must be a compile-time constant|Op subject, made at |"
-    r"does not yet support pivoting"
+    r"does not yet support pivoting|Cannot compile \w+: XLA compilation requires"
 )
 
 

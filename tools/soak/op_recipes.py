@@ -149,6 +149,13 @@ RECIPES: dict[str, list[Recipe]] = {
         Recipe([_IMAGE, (1, 2, 2, 3), (1, 2, 2, 3), [1, 2, 2, 1], [1, 2, 2, 1]], {"padding": "SAME"})
     ],
     "MaxPoolWithArgmax": [Recipe([_IMAGE], _POOL)],
+    **{f"Quantized{kind}Pool": [Recipe([_IMAGE, -1.0, 1.0], _POOL)] for kind in ("Avg", "Max")},
+    **{f"Quantized{kind}": [Recipe([(2, 3), (2, 3), -1.0, 1.0, -1.0, 1.0])] for kind in ("Add", "Mul")},
+    **{f"Quantized{kind}": [Recipe([(2, 3), -1.0, 1.0])] for kind in ("Relu", "Relu6")},
+    "QuantizedMatMul": [Recipe([(2, 3), (3, 4), -1.0, 1.0, -1.0, 1.0])],
+    "QuantizedConv2D": [Recipe([_IMAGE, (2, 2, 3, 5), -1.0, 1.0, -1.0, 1.0], _CONV)],
+    "QuantizedInstanceNorm": [Recipe([_IMAGE, -1.0, 1.0])],
+    "Dequantize": [Recipe([(2, 3), -1.0, 1.0])],
     "MaxPool3D": [Recipe([_VOLUME], _POOL3D)],
     "AvgPool3D": [Recipe([_VOLUME], _POOL3D)],
     "AvgPool3DGrad": [Recipe([[1, 4, 4, 4, 2], _VOLUME], _POOL3D)],

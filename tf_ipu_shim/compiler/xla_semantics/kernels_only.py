@@ -37,7 +37,8 @@ _COLOURS = ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "RG
 _IMAGES = ("ExtractImagePatches", "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad")
 _EXTREMES = tuple(f"{kind}{end}" for kind in ("Segment", "UnsortedSegment", "TensorScatter") for end in ("Max", "Min"))
 _COMPARISONS = (*_EXTREMES, "ClipByValue")
-# oneDNN's, which the two-dimensional ones are by kernels, can be written for XLA.
+# oneDNN's, which the two-dimensional ones of float32 are by kernels, can be written for XLA; TensorFlow's own takes the
+# first place of a window where that is NaN.
 _POOLING = ("MaxPool3D", "MaxPool3DGrad", "MaxPoolGradV2", "MaxPoolV2")
 # Keep a weight where the kernels' is 0 or NaN: after a gradient of NaN, or one whose square is out of range.
 _OPTIMIZERS = ("ResourceApplyCenteredRMSProp", "ResourceApplyFtrl", "ResourceApplyFtrlV2", "ResourceApplyRMSProp")
@@ -66,7 +67,7 @@ _TYPES: dict[str, frozenset[int]] = {
     ),
     **dict.fromkeys(_POOLING, _FLOATING),
     **dict.fromkeys(("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"), _FLOATING),
-    "LRN": _NARROW,
+    **dict.fromkeys(("LRN", "MaxPoolGrad"), _NARROW),
     "Mean": _INTEGERS,
     "ResizeNearestNeighbor": _INTEGERS,
     **dict.fromkeys(_COMPLEX_FUNCTIONS, _COMPLEX),
