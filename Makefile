@@ -55,15 +55,14 @@ soak: $(BIN)/.ready
 soak-parts: $(BIN)/.ready
 	PYTHONPATH=tools $(BIN)/python -m soak $(SOAK_ARGS)
 
-# The rooms without TensorFlow have nothing that a second TensorFlow could change.
+# What imports no TensorFlow cannot differ on a second one.
 test-221: $(BIN_221)/.ready
-	$(BIN_221)/python -m pytest -m "not estimator" \
-	    --ignore tests/machine --ignore tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	$(BIN_221)/python -m pytest -m "not estimator and not slow and not without_tensorflow" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # CI has 20 minutes for both versions: tests marked `one_version` and the packages without TensorFlow run on the first.
-NOT_AGAIN := not estimator and not slow and not one_version
+NOT_AGAIN := not estimator and not slow and not one_version and not without_tensorflow
 test-221-ci: $(BIN_221)/.ready
-	$(BIN_221)/python -m pytest -m "$(NOT_AGAIN)" $(SIDE_BY_SIDE) $(PYTEST_ARGS) tests/tensorflow tests/subprocess
+	$(BIN_221)/python -m pytest -m "$(NOT_AGAIN)" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 test-pythons:
 	for version in $(PYTHONS); do \
@@ -77,7 +76,7 @@ asan: $(BIN)/.ready
 	CXX="$(ASAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
 	CXX="$(ASAN_CXX)" ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:protect_shadow_gap=0 \
 	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
-	    $(BIN)/python -m pytest -m "not no_sanitizer" tests/tensorflow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	    $(BIN)/python -m pytest -m "tensorflow and not no_sanitizer" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # What TensorFlow orders between threads is told to it (`tools/thread_sanitizer`). Memory at random addresses is not
 # understood by the runtime of GCC 12: hence setarch. A report ends the process, as pytest captures what is written.
@@ -89,7 +88,7 @@ tsan: $(BIN)/.ready
 	CXX="$(TSAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
 	CXX="$(TSAN_CXX)" TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/$(TSAN)/suppressions.txt" \
 	    LD_PRELOAD="$$(g++ -print-file-name=libtsan.so) $(CURDIR)/build/handoffs.so" \
-	    setarch -R $(BIN)/python -m pytest -m "$(NOT_AGAIN)" tests/tensorflow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	    setarch -R $(BIN)/python -m pytest -m "tensorflow and $(NOT_AGAIN)" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # Parts that do not wait for each other, for `make -j`.
 TYPES := $(addprefix types-,$(firstword $(PYTHONS)) $(lastword $(PYTHONS)))

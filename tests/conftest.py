@@ -1,8 +1,9 @@
-"""What all tests share: quiet TensorFlow, markers by folder, and Python processes of a test's own."""
+"""What all tests share: settings, IPU devices that begin unconfigured, and Python processes of a test's own."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import pathlib
@@ -25,18 +26,28 @@ hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any machine")
-MARKED_FOLDERS = ("slow", "subprocess", "tensorflow")
+SETTINGS = (
+    "TF_IPU_SHIM_SYSTEM",
+    "TF_POPLAR_FLAGS",
+    "POPLAR_ENGINE_OPTIONS",
+    "TF_IPU_SHIM_SDK",
+    "TF_IPU_SHIM_EXECUTION_MODE",
+    "XLA_FLAGS",
+)
 
 
 def pytest_collection_modifyitems(config, items):
-    marked = False
+    """Marks what imports TensorFlow in the test process, and builds the plugin first."""
+    others = ("without_tensorflow", "subprocess", "slow")
     for item in items:
-        folder = item.path.relative_to(ROOT / "tests").parts[0] if item.path.is_relative_to(ROOT / "tests") else ""
-        if folder in MARKED_FOLDERS:
-            item.add_marker(folder)
-            marked = True
-    if marked and not config.option.collectonly:
+        if not any(map(item.get_closest_marker, others)):
+            item.add_marker("tensorflow")
+    if not config.option.collectonly and not all(map(_needs_no_plugin, items)):
         _build_plugin(config)
+
+
+def _needs_no_plugin(item):
+    return item.get_closest_marker("without_tensorflow") is not None
 
 
 def _build_plugin(config):
@@ -127,3 +138,94 @@ class ForkedPython(Python):
 @pytest.fixture
 def forked(python, forks) -> ForkedPython:
     return ForkedPython(python.directory, forks)
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch, tmp_path):
+    """No variable of the developer's own counts, IPUs are locked where nobody else looks, and none is configured."""
+    from tf_ipu_shim.machine.environment import sdk_environment
+
+    for name in (*SETTINGS, *sdk_environment.given()):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
+    _forget_devices()
+    yield
+    _forget_devices()
+
+
+def _forget_devices():
+    """A test that never configures leaves the default device."""
+    if "tf_ipu_shim.frontend" in sys.modules:
+        from tf_ipu_shim.runtime import devices, ignored_options
+
+        ignored_options.forget()
+        devices.reset()
+
+
+@pytest.fixture
+def ipus(own_environment):
+    """`ipus(4)` gives /device:IPU:0 four IPUs; `ipus([1, 2])` makes two TensorFlow devices."""
+    from harness import configure
+    from tf_ipu_shim.ipu import config
+
+    yield configure
+    config.reset_ipu_configuration()
+
+
+@pytest.fixture
+def studied(ipus):
+    """`studied(function, 2)` gives the programs of a function that is studied on two IPUs."""
+    import studies
+
+    return functools.partial(studies.of_run, ipus)
+
+
+@pytest.fixture
+def graph(own_environment):
+    """A TensorFlow 1 graph of the test's own, the default one while it runs."""
+    import tensorflow as tf
+
+    with tf.Graph().as_default() as made:
+        yield made
+
+
+@pytest.fixture
+def eager():
+    """A test that takes this one beside `mostly_in_a_graph` runs in TensorFlow 2's mode."""
+
+
+@pytest.fixture
+def mostly_in_a_graph(own_environment, request):
+    """Nothing is configured, and the test is in a graph of its own, unless it takes `eager`."""
+    import tensorflow as tf
+    from tf_ipu_shim.ipu import config
+
+    config.reset_ipu_configuration()
+    with contextlib.nullcontext() if "eager" in request.fixturenames else tf.Graph().as_default():
+        yield
+    config.reset_ipu_configuration()
+
+
+@pytest.fixture
+def environment(own_environment, monkeypatch):
+    """`environment(config={"allow_recompute": True}, flags="--use_ipu_model")` configures from scratch."""
+    import option_runs
+
+    return functools.partial(option_runs.from_scratch, monkeypatch)
+
+
+@pytest.fixture
+def logged(own_environment, monkeypatch):
+    """The lines that the driver's log gets."""
+    from tf_ipu_shim.runtime import log
+
+    lines = []
+    monkeypatch.setattr(log, "info", lambda message, source=None: lines.append(message))
+    return lines
+
+
+@pytest.fixture(params=["xla", "kernels"])
+def way(request, own_environment, monkeypatch):
+    """Runs a test in both ways to run a program."""
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
+    return request.param

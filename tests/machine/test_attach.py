@@ -16,7 +16,10 @@ from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.sharing import attach, locks
 
 # Python 3.12 warns of every fork beside threads, which is the very thing to be tried here.
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = [
+    pytest.mark.without_tensorflow,
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
 
 SYSTEM = systems.named("ipu16")
 

@@ -6,6 +6,8 @@ import pytest
 
 from tf_ipu_shim.machine.chips import CHIPS, for_target
 
+pytestmark = pytest.mark.without_tensorflow
+
 
 @pytest.mark.parametrize(
     ("name", "target", "tiles", "kib_per_tile", "mib"),

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tf_ipu_shim.machine.environment import engine_options
 
+pytestmark = pytest.mark.without_tensorflow
+
 
 @given(st.dictionaries(st.text(), st.text()))
 def test_texts_are_read_as_they_are(options):

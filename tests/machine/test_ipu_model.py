@@ -6,6 +6,8 @@ from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.environment.flags import PoplarFlags
 from tf_ipu_shim.machine.ipu_model import chip_for, for_version
 
+pytestmark = pytest.mark.without_tensorflow
+
 MODEL = PoplarFlags(use_ipu_model=True)
 
 

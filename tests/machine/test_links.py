@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
 
+pytestmark = pytest.mark.without_tensorflow
+
 
 def test_link_graph_as_published():
     edges = {(i, j) for i in range(16) for j in links.neighbours(i, 16) if i < j}

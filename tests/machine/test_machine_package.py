@@ -12,6 +12,8 @@ import pytest
 import tf_ipu_shim.cycle_model
 import tf_ipu_shim.machine
 
+pytestmark = pytest.mark.without_tensorflow
+
 MODULES = [
     module.name
     for package in (tf_ipu_shim.machine, tf_ipu_shim.cycle_model)

@@ -1,14 +1,16 @@
 """Timetables of pipelines: slots written down by hand, the driver's FIFO formulas, and the pictures in the docs."""
 
-import pathlib
 import re
 
 import pytest
+from checkout import ROOT
 
 from tf_ipu_shim import cli
 from tf_ipu_shim.machine.pipelines.pipeline_schedule import SCHEDULES, PipelineTimetable, fifo_slots, multiple_of
 
-PAGES = pathlib.Path(__file__).resolve().parents[2] / "tutorials"
+pytestmark = pytest.mark.without_tensorflow
+
+PAGES = ROOT / "tutorials"
 
 # Two stages, as many mini-batches as the schedule runs at least (three for Sequential): a string a slot, "forward of
 # IPU 0, backward of IPU 0 / the same for IPU 1", a dash where nothing is done.

@@ -9,6 +9,8 @@ from tf_ipu_shim.cycle_model.products import _OperandOrder, units_of
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block
 
+pytestmark = pytest.mark.without_tensorflow
+
 GC200, GC2 = CHIPS["gc200"], CHIPS["gc2"]
 EVERYTHING = float("inf")
 

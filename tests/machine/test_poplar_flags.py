@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tf_ipu_shim.errors import UnknownFlagError
 from tf_ipu_shim.machine.environment import effects, flags
 
+pytestmark = pytest.mark.without_tensorflow
+
 PUBLISHED = (
     "help use_synthetic_data synthetic_data_categories synthetic_data_initializer use_ipu_model log_cycle_count "
     "while_loop_brute_force_max_trip_count max_compilation_threads max_infeed_threads executable_cache_path "

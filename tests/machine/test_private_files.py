@@ -11,6 +11,8 @@ import pytest
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.sharing import attach, private_files
 
+pytestmark = pytest.mark.without_tensorflow
+
 SYSTEM = systems.named("ipu16")
 STRANGER = 12345
 

@@ -12,6 +12,8 @@ from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.pipelines.stage_memory import consumed_by_layers
 
+pytestmark = pytest.mark.without_tensorflow
+
 CHIP = CHIPS["gc200"].with_tiles(2)
 LIMIT = 2 * 638_976
 

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from tf_ipu_shim.machine import device_table, selection, systems
 
+pytestmark = pytest.mark.without_tensorflow
+
 PUBLISHED_16 = {
     16: (5, 7),
     17: (4, 6),

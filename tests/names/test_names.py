@@ -11,6 +11,8 @@ from tf_ipu_shim import errors, names
 from tf_ipu_shim.legacy.names.tensorflow import stock_aliases
 from tf_ipu_shim.names import finder, graphcore_names, missing
 
+pytestmark = pytest.mark.without_tensorflow
+
 
 @pytest.mark.parametrize(
     ("theirs", "ours"),

@@ -1,14 +1,16 @@
 """Names that are there to refuse: every call fails, and the coverage page knows it from the same mark."""
 
 import ast
-import pathlib
 
 import pytest
+from checkout import ROOT
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.names.refused import refusal, refused
 
-PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "tf_ipu_shim"
+pytestmark = pytest.mark.without_tensorflow
+
+PACKAGE = ROOT / "tf_ipu_shim"
 
 
 @refused("is not emulated: no reason.")

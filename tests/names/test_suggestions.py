@@ -7,6 +7,8 @@ import pytest
 
 from tf_ipu_shim.names import missing, suggestions
 
+pytestmark = pytest.mark.without_tensorflow
+
 UTILS = "tensorflow.python.ipu.utils"
 
 

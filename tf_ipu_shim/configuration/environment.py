@@ -1,6 +1,6 @@
 """The environment variables of this project's own: what `tf-ipu env` shows and `docs/options.md` lists.
 
-Each is read where it is needed; `tests/config/test_environment.py` finds one that is read and not in this table.
+Each is read where it is needed; `tests/cli/test_environment.py` finds one that is read and not in this table.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Requests of the plugin's ops to Python's driver, and their answers (see `runtime.driver`).
 
-The plugin declares the same fields in `plugin/csrc/protocol/driver_messages.h`; `tests/tensorflow/test_messages.py`
+The plugin declares the same fields in `plugin/csrc/protocol/driver_messages.h`; `tests/messages/test_messages.py`
 compares the two declarations.
 """
 

@@ -1,6 +1,6 @@
 """The plugin's request to lower a program, and Python's answer with what to run.
 
-The plugin declares the same fields in `plugin/csrc/protocol/program_messages.h`; `tests/tensorflow/test_messages.py`
+The plugin declares the same fields in `plugin/csrc/protocol/program_messages.h`; `tests/messages/test_messages.py`
 compares the two declarations. A field that one side does not know is an error, not left out.
 
 The messages hold some of TensorFlow's own, so that they are made when one is first asked for.

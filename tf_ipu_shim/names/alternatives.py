@@ -1,6 +1,6 @@
 """The reasons and alternatives shown when a Graphcore name is not supported.
 
-By the beginning of the name, the longest first. `tests/names/test_instead.py` holds that no name is missing without.
+By the beginning of the name, the longest first. `tests/names/test_alternatives.py` checks them.
 """
 
 from __future__ import annotations

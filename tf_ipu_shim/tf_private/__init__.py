@@ -1,7 +1,7 @@
 """The one boundary to TensorFlow's and Keras' insides: all internal modules and underscore members that we use.
 
 A file is a subject, a line an entry: its comment says what for. No other file imports an internal module.
-`tests/names/test_tf_private.py` refuses others, and tries each entry on the TensorFlow that is installed.
+`tests/house/test_tf_private.py` refuses others, and tries each entry on the TensorFlow that is installed.
 """
 
 from typing import Any

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 
 _TESTS = pathlib.Path(__file__).parents[2] / "tests"
 _FILES = (
-    "tensorflow/test_differential.py",
-    "slow/test_differential_at_length.py",
-    "tensorflow/test_pipeline_worlds.py",
-    "tensorflow/test_memory_random.py",
-    "tensorflow/test_keras_random.py",
+    "programs/test_differential.py",
+    "programs/test_differential_at_length.py",
+    "frontend/pipelines/test_pipeline_worlds.py",
+    "memory_model/test_memory_random.py",
+    "frontend/keras/test_keras_random.py",
 )
 AT_ONCE = 2  # times the tests' number, to a process
 _PIECE = 4096  # bytes that are read at once; a test that ends writes one

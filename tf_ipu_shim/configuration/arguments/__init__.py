@@ -1,6 +1,6 @@
 """The effects of arguments of API calls: pipelines, layers, models, feeds, ops, optimizers, host calls.
 
-An argument that changes nothing is a row here, and the call notes it by the row's name. `tests/names/test_arguments.py`
+An argument that changes nothing is a row here, and the call notes it by the row's name. `tests/house/test_arguments.py`
 looks for arguments that nobody reads and nobody notes.
 """
 

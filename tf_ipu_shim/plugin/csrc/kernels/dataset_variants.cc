@@ -8,7 +8,7 @@ namespace data {
 namespace {
 
 // Stands for the class of this name in TensorFlow's `dataset.cc`, which no header declares: variants tell types by the
-// hash of their name. Checked on 2.15.1 and 2.21.0; tests/tensorflow/test_datasets.py fails where it is called otherwise.
+// hash of their name. Checked on 2.15.1 and 2.21.0; tests/frontend/feeds/test_datasets.py fails where it is called otherwise.
 class DatasetVariantWrapper {};
 
 }  // namespace

@@ -1,0 +1,77 @@
+"""Every message of an error that we raise: what is wrong and what to do, in sentences a user of the package can follow.
+
+`docs/errors.md` has those that users met first, with cause and cure; each of its phrases is in the code.
+"""
+
+import ast
+import re
+
+import error_messages
+import pytest
+from checkout import ROOT
+
+pytestmark = pytest.mark.without_tensorflow
+
+PACKAGE = ROOT / "tf_ipu_shim"
+# Files of the sources, which pip does not install, and commands that only real IPUs have.
+OUT_OF_REACH = re.compile(r"(?<!in )\b(docs/\w+\.md|CONTRIBUTING\.md|README\.md|gc-info|gc-monitor)\b(?! in the)")
+LONGEST = 600  # characters, without what is filled in
+
+
+MESSAGES = [(message.place, message.text) for message in error_messages.messages()]
+
+
+def test_messages_are_found():
+    assert len(MESSAGES) > 500
+
+
+def test_messages_are_sentences():
+    """Each ends as a sentence does; what begins with a small letter is a reason that another message gives."""
+    wrong = [
+        f"{place}: {text}"
+        for place, text in MESSAGES
+        if not re.match(r"[a-z]", text) and not re.search(r"[.})`:?'\"]\s*$", text)
+    ]
+    assert wrong == []
+
+
+def test_messages_point_to_what_is_there():
+    assert [f"{place}: {text}" for place, text in MESSAGES if OUT_OF_REACH.search(text)] == []
+
+
+def texts():
+    """Every text that is no docstring: (place, text)."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        unseen = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unseen:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
+
+
+def test_no_text_points_to_files_that_pip_does_not_install():
+    """Messages, warnings, help and descriptions of options."""
+    assert [f"{place}: {text}" for place, text in texts() if re.search(r"\w+\.md\b(?! in the| there)", text)] == []
+
+
+def test_the_page_of_all_errors_has_each():
+    page = error_messages.page()
+    assert len(page.splitlines()) > len({text for _, text in MESSAGES})
+    (text,) = (text for _, text in MESSAGES if text.startswith("A ladder cannot be built from"))
+    assert f"| `ValueError` | {text.replace('{}', '…')} |" in page
+    assert all(line.count("|") - line.count("\\|") == 3 for line in page.splitlines() if line.startswith("| `"))
+
+
+def test_messages_are_short():
+    assert [place for place, text in MESSAGES if len(text) > LONGEST] == []
+
+
+def test_the_page_of_errors_is_about_errors_that_there_are():
+    page = (ROOT / "docs" / "errors.md").read_text()
+    phrases = re.findall(r"^### `(.+)`$", page, re.M)
+    assert len(phrases) >= 12
+    sources = "".join(re.sub(r'"\s*\n\s*f?"', "", path.read_text()) for path in PACKAGE.rglob("*.py"))
+    sources += "".join(re.sub(r'",?\s*\n?\s*"', "", path.read_text()) for path in PACKAGE.rglob("*.cc"))
+    assert [phrase for phrase in phrases if not all(part in sources for part in phrase.split(" ... "))] == []
+    for part in page.split("### ")[1:]:
+        assert "Cause:" in part and "Cure:" in part, part.splitlines()[0]

@@ -1,0 +1,371 @@
+"""How the plugin's library is built and cached. A stand-in for TensorFlow and a few lines of C++ keep it fast."""
+
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import shlex
+import stat
+
+import pytest
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.plugin import build, cache, compiler
+
+pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
+
+TENSORFLOW = build.TensorFlowBuild("9.9.9", "v9.9.9-0-gabc", ("-std=c++17",), ())
+GOOD = 'extern "C" int answer() { return 42; }\n'
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    """Only directories of the test's own are used."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(cache, "PREBUILT_DIRECTORY", tmp_path / "prebuilt")
+    monkeypatch.setattr(cache, "KEPT_DIRECTORY", tmp_path / "nowhere" / "kept")  # cannot be made
+    monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE, raising=False)
+    monkeypatch.delenv(compiler.ENVIRONMENT_VARIABLE, raising=False)
+
+
+@pytest.fixture
+def compiler_runs(tmp_path, monkeypatch):
+    """A compiler that writes a line for each run; returns a function that counts them."""
+    log = tmp_path / "runs"
+    program = tmp_path / "counting-g++"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(log))}\nsleep 0.2\nexec g++ "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("CXX", str(program))
+    return lambda: len(log.read_text().splitlines()) if log.exists() else 0
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "good.cc"
+    path.write_text(GOOD)
+    return path
+
+
+def built(*sources, **options):
+    return build.ensure_built(sources, tensorflow=options.pop("tensorflow", TENSORFLOW), **options)
+
+
+def answer(library: pathlib.Path) -> int:
+    import ctypes
+
+    return ctypes.CDLL(str(library)).answer()
+
+
+def test_builds_once_and_says_so_once(source, compiler_runs, capfd, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    library = built(source)
+    assert answer(library) == 42
+    assert capfd.readouterr().err.startswith("Building the IPU plugin for TensorFlow 9.9.9 (once) ...")
+    runs = compiler_runs()
+    assert built(source) == library
+    assert compiler_runs() == runs
+    assert capfd.readouterr().err == ""
+
+
+def test_is_quiet_where_tensorflow_is(source, capfd, monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+    built(source)
+    assert capfd.readouterr().err == ""
+
+
+def test_several_sources_make_one_library(source, tmp_path):
+    other = tmp_path / "other.cc"
+    other.write_text('#include "other.h"\nextern "C" int twice() { return 2 * answer(); }\n')
+    header = tmp_path / "other.h"
+    header.write_text('extern "C" int answer();\n')
+    import ctypes
+
+    assert ctypes.CDLL(str(built(source, other, header))).twice() == 84
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": "9.9.8"},
+        {"git_version": "v9.9.9-1-gdef"},
+        {"compile_flags": ("-std=c++17", "-D_GLIBCXX_USE_CXX11_ABI=0")},
+    ],
+)
+def test_library_of_another_tensorflow_is_not_used(source, changes):
+    other = dataclasses.replace(TENSORFLOW, **changes)
+    assert built(source) != built(source, tensorflow=other)
+
+
+def test_changed_source_or_header_is_built_anew(source, tmp_path):
+    header = tmp_path / "value.h"
+    header.write_text("#define VALUE 1\n")
+    source.write_text('#include "value.h"\nextern "C" int answer() { return VALUE; }\n')
+    first = built(source, header)
+    header.write_text("#define VALUE 2\n")
+    second = built(source, header)
+    assert (answer(first), answer(second)) == (1, 2)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF", "half", "flipped"])
+def test_broken_cache_file_is_built_anew(source, content):
+    library = built(source)
+    whole = library.read_bytes()
+    if content == "half":
+        content = whole[: len(whole) // 2]
+    elif content == "flipped":
+        content = whole[:1000] + bytes([whole[1000] ^ 1]) + whole[1001:]
+    library.unlink()
+    library.write_bytes(content)
+    assert built(source) == library
+    assert library.read_bytes() != content
+    assert answer(library) == 42
+
+
+def test_two_processes_at_once_build_once(source, compiler_runs, python, tmp_path):
+    code = (
+        "import sys, pathlib\nfrom tf_ipu_shim.plugin import build\n"
+        "tensorflow = build.TensorFlowBuild('9.9.9', 'v9.9.9-0-gabc', ('-std=c++17',), ())\n"
+        f"print(build.ensure_built([{str(source)!r}], tensorflow=tensorflow))\n"
+    )
+    loud = {"TF_CPP_MIN_LOG_LEVEL": "0", cache.ENVIRONMENT_VARIABLE: str(tmp_path / "cache")}
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        processes = list(pool.map(lambda _: python("-c", code, environment=loud), range(3)))
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert len({process.stdout for process in processes}) == 1
+    assert compiler_runs() == 2  # one object, one link
+    said = [process.stderr for process in processes]
+    assert sum("Building the IPU plugin" in text for text in said) == 1
+    assert all("Waiting for another process" in text or "Building" in text for text in said if text)
+
+
+def test_what_a_killed_build_left_is_cleared(source):
+    library = built(source)
+    left = library.parent / f".building-{library.stem}-abc"
+    left.mkdir()
+    (left / "good.o").touch()
+    built(source, rebuild=True)
+    assert not left.exists()
+
+
+def test_no_compiler(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(errors.PluginError, match=r"'g\+\+' was not found.*apt-get install g\+\+"):
+        built(source)
+
+
+def test_other_systems_are_told_of_containers(source, monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    with pytest.raises(errors.PluginError, match="this is Darwin. Run scripts in a Linux container"):
+        built(source)
+
+
+def test_no_compiler_is_needed_once_built(source, tmp_path, monkeypatch):
+    library = built(source)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert built(source) == library
+
+
+def test_failing_compiler_shows_its_first_errors(source):
+    source.write_text("int f() { return nonsense; }\n")
+    with pytest.raises(errors.PluginError, match=r"good\.cc failed with exit status 1(.|\n)*'nonsense' was not"):
+        built(source)
+    assert list(cache.directories()[0].glob(".building-*")) == []
+
+
+def test_undefined_symbol_is_found_when_building(source):
+    source.write_text('int missing();\nextern "C" int answer() { return missing(); }\n')
+    with pytest.raises(errors.PluginError, match=r"linking failed(.|\n)*missing"):
+        built(source)
+
+
+def test_compiler_that_does_not_start(source, tmp_path, monkeypatch):
+    program = tmp_path / "text"
+    program.write_text("\x00")
+    program.chmod(0o755)
+    monkeypatch.setenv("CXX", str(program))
+    with pytest.raises(errors.PluginError, match="does not start"):
+        built(source)
+
+
+def test_no_sources(tmp_path):
+    with pytest.raises(errors.PluginError, match="install tf_ipu_shim again"):
+        built(tmp_path / "only.h")
+
+
+def test_next_place_is_used_where_the_first_cannot_be_written(source, tmp_path, monkeypatch):
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where a directory should be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    library = built(source)
+    assert library.parent == tmp_path / f"tf_ipu_shim-{os.getuid()}"
+    assert stat.S_IMODE(library.parent.stat().st_mode) == 0o700
+
+
+def test_no_place_at_all(source, tmp_path, monkeypatch):
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(blocked / "below"))
+    with pytest.raises(
+        errors.PluginError, match="no directory to keep(.|\n)*blocked(.|\n)*Set TF_IPU_SHIM_PLUGIN_CACHE_DIR"
+    ):
+        built(source)
+
+
+def test_chosen_place_is_used(source, tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(tmp_path / "chosen"))
+    assert built(source).parent == tmp_path / "chosen"
+
+
+@pytest.mark.parametrize("bits", [0o020, 0o002])
+@pytest.mark.parametrize("place", ["file", "directory", "parent"])
+def test_library_that_others_can_place_is_not_trusted(source, tmp_path, monkeypatch, bits, place):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(tmp_path / "parent" / "cache"))
+    library = built(source)
+    assert cache.find(library.name) == library
+    path = {"file": library, "directory": library.parent, "parent": library.parent.parent}[place]
+    path.chmod(path.stat().st_mode | bits)
+    assert cache.find(library.name) is None
+    if place != "file":
+        with pytest.raises(errors.PluginError, match="not safe to load(.|\n)*may be written to by others"):
+            built(source)
+
+
+def test_library_behind_a_link_is_not_trusted(source):
+    library = built(source)
+    moved = library.with_name("moved.so")
+    library.rename(moved)
+    library.symlink_to(moved)
+    assert cache.find(library.name) is None
+
+
+def test_lock_behind_a_link_is_not_opened(source, tmp_path, monkeypatch):
+    library = built(source)
+    lock = library.with_name(f"{library.name}.lock")
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    lock.unlink()
+    lock.symlink_to(precious)
+    library.unlink()
+    with pytest.raises(PermissionError, match="symbolic link"):
+        built(source)
+    assert precious.read_text() == "precious"
+
+
+def test_compiler_with_an_open_quotation(source, monkeypatch):
+    monkeypatch.setenv("CXX", "g++ '")
+    with pytest.raises(errors.PluginError, match="cannot be split into words"):
+        built(source)
+
+
+def test_library_beside_the_package_comes_first(source):
+    library = built(source, directory=cache.PREBUILT_DIRECTORY)
+    assert library.parent == cache.PREBUILT_DIRECTORY
+    assert built(source) == library
+
+
+def test_library_beside_the_package_needs_neither_this_compiler_nor_this_glibc(source, tmp_path, monkeypatch):
+    library = built(source, directory=cache.PREBUILT_DIRECTORY)
+    monkeypatch.setattr("platform.libc_ver", lambda: ("glibc", "2.99"))
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert built(source) == library
+
+
+def test_compiler_that_is_asked_for_builds_beside_what_is_shipped(source, compiler_runs):
+    library = built(source, directory=cache.PREBUILT_DIRECTORY)
+    runs = compiler_runs()
+    assert built(source) != library
+    assert compiler_runs() == 2 * runs
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A checkout in which a library can be kept."""
+    directory = tmp_path / "checkout" / "tf_ipu_shim" / "plugin" / "kept"
+    directory.parent.mkdir(parents=True)
+    (tmp_path / "checkout" / "setup.cfg").touch()
+    monkeypatch.setattr(cache, "KEPT_DIRECTORY", directory)
+    return directory
+
+
+def test_what_was_built_is_found_from_another_home(source, kept, tmp_path, monkeypatch):
+    library = built(source)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    found = built(source)
+    assert found == kept / library.name and answer(found) == 42
+    assert not (tmp_path / "other").exists()
+    assert stat.S_IMODE(kept.stat().st_mode) == stat.S_IMODE(found.stat().st_mode) == 0o755
+
+
+def test_what_the_cache_has_is_kept_too_and_what_is_of_other_sources_goes(source, kept, monkeypatch):
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(cache, "KEPT_DIRECTORY", kept / "nowhere" / "kept")
+        library = built(source)
+    assert built(source) == library and [path.name for path in kept.iterdir()] == [library.name]
+    source.write_text(GOOD.replace("42", "43"))
+    other_tensorflow = built(source, tensorflow=dataclasses.replace(TENSORFLOW, version="9.9.10"))
+    newer = built(source)
+    assert {path.name for path in kept.iterdir()} == {newer.name, other_tensorflow.name}
+
+
+def test_a_rebuilt_library_takes_the_place_of_the_kept_one(source, kept):
+    built(source)
+    (library,) = kept.iterdir()
+    library.write_bytes(b"damaged")
+    built(source, rebuild=True)
+    assert cache.is_intact(library)
+
+
+def test_what_a_compiler_of_ones_own_builds_is_not_kept(source, kept, compiler_runs):
+    built(source)
+    assert compiler_runs() and not kept.exists()
+
+
+def test_nothing_is_kept_beside_a_directory_that_was_named(source, kept, tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(tmp_path / "named"))
+    assert built(source).parent == tmp_path / "named"
+    assert not kept.exists()
+
+
+def test_a_checkout_that_others_can_write_keeps_nothing(source, kept):
+    kept.parent.chmod(0o777)
+    library = built(source)
+    assert library.parent != kept and not kept.exists()
+
+
+def test_nothing_is_kept_in_an_installed_package(source, kept):
+    """pip would not uninstall it."""
+    (kept.parents[2] / "setup.cfg").unlink()
+    built(source)
+    assert not kept.exists()
+
+
+def test_nothing_is_kept_in_another_users_checkout(source, kept, monkeypatch):
+    owner = kept.parent.stat().st_uid
+    monkeypatch.setattr("os.getuid", lambda: owner + 1)
+    cache.keep(source)
+    assert not kept.exists()
+
+
+def test_rebuild_compiles_again(source, compiler_runs):
+    built(source)
+    runs = compiler_runs()
+    built(source, rebuild=True)
+    assert compiler_runs() == 2 * runs
+
+
+def test_command_line_reports_the_error(monkeypatch, capsys):
+    monkeypatch.setattr(build, "ensure_built", lambda **_: (_ for _ in ()).throw(errors.PluginError("no compiler")))
+    assert build.main([]) == 1
+    assert capsys.readouterr().err == "no compiler\n"
+
+
+def test_every_user_of_the_environment_may_read_what_stands_beside_the_package(source):
+    before = os.umask(0o077)  # as a root's may be
+    try:
+        library = built(source, directory=cache.PREBUILT_DIRECTORY)
+    finally:
+        os.umask(before)
+    for path in (library, library.parent):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o755
+    assert built(source) == library

@@ -1,0 +1,135 @@
+"""The page and the trace of a profile: where things are in time, and that no text of a script's breaks the page."""
+
+import argparse
+import json
+import os
+import re
+
+import pytest
+
+from tf_ipu_shim.cli import profile as command
+from tf_ipu_shim.cli import report as run_options
+from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
+from tf_ipu_shim.machine.chips import CHIPS
+from tf_ipu_shim.machine.environment import engine_options
+from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
+from tf_ipu_shim.profiling import collect, page, placed, settings, trace, writer
+
+pytestmark = pytest.mark.without_tensorflow
+
+CHIP = CHIPS["gc200"]
+ADD = 185  # cycles of 1000 numbers: 32 a tile, three vectors a worker
+
+
+def profile(name="a"):
+    """An addition, then a loop of four additions."""
+    block, body = Block("IPU 0"), Block("body")
+    work = Computation("elementwise", f"{name}/add/Op/Add", (1000, 2, 1, 0))
+    body.run("b", (), (body.add(Value(4000, "b", "temporary")),), work=work._replace(name="b/add/Op/Add"))
+    block.run(name, (), (block.add(Value(4000, name, "temporary")),), work=work)
+    block.run("loop", (), (), (body,), True, SyncPoint(0, 4, (0,)))
+    plan = MemoryPlan(program=name, device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, block, CHIP),))
+    timeline = timeline_of({0: block}, CHIP, 1)
+    facts = {"sdk": "3.4", "way": "xla"}
+    return collect.profile_of(plan, {0: block}, timeline, CHIP, 1, 1, {}.get, {}, facts)
+
+
+def test_iterations_of_a_loop_are_stretched():
+    leaves, loops = placed.placed(profile())
+    assert [(one.begin, one.end, one.times) for one in leaves] == [(0, ADD, 1), (ADD, 5 * ADD, 4)]
+    assert [(one.begin, one.end, one.row.times) for one in loops] == [(ADD, 5 * ADD, 4)]
+
+
+def test_trace():
+    events = trace.trace_of(profile())["traceEvents"]
+    microsecond = CHIP.clock_hz / 1e6
+    drawn = {event["name"]: event for event in events if event["ph"] == "X"}
+    assert drawn["a/add/Op/Add"]["dur"] == pytest.approx(ADD / microsecond)
+    assert drawn["b/add/Op/Add"]["ts"] == pytest.approx(ADD / microsecond)
+    assert drawn["loop (4 times)"]["dur"] == pytest.approx(4 * ADD / microsecond)
+    assert {event["args"]["name"] for event in events if event["name"] == "process_name"} == {"IPU 0"}
+
+
+def data(text):
+    return json.loads(re.search(r"const D = (\{.*\}), F = D\.facts;", text)[1])
+
+
+def test_page():
+    found = data(page.page_of(profile()))
+    assert [(op[0], op[3]) for op in found["ops"]] == [("a", ADD), ("b", 4 * ADD)]
+    assert found["loops"] == [[[0], "loop", ADD, 5 * ADD, 4, 1, ""]]
+    assert found["ipus"][0]["liveness"] == [["a", 4000], ["b", 4000], ["loop", 0]]
+    assert found["error"] == pytest.approx([1 / 1.5, 1.5])  # of element-wise work
+
+
+def test_ops_have_a_column_for_each_part_of_their_cycles():
+    """Cycles of copies with the host were in the sum and in no column."""
+    text = page.page_of(profile())
+    columns = re.search(r'table\("ops", \[(.*?)\], opRows', text, re.S)[1]
+    titles = re.findall(r'\["([^"]+)"', columns)
+    values = re.search(r"\.map\(o => \[(.*?)\]\);", text)[1].split(", ")
+    parts = dict(zip(titles, values, strict=True))
+    whole = {parts[title] for title in ("compute", "exchange, sync", "host")}
+    assert parts["cycles"].split(" + ") == sorted(whole)
+
+
+def test_a_name_cannot_end_the_script():
+    text = page.page_of(profile("</script><b>"))
+    assert text.count("</script>") == 1
+    assert data(text)["ops"][0][0] == "</script><b>"
+
+
+def test_the_page_needs_no_network():
+    text = page.page_of(profile())
+    assert not re.search(r"(?:src|href)=|@import|https?://", text)
+
+
+def test_command(tmp_path, capsys):
+    writer.write(profile(), tmp_path)
+    html, traced = tmp_path / "p.html", tmp_path / "t.json"
+    arguments = argparse.Namespace(profile=str(tmp_path), html=str(html), trace=str(traced), tensorboard=None)
+    assert command.run(arguments) == 0
+    assert f"a: {5 * ADD:,} cycles a run" in capsys.readouterr().out
+    assert "<canvas" in html.read_text() and json.loads(traced.read_text())["traceEvents"]
+    assert command.run(argparse.Namespace(profile=str(tmp_path / "no"), html=None, trace=None, tensorboard=None)) == 2
+    assert "There is no profile" in capsys.readouterr().err
+
+
+def asked(*words):
+    parser = argparse.ArgumentParser()
+    run_options.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def test_a_runner_asks_for_profiles_beside_what_is_set(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"debug.trace": "true", "autoReport.all": "false"}')
+    monkeypatch.setenv(settings.DIRECTORY_VARIABLE, "")  # is put back after the test
+    options = asked("--profile", str(tmp_path / "kept"))
+    assert run_options.problem(options) is None
+    run_options.begin(options)
+    own = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "own")}
+    runs = {"autoReport.executionProfileProgramRunCount": "7"}
+    asked_for = settings.all_settings({**engine_options.current(), **runs})
+    assert asked_for == (settings.ReportSettings(tmp_path / "kept", graph=True, execution=True, runs=7),)
+    both = settings.all_settings({**own, **runs, "autoReport.outputExecutionProfile": "false"})
+    assert both == (
+        settings.ReportSettings(tmp_path / "kept", graph=True, execution=True, runs=7),
+        settings.ReportSettings(tmp_path / "own", graph=True, execution=False, runs=7),
+    )
+    assert len(settings.all_settings({**own, "autoReport.directory": f"{tmp_path}/own/../kept"})) == 1
+    tmp_path = tmp_path / "kept"
+    writer.write(profile(), writer.make_folder(tmp_path, "train"))
+    run_options.write(options)
+    assert re.fullmatch(r"Profile: .*__train/profile.pop\n", capsys.readouterr().err)
+
+
+def test_without_profiles_nothing_is_set(monkeypatch):
+    monkeypatch.delenv(settings.DIRECTORY_VARIABLE, raising=False)
+    run_options.begin(asked())
+    assert settings.DIRECTORY_VARIABLE not in os.environ
+    assert settings.all_settings({}) == ()
+
+
+def test_options_that_cannot_be_read_stop_it_at_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", "{")
+    assert "not JSON" in run_options.problem(asked("--profile", str(tmp_path)))

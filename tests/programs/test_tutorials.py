@@ -1,0 +1,185 @@
+"""The tutorials, and what they print is what they say: the first as a reader runs them, with plain `python`."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+from checkout import ROOT
+
+pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
+
+TUTORIALS = ROOT / "tutorials"
+
+
+# The first loss of compiled_graph.py, whose weights begin as zeros.
+FIRST_LOSS = np.mean((np.random.RandomState(0).rand(64, 3) @ [1.0, -2.0, 3.0]) ** 2)
+
+
+def run(name, *arguments, **environment):
+    with tempfile.TemporaryDirectory() as locks:  # a system of its own: whatever else runs, all IPUs are free
+        return subprocess.run(
+            [sys.executable, str(TUTORIALS / name), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0", "TF_IPU_SHIM_LOCK_DIR": locks, **environment},
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "printed", "attached"),
+    [
+        ("basic_graph.py", r"add_2 runs on /device:IPU:0\n\[3\. 8\.\]\n", "1 IPU with Poplar device ID: 0"),
+        (
+            "compiled_graph.py",
+            rf"\[array\(\[3\., 8\.\], dtype=float32\)\]\nstep   0: loss {FIRST_LOSS:.4f}\d\n(step +\d+: loss 0\.\d+\n)+"
+            r"weights: \[ 1\. -2\.  3\.\]\n",
+            "1 IPU with Poplar device ID: 0",
+        ),
+        ("sharding.py", r"\[array\(\[ 4\., 14\.\], dtype=float32\)\]\n", "4 IPUs with Poplar device ID: 24"),
+    ],
+)
+def test_tutorial(name, printed, attached):
+    process = run(name)
+    assert process.returncode == 0, process.stderr
+    assert re.search(printed, process.stdout), process.stdout
+    assert f"TensorFlow device /device:IPU:0 attached to {attached}" in process.stderr
+
+
+@pytest.mark.slow
+def test_older_sdks_log_the_attachment_in_their_way():
+    process = run("sharding.py", TF_IPU_SHIM_SDK="2.0")
+    assert "Device /device:IPU:0 attached to IPUs: 24" in process.stderr
+
+
+@pytest.mark.slow
+def test_out_of_memory():
+    process = run("out_of_memory.py")
+    assert process.returncode == 0, process.stderr
+    before, after = process.stdout.split("Two layers on each of two IPUs:")
+    weights = 8192 * 8192 * 4
+    assert "Out of memory on tile 0" in before and "tiles only have 638976 bytes of memory" in before
+    assert f"{weights:,} bytes  weight      weights_0 (shard 0)" in before
+    assert re.search(r"^What would save most.*:\n.* fits then\n(.*\n)*The whole report: ", before, re.M)
+    assert "ran" not in before and "ran; the result is (16, 8192)" in after
+    assert after.count(f"{2 * weights:,}") >= 2, "two layers on each IPU"
+
+
+def assert_as_on_page(page, printed):
+    """A block of the page with a memory report has the tables that were printed."""
+    blocks = re.findall(r"^```\n(.*?)^```$", (TUTORIALS / page).read_text(), re.M | re.S)
+    tables = [block.partition("\nModelled:")[2] for block in blocks if "IPU memory report" in block]
+    assert any(table in printed for table in tables), (tables, printed)
+
+
+def weight_bytes(*shapes):
+    return f"{4 * sum(rows * columns for rows, columns in shapes):,}"
+
+
+# A scalar of each table through which its rows' gradients are asked for.
+ROW_GRADIENTS = (1, 1)
+# Neighbouring stages are on IPUs with a link between them, so that stages 2 and 3 are on IPUs 3 and 2.
+BY_IPU = [weight_bytes(shape) for shape in [(32, 64), (64, 64), (32, 1), (64, 32)]]
+PAGES = {"host_embedding.py": "feeds_and_loops.md"}
+HIDDEN = weight_bytes((16, 32), (32, 1))
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "weights"),
+    [
+        ("feeds_and_loops.py", "2000 steps, ", [HIDDEN]),
+        ("feeds_and_loops_tf2.py", "2000 steps, ", [HIDDEN]),
+        (
+            "host_embedding.py",
+            "The table has 2,560,000 bytes. The IPU holds none",
+            [weight_bytes((32, 1), ROW_GRADIENTS)],
+        ),
+        (
+            "replicas.py",
+            "2 replicas; losses have the shape (400, 2)",
+            [weight_bytes((12, 24), (24, 1))] * 2,
+        ),
+        (
+            "pipelining.py",
+            "4 stages on 4 IPUs, 1 replicas; losses have the shape (400,)",
+            BY_IPU,
+        ),
+        pytest.param(
+            "pipelining.py --ipus 8",
+            "4 stages on 8 IPUs, 2 replicas; losses have the shape (400, 2)",
+            BY_IPU * 2,
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "pipelining.py --ipus 8 --schedule Interleaved --count 4",
+            "4 stages on 8 IPUs, 2 replicas; losses have the shape (200, 2)",
+            BY_IPU * 2,
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_training(forked, command, printed, weights):
+    name, *arguments = command.split()
+    process = forked(TUTORIALS / name, *arguments)
+    assert process.returncode == 0, process.stderr
+    assert printed in process.stdout
+    if "--count" not in command and command != "feeds_and_loops_tf2.py":
+        assert_as_on_page(PAGES.get(command, f"{command.partition('.')[0]}.md"), process.stdout)
+    assert "The CPU's weights." in process.stdout and "Other weights" not in process.stdout
+    table = process.stdout.split("by category:")[1].split("Largest owners")[0]
+    assert table.split()[:2] == ["IPU", "weight"]
+    held = re.findall(r"^ +(\d+) +([\d,]+) ", table, re.M)[: len(weights)]
+    assert held == [(str(ipu), size) for ipu, size in enumerate(weights)]
+
+
+@pytest.mark.slow
+def test_a_count_that_the_schedule_does_not_run():
+    process = run("pipelining.py", "--count", "6")
+    assert process.returncode == 1 and "must be a multiple of 8, but it is 6" in process.stderr
+
+
+@pytest.mark.slow
+def test_what_waits_in_a_pipeline():
+    """A mini-batch of stage 0 leaves its 16 x 32 inputs and 16 x 64 results for the backward stage."""
+    for schedule, slots in (("Grouped", 6), ("Interleaved", 3)):
+        report = run("pipelining.py", "--schedule", schedule).stdout
+        assert re.search(rf"{slots * 16 * (32 + 64) * 4:,}  fifo +\S+ FIFO of stage 0, {slots} slots", report), report
+
+
+def test_keras(forked):
+    process = forked(TUTORIALS / "keras_training.py")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.count("The CPU's weights.") == 3 and "Other weights" not in process.stdout
+    assert_as_on_page("keras_training.md", process.stdout)
+    figures = re.findall(r"oss ([\d.]+) -> ([\d.]+), accuracy ([\d.]+)", process.stdout)
+    assert len(figures) == 6
+    np.testing.assert_allclose(np.float64(figures[::2]), np.float64(figures[1::2]), atol=2e-3)
+    assert "4 x GC200" in process.stdout
+
+
+@pytest.mark.slow
+def test_reading_a_profile(forked, tmp_path):
+    page = (TUTORIALS / "reading_a_profile.md").read_text()
+    cycles = []
+    for number, arguments in enumerate(([], ["--stages", "0,1,2,2,3,3"])):
+        process = forked(TUTORIALS / "reading_a_profile.py", "--keep", tmp_path / str(number), *arguments)
+        assert process.returncode == 0, process.stderr
+        assert f"{' '.join(['$ python tutorials/reading_a_profile.py', *arguments])}\n{process.stdout}```" in page
+        busy = [int(share) for share in re.findall(r"is busy for (\d+)%", process.stdout)]
+        assert len(busy) == 4 and max(busy) <= 100
+        cycles.append(int(process.stdout.split()[3].replace(",", "")))
+    assert cycles[1] < cycles[0]
+
+
+def test_memory_in_ci(forked):
+    command, script = ("-m", "tf_ipu_shim.cli", "run"), TUTORIALS / "memory_in_ci.py"
+    assert "with a fifth of each tile to spare" in forked.succeeds(*command, "--write-baseline", "memory.json", script)
+    grown = forked(*command, "--baseline", "memory.json", script, "--width", "300")
+    assert grown.returncode == 1
+    # 44 columns more of 64 numbers.
+    assert re.search(r"More memory than memory\.json says:\n.*IPU 0: peak [\d,]+ -> [\d,]+ bytes", grown.stderr)
+    assert re.search(r"\+11,264 bytes  weight wide/kernel", grown.stderr)
