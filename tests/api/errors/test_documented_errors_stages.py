@@ -124,7 +124,20 @@ NEED = "All elements of `pipeline_stage_assignment` need to be instances"
 
 @documented_errors.cases(
     [
-        ("length", ValueError, "The size of the provided", stages_of(functional, lambda model, stages: stages[:1])),
+        (
+            "length",
+            ValueError,
+            "The size of the provided `pipeline_stage_assignment` (1) does not match the total number of "
+            "invocations of layers in the model (currently 2).",
+            stages_of(functional, lambda model, stages: stages[:1]),
+        ),
+        (
+            "length of a sequential model",
+            ValueError,
+            "The size of the provided `pipeline_stage_assignment` (1) does not match the number of layers in the model "
+            "(currently 2).",
+            stages_of(sequential, lambda model, stages: stages[:1]),
+        ),
         ("functional", ValueError, NEED, stages_of(functional, lambda model, stages: [1, stages[1]])),
         ("functional", ValueError, "Layer … with node index 0 has", stages_of(functional, at(1, None))),
         (
@@ -133,7 +146,13 @@ NEED = "All elements of `pipeline_stage_assignment` need to be instances"
             "Duplicate assignment for layer … with node index 0",
             stages_of(functional, lambda model, stages: [stages[0], stages[0]]),
         ),
-        ("functional", ValueError, "Pipeline stages in the graph need to", stages_of(functional, at(1, 2))),
+        (
+            "gap",
+            ValueError,
+            "Pipeline stages in the graph need to be strictly increasing, found pipeline stages 0, 2, however the "
+            "following pipeline stages are missing 1.",
+            stages_of(functional, at(1, 2)),
+        ),
         ("sequential", ValueError, NEED, stages_of(sequential, lambda model, stages: ["0", "1"])),
     ]
 )

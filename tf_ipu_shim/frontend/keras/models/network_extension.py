@@ -39,7 +39,7 @@ class NetworkExtension(PipelinedExtension):
             ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
         """
         network = self._network()
-        checks.check_list(pipeline_stage_assignment, len(network.nodes))
+        checks.check_list(pipeline_stage_assignment, len(network.nodes), "total number of invocations of layers")
         if checks.in_old_words():
             pipeline_stage_assignment = self._in_order(network, pipeline_stage_assignment)
         self._check(network, pipeline_stage_assignment)

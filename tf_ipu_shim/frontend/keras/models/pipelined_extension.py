@@ -135,6 +135,10 @@ class PipelinedExtension(KerasExtensionBase):
             chosen.pipelining_reduction if pipelined else chosen.accumulation_reduction
         )
 
+    @property
+    def _experimental_pipelining_normalize_gradients(self) -> bool:
+        return self._gradient_accumulation_reduction_method is GradientAccumulationReductionMethod.MEAN
+
     def _stage_count(self) -> int:
         return self._staged(None).stages
 

@@ -52,12 +52,13 @@ def wrong_order(layer: str, given: str) -> ValueError:
     )
 
 
-def check_list(assignments: Any, expected: int) -> None:
+def check_list(assignments: Any, expected: int, counted: str = "number of layers") -> None:
     """Checks that assignments are a list of the right length.
 
     Args:
         assignments: what was given.
         expected: how many are.
+        counted: what SDKs before 2.6 called that number.
 
     Raises:
         ValueError: they are not.
@@ -68,10 +69,12 @@ def check_list(assignments: Any, expected: int) -> None:
             "elements of what get_pipeline_stage_assignment() returns, and hand it back."
         )
     if len(assignments) != expected:
-        what = "size" if in_old_words() else "length"
+        what, which = "length", f"number of layers in the graph ({expected})"
+        if in_old_words():
+            what, which = "size", f"{counted} in the model (currently {expected})"
         raise ValueError(
-            f"The {what} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the number of "
-            f"layers in the graph ({expected}). A layer counts as often as it is called."
+            f"The {what} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the {which}. "
+            "A layer counts as often as it is called."
         )
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from tensorflow.compat.v2 import nest
 
+from tf_ipu_shim.frontend.keras.stages import assignments
+
 Key = tuple[Any, ...]
 
 
@@ -154,9 +156,12 @@ def refuse_remembered_gaps(steps: Sequence[Step], from_first: bool = False) -> N
     found, missing = _gaps(steps)
     missing = [stage for stage in missing if from_first or stage > found[0]]
     if missing:
+        there, gaps = str(list(found)), f": {missing}"
+        if assignments.in_old_words():
+            there, gaps = ", ".join(map(str, found)), f" {', '.join(map(str, missing))}"
         raise ValueError(
-            f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {found}, however the "
-            f"following pipeline stages are missing: {missing}. Give every stage a layer."
+            f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {there}, however the "
+            f"following pipeline stages are missing{gaps}. Give every stage a layer."
         )
 
 
