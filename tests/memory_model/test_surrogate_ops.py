@@ -10,7 +10,7 @@ from tf_ipu_shim.memory_model.computations.planner_options import PlannerOptions
 from tf_ipu_shim.memory_model.computations.work import HloWork
 from tf_ipu_shim.memory_model.hlo import compiler_ir
 from tf_ipu_shim.memory_model.hlo.surrogate_ops import remove_extra_conversions, substitute_surrogates
-from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer
+from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer, HloEnvironment
 
 ops = tf.raw_ops
 SHAPE = (4, 6)
@@ -134,7 +134,7 @@ def profiled(module, definition):
     block = Block("test")
     argument = block.add(Value(4 * SHAPE[0] * SHAPE[1], "x", "argument"))
     instructions = ComputationClassifier(module, [definition], ComputeSetNames(), PlannerOptions(), 0)
-    HloAnalyzer(module, block, instructions=instructions).read([argument])
+    HloAnalyzer(module, block, HloEnvironment(classifier=instructions)).read([argument])
     values = [block.values[number]._replace(of=()) for step in block.steps for number in (*step.takes, *step.gives)]
     return [(step.owner, len(step.takes), step.work) for step in block.steps], values
 

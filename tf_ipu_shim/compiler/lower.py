@@ -54,18 +54,30 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 _serial = itertools.count()
 
 
-def lower(
-    plugin: Library,
-    call: Call,
-    request: ProgramRequest,
-    num_ipus: int,
-    plans: bool = True,
-    order: str = "AUTO",
-    chunks: bool = True,
-    statistics_group: int = 1,
-    runs: bool = True,
-    share: Share = WHOLE,
-) -> LoweredProgram:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoweringOptions:
+    """How a program is lowered.
+
+    Args:
+        num_ipus: IPUs that the program may use.
+        plans: whether the memory of the program will be planned.
+        order: the order in which shards take the IPUs, one of `machine.selection.ORDERS`.
+        chunks: whether loops may run several iterations in one XLA program.
+        statistics_group: replicas that share the statistics of batch normalisation.
+        runs: whether the program may run. If it is only analysed, its first replica is enough: all are alike.
+        share: which part of the program's replicas this process has.
+    """
+
+    num_ipus: int
+    plans: bool = True
+    order: str = "AUTO"
+    chunks: bool = True
+    statistics_group: int = 1
+    runs: bool = True
+    share: Share = WHOLE
+
+
+def lower(plugin: Library, call: Call, request: ProgramRequest, options: LoweringOptions) -> LoweredProgram:
     """Turns a traced function into XLA programs, exchanges and host ops."""
     functions = Functions(request.library, request.function)
     nested_calls.refuse_deep_nesting(Diagnostics(call), functions)
@@ -93,23 +105,23 @@ def lower(
     synthetic_data.use_synthetic_data(functions, flags.current())
     overlap_iterations.overlap_mini_batches(functions)
     group = f"{request.function}_{next(_serial)}"
-    all_replicas = replicas.make_replicas(functions, num_ipus, group, order, share)
+    all_replicas = replicas.make_replicas(functions, options.num_ipus, group, options.order, options.share)
     total = all_replicas[0].total
     replicas.fold_replica_count(functions, all_replicas[0])
     row_updates.update_rows(functions)
-    distributed_batch_norm.share_statistics(functions, total, statistics_group)
+    distributed_batch_norm.share_statistics(functions, total, options.statistics_group)
     sent = outfeed_counts.count_enqueues(functions)
     line_of = Diagnostics(call).user_line
     placer = Placer(functions, all_replicas[0].shards, line_of=line_of)
     interruptible_loops.mark_long_loops(functions)
-    if chunks and (len(all_replicas) == 1 and not functions.with_ops(vocabulary.COLLECTIVES)):
+    if options.chunks and (len(all_replicas) == 1 and not functions.with_ops(vocabulary.COLLECTIVES)):
         chunk_loops(functions, placer)
     programs: dict[bytes, function_pb2.FunctionDef] = {}
     emissions = []
-    for replica in all_replicas if runs else all_replicas[:1]:
+    for replica in all_replicas if options.runs else all_replicas[:1]:
         own = replicas.replica_functions(functions, replica)
         placement = (placer if own is functions else Placer(own, replica.shards, line_of=line_of)).place(own.entry)
-        emissions.append(_emit(call, request, own, placement, replica, programs, plans))
+        emissions.append(_emit(call, request, own, placement, replica, programs, options.plans))
     compiled = [program for emission in emissions for program in emission.emitter.compiled]
     refuse_uncompilable(plugin, Diagnostics(call), functions, compiled)
     program = _combine_replicas(request, emissions, len(all_replicas))

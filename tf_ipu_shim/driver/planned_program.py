@@ -13,7 +13,7 @@ from tf_ipu_shim.compiler.kernels import stochastic_rounding
 from tf_ipu_shim.compiler.kernels.execution_mode import Execution, requested_execution, resolve_execution
 from tf_ipu_shim.compiler.kernels.kernels import to_kernels
 from tf_ipu_shim.compiler.loops.interruptible_loops import make_interruptible
-from tf_ipu_shim.compiler.lower import lower
+from tf_ipu_shim.compiler.lower import LoweringOptions, lower
 from tf_ipu_shim.compiler.passes.assertions import compile_assertions
 from tf_ipu_shim.compiler.passes.variable_order import order_variable_accesses
 from tf_ipu_shim.compiler.replicas.replicas import Share
@@ -245,8 +245,8 @@ class _Lowering:
 
     def _lower_as(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
         """Lowers a variant of the program, which will not run, for a number of IPUs."""
-        share = self._share()
-        return lower(self._library, self._call, request, ipus, chunks=False, runs=False, share=share)
+        options = LoweringOptions(num_ipus=ipus, chunks=False, runs=False, share=self._share())
+        return lower(self._library, self._call, request, options)
 
     @staticmethod
     def _has_replicas(device: IpuDevice) -> bool:
@@ -259,18 +259,16 @@ class _Lowering:
     def _lower(self, chunks: bool, request: ProgramRequest | None = None) -> LoweredProgram:
         device = self._device
         group_size = device.options.experimental_distributed_batch_norm_replica_group_size
-        return lower(
-            self._library,
-            self._call,
-            request or self._request,
-            device.num_ipus,
-            self._plans,
-            device.selection_order,
-            chunks,
-            group_size,
-            self._runs,
-            self._share(),
+        options = LoweringOptions(
+            num_ipus=device.num_ipus,
+            plans=self._plans,
+            order=device.selection_order,
+            chunks=chunks,
+            statistics_group=group_size,
+            runs=self._runs,
+            share=self._share(),
         )
+        return lower(self._library, self._call, request or self._request, options)
 
     def _to_kernels(self, planned: LoweredProgram, on_one_thread: bool) -> tuple[LoweredProgram, LoweredProgram]:
         """Returns a program's launches, and its form in mode `kernels`; what is planned stays."""

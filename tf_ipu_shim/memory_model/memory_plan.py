@@ -29,6 +29,7 @@ from tf_ipu_shim.memory_model.shapes.shape_inference import ShapeInferenceError
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensor, MappedTensors
 from tf_ipu_shim.memory_model.variables.storage import read_storage_options
+from tf_ipu_shim.memory_model.walk.analysis_options import AnalysisOptions
 from tf_ipu_shim.memory_model.walk.hlo_walk import mark_activations
 from tf_ipu_shim.memory_model.walk.memory_walk import MemoryAnalyzer
 from tf_ipu_shim.messages import config_pb2
@@ -86,14 +87,19 @@ def plan_memory(
     reports in the words users know, and what is a bug of ours becomes a warning with the report of it.
     """
 
-    plannings = planner_options_of(device.options, request)
+    planner_options = planner_options_of(device.options, request)
 
     def plan(counted: Callable[[MemoryAnalyzer], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
         storage = read_storage_options(request.library, device.options, program.replicas, device.has_remote_buffers)
         tensors = MappedTensors() if names is not None else None
-        analyzer = MemoryAnalyzer(
-            request, program, storage, names, plannings, tensors, post_order=_in_post_order(device)
+        options = AnalysisOptions(
+            storage=storage,
+            names=names,
+            planner_options=planner_options,
+            tensors=tensors,
+            post_order=_in_post_order(device),
         )
+        analyzer = MemoryAnalyzer(request, program, options)
         counted(analyzer)
         analyzer.put_on_io_tiles(io_tiles_of(device.options), device.chip)
         line_of = _lines(request, analyzer, user_line)
@@ -183,14 +189,10 @@ def _with_recommendations(
         changed = program
         if change.request is not request:
             changed = lower(change.request, change.ipus) if lower is not None else program
-        analyzer = MemoryAnalyzer(
-            change.request,
-            changed,
-            change.storage,
-            sizes=change.sizes,
-            modules=modules,
-            post_order=_in_post_order(device),
+        options = AnalysisOptions(
+            storage=change.storage, sizes=change.sizes, modules=modules, post_order=_in_post_order(device)
         )
+        analyzer = MemoryAnalyzer(change.request, changed, options)
         analyzer.run()
         for block in analyzer.blocks.values() if change.accumulates else ():
             accumulate(block, keeps=not change.request.is_keras)
@@ -199,7 +201,8 @@ def _with_recommendations(
 
     try:
         storage = read_storage_options(request.library, device.options, program.replicas, device.has_remote_buffers)
-        analyzer = MemoryAnalyzer(request, program, storage, modules=modules, post_order=_in_post_order(device))
+        options = AnalysisOptions(storage=storage, modules=modules, post_order=_in_post_order(device))
+        analyzer = MemoryAnalyzer(request, program, options)
         analyzer.run()
         return dataclasses.replace(
             plan, savings=recommend(request, plan, analyzer, plan_with, _lines(request, analyzer, user_line))

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
@@ -14,16 +14,13 @@ from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory import Block, Mode, Value
-from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
-from tf_ipu_shim.memory_model.computations.planner_options import PlannerOptions
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
 from tf_ipu_shim.memory_model.shapes.batch_operands import MiniBatch
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
-from tf_ipu_shim.memory_model.shapes.sizes import Sizes
 from tf_ipu_shim.memory_model.variables.io_tiles import IoTiles
-from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensors
-from tf_ipu_shim.memory_model.variables.storage import Storage, StoredBytes
+from tf_ipu_shim.memory_model.variables.storage import StoredBytes
 from tf_ipu_shim.memory_model.variables.variable_kinds import WEIGHT, variable_kinds
+from tf_ipu_shim.memory_model.walk.analysis_options import AnalysisOptions
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
@@ -61,13 +58,7 @@ class AnalysisContext:
     Args:
         request: the traced function, with the shapes of its arguments and variables.
         program: what it runs as.
-        storage: where variables and accumulators are kept.
-        names: of compute sets, where cycles are wanted; then steps say what they compute.
-        planner_options: of products that have no mark of their own.
-        tensors: takes the tensors that the program makes, where a tensor map is wanted.
-        sizes: what tensors count.
-        modules: XLA's form of its programs, by what they are made of, where another walk looks at them too.
-        post_order: whether instructions run in post-order, and not as the program keeps least alive.
+        options: of the analysis.
 
     Attributes:
         blocks: what each IPU runs.
@@ -83,26 +74,17 @@ class AnalysisContext:
         fed_samples: of the mini-batch, where it is an argument; 0 where it comes from an infeed.
     """
 
-    def __init__(
-        self,
-        request: ProgramRequest,
-        program: LoweredProgram,
-        storage: Storage,
-        names: ComputeSetNames | None = None,
-        planner_options: PlannerOptions | None = None,
-        tensors: MappedTensors | None = None,
-        sizes: Sizes | None = None,
-        modules: dict[Any, Any] | None = None,
-        post_order: bool = False,
-    ) -> None:
-        self.post_order = post_order
-        self.names, self.tensors = names, tensors
-        self.sizes, self.modules = sizes or Sizes(), modules
-        self.planner_options = planner_options or PlannerOptions()
+    def __init__(self, request: ProgramRequest, program: LoweredProgram, options: AnalysisOptions) -> None:
+        self.options = options
+        self.names, self.tensors, self.sizes, self.storage = (
+            options.names,
+            options.tensors,
+            options.sizes,
+            options.storage,
+        )
         self._keys = itertools.count()
         self._request = request
         self._program = program
-        self.storage = storage
         made = [*program.functions, *program.planned_functions]
         self.library = {**request.library, **{function.signature.name: function for function in made}}
         self._clusters = {cluster.function: cluster for cluster in [*program.clusters, *program.planned_clusters]}

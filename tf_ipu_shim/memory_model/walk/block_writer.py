@@ -128,7 +128,7 @@ class BlockWriter:
         size = sum(block.values[number].bytes for number in (*step.inputs, *step.outputs))
         together = last is not None and last.block is block and last.step == len(block.steps) - 1
         if is_of_scope and together and last is not None and bool(step.outputs) == last.loads:
-            if last.bytes + size <= self.context.planner_options.merged_copy_bytes:
+            if last.bytes + size <= self.context.options.planner_options.merged_copy_bytes:
                 self._last_copy = last._replace(bytes=last.bytes + size)
                 block.steps[-1] = _merged_copy(block.steps[-1], step)
                 return
@@ -189,9 +189,9 @@ class BlockWriter:
         if node.op == vocabulary.COLLECTIVE:
             sums = node.attr["kind"].s == b"sum"
             together = (
-                self.context.planner_options.merged_sum_bytes
+                self.context.options.planner_options.merged_sum_bytes
                 if sums
-                else self.context.planner_options.merged_gather_bytes
+                else self.context.options.planner_options.merged_gather_bytes
             )
             return self.copy_work("collective", node.name, size, node.attr["group_size"].i, together, 1 + sums)
         return Computation("other", node.name, (-(-size // 4),))

@@ -27,7 +27,7 @@ from tf_ipu_shim.memory_model.shapes.tensor_lists import infer
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensors, stage_computation
 from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines, stages_of
 from tf_ipu_shim.memory_model.walk.block_writer import VIEWS, BlockWriter, TensorState
-from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer, Mapped
+from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer, HloEnvironment, Mapped
 from tf_ipu_shim.memory_model.walk.recomputation import stage_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, hlo_pb2, tensor_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
@@ -64,7 +64,7 @@ def _module(
     arguments: Sequence[compiler_ir.Argument],
 ) -> hlo_pb2.HloModuleProto:
     """Returns a program's HLO, reused from an earlier analysis if shared."""
-    name, known = definition.signature.name, analyzer.context.modules
+    name, known = definition.signature.name, analyzer.context.options.modules
     if known is None:
         return _hlo_as_written(name, library, arguments)
     key = (name, definition.SerializeToString(deterministic=True), tuple(arguments))
@@ -135,24 +135,26 @@ def _analyze_hlo(
     if analyzer.context.storage.recomputes:
         analyzer.marks.update(stage_ops(library))
     names = analyzer.context.names
-    instructions = (
-        ComputationClassifier(module, library, names, analyzer.context.planner_options, ipu)
-        if names is not None
-        else None
-    )
+    options = analyzer.context.options
+    classifier = None
+    if names is not None:
+        classifier = ComputationClassifier(module, library, names, options.planner_options, ipu)
     mapped = None if analyzer.context.tensors is None else _mapped(analyzer, analyzer.context.tensors, ipu, library)
-    block, sizes, mini_batch = (
-        analyzer.blocks[ipu],
-        analyzer.context.sizes,
-        analyzer.context.mini_batch_in(analyzer.blocks[ipu]),
-    )
+    block = analyzer.blocks[ipu]
+    mini_batch = analyzer.context.mini_batch_in(block)
     axes = {value: held.spec.axis for value, held in zip(values, fed) if held.spec.axis is not None}
     if mini_batch is not None:
         mini_batch.axes.update(axes)
-    reader = HloAnalyzer(
-        module, block, owner_of, instructions, analyzer.context.new_key, mapped, sizes, mini_batch, loads,
-        analyzer.context.post_order,
-    )  # fmt: skip
+    environment = HloEnvironment(
+        owner_of=owner_of,
+        classifier=classifier,
+        key_of=analyzer.context.new_key,
+        mapped=mapped,
+        options=options,
+        mini_batch=mini_batch,
+        away=loads,
+    )
+    reader = HloAnalyzer(module, block, environment)
     results, shapes = reader.read(parameters), reader.result_shapes()
     analyzer.load(ipu, begin, loads)
     if kept_before:

@@ -8,6 +8,7 @@ libraries' own temporaries (of a convolution, say): they are no part of XLA's pr
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
@@ -27,7 +28,7 @@ from tf_ipu_shim.memory_model.hlo.running_order import post_order
 from tf_ipu_shim.memory_model.hlo.trees import Tree, is_same, leaves_of, origin, with_leaves
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis, elementwise_axis
 from tf_ipu_shim.memory_model.shapes.batch_operands import MiniBatch
-from tf_ipu_shim.memory_model.shapes.sizes import Sizes
+from tf_ipu_shim.memory_model.walk.analysis_options import AnalysisOptions
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 Mapped = Callable[[Any, str, str, str, str, OutlinedInstruction | None], None]
@@ -43,38 +44,43 @@ _HOLDING = frozenset({"conditional", "while"})
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HloEnvironment:
+    """What surrounds an XLA program in the analysis.
+
+    Args:
+        owner_of: returns the name to report for an op's own name.
+        classifier: describes what each instruction computes; None without cycle estimates.
+        key_of: returns a new key for each loop and branch, with cycle estimates.
+        mapped: is called for each tensor that has memory of its own; None without a tensor map.
+        options: of the analysis.
+        mini_batch: tracks the mini-batch through the block, if sizes need it.
+        away: values that are loaded for this program only: updates of them are not kept on the chip.
+    """
+
+    owner_of: Callable[[str], str] = str
+    classifier: ComputationClassifier | None = None
+    key_of: Callable[[], int] = int
+    mapped: Mapped | None = None
+    options: AnalysisOptions = dataclasses.field(default_factory=AnalysisOptions)
+    mini_batch: MiniBatch | None = None
+    away: Container[int] = ()
+
+
 class HloAnalyzer:
     """Adds the instructions of an HLO module to a block.
 
     Args:
         module: the program.
         block: what to add to.
-        owner_of: gives the name to report for an op's own name.
-        instructions: tells what each computes, where cycles are wanted.
-        key_of: gives a new number to each loop and branch, then.
-        mapped: is told of each tensor that has memory of its own, where a tensor map is wanted.
-        sizes: what tensors count.
-        mini_batch: follows the mini-batch through the block, where sizes want it.
-        away: values that are brought to the chip for this program: what is written to them is gone from it at once.
-        post_order: whether instructions run in post-order, and not as they stand.
+        environment: what surrounds the program.
     """
 
-    def __init__(
-        self,
-        module: Any,
-        block: Block,
-        owner_of: Callable[[str], str] = str,
-        instructions: ComputationClassifier | None = None,
-        key_of: Callable[[], int] = int,
-        mapped: Mapped | None = None,
-        sizes: Sizes | None = None,
-        mini_batch: MiniBatch | None = None,
-        away: Container[int] = (),
-        post_order: bool = False,
-    ) -> None:
-        self._away, self._post_order = away, post_order
-        self._sizes = sizes or Sizes()
-        self._enter(block, mini_batch)
+    def __init__(self, module: Any, block: Block, environment: HloEnvironment | None = None) -> None:
+        environment = environment or HloEnvironment()
+        self._away, self._post_order = environment.away, environment.options.post_order
+        self._sizes = environment.options.sizes
+        self._enter(block, environment.mini_batch)
         self._computations = {computation.id: computation for computation in module.computations}
         self._entry = self._computations[module.entry_computation_id]
         # (result, parameter); a program with one result gives it as it is, and not in a tuple.
@@ -82,10 +88,9 @@ class HloAnalyzer:
             (entry.output_shape_index[0] if entry.output_shape_index else 0, entry.parameter_number)
             for entry in module.input_output_alias.entries
         ]
-        self._owner_of = owner_of
-        self._instructions = instructions
-        self._key_of = key_of
-        self._mapped, self._function = mapped, ""
+        self._owner_of, self._key_of = environment.owner_of, environment.key_of
+        self._classifier = environment.classifier
+        self._mapped, self._function = environment.mapped, ""
         self._context: Context | None = None
         self._pushes: set[int] = set()  # instructions that write to a list what it has already
         self._homes_inside: dict[tuple[int, int], int] = {}  # (loop or branch, element of what it gives) to variable
@@ -199,9 +204,9 @@ class HloAnalyzer:
 
     def _enter_computation(self, computation: Any, arguments: Sequence[Tree], needed: Collection[int]) -> None:
         """Makes a computation the current one, if cycles are wanted."""
-        if self._instructions is not None:
+        if self._classifier is not None:
             by_id = {one.id: one for one in computation.instructions if one.id in needed}
-            self._context = self._instructions.context_of(by_id, self._weights(by_id, arguments))
+            self._context = self._classifier.context_of(by_id, self._weights(by_id, arguments))
 
     def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
         """Returns the instructions that are weights of the program, with variable names."""
@@ -228,8 +233,8 @@ class HloAnalyzer:
         block, name = self._block, self._name(instruction, instruction.metadata.op_name)
         body, condition = self._called(instruction)
         trips = self._trips(instruction)
-        if self._instructions is not None and trips is not None:
-            self._instructions.counters.update(find_counters(body))
+        if self._classifier is not None and trips is not None:
+            self._classifier.counters.update(find_counters(body))
         leaves, pushed = leaves_of(initial), self._invariant_lists(body, initial)
         inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
         while self._shrink_mini_batch(leaves, axes):  # such as a state, and then a list of states
@@ -278,7 +283,7 @@ class HloAnalyzer:
         if leaf in self._axes:
             self._axes[copy_of] = self._axes[leaf]
         work = Computation("copy", f"Copy_{owner}_to_{name}", (elements,), max(1, size // elements))
-        self._block.run(name, (leaf,), (copy_of,), work=work if self._instructions is not None else None)
+        self._block.run(name, (leaf,), (copy_of,), work=work if self._classifier is not None else None)
         return copy_of
 
     def _branch(self, instruction: Any, operands: Sequence[Tree], taken: Container[int]) -> Tree:
@@ -303,13 +308,13 @@ class HloAnalyzer:
 
     def _trips(self, loop: Any) -> int | None:
         """Returns a loop's trip count; None if unknown or not wanted."""
-        if self._instructions is None or self._context is None:
+        if self._classifier is None or self._context is None:
             return None
-        return self._instructions.work.known_trips(self._context.by_id, loop, self._called(loop)[1])
+        return self._classifier.work.known_trips(self._context.by_id, loop, self._called(loop)[1])
 
     def _meeting(self, instruction: Any, trips: int | None) -> SyncPoint | None:
         """Returns the sync point of a loop (with trip count) or conditional; None without cycle estimates."""
-        if self._instructions is None:
+        if self._classifier is None:
             return None
         parts = tuple(range(len(self._called(instruction))))
         if instruction.opcode == "conditional":
@@ -399,17 +404,17 @@ class HloAnalyzer:
 
     def _map(self, instruction: Any, name: str, work: Computation | None) -> None:
         """Adds a result to the tensor map unless it is part of another."""
-        if self._mapped is None or self._instructions is None or self._context is None:
+        if self._mapped is None or self._classifier is None or self._context is None:
             return
-        below = self._instructions.name_of_instruction(instruction, self._context, name)
+        below = self._classifier.name_of_instruction(instruction, self._context, name)
         if below:
             product = work.name if work is not None and work.kind == "product" else ""
             self._mapped(instruction, below, name, self._function, product, self._context.outlined.get(instruction.id))
 
     def _computation(self, instruction: Any, name: str) -> Computation | None:
-        if self._instructions is None or self._context is None:
+        if self._classifier is None or self._context is None:
             return None
-        return self._instructions.computation(instruction, self._context, name)
+        return self._classifier.computation(instruction, self._context, name)
 
     def _new_values(self, shape: Any, name: str) -> Tree:
         """Returns new values for a shape."""

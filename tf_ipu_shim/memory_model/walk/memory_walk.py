@@ -38,7 +38,7 @@ class MemoryAnalyzer(AnalysisContext):
                 size = sum(block.values[number].bytes for number in fed)
                 block.steps.insert(0, Step(_FROM_HOST, (), fed, work=analyzer.copy_work("host", _FROM_HOST, size)))
                 block.segments = [1, *(border + 1 for border in block.segments)]
-            if self.post_order:
+            if self.options.post_order:
                 block.keep_order()
 
     def _return(self, analyzer: FunctionAnalyzer, results: Sequence[TensorState]) -> None:

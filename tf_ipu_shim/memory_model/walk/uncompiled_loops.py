@@ -93,7 +93,7 @@ def _add_function(
             block.steps.append(Step(node.name, (), (), (inside,), True, meeting))
         elif node.op not in _FREE:
             outputs = [text for text in spec if text.startswith(f"{node.name}:")]
-            planning = context.planner_options.of("dot", merged_options(node, around))
+            planning = context.options.planner_options.of("dot", merged_options(node, around))
             work = _computation(node, takes, [spec[text] for text in outputs], planning)
             block.steps.append(Step(node.name, (), (), work=work))
 
