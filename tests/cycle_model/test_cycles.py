@@ -9,6 +9,17 @@ import pytest
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, phases_of, plan_matmul, timeline_of, vertices
 from tf_ipu_shim.cycle_model.phases import reductions_in_stretch, spread
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES, units_of, vertex_cycles
+from tf_ipu_shim.cycle_model.sizes import (
+    SIZES_OF_KIND,
+    CollectiveSizes,
+    ElementwiseSizes,
+    ExchangeSizes,
+    FeedSizes,
+    HostSizes,
+    MatmulSizes,
+    Move,
+    ReduceSizes,
+)
 from tf_ipu_shim.cycle_model.timeline import SyncError
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
@@ -20,7 +31,7 @@ GC200, GC2 = CHIPS["gc200"], CHIPS["gc2"]
 
 
 def add(elements, element_bytes=4):
-    return Computation("elementwise", "add", (elements, 2, 1, 0), element_bytes)
+    return Computation("elementwise", "add", ElementwiseSizes(elements, 2, 1), element_bytes)
 
 
 def test_element_wise_work_by_the_published_formula():
@@ -74,8 +85,8 @@ def test_a_stretch_of_a_tensor_has_so_many_sums():
 
 def test_sums_of_rows_stay_on_their_tiles():
     """A row that is on two tiles at most is summed there, and one number of each goes to another tile."""
-    rows = Computation("reduce", "", (1024 * 1024, 1024, 1024, 1024))
-    columns = Computation("reduce", "", (1024 * 1024, 1024, 1, 1024, 1024))
+    rows = Computation("reduce", "", ReduceSizes(1024 * 1024, 1024, (1024, 1024)))
+    columns = Computation("reduce", "", ReduceSizes(1024 * 1024, 1024, (1, 1024, 1024)))
     moved = {sizes: sum(phase.bytes for phase in phases_of(sizes, GC200)) for sizes in (rows, columns)}
     # 714 numbers a tile: 1,469 tiles have some of two rows each, and of each column 1,025 tiles have one: 32 groups of
     # 33 are added up, and then the 32.
@@ -84,7 +95,7 @@ def test_sums_of_rows_stay_on_their_tiles():
 
 def test_many_parts_of_few_sums_come_together_in_two_stages():
     """A bias' gradient: 32 sums of 1,936 numbers each, 42 numbers on each of 1,476 tiles' worth of the tensor."""
-    bias = Computation("reduce", "", (1936 * 32, 32, 1, 32, 1936))
+    bias = Computation("reduce", "", ReduceSizes(1936 * 32, 32, (1, 32, 1936)))
     names = [phase.name for phase in phases_of(bias, GC200) if phase.kind == "compute"]
     assert [name.split("/")[-2] for name in names] == [
         "InToIntermediateNoExchange", "IntermediateToIntermediate", "IntermediateToOutput"
@@ -93,7 +104,7 @@ def test_many_parts_of_few_sums_come_together_in_two_stages():
     assert [phase.bytes for phase in phases_of(bias, GC200) if phase.kind == "exchange"] == [
         37 * 39 * 32 * 4, 37 * 32 * 4
     ]  # fmt: skip
-    few = Computation("reduce", "", (64 * 32, 512, 1, 512, 4))
+    few = Computation("reduce", "", ReduceSizes(64 * 32, 512, (1, 512, 4)))
     assert len([phase for phase in phases_of(few, GC200) if phase.kind == "exchange"]) == 1
 
 
@@ -148,7 +159,7 @@ def test_a_product_that_no_plan_fits_takes_the_least_memory():
 
 def test_dense_layer_of_a_published_report():
     """Graphcore's own tests note 8,700 cycles for it, estimated at compile time (docs/machine_model.md)."""
-    ours = sum(phase.cycles for phase in phases_of(Computation("product", "", (1, 16, 4096, 1024, 1)), GC200))
+    ours = sum(phase.cycles for phase in phases_of(Computation("product", "", MatmulSizes(1, 16, 4096, 1024)), GC200))
     assert 8700 / 2 <= ours <= 8700 * 2
 
 
@@ -167,8 +178,8 @@ def test_tensors_lie_on_tiles_in_equal_pieces():
         ("elementwise", (1000, 2, 1, 10)),
         ("cast", (1000, 4, 2)),
         ("reduce", (100_000, 10)),
-        ("reduce", (100_000, 10, 10_000, 10)),
-        ("reduce", (100_000, 10, 1, 10, 10_000)),
+        ("reduce", (100_000, 10, (10_000, 10))),
+        ("reduce", (100_000, 10, (1, 10, 10_000))),
         ("window", (1000, 9)),
         ("gather", (1000, 50_000)),
         ("update", (1000,)),
@@ -184,10 +195,11 @@ def test_tensors_lie_on_tiles_in_equal_pieces():
 def test_every_kind_takes_time_and_more_for_more(kind, sizes):
     def cycles(scale):
         scaled = (*sizes[:1], sizes[1] * scale, *sizes[2:]) if kind == "product" else (sizes[0] * scale, *sizes[1:])
-        return sum(phase.cycles for phase in phases_of(Computation(kind, "x", scaled), GC200))
+        return sum(phase.cycles for phase in phases_of(Computation(kind, "x", SIZES_OF_KIND[kind](*scaled)), GC200))
 
     assert 0 < cycles(1) <= cycles(100) and cycles(1) < cycles(10_000)
-    assert sum(phase.cycles for phase in phases_of(Computation(kind, "x", (0,) * len(sizes)), GC200)) == 0
+    nothing = Computation(kind, "x", SIZES_OF_KIND[kind](*(0,) * len(sizes)))
+    assert sum(phase.cycles for phase in phases_of(nothing, GC200)) == 0
 
 
 class Program(Block):
@@ -233,7 +245,7 @@ def test_a_branch_takes_the_longer_one():
 
 
 def exchange(key, size, source, destination):
-    return SyncPoint(key, computation=Computation("exchange", "", (size, source, destination), 1))
+    return SyncPoint(key, computation=Computation("exchange", "", ExchangeSizes((Move(size, source, destination),)), 1))
 
 
 def test_the_ipu_that_is_first_at_an_exchange_waits():
@@ -254,7 +266,7 @@ def test_copies_that_go_at_the_same_time_have_one_sync_and_last_as_long_as_the_b
     moves = [(size, *pair) for size, pair in ((4096, (0, 1)), (512, (1, 0)), (1024, (1, 2)), (1024, (2, 1)))]
     moves += [(1024, 2, 3), (512, 3, 2)]
     blocks = {ipu: Program(str(ipu)) for ipu in range(4)}
-    swap = SyncPoint(0, computation=Computation("exchange", "", tuple(number for move in moves for number in move), 1))
+    swap = SyncPoint(0, computation=Computation("exchange", "", ExchangeSizes(tuple(Move(*move) for move in moves)), 1))
     blocks[2].step("long", add(1_000_000))
     for block in blocks.values():
         block.step("swap", swap)
@@ -281,7 +293,7 @@ def test_the_condition_of_a_counted_loop_takes_no_time(counted, conditions):
 def test_sums_over_replicas_go_both_ways_round_the_ring(replicas, way):
     size = 8_000_000
     block = Program("p")
-    block.step("sum", Computation("collective", "sum", (size, 0, 0, 2), 1))
+    block.step("sum", Computation("collective", "sum", CollectiveSizes(size, 0, 0, 2), 1))
     (entry,) = timeline_of({0: block}, GC200, replicas, replicas=replicas).entries
     sent = 2 * size * (replicas - 1) // replicas
     expected = sent / way / links.link_bytes_per_second(replicas) * GC200.clock_hz
@@ -295,7 +307,7 @@ def test_sums_over_replicas_go_both_ways_round_the_ring(replicas, way):
 def test_a_sum_over_neighbours_stays_between_them(ipus, group, ways):
     size = 8_000_000
     block = Program("p")
-    block.step("sum", Computation("collective", "sum", (size, group, 0, 2), 1))
+    block.step("sum", Computation("collective", "sum", CollectiveSizes(size, group, 0, 2), 1))
     (entry,) = timeline_of({0: block}, GC200, ipus, replicas=ipus).entries
     sync, moved = entry.children
     assert moved.phase.bytes == 2 * size * (group - 1) // group
@@ -317,10 +329,10 @@ def test_sums_that_do_not_need_each_other_wait_for_the_same_syncs(limit, kinds):
     block = Program("p")
     values = [block.add(Value(300, f"x{number}", "gradient")) for number in range(5)]
     for number in range(3):
-        work = Computation("collective", f"sum {number}", (300, 0, limit, 2), 1)
+        work = Computation("collective", f"sum {number}", CollectiveSizes(300, 0, limit, 2), 1)
         block.run(f"sum {number}", (), (values[number],), work=work)
     block.run("view", (values[2],), (values[3],))
-    last = Computation("collective", "sum 3", (300, 0, limit, 2), 1)
+    last = Computation("collective", "sum 3", CollectiveSizes(300, 0, limit, 2), 1)
     block.run("sum 3", (values[3],), (values[4],), work=last)
     found = timeline_of({0: block}, GC200, 4, replicas=4)
     phases = [child for entry in found.entries for child in entry.children]
@@ -330,7 +342,7 @@ def test_sums_that_do_not_need_each_other_wait_for_the_same_syncs(limit, kinds):
 
 def test_a_gather_goes_round_once():
     block = Program("p")
-    block.step("gather", Computation("collective", "gather", (8_000_000, 0, 0, 1), 1))
+    block.step("gather", Computation("collective", "gather", CollectiveSizes(8_000_000, 0, 0, 1), 1))
     (entry,) = timeline_of({0: block}, GC200, 4, replicas=4).entries
     sync, moved = entry.children
     assert moved.phase.bytes == 6_000_000
@@ -417,24 +429,24 @@ def test_random_programs_against_a_calculator(seed):
 def test_what_is_on_io_tiles_goes_on_by_an_exchange():
     # 32 tiles send 4,096 bytes each, 4 bytes a cycle.
     size, tiles = 32 * 4096, 32
-    host = phases_of(Computation("host", "x", (size,)), GC200)
-    given = phases_of(Computation("feed", "x", (size, tiles)), GC200)
+    host = phases_of(Computation("host", "x", HostSizes(size)), GC200)
+    given = phases_of(Computation("feed", "x", FeedSizes(size, tiles)), GC200)
     assert given[: len(host)] == host and [phase.cycles for phase in given[len(host) :]] == [SYNC_CYCLES, 1024]
-    sent = phases_of(Computation("feed", "x", (-size, tiles)), GC200)
+    sent = phases_of(Computation("feed", "x", FeedSizes(-size, tiles)), GC200)
     assert [phase.cycles for phase in sent[:2]] == [SYNC_CYCLES, 1024]
     assert [given[-1].name, sent[1].name] == ["/infeed/inter-tileset-copy", "/inter-tileset-copy"]
-    assert phases_of(Computation("feed", "x", (0, tiles)), GC200) == ()
+    assert phases_of(Computation("feed", "x", FeedSizes(0, tiles)), GC200) == ()
 
 
 def test_a_sum_of_what_a_product_gives_begins_where_that_is():
     """16 rows of 2 columns are 128 bytes, which one tile holds; a product has cut its rows over 16 tiles."""
-    product = Computation("product", "", (1, 16, 2, 2, 1))
+    product = Computation("product", "", MatmulSizes(1, 16, 2, 2))
     assert plan_matmul(GC200, *product.sizes).split[:3] == (1, 16, 1)
-    alone = Computation("reduce", "sum", (32, 1, 32), 4)
+    alone = Computation("reduce", "sum", ReduceSizes(32, 1, (32,)), 4)
     assert [phase.tiles for phase in phases_of(alone, GC200) if phase.kind == "compute"] == [1]
     on_each, final = [phase for phase in phases_of(alone._replace(product=product), GC200) if phase.kind == "compute"]
     assert (on_each.tiles, final.tiles) == (16, 1)
     assert final.name == "/ReduceFinalStage/IntermediateToOutput/Reduce"
     # A large tensor is on all tiles anyway.
-    large = Computation("reduce", "sum", (1 << 20, 1, 1 << 20), 4)
+    large = Computation("reduce", "sum", ReduceSizes(1 << 20, 1, (1 << 20,)), 4)
     assert phases_of(large._replace(product=product), GC200) == phases_of(large, GC200)

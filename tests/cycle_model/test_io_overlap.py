@@ -3,6 +3,7 @@
 import pytest
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, phases_of, timeline_of
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, FeedSizes
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, Value
 
@@ -19,11 +20,11 @@ SIZES = [
 
 
 def work(size):
-    return Computation("elementwise", "add", (size, 2, 1, 0))
+    return Computation("elementwise", "add", ElementwiseSizes(size, 2, 1))
 
 
 def feed(size, name):
-    return Computation("feed", name, (size, TILES))
+    return Computation("feed", name, FeedSizes(size, TILES))
 
 
 def body(received, given, size, splits=1):

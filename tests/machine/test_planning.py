@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tf_ipu_shim.cycle_model import Computation, MatmulOptions, OptionError, largest_call, phases_of, plan_matmul
 from tf_ipu_shim.cycle_model.products import _OperandOrder, units_of
+from tf_ipu_shim.cycle_model.sizes import MatmulSizes
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block
 
@@ -63,7 +64,7 @@ def test_what_does_not_fit_comes_in_parts():
 
 def test_phases_are_the_plan():
     for planning in (MatmulOptions(), MatmulOptions(True), MatmulOptions(False, 0.05)):
-        product = Computation("product", "x", (1, 512, 1024, 512, 1), 2, planning)
+        product = Computation("product", "x", MatmulSizes(1, 512, 1024, 512), 2, planning)
         plan = plan_matmul(GC200, 1, 512, 1024, 512, 1, 2, *planning)
         assert sum(phase.cycles for phase in phases_of(product, GC200)) == plan.cycles
 
@@ -130,11 +131,11 @@ def test_values_that_poplar_refuses(options, message):
 
 
 def test_the_largest_call_of_a_program_loops_included():
-    small = Computation("product", "small", (1, 16, 64, 32, 1), 2)
-    large = Computation("product", "large", (1, 512, 2048, 512, 1), 2, MatmulOptions(False, 0.1))
+    small = Computation("product", "small", MatmulSizes(1, 16, 64, 32), 2)
+    large = Computation("product", "large", MatmulSizes(1, 512, 2048, 512), 2, MatmulOptions(False, 0.1))
     body, block = Block("body"), Block("program")
     body.run("large", (), (), work=large)
-    block.run("empty", (), (), work=Computation("product", "empty", (1, 0, 64, 32, 1), 2))
+    block.run("empty", (), (), work=Computation("product", "empty", MatmulSizes(1, 0, 64, 32), 2))
     block.run("small", (), (), work=small)
     block.run("loop", (), (), (body,), True)
     call, plan = largest_call(block, GC200), plan_matmul(GC200, 1, 512, 2048, 512, 1, 2, False, 0.1)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint
+from tf_ipu_shim.cycle_model.sizes import ExchangeSizes, Move
 from tf_ipu_shim.machine.memory import Block, Mode, Value, smallest
 from tf_ipu_shim.memory_model.walk.recomputation import StageOp, recompute
 
@@ -129,7 +130,10 @@ def test_exchanges_and_updates_of_variables_run_once_and_loops_have_numbers_of_t
     variable = block.add(Value(SIZE, "v", "weight", Mode.BORROWED))
     x = block.op("x", kind="argument")
     sent = block.op(
-        "sent", x, mark=StageOp((0, 0)), work=SyncPoint(7, computation=Computation("exchange", "e", (1, 0, 1)))
+        "sent",
+        x,
+        mark=StageOp((0, 0)),
+        work=SyncPoint(7, computation=Computation("exchange", "e", ExchangeSizes((Move(1, 0, 1),)))),
     )
     assigned = block.add(Value(SIZE, "assign", "temporary", Mode.IN_PLACE, (sent,), variable))
     block.run("assign", (sent,), (assigned,))

@@ -135,8 +135,8 @@ def profiled(module, definition):
     argument = block.add(Value(4 * SHAPE[0] * SHAPE[1], "x", "argument"))
     instructions = ComputationClassifier(module, [definition], ComputeSetNames(), PlannerOptions(), 0)
     HloAnalyzer(module, block, HloEnvironment(classifier=instructions)).read([argument])
-    values = [block.values[number]._replace(of=()) for step in block.steps for number in (*step.takes, *step.gives)]
-    return [(step.owner, len(step.takes), step.work) for step in block.steps], values
+    values = [block.values[number]._replace(of=()) for step in block.steps for number in (*step.inputs, *step.outputs)]
+    return [(step.owner, len(step.inputs), step.work) for step in block.steps], values
 
 
 def halved(x):

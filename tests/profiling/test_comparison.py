@@ -7,6 +7,7 @@ import pytest
 
 from tf_ipu_shim import cli
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, HostSizes
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
 from tf_ipu_shim.profiling import collect, comparison, page, writer
@@ -23,11 +24,11 @@ def profile(ops, times=4, name="train", options=None, variable="kernel"):
     block, body = Block("IPU 0"), Block("body")
     weight = block.add(Value(800, variable, "weight", Mode.ALWAYS))
     fed = block.add(Value(4000, "x", "argument"))
-    block.run("x", (), (fed,), work=Computation("host", "x", (4000,), 1))
+    block.run("x", (), (fed,), work=Computation("host", "x", HostSizes(4000), 1))
     held = []
     for op in ops:
         held.append(body.add(Value(4000, op, "temporary")))
-        body.run(op, (), held[-1:], work=Computation("elementwise", f"{op}/add/Op/Add", (1000, 2, 1, 0)))
+        body.run(op, (), held[-1:], work=Computation("elementwise", f"{op}/add/Op/Add", ElementwiseSizes(1000, 2, 1)))
     body.run("all", held, ())
     block.run("loop", (weight, fed), (), (body,), True, SyncPoint(0, times, (0,)))
     plan = MemoryPlan(program=name, device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, block, CHIP),))

@@ -13,6 +13,7 @@ import subprocess
 import pytest
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, ExchangeSizes, Move
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Saving, Value, plan_of
 from tf_ipu_shim.profiling import collect, comparison, page
@@ -84,14 +85,14 @@ def profile(steps=40, tensor=4000, savings=()):
         block, body, inner = Block(f"IPU {ipu}"), Block("body"), Block("inner")
         last = ()
         for step in range(steps):
-            work = Computation("elementwise", f"op {step}/add/Op/Add", (1000, 2, 1, 0))
+            work = Computation("elementwise", f"op {step}/add/Op/Add", ElementwiseSizes(1000, 2, 1))
             made = block.add(Value(tensor * (1 + ipu) * (1 + step % 5), f"op {step}", "temporary"))
             block.run(f"op {step}", last, (made,), work=work)
             if step % 10 == 5:
-                moved = Computation("exchange", f"move {step}", (400_000, 0, 1), 1)
+                moved = Computation("exchange", f"move {step}", ExchangeSizes((Move(400_000, 0, 1),)), 1)
                 block.run("move", (made,), (), work=SyncPoint(step + 2, computation=moved))
             last = (made,)
-        inner.run("deep", (), (), work=Computation("elementwise", "deep/add/Op/Add", (9000, 2, 1, 0)))
+        inner.run("deep", (), (), work=Computation("elementwise", "deep/add/Op/Add", ElementwiseSizes(9000, 2, 1)))
         body.run("inner loop", (), (), (inner,), True, SyncPoint(1, 3, (0,)))
         block.run("loop", (), (), (body,), True, SyncPoint(0, 4, (0,)))
         blocks[ipu] = block
@@ -160,7 +161,12 @@ def test_a_pipeline_slot_by_slot(tmp_path, size):
     for ipu in range(2):
         body, block = Block("body"), Block(f"IPU {ipu}")
         made = body.add(Value(4, "x", "temporary"))
-        body.run(f"stage {ipu}", (), (made,), work=Computation("elementwise", f"work {ipu}", (4_000_000, 2, 1, 0)))
+        body.run(
+            f"stage {ipu}",
+            (),
+            (made,),
+            work=Computation("elementwise", f"work {ipu}", ElementwiseSizes(4_000_000, 2, 1)),
+        )
         work = SyncPoint(0, 4, (0,), schedule="Grouped", stages=2)
         block.run("pipeline", (), (), (body,), True, work)
         blocks[ipu] = block

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tf_ipu_shim.cycle_model import Computation, timeline_of
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
@@ -21,7 +22,7 @@ def chain(steps):
     last = block.add(Value(64, "w", "weight", Mode.ALWAYS))
     for step in range(steps):
         made = block.add(Value(4000, f"op {step}", "temporary"))
-        work = Computation("elementwise", f"op {step}/add/Op/Add", (1000, 2, 1, 0))
+        work = Computation("elementwise", f"op {step}/add/Op/Add", ElementwiseSizes(1000, 2, 1))
         block.run(f"op {step}", (last,), (made,), work=work)
         last = made
     return block

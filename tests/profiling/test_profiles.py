@@ -17,6 +17,7 @@ from tf_ipu_shim.ipu.ops import cross_replica_ops, normalization_ops, pipelining
 from tf_ipu_shim import keras2
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.cycle_model import Computation, phases_of
+from tf_ipu_shim.cycle_model.sizes import MatmulSizes
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.memory_model.hlo import running_order
 from tf_ipu_shim.memory_reports import memory_report
@@ -54,7 +55,7 @@ def test_a_program_has_its_variables_compute_sets_and_runs(profiled, tmp_path):
     assert [(row.name, row.bytes, row.always) for row in weights] == [("w", WEIGHTS, 1)]
     assert "MatMul/dot/Conv_1/Convolve" in {row.name for row in profile.compute_sets}
     assert any(row.name == "activation/relu/Nonlinearity" for row in profile.compute_sets)
-    product = phases_of(Computation("product", "", (1, 16, 64, 32, 1)), CHIPS["gc200"])
+    product = phases_of(Computation("product", "", MatmulSizes(1, 16, 64, 32)), CHIPS["gc200"])
     (step,) = (row for row in rows(profile, "step") if row.computation == "product")
     assert step.cycles == sum(phase.cycles for phase in product)
     assert os.path.basename(dense.__code__.co_filename) in step.line
@@ -233,7 +234,7 @@ def test_loops_of_a_stage_and_of_its_gradient_take_each_iteration(profiled):
     assert [(row.times, row.exact) for row in rows(profile, "loop")][-2:] == [(5, 1)] * 2
     products = [row for row in rows(profile, "step") if row.computation == "product"]
     assert len(products) == 3  # forward, and two for the gradients
-    forward = phases_of(Computation("product", "", (1, 16, 64, 64, 1), 4), CHIPS["gc200"])
+    forward = phases_of(Computation("product", "", MatmulSizes(1, 16, 64, 64), 4), CHIPS["gc200"])
     assert min(row.cycles for row in products) >= sum(phase.cycles for phase in forward) / 2
     assert fact(profile, "stages") == [[0], [1]]
     copies = {row.name.partition("_to_/")[2] for row in rows(profile, "links")}
@@ -253,7 +254,9 @@ def test_calls_of_a_stage_and_of_its_gradient_take_what_is_in_them(profiled):
     profile = next(profile for profile in profiles() if rows(profile, "links"))
     assert len([row for row in rows(profile, "loop") if row.times == 5 or not row.exact]) >= 2
     assert not [row for row in rows(profile, "step") if "PartitionedCall" in row.op and row.computation == "other"]
-    product = phases_of(Computation("product", "", (1, 4, 3, 24, 1), 4), CHIPS["gc200"])  # the input by four gates
+    product = phases_of(
+        Computation("product", "", MatmulSizes(1, 4, 3, 24), 4), CHIPS["gc200"]
+    )  # the input by four gates
     step = next(row for row in rows(profile, "step") if row.computation == "product")
     assert "/while" in f"/{step.op}" and step.cycles == sum(phase.cycles for phase in product)
 

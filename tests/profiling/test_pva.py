@@ -7,6 +7,7 @@ import pva
 import pytest
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, ExchangeSizes, HostSizes, MatmulSizes, Move
 from tf_ipu_shim.errors import MissingAttributeError, UnsupportedError
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
@@ -15,7 +16,7 @@ from tf_ipu_shim.profiling import collect, writer
 pytestmark = pytest.mark.without_tensorflow
 
 CHIP = CHIPS["gc200"].with_tiles(4)
-ADD = Computation("elementwise", "loop/add/Op/Add", (100, 2, 1, 0))
+ADD = Computation("elementwise", "loop/add/Op/Add", ElementwiseSizes(100, 2, 1))
 
 
 def block():
@@ -23,7 +24,7 @@ def block():
     made = Block("IPU 0")
     weights = made.add(Value(800, "w", "weight", Mode.ALWAYS))
     fed = made.add(Value(400, "x", "argument"))
-    made.run("from the host", (), (fed,), work=Computation("host", "from the host", (400,), 1))
+    made.run("from the host", (), (fed,), work=Computation("host", "from the host", HostSizes(400), 1))
     body = Block("body")
     body.run("loop/add", (), (body.add(Value(400, "loop/add", "temporary")),), work=ADD)
     given = made.add(Value(400, "loop", "temporary"))
@@ -95,9 +96,9 @@ def test_memory(report):
 def two_ipus():
     """An IPU is fed 400 bytes, adds to them and sends 300 to another, which adds to these and gives 200 to the host."""
     sender, receiver = Block("IPU 0"), Block("IPU 1")
-    moved = SyncPoint(1, computation=Computation("exchange", "move", (300, 0, 1), 1))
+    moved = SyncPoint(1, computation=Computation("exchange", "move", ExchangeSizes((Move(300, 0, 1),)), 1))
     fed = sender.add(Value(400, "x", "argument"))
-    sender.run("from the host", (), (fed,), work=Computation("host", "from the host", (400,), 1))
+    sender.run("from the host", (), (fed,), work=Computation("host", "from the host", HostSizes(400), 1))
     made = sender.add(Value(300, "first", "temporary"))
     sender.run("first", (fed,), (made,), work=ADD)
     sender.run("move", (made,), (), work=moved)
@@ -105,7 +106,7 @@ def two_ipus():
     receiver.run("move", (), (received,), work=moved)
     result = receiver.add(Value(200, "second", "temporary"))
     receiver.run("second", (received,), (result,), work=ADD)
-    receiver.run("to the host", (result,), (), work=Computation("host", "to the host", (-200,), 1))
+    receiver.run("to the host", (result,), (), work=Computation("host", "to the host", HostSizes(-200), 1))
     return sender, receiver
 
 
@@ -235,9 +236,9 @@ def test_tiles_have_what_a_product_needs_beside_the_tensors(tmp_path):
     """As Poplar's do: [4, 8] by [8, 4] on each of four tiles takes a row, coefficients for 16 units, and their sums."""
     made = Block("IPU 0")
     x = made.add(Value(512, "x", "argument"))
-    made.run("from the host", (), (x,), work=Computation("host", "from the host", (512,), 1))
+    made.run("from the host", (), (x,), work=Computation("host", "from the host", HostSizes(512), 1))
     y = made.add(Value(256, "y", "temporary"))
-    made.run("y", (x,), (y,), work=Computation("product", "y/dot/Conv_1", (1, 4, 8, 4, 1)))
+    made.run("y", (x,), (y,), work=Computation("product", "y/dot/Conv_1", MatmulSizes(1, 4, 8, 4)))
     compilation = opened(made, tmp_path).compilation
     each = 4 * (8 + 8 * 16 + 16)
     memory = [tile.memory for tile in compilation.tiles]
@@ -253,8 +254,8 @@ def test_what_overflows_are_tensors(tmp_path):
     """A program fits by its tensors: what a library call needs is known within a factor of three."""
     made = Block("IPU 0")
     x = made.add(Value(4 * 600_000, "x", "argument"))
-    made.run("from the host", (), (x,), work=Computation("host", "from the host", (2_400_000,), 1))
-    made.run("y", (x,), (), work=Computation("product", "y/dot/Conv_1", (1, 1024, 1024, 1024, 1)))
+    made.run("from the host", (), (x,), work=Computation("host", "from the host", HostSizes(2_400_000), 1))
+    made.run("y", (x,), (), work=Computation("product", "y/dot/Conv_1", MatmulSizes(1, 1024, 1024, 1024)))
     memory = [tile.memory for tile in opened(made, tmp_path).compilation.tiles]
     assert max(one.total.excludingGaps for one in memory) > CHIP.bytes_per_tile
     assert all(one.overflowed.excludingGaps == 0 for one in memory)

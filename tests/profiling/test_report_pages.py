@@ -10,6 +10,7 @@ import pytest
 from tf_ipu_shim.cli import profile as command
 from tf_ipu_shim.cli import report as run_options
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
@@ -24,7 +25,7 @@ ADD = 185  # cycles of 1000 numbers: 32 a tile, three vectors a worker
 def profile(name="a"):
     """An addition, then a loop of four additions."""
     block, body = Block("IPU 0"), Block("body")
-    work = Computation("elementwise", f"{name}/add/Op/Add", (1000, 2, 1, 0))
+    work = Computation("elementwise", f"{name}/add/Op/Add", ElementwiseSizes(1000, 2, 1))
     body.run("b", (), (body.add(Value(4000, "b", "temporary")),), work=work._replace(name="b/add/Op/Add"))
     block.run(name, (), (block.add(Value(4000, name, "temporary")),), work=work)
     block.run("loop", (), (), (body,), True, SyncPoint(0, 4, (0,)))

@@ -11,6 +11,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from tf_ipu_shim.cli import profile as command
 from tf_ipu_shim.cli import tensorboard
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, ExchangeSizes, Move
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
 from tf_ipu_shim.profiling import collect, trace, writer
@@ -24,8 +25,8 @@ CONVERTERS = importlib.import_module(f"{internal.__name__}._pywrap_profiler{'' i
 def profile():
     """Two IPUs: one adds, the other adds four times; bytes go from one to the other."""
     blocks = {ipu: Block(f"IPU {ipu}") for ipu in (0, 1)}
-    work = Computation("elementwise", "a/add/Op/Add", (1000, 2, 1, 0))
-    sent = SyncPoint(0, computation=Computation("exchange", "sent", (4000, 0, 1), 1))
+    work = Computation("elementwise", "a/add/Op/Add", ElementwiseSizes(1000, 2, 1))
+    sent = SyncPoint(0, computation=Computation("exchange", "sent", ExchangeSizes((Move(4000, 0, 1),)), 1))
     value = blocks[0].add(Value(4000, "a", "temporary"))
     blocks[0].run("a", (), (value,), work=work)
     blocks[0].run("sent", (value,), (), work=sent)

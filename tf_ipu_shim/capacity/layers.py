@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.capacity.names import GRADIENTS, LayerIndex, LayerNames
 from tf_ipu_shim.cycle_model import Computation, Entry, phases_of, timeline_of
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, FeedSizes, HostSizes
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
@@ -166,8 +167,8 @@ class _Work:
                 self._add(entry, work, times * entry.cycles)
 
     def _add(self, entry: Entry, work: Computation, cycles: float) -> None:
-        if work.kind in _HOST:
-            place = self._flow.first_of(entry.steps[0]) if work.sizes[0] > 0 else -1
+        if work.kind in _HOST and isinstance(work.sizes, HostSizes | FeedSizes):
+            place = self._flow.first_of(entry.steps[0]) if work.sizes.bytes > 0 else -1
             self.all[place] += cycles
             return
         place = self._homes.of(entry.name)
@@ -183,7 +184,7 @@ class _Work:
     def accumulate(self, sizes: Mapping[str, Sequence[int]], chip: ChipSpec, times: float) -> None:
         """Accounts for gradient accumulation as in a pipeline, with one weight update per run."""
         for place, name in enumerate(self._homes.order):
-            adds = (Computation("elementwise", "add", (size // 4, 2, 1, 0)) for size in sizes[name])
+            adds = (Computation("elementwise", "add", ElementwiseSizes(size // 4, 2, 1)) for size in sizes[name])
             once = sum(phase.cycles for add in adds for phase in phases_of(add, chip))
             self.all[place] += times * once - self._updates[place] * (1 - 1 / max(1.0, times))
 
@@ -248,7 +249,10 @@ class _Flow:
 
 def _from_host(block: Block) -> Iterator[Value]:
     for step in block.steps:
-        if isinstance(step.work, Computation) and step.work.kind in _HOST and step.work.sizes[0] > 0:
+        work = step.work
+        if not isinstance(work, Computation) or work.kind not in _HOST:
+            continue
+        if isinstance(work.sizes, HostSizes | FeedSizes) and work.sizes.bytes > 0:
             yield from (block.values[number] for number in step.outputs)
 
 

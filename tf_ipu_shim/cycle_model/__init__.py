@@ -1,14 +1,15 @@
 """Models how many cycles a program takes on each IPU before it runs. Never imports TensorFlow.
 
-computation   what one step computes, whatever chip it is for
-planning      what scripts ask of PopLibs' planner for products
+computation   what one step computes, independent of the chip
+sizes         the sizes of a computation, one class for each kind
+planning      planner options of matmuls
 vertices      cycles of a tile's vertices: PopLibs' published formulas
-products      matrix products and convolutions: a plan over the tiles, and its cycles
-library_calls what products need beside the tensors, and what they give
-phases        a computation as syncs, exchanges and compute sets of one chip
-entry         a node of the tree below
-io_overlap    copies of feeds with the host, beside what an iteration computes
-timeline      a program as a tree of these, with the time each begins: who waits for whom
+products      matmuls and convolutions: how they are split over tiles, and the cycles of that
+library_calls temporary memory of matmuls, and which matmul computed a tensor
+phases        a computation as syncs, exchanges and compute sets of one IPU
+entry         a node of the timeline
+io_overlap    feed copies that overlap with an iteration
+timeline      when each part of a program begins, and which IPU waits for which
 
 `docs/machine_model.md` has the sources, and published figures beside these.
 """

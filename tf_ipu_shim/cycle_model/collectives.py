@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tf_ipu_shim.cycle_model.computation import Computation
+from tf_ipu_shim.cycle_model.sizes import CollectiveSizes
 from tf_ipu_shim.machine.memory.description import Step
 
 
@@ -12,7 +13,7 @@ class CollectiveBatcher:
     Those that do not need each other's results go together, up to so many bytes as their `Computation` says.
 
     Example:
-        >>> sums, work = CollectiveBatcher(), Computation("collective", "sum", (400, 0, 1000, 2))
+        >>> sums, work = CollectiveBatcher(), Computation("collective", "sum", CollectiveSizes(400, 0, 1000, 2))
         >>> sums.merges(Step("a", (0,), (1,), work=work)), sums.merges(Step("b", (2,), (3,), work=work))
         (False, True)
         >>> sums.merges(Step("c", (3,), (4,), work=work))
@@ -20,24 +21,25 @@ class CollectiveBatcher:
     """
 
     def __init__(self) -> None:
-        self._like: tuple[int, ...] = ()
+        self._like: CollectiveSizes | None = None
         self._left = 0
         self._needed: set[int] = set()  # values that there are only when what waits has been sent
 
     def merges(self, step: Step) -> bool:
         """Whether a step is a collective that merges with the previous one."""
         depends = not self._needed.isdisjoint(step.inputs)
-        if not isinstance(step.work, Computation) or step.work.kind != "collective":
+        sizes = step.work.sizes if isinstance(step.work, Computation) else None
+        if not isinstance(sizes, CollectiveSizes):
             if step.inside:  # has collectives of its own, maybe
                 self._left = 0
             if depends:
                 self._needed.update(step.outputs)
             return False
-        size, *like = step.work.sizes
-        goes_along = not depends and tuple(like) == self._like and size <= self._left
-        if not goes_along:
+        like = sizes._replace(bytes=0)
+        merges = not depends and like == self._like and sizes.bytes <= self._left
+        if not merges:
             self._needed.clear()
-            self._like, self._left = tuple(like), like[1]
-        self._left -= size
+            self._like, self._left = like, sizes.merged_bytes
+        self._left -= sizes.bytes
         self._needed.update(step.outputs)
-        return goes_along
+        return merges

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry
 from tf_ipu_shim.cycle_model.phases import Phase, phases_of
+from tf_ipu_shim.cycle_model.sizes import FeedSizes
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Step
 
@@ -48,7 +49,7 @@ def compute_chips(blocks: Mapping[int, Block], chip: ChipSpec) -> dict[int, Chip
     """Returns the chip with only its compute tiles, for each IPU with I/O tiles."""
     found = {}
     for ipu, block in blocks.items():
-        tiles = {step.work.sizes[1] for step in _all_steps(block) if _is_feed(step)}
+        tiles = {step.work.sizes.tiles for step in _all_steps(block) if _is_feed(step)}
         if tiles:
             found[ipu] = chip.with_tiles(chip.tiles - max(tiles))
     return found
@@ -97,13 +98,14 @@ class OverlappedTransfers:
         step = block.steps[number]
         if not _is_feed(step):
             return start, phases
-        if step.work.sizes[0] < 0:
+        if step.work.sizes.bytes < 0:
             start = max(start, self._begins[ipu] + self._sent[ipu])
         return start, [phase for phase in phases if phase.kind != HOST]
 
     def element_done(self, entry: Entry) -> None:
         """Records when the I/O tiles have passed on an element."""
-        if entry.computation is not None and entry.computation.kind == FEED and entry.computation.sizes[0] > 0:
+        sizes = entry.computation.sizes if entry.computation is not None else None
+        if isinstance(sizes, FeedSizes) and sizes.bytes > 0:
             (ipu,) = entry.ipus
             self._handed_on[ipu] = entry.start + entry.cycles
 
@@ -133,7 +135,7 @@ def _entry(block: Block, number: int, ipu: int, begin: int, chip: ChipSpec) -> E
 def _copies(block: Block, chip: ChipSpec, loads: bool) -> Iterator[tuple[Block, int, int]]:
     for within, number in _feeds(block):
         work = within.steps[number].work
-        if work.sizes[0] and (work.sizes[0] > 0) == loads:
+        if work.sizes.bytes and (work.sizes.bytes > 0) == loads:
             yield within, number, _host_phase(work, chip).cycles
 
 

@@ -15,9 +15,10 @@ def largest_call(block: Block, chip: ChipSpec) -> LibraryCall | None:
     """Returns the matmul that needs most temporary memory on a tile; one runs at a time.
 
     Example:
+        >>> from tf_ipu_shim.cycle_model.sizes import MatmulSizes
         >>> from tf_ipu_shim.machine.chips import CHIPS
         >>> block = Block("one product")
-        >>> block.run("y", (), (), work=Computation("product", "y/dot", (1, 16, 4096, 1024, 1)))
+        >>> block.run("y", (), (), work=Computation("product", "y/dot", MatmulSizes(1, 16, 4096, 1024)))
         >>> largest_call(block, CHIPS["gc200"]).parts
         1
     """
@@ -43,10 +44,11 @@ def matmul_of(block: Block, number: int) -> Computation | None:
     """Returns the matmul whose result, possibly reshaped, a value is.
 
     Example:
+        >>> from tf_ipu_shim.cycle_model.sizes import MatmulSizes
         >>> from tf_ipu_shim.machine.memory import Value
         >>> block = Block("one product")
         >>> y = block.add(Value(65536, "y", "temporary"))
-        >>> block.run("y", (), (y,), work=Computation("product", "y/dot", (1, 16, 4096, 1024, 1)))
+        >>> block.run("y", (), (y,), work=Computation("product", "y/dot", MatmulSizes(1, 16, 4096, 1024)))
         >>> matmul_of(block, y).name
         'y/dot'
     """

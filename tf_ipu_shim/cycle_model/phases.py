@@ -5,11 +5,23 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tf_ipu_shim.cycle_model import vertices
 from tf_ipu_shim.cycle_model.computation import Computation
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES, MatmulPlan, plan_matmul
+from tf_ipu_shim.cycle_model.sizes import (
+    CastSizes,
+    ElementCount,
+    ElementwiseSizes,
+    FeedSizes,
+    GatherSizes,
+    HostSizes,
+    MatmulSizes,
+    ReduceSizes,
+    SortSizes,
+    WindowSizes,
+)
 from tf_ipu_shim.machine.chips import ChipSpec
 
 HOST_TO_DEVICE_BYTES_PER_SECOND = 26.4e9 / 8
@@ -105,7 +117,8 @@ def phases_of(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
-        >>> [phase.kind for phase in phases_of(Computation("elementwise", "add", (1024, 2, 1, 0)), CHIPS["gc200"])]
+        >>> add = Computation("elementwise", "add", ElementwiseSizes(1024, 2, 1))
+        >>> [phase.kind for phase in phases_of(add, CHIPS["gc200"])]
         ['compute']
     """
     return _phases(computation._replace(name=""), chip)
@@ -113,7 +126,7 @@ def phases_of(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
 
 @functools.lru_cache(maxsize=16384)
 def _phases(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    return _OF_KIND[computation.kind](computation, chip)
+    return _OF_KIND[computation.kind](computation, computation.sizes, chip)
 
 
 def _compute(cycles: int, where: Spread, elements: int, vertex: str) -> Phase:
@@ -132,10 +145,10 @@ def _exchange(name: str, chip: ChipSpec, received: int, tiles: int, total: int |
 
 def matmul_plan(computation: Computation, chip: ChipSpec) -> MatmulPlan | None:
     """Returns the plan of a matmul; None for an empty one."""
-    groups, rows, inner, columns, positions = computation.sizes
-    if not groups * rows * inner * columns * positions:
+    sizes = computation.sizes
+    if not isinstance(sizes, MatmulSizes) or not math.prod(sizes):
         return None
-    return plan_matmul(chip, groups, rows, inner, columns, positions, computation.element_bytes, *computation.planning)
+    return plan_matmul(chip, *sizes, computation.element_bytes, *computation.planning)
 
 
 def _product_types(computation: Computation) -> str:
@@ -146,15 +159,14 @@ def _product_types(computation: Computation) -> str:
     return f"{operands},{'half' if computation.planning.partials_are_float16 else 'float'}"
 
 
-def _product(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
+def _product(computation: Computation, sizes: MatmulSizes, chip: ChipSpec) -> tuple[Phase, ...]:
     plan = matmul_plan(computation, chip)
     if plan is None:
         return ()
-    positions = computation.sizes[-1]
     tiles = plan.tiles
     cycles = plan.rearrange + plan.compute + plan.accumulate
     operands = Phase("exchange", "/PreArrange", plan.exchange, tiles, plan.exchange * tiles, plan.operand_bytes * tiles)
-    vertex = f"poplin::ConvPartial{'1x1Out' if positions == 1 else 'nx1'}<{_product_types(computation)}>"
+    vertex = f"poplin::ConvPartial{'1x1Out' if sizes.positions == 1 else 'nx1'}<{_product_types(computation)}>"
     total = round(cycles * tiles * plan.busy_share)
     units = Phase("compute", "/Convolve", cycles, tiles, total, 0, vertex, tiles, plan.temporary_bytes * tiles)
     phases = [Phase("sync", "", plan.serial * SYNC_CYCLES, chip.tiles), operands, units]
@@ -166,23 +178,23 @@ def _product(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def _elementwise(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    elements, _, arithmetic, broadcast = computation.sizes
+def _elementwise(computation: Computation, sizes: ElementwiseSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    elements = sizes.elements
     if not elements:
         return ()
     size = computation.element_bytes
     where = spread(chip, elements, size)
-    cycles = vertices.elementwise(chip, where.most, size, arithmetic)
+    cycles = vertices.elementwise(chip, where.most, size, sizes.vector_cycles)
     phases: list[Phase] = []
-    if broadcast:  # each tile needs the part that its numbers meet
-        phases.extend(_exchange("", chip, min(broadcast, where.most) * size, where.tiles))
-    vertex = "popops::BinaryOp1D" if computation.sizes[1] > 1 else "popops::UnaryOp1D"
+    if sizes.broadcast:  # each tile needs the part that its numbers meet
+        phases.extend(_exchange("", chip, min(sizes.broadcast, where.most) * size, where.tiles))
+    vertex = "popops::BinaryOp1D" if sizes.operands > 1 else "popops::UnaryOp1D"
     phases.append(_compute(cycles, where, elements, vertex))
     return tuple(phases)
 
 
-def _cast(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    elements, before, after = computation.sizes
+def _cast(computation: Computation, sizes: CastSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    elements, before, after = sizes
     if not elements:
         return ()
     where = spread(chip, elements, max(before, after))
@@ -190,8 +202,8 @@ def _cast(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return (_compute(cycles, where, elements, "popops::Cast1DSingleWorker"),)
 
 
-def _reduce(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    taken, given, *lengths = computation.sizes
+def _reduce(computation: Computation, sizes: ReduceSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    taken, given, lengths = sizes
     if not taken or not given:
         return ()
     size = computation.element_bytes
@@ -278,8 +290,8 @@ def _reductions_in_stretch(stretch: int, lengths: tuple[int, ...], kept: bool, a
     return min(stretch, min(stretch, length) * above) if kept else above
 
 
-def _window(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    given, window = computation.sizes
+def _window(computation: Computation, sizes: WindowSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    given, window = sizes
     if not given:
         return ()
     size = computation.element_bytes
@@ -291,8 +303,8 @@ def _window(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return (*phases, _compute(cycles, where, given, "popnn::MaxPooling"))
 
 
-def _gather(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    given, table = computation.sizes
+def _gather(computation: Computation, sizes: GatherSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    given, table = sizes
     if not given:
         return ()
     size = computation.element_bytes
@@ -309,8 +321,8 @@ def _gather(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def _update(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    (written,) = computation.sizes
+def _update(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tuple[Phase, ...]:
+    (written,) = sizes
     if not written:
         return ()
     size = computation.element_bytes
@@ -320,8 +332,8 @@ def _update(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return (*phases, _compute(cycles, where, written, "popops::MultiUpdate"))
 
 
-def _copy(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    (elements,) = computation.sizes
+def _copy(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tuple[Phase, ...]:
+    (elements,) = sizes
     if not elements:
         return ()
     where = spread(chip, elements, computation.element_bytes)
@@ -329,8 +341,8 @@ def _copy(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return (_compute(cycles, where, elements, "poplar_rt::Copy"),)
 
 
-def _random(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    (elements,) = computation.sizes
+def _random(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tuple[Phase, ...]:
+    (elements,) = sizes
     if not elements:
         return ()
     where = spread(chip, elements, computation.element_bytes)
@@ -338,8 +350,8 @@ def _random(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return (_compute(cycles, where, elements, "poprand::UniformSupervisor"),)
 
 
-def _sort(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    elements, length = computation.sizes
+def _sort(computation: Computation, sizes: SortSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    elements, length = sizes
     if not elements:
         return ()
     size = computation.element_bytes
@@ -357,8 +369,8 @@ def _sort(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     )  # fmt: skip
 
 
-def _other(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    (elements,) = computation.sizes
+def _other(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tuple[Phase, ...]:
+    (elements,) = sizes
     if not elements:
         return ()
     where = spread(chip, elements, computation.element_bytes)
@@ -374,8 +386,8 @@ def host_cycles(chip: ChipSpec, size: int) -> int:
     return chip.cycles(HOST_SYNC_SECONDS + abs(size) / rate)
 
 
-def _host(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
-    (size,) = computation.sizes
+def _host(computation: Computation, sizes: HostSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    (size,) = sizes
     if not size:
         return ()
     cycles = host_cycles(chip, size)
@@ -383,10 +395,10 @@ def _host(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return (Phase("host", "", cycles, where.tiles, cycles * where.tiles, abs(size)),)
 
 
-def _feed(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
+def _feed(computation: Computation, sizes: FeedSizes, chip: ChipSpec) -> tuple[Phase, ...]:
     """Returns the copy between I/O tiles and compute tiles; the I/O tiles are the busiest."""
-    size, tiles = computation.sizes
-    host = _host(computation._replace(sizes=(size,)), chip)
+    size, tiles = sizes
+    host = _host(computation, HostSizes(size), chip)
     if not host:
         return ()
     name = "/infeed/inter-tileset-copy" if size > 0 else "/inter-tileset-copy"
@@ -394,7 +406,7 @@ def _feed(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return (*host, *exchange) if size > 0 else (*exchange, *host)
 
 
-_OF_KIND: dict[str, Callable[[Computation, ChipSpec], tuple[Phase, ...]]] = {
+_OF_KIND: dict[str, Callable[[Computation, Any, ChipSpec], tuple[Phase, ...]]] = {
     "product": _product,
     "elementwise": _elementwise,
     "cast": _cast,

@@ -16,6 +16,7 @@ from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
 from tf_ipu_shim.cycle_model.io_overlap import OverlappedTransfers
 from tf_ipu_shim.cycle_model.phases import Phase, phases_of
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
+from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ExchangeSizes
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Step
@@ -50,11 +51,12 @@ def timeline_of(
     """Builds the timeline of a program's steps.
 
     Example:
+        >>> from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
         >>> from tf_ipu_shim.machine.chips import CHIPS
         >>> from tf_ipu_shim.machine.memory import Value
         >>> block = Block("double")
         >>> x, y = block.add(Value(4096, "x", "argument")), block.add(Value(4096, "y", "temporary"))
-        >>> block.run("double", (x,), (y,), work=Computation("elementwise", "double", (1024, 1, 1, 0)))
+        >>> block.run("double", (x,), (y,), work=Computation("elementwise", "double", ElementwiseSizes(1024, 1, 1)))
         >>> timeline_of({0: block}, CHIPS["gc200"], 1).cycles
         185
     """
@@ -146,15 +148,15 @@ class _Clock:
         return entry
 
     def _phases(self, computation: Computation, ipu: int, merges: bool) -> Sequence[Phase]:
-        if computation.kind == "collective":
-            return self._collective(computation, merges)
+        if isinstance(computation.sizes, CollectiveSizes):
+            return self._collective(computation.sizes, merges)
         if computation.kind == "feed":
             return phases_of(computation, self._chip)
         return phases_of(computation, self._computing.get(ipu, self._chip))
 
-    def _collective(self, computation: Computation, merges: bool) -> list[Phase]:
+    def _collective(self, sizes: CollectiveSizes, merges: bool) -> list[Phase]:
         """Returns the phases of a collective (see `rings`); merged ones wait for no sync."""
-        size, group, _, rounds = computation.sizes
+        size, group, _, rounds = sizes
         chip, replicas = self._chip, min(group or self._replicas, self._replicas)
         if replicas < 2 or not size:
             return []
@@ -290,8 +292,7 @@ class _Clock:
         busy: dict[int, float],
         start: int,
     ) -> Entry:
-        sizes = computation.sizes
-        moves = list(zip(sizes[::3], sizes[1::3], sizes[2::3]))
+        moves = computation.sizes.moves if isinstance(computation.sizes, ExchangeSizes) else ()
         chip = self._chip
         count = max(self._num_ipus, 2, *(max(source, destination) + 1 for _, source, destination in moves))
         count = links.whole(count)
@@ -301,7 +302,7 @@ class _Clock:
         name = computation.name or owner
         entry = Entry("step", owner, ipus, start, sync + cycles, computation=computation)
         entry.steps = _steps(blocks, here)
-        moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sum(sizes[::3]))
+        moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sum(move.bytes for move in moves))
         entry.children = [
             Entry("sync", name, ipus, start, sync, phase=Phase("sync", "", sync, chip.tiles)),
             Entry("links", name, ipus, start + sync, cycles, phase=moved),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tf_ipu_shim.cycle_model import ERROR_FACTORS, Computation, Entry, Phase, PipelineSlots, Timeline
+from tf_ipu_shim.cycle_model.sizes import ExchangeSizes, FeedSizes, HostSizes
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory import Block, MemoryPlan
 from tf_ipu_shim.machine.memory.curve import curve_of
@@ -198,11 +199,11 @@ def _moves(entry: Entry, computation: Computation | None) -> str:
     """What is copied from where to where: between IPUs, and with the host. What all replicas do is no such copy."""
     if computation is None or entry.phase is None:
         return ""
-    if entry.kind == "links" and computation.kind == "exchange":
-        sizes = computation.sizes
-        return json.dumps(list(zip(sizes[::3], sizes[1::3], sizes[2::3])))
-    if entry.kind == "host":
-        (ipu,), size = entry.ipus, computation.sizes[0]
+    sizes = computation.sizes
+    if entry.kind == "links" and isinstance(sizes, ExchangeSizes):
+        return json.dumps(sizes.moves)
+    if entry.kind == "host" and isinstance(sizes, HostSizes | FeedSizes):
+        (ipu,), size = entry.ipus, sizes.bytes
         return json.dumps([(size, HOST, ipu) if size > 0 else (-size, ipu, HOST)])
     return ""
 

@@ -9,6 +9,7 @@ import pva
 import pytest
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, ExchangeSizes, Move
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
 from tf_ipu_shim.machine.pipelines.pipeline_schedule import PipelineTimetable
@@ -23,7 +24,7 @@ SIZES = [(40_000, 80_000), (90_000, 30_000), (20_000, 50_000)]
 
 
 def add(name, size):
-    return Computation("elementwise", name, (size, 2, 1, 0))
+    return Computation("elementwise", name, ElementwiseSizes(size, 2, 1))
 
 
 def bodies(training, labels=False):
@@ -44,7 +45,7 @@ def bodies(training, labels=False):
         step(stage, name, add(name, size))
 
     def exchange(source, target):
-        moved = Computation("exchange", f"{source} to {target}", (4096, source, target), 1)
+        moved = Computation("exchange", f"{source} to {target}", ExchangeSizes((Move(4096, source, target),)), 1)
         key = next(keys)
         for ipu in (source, target):
             step(ipu, "exchange", SyncPoint(key, computation=moved))

@@ -8,6 +8,16 @@ from typing import Any, NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.cycle_model import Computation, MatmulOptions, vertices
+from tf_ipu_shim.cycle_model.sizes import (
+    CastSizes,
+    ElementCount,
+    ElementwiseSizes,
+    GatherSizes,
+    ReduceSizes,
+    Sizes,
+    SortSizes,
+    WindowSizes,
+)
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
 from tf_ipu_shim.memory_model.computations.fingerprints import ComputationFingerprints
@@ -227,13 +237,13 @@ class ComputationClassifier:
         return self._plannings.of(product.opcode, self._marks.get(product.metadata.op_name, {}))
 
     def _library_name(
-        self, instruction: Any, below: str, kind: str, sizes: tuple[int, ...], fusion: Fusion
-    ) -> tuple[str, str, tuple[int, ...]]:
+        self, instruction: Any, below: str, kind: str, sizes: Sizes, fusion: Fusion
+    ) -> tuple[str, str, Sizes]:
         """Uses PopLibs' name for what it has a function for."""
         own = _OWN.get(self._ops.get(instruction.metadata.op_name, ""))
-        if own is not None and kind == "elementwise":
+        if own is not None and isinstance(sizes, ElementwiseSizes):
             arithmetic = vertices.TRANSCENDENTAL if own[2] else 1
-            return f"{own[0]}/{own[1]}", kind, (*sizes[:2], arithmetic, sizes[3])
+            return f"{own[0]}/{own[1]}", kind, sizes._replace(vector_cycles=arithmetic)
         if not fusion.name:
             return below, kind, sizes
         below = f"{fusion.name}/{fusion.library or below.partition('/')[2]}"
@@ -242,7 +252,9 @@ class ComputationClassifier:
     def _random(self, instruction: Any, fusion: Fusion, owner: str) -> Computation:
         name, library = _DRAWN[instruction.metadata.op_type]
         made = self._names.name(owner, f"{fusion.name or name}/{library}")
-        return Computation("random", made, (elements_of(instruction.shape),), _element_bytes(instruction.shape))
+        return Computation(
+            "random", made, ElementCount(elements_of(instruction.shape)), _element_bytes(instruction.shape)
+        )
 
 
 def _mapped_like(made: Any, by_id: Mapping[int, Any]) -> Any:
@@ -306,11 +318,11 @@ def _fusion_of(instruction: Any, context: Context, owner: str) -> Fusion | None:
     return fusion or _NOT_FUSED
 
 
-def _fused_sizes(instruction: Any, kind: str, sizes: tuple[int, ...], fusion: Fusion) -> tuple[str, tuple[int, ...]]:
+def _fused_sizes(instruction: Any, kind: str, sizes: Sizes, fusion: Fusion) -> tuple[str, Sizes]:
     if not kind:  # a view that is rearranged
-        return "copy", (elements_of(instruction.shape),)
-    if kind == "elementwise" and fusion.operands:
-        return kind, (sizes[0], fusion.operands, *sizes[2:])
+        return "copy", ElementCount(elements_of(instruction.shape))
+    if isinstance(sizes, ElementwiseSizes) and fusion.operands:
+        return kind, sizes._replace(operands=fusion.operands)
     return kind, sizes
 
 
@@ -348,43 +360,43 @@ def _representatives(by_id: Mapping[int, Any]) -> set[int]:
     return set(last.values())
 
 
-def _kind_and_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> tuple[str, tuple[int, ...]]:
+def _kind_and_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> tuple[str, Sizes]:
     opcode, size = instruction.opcode, elements_of(instruction.shape)
     if opcode in VIEWS or opcode in _FREE:
-        return "", ()
+        return "", ElementCount(0)
     if opcode == "dot":
         return "product", dot_sizes(instruction, operands)
     if opcode == "convolution":
         return "product", convolution_sizes(instruction, operands)
     if opcode == "convert":
-        return "cast", (size, _element_bytes(operands[0].shape), _element_bytes(instruction.shape))
+        return "cast", CastSizes(size, _element_bytes(operands[0].shape), _element_bytes(instruction.shape))
     if opcode in ELEMENTWISE:
         arithmetic = vertices.TRANSCENDENTAL if opcode in _SLOW else 1
-        return "elementwise", (size, len(operands), arithmetic, _broadcast(operands, by_id))
+        return "elementwise", ElementwiseSizes(size, len(operands), arithmetic, _broadcast(operands, by_id))
     return _data_movement(instruction, operands)
 
 
-def _data_movement(instruction: Any, operands: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
+def _data_movement(instruction: Any, operands: Sequence[Any]) -> tuple[str, Sizes]:
     """Returns kind and sizes of reductions, gathers and copies."""
     opcode, size = instruction.opcode, elements_of(instruction.shape)
     if opcode == "reduce":
         taken = operands[0].shape
         lengths = alternating_axes(taken.dimensions, instruction.dimensions)
-        return "reduce", (elements_of(taken), max(1, size), *lengths)
+        return "reduce", ReduceSizes(elements_of(taken), max(1, size), tuple(lengths))
     if opcode in ("reduce-window", "select-and-scatter"):
-        return "window", (size, math.prod(dimension.size for dimension in instruction.window.dimensions))
+        return "window", WindowSizes(size, math.prod(dimension.size for dimension in instruction.window.dimensions))
     if opcode in ("gather", "dynamic-slice"):
-        return "gather", (size, elements_of(operands[0].shape))
+        return "gather", GatherSizes(size, elements_of(operands[0].shape))
     if opcode in ("scatter", "dynamic-update-slice"):
-        return "update", (elements_of(operands[-1 if opcode == "scatter" else 1].shape),)
+        return "update", ElementCount(elements_of(operands[-1 if opcode == "scatter" else 1].shape))
     if opcode == "copy":
-        return "copy", (size,)
+        return "copy", ElementCount(size)
     if opcode in _RANDOM:
-        return "random", (size,)
+        return "random", ElementCount(size)
     if opcode == "sort":
         axes = list(operands[0].shape.dimensions)
-        return "sort", (size, axes[instruction.dimensions[0]] if axes else 1)
-    return "other", (size,)
+        return "sort", SortSizes(size, axes[instruction.dimensions[0]] if axes else 1)
+    return "other", ElementCount(size)
 
 
 def alternating_axes(shape: Sequence[int], summed: Collection[int]) -> list[int]:

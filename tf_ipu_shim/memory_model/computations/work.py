@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.compiler.kernels import random_launches
+from tf_ipu_shim.cycle_model.sizes import MatmulSizes
 from tf_ipu_shim.tf_private.protos import function_pb2
 
 UNKNOWN_TRIPS = 16
@@ -361,13 +362,13 @@ def _add_plain(work: Work, opcode: str, instruction: Any, by_id: Mapping[int, An
     operands = [by_id[number] for number in instruction.operand_ids]
     if opcode == "dot":
         sizes = dot_sizes(instruction, operands)
-        _multiply(work, 2.0 * math.prod(sizes), is_even=min(sizes[1:4]) >= _SIDE)
+        _multiply(work, 2.0 * math.prod(sizes), is_even=min(sizes.rows, sizes.inner, sizes.columns) >= _SIDE)
     elif opcode == "convolution":
-        groups, *kernel = convolution_sizes(instruction, operands)
-        if groups > 1:
-            work.grouped_convolutions += 2.0 * groups * math.prod(kernel)
+        sizes = convolution_sizes(instruction, operands)
+        if sizes.groups > 1:
+            work.grouped_convolutions += 2.0 * math.prod(sizes)
         else:
-            work.convolutions += 2.0 * math.prod(kernel)
+            work.convolutions += 2.0 * math.prod(sizes)
     elif opcode == "select-and-scatter":
         work.windows += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
     elif opcode == "reduce-window":
@@ -401,25 +402,26 @@ def _pass(work: Work, size: int) -> None:
         work.wide_passes += size
 
 
-def dot_sizes(instruction: Any, operands: Sequence[Any]) -> tuple[int, int, int, int, int]:
-    """Returns groups, rows, summed axis, columns and (1) kernel positions of a matmul."""
+def dot_sizes(instruction: Any, operands: Sequence[Any]) -> MatmulSizes:
+    """Returns the sizes of a matmul."""
     numbers = instruction.dot_dimension_numbers
     left, right = (operand.shape.dimensions for operand in operands[:2])
     groups = math.prod(left[axis] for axis in numbers.lhs_batch_dimensions)
     inner = math.prod(left[axis] for axis in numbers.lhs_contracting_dimensions)
     shared = max(1, groups * inner)
-    return groups, math.prod(left) // shared, inner, math.prod(right) // shared, 1
+    return MatmulSizes(groups, math.prod(left) // shared, inner, math.prod(right) // shared)
 
 
-def convolution_sizes(instruction: Any, operands: Sequence[Any]) -> tuple[int, int, int, int, int]:
-    """Returns groups, batch output positions, input channels, output channels and kernel positions."""
+def convolution_sizes(instruction: Any, operands: Sequence[Any]) -> MatmulSizes:
+    """Returns the sizes of a convolution as a matmul."""
     numbers = instruction.convolution_dimension_numbers
     kernel = operands[1].shape.dimensions
     outputs = kernel[numbers.kernel_output_feature_dimension]
     inputs = kernel[numbers.kernel_input_feature_dimension]
     groups = max(1, instruction.feature_group_count) * max(1, instruction.batch_group_count)
     positions = math.prod(kernel[axis] for axis in numbers.kernel_spatial_dimensions)
-    return groups, elements_of(instruction.shape) // max(1, outputs), inputs, outputs // groups, positions
+    rows = elements_of(instruction.shape) // max(1, outputs)
+    return MatmulSizes(groups, rows, inputs, outputs // groups, positions)
 
 
 def elements_of(shape: Any) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tf_ipu_shim.cycle_model import Computation
+from tf_ipu_shim.cycle_model.sizes import FeedSizes, HostSizes
 from tf_ipu_shim.machine.chips import ChipSpec
 
 HOST_PACKET_BYTES = 256
@@ -41,7 +42,8 @@ class IoTiles:
 
     def copy(self, feed: Computation, name: str) -> Computation:
         """Returns a host copy including the exchange between I/O and compute tiles."""
-        return Computation("feed", f"Copy_{name}", (*feed.sizes, self.count), feed.element_bytes)
+        size = feed.sizes.bytes if isinstance(feed.sizes, HostSizes) else 0
+        return Computation("feed", f"Copy_{name}", FeedSizes(size, self.count), feed.element_bytes)
 
     def elements_per_tile(self, elements: int, size: int) -> int:
         """Returns the number of elements of a feed on each I/O tile.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation
+from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ElementCount, HostSizes, Sizes
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
 from tf_ipu_shim.memory_model.variables import pipeline_memory
@@ -67,7 +68,7 @@ class _Copy(NamedTuple):
 def _merged_copy(copy: Step, other: Step) -> Step:
     """Returns two host copies as one."""
     works = [one.work for one in (copy, other) if one.work is not None]
-    work = works[0]._replace(sizes=(sum(one.sizes[0] for one in works),)) if works else None
+    work = works[0]._replace(sizes=HostSizes(sum(one.sizes.bytes for one in works))) if works else None
     return copy._replace(inputs=copy.inputs + other.inputs, outputs=copy.outputs + other.outputs, work=work)
 
 
@@ -114,7 +115,9 @@ class BlockWriter:
                     name = f"copy of {state.name} from the host"
                     # What the compiler knows is in the program, and takes no time to bring.
                     work = (
-                        None if state.is_constant else self.copy_work("host", name, self.context.sizes.of(state.spec))
+                        None
+                        if state.is_constant
+                        else self.copy_work("host", name, HostSizes(self.context.sizes.of(state.spec)))
                     )
                     is_of_scope = not (state.is_element or state.is_constant)
                     self.copy(ipu, Step(name, (), (state.values[ipu],), work=work), is_of_scope)
@@ -163,7 +166,7 @@ class BlockWriter:
                     name = self.context.name_of(state.variable)
                 size = self.context.sizes.of(state.spec)
                 numbers[index] = block.add(Value(size, name, kind))
-                work = self.copy_work("remote", f"load of {name}", size)
+                work = self.copy_work("remote", f"load of {name}", HostSizes(size))
                 loads[numbers[index]] = Step(f"load of {name}", (), (numbers[index],), work=work, late=True)
         return [numbers[index] for index in range(len(given))], loads
 
@@ -177,7 +180,7 @@ class BlockWriter:
             return self.context.stored(state.variable).on_chip == self.context.size_of(state.variable)
         return not state.is_remote
 
-    def copy_work(self, kind: str, name: str, *sizes: int) -> Computation | None:
+    def copy_work(self, kind: str, name: str, sizes: Sizes) -> Computation | None:
         """Returns a copy computation, if cycles are wanted."""
         return None if self.context.names is None else Computation(kind, name, sizes, 1)
 
@@ -193,8 +196,10 @@ class BlockWriter:
                 if sums
                 else self.context.options.planner_options.merged_gather_bytes
             )
-            return self.copy_work("collective", node.name, size, node.attr["group_size"].i, together, 1 + sums)
-        return Computation("other", node.name, (-(-size // 4),))
+            return self.copy_work(
+                "collective", node.name, CollectiveSizes(size, node.attr["group_size"].i, together, 1 + sums)
+            )
+        return Computation("other", node.name, ElementCount(-(-size // 4)))
 
     def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:
         """Adds a pipeline's stashes; returns their values by IPU."""

@@ -10,6 +10,7 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.compiler.placement import cloned_constants
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, matmul_of
+from tf_ipu_shim.cycle_model.sizes import ElementCount, ExchangeSizes, HostSizes, Move
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo.running_order import execution_order
@@ -70,7 +71,7 @@ class FunctionAnalyzer(BlockWriter):
         """Adds copies between IPUs that form one exchange; returns what is received."""
         takes: dict[int, list[int]] = {}
         gives: dict[int, list[int]] = {}
-        moves: list[tuple[int, int, int]] = []
+        moves: list[Move] = []
         results = []
         key = self.context.new_key()
         for copy, state in zip(copies, given):
@@ -86,7 +87,7 @@ class FunctionAnalyzer(BlockWriter):
             self.map_tensor("inter-ipu-copy", results[-1], destination)
             takes.setdefault(source, []).append(sent)
             gives.setdefault(destination, []).append(results[-1].values[destination])
-            moves.append((size, source, destination))
+            moves.append(Move(size, source, destination))
             exchanges = self.context.exchanges
             exchanges[source, destination] = exchanges.get((source, destination), 0) + size
         owner = f"exchange of {results[0].name}" + (f" and {len(copies) - 1} more" if len(copies) > 1 else "")
@@ -95,7 +96,7 @@ class FunctionAnalyzer(BlockWriter):
             copied = self.context.names.name(
                 f"{results[0].name}_to_", "inter-ipu-copy/GlobalPre", group=("exchange", key)
             )
-            work = self.copy_work("exchange", copied, *(number for move in moves for number in move))
+            work = self.copy_work("exchange", copied, ExchangeSizes(tuple(moves)))
             meeting = SyncPoint(key, computation=work)
         for ipu in sorted({*takes, *gives}):
             sent_here = tuple(dict.fromkeys(takes.get(ipu, ())))
@@ -110,7 +111,7 @@ class FunctionAnalyzer(BlockWriter):
             return
         size = self.blocks[ipu].values[sent].bytes
         copied = names.name(f"Copy_{name}_to_", "inter-ipu-copy/OnTileCopy", group=("exchange", exchange))
-        copy = Computation("copy", copied, (size // work.element_bytes,), work.element_bytes)
+        copy = Computation("copy", copied, ElementCount(size // work.element_bytes), work.element_bytes)
         self.block(ipu).run(name, (sent,), (), work=copy)
 
     def _inside(
@@ -270,7 +271,7 @@ class FunctionAnalyzer(BlockWriter):
         for state in inputs:
             for ipu in state.values:
                 name = f"copy of {state.name} to the host"
-                work = self.copy_work("host", name, -self.context.sizes.of(state.spec))
+                work = self.copy_work("host", name, HostSizes(-self.context.sizes.of(state.spec)))
                 self.copy(ipu, Step(name, (state.values[ipu],), (), work=work), node.op != vocabulary.OUTFEED_ENQUEUE)
                 if node.op == vocabulary.OUTFEED_ENQUEUE:
                     self.map_tensor("outfeed", state, ipu, True, node.name)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint
+from tf_ipu_shim.cycle_model.sizes import ElementCount
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier, Context
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
@@ -282,7 +283,7 @@ class HloAnalyzer:
         copy_of = self._block.add(Value(size, name, "temporary"))
         if leaf in self._axes:
             self._axes[copy_of] = self._axes[leaf]
-        work = Computation("copy", f"Copy_{owner}_to_{name}", (elements,), max(1, size // elements))
+        work = Computation("copy", f"Copy_{owner}_to_{name}", ElementCount(elements), max(1, size // elements))
         self._block.run(name, (leaf,), (copy_of,), work=work if self._classifier is not None else None)
         return copy_of
 

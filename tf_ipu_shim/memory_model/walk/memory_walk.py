@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.cycle_model.sizes import HostSizes
 from tf_ipu_shim.machine.memory import Step
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
@@ -36,7 +37,9 @@ class MemoryAnalyzer(AnalysisContext):
             fed = tuple(held.values[ipu] for held in arguments if held.is_fed and ipu in held.values)
             if fed:
                 size = sum(block.values[number].bytes for number in fed)
-                block.steps.insert(0, Step(_FROM_HOST, (), fed, work=analyzer.copy_work("host", _FROM_HOST, size)))
+                block.steps.insert(
+                    0, Step(_FROM_HOST, (), fed, work=analyzer.copy_work("host", _FROM_HOST, HostSizes(size)))
+                )
                 block.segments = [1, *(border + 1 for border in block.segments)]
             if self.options.post_order:
                 block.keep_order()
@@ -49,7 +52,7 @@ class MemoryAnalyzer(AnalysisContext):
                 self.blocks[ipu].results.append(number)
                 returned.setdefault(ipu, []).append(result)
         for ipu, held in returned.items() if self.names is not None else ():
-            work = analyzer.copy_work("host", _TO_HOST, -sum(self.sizes.of(one.spec) for one in held))
+            work = analyzer.copy_work("host", _TO_HOST, HostSizes(-sum(self.sizes.of(one.spec) for one in held)))
             analyzer.block(ipu).run(_TO_HOST, [one.values[ipu] for one in held], (), work=work)
 
     def variables_only(self, reason: str) -> None:

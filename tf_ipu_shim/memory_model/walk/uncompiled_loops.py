@@ -14,6 +14,14 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.cycle_model import Computation, MatmulOptions, SyncPoint, vertices
+from tf_ipu_shim.cycle_model.sizes import (
+    CastSizes,
+    ElementCount,
+    ElementwiseSizes,
+    GatherSizes,
+    MatmulSizes,
+    ReduceSizes,
+)
 from tf_ipu_shim.machine.memory import Block, Step
 from tf_ipu_shim.memory_model.computations.computations import alternating_axes
 from tf_ipu_shim.memory_model.computations.planner_options import Marks, merged_options
@@ -106,25 +114,27 @@ def _computation(
     if op in _PRODUCTS and all(one.shape for one in takes[:2]):
         return Computation("product", node.name, _matmul_sizes(node.attr, takes), bytes_, planning)
     if op in _SUMS:
-        return Computation("reduce", node.name, (_elements(takes[0]), size, *_axes(node, takes)), bytes_)
+        return Computation(
+            "reduce", node.name, ReduceSizes(_elements(takes[0]), size, tuple(_axes(node, takes))), bytes_
+        )
     if op in _LOOKS_UP:
-        return Computation("gather", node.name, (size, max(size, _elements(takes[0]))), bytes_)
+        return Computation("gather", node.name, GatherSizes(size, max(size, _elements(takes[0]))), bytes_)
     if op in _WRITES:
-        return Computation("update", node.name, (_elements(takes[-1]),), bytes_)
+        return Computation("update", node.name, ElementCount(_elements(takes[-1])), bytes_)
     if op == "Cast":
         before = dtypes.as_dtype(takes[0].type).size
-        return Computation("cast", node.name, (size, before, bytes_), bytes_)
+        return Computation("cast", node.name, CastSizes(size, before, bytes_), bytes_)
     arithmetic = 1 if op in _PLAIN else vertices.TRANSCENDENTAL
-    return Computation("elementwise", node.name, (size, max(1, len(takes)), arithmetic, 0), bytes_)
+    return Computation("elementwise", node.name, ElementwiseSizes(size, max(1, len(takes)), arithmetic), bytes_)
 
 
-def _matmul_sizes(attributes: Any, takes: Sequence[TensorSpec]) -> tuple[int, ...]:
-    """Returns groups, rows, summed axis, columns and (1) kernel positions of a matmul."""
+def _matmul_sizes(attributes: Any, takes: Sequence[TensorSpec]) -> MatmulSizes:
     left, right = (one.shape or () for one in takes[:2])
     is_turned = any(name in attributes and attributes[name].b for name in ("transpose_a", "adj_x"))
     inner = left[-2] if is_turned else left[-1]
     groups = math.prod(left[:-2])
-    return groups, math.prod(left) // max(1, groups * inner), inner, math.prod(right[-2:]) // max(1, inner), 1
+    rows, columns = math.prod(left) // max(1, groups * inner), math.prod(right[-2:]) // max(1, inner)
+    return MatmulSizes(groups, rows, inner, columns)
 
 
 def _axes(node: node_def_pb2.NodeDef, takes: Sequence[TensorSpec]) -> list[int]:
