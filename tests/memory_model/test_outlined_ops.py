@@ -49,7 +49,7 @@ def planned(module):
     block = Block("test")
     given = [block.add(Value(4 * size, name, "argument")) for name, size in (("x", 48), ("w", 16))]
     block.run("given", (), given)
-    block.results = HloAnalyzer(module, block).read(given)
+    block.results = HloAnalyzer(module, block).analyze(given)
     return smallest(block).peak_bytes, HloWork(module).size, HloWork(module).count(), steps_of(block)
 
 

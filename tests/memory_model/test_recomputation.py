@@ -138,7 +138,7 @@ def test_exchanges_and_updates_of_variables_run_once_and_loops_have_numbers_of_t
     assigned = block.add(Value(SIZE, "assign", "temporary", Mode.IN_PLACE, (sent,), variable))
     block.run("assign", (sent,), (assigned,))
     block.marks["assign"] = StageOp((0, 0))
-    looped = block.op("loop", assigned, mark=StageOp((0, 0)), work=SyncPoint(8, times=3))
+    looped = block.op("loop", assigned, mark=StageOp((0, 0)), work=SyncPoint(8, trip_count=3))
     after = block.op("after", looped, mark=StageOp((0, 0)))
     last = block.op("last", after, mark=StageOp((1, 0)))
     gradient = block.op("gradients/last", last, kind="gradient")

@@ -46,7 +46,7 @@ def planned(definition):
     argument = block.add(Value(4 * SHAPE[0] * SHAPE[1], "x", "argument"))
     block.run("x", (), (argument,))
     reader = HloAnalyzer(module, block)
-    block.results = reader.read([argument])
+    block.results = reader.analyze([argument])
     return reader.result_shapes(), smallest(block).peak_bytes
 
 
@@ -134,7 +134,7 @@ def profiled(module, definition):
     block = Block("test")
     argument = block.add(Value(4 * SHAPE[0] * SHAPE[1], "x", "argument"))
     instructions = ComputationClassifier(module, [definition], ComputeSetNames(), PlannerOptions(), 0)
-    HloAnalyzer(module, block, HloEnvironment(classifier=instructions)).read([argument])
+    HloAnalyzer(module, block, HloEnvironment(classifier=instructions)).analyze([argument])
     values = [block.values[number]._replace(of=()) for step in block.steps for number in (*step.inputs, *step.outputs)]
     return [(step.owner, len(step.inputs), step.work) for step in block.steps], values
 

@@ -8,7 +8,7 @@ from tf_ipu_shim.capacity import stages
 from tf_ipu_shim.capacity.candidates import smallest
 from tf_ipu_shim.capacity.estimate import Estimate, estimate
 from tf_ipu_shim.machine.chips import CHIPS, ChipSpec
-from tf_ipu_shim.machine.memory import what_would_help
+from tf_ipu_shim.machine.memory import advice_lines
 from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
@@ -76,7 +76,7 @@ def _program(program: CapturedProgram, systems: Sequence[System], estimates: Seq
 
 def _advice(program: CapturedProgram) -> list[str]:
     """Returns advice for a program that does not fit its chip."""
-    found = what_would_help(program.plan, program.is_keras)
+    found = advice_lines(program.plan, program.is_keras)
     return (
         [f"  On {program.plan.chip} it does not fit. {found[0]}", *(f"  {line}" for line in found[1:])] if found else []
     )

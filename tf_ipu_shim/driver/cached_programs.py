@@ -104,7 +104,7 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
             for kind, shape, name, variable, variable_shape in zip(
                 request.arg_types,
                 request.arg_shapes,
-                _numbered(request.variable_names),
+                _stable_names(request.variable_names),
                 request.variable_types,
                 request.variable_shapes,
             )
@@ -124,7 +124,7 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
             execution_mode.requested_mode(),
             execution_mode.requests_xla_dumps(),
             memory_plan.enabled(),
-            memory_plan.with_library_calls(),
+            memory_plan.includes_library_calls(),
         ],
         "sdk": str(sdk.current()),
         "tensorflow": [tensorflow_versions.VERSION, tensorflow_versions.GIT_VERSION],
@@ -203,7 +203,7 @@ class _Names:
     def __init__(self, request: ProgramRequest) -> None:
         self.functions: dict[str, int] = {request.function: 0}
         self.feeds: dict[str, int] = {}
-        for name in _growing(self.functions):
+        for name in _worklist(self.functions):
             for node in request.library[name].node_def:
                 for called in _functions_of(node):
                     if called.name in request.library:
@@ -238,7 +238,7 @@ def _functions_of(node: node_def_pb2.NodeDef) -> Iterator[attr_value_pb2.NameAtt
         yield from op_types.functions_in(node.attr[attribute])
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
+def _stable_names(names: Sequence[str]) -> list[str]:
     """Returns variable names, with numbers for unnamed ones: the same for the same resource."""
     unnamed: dict[str, int] = {}
     return [
@@ -269,7 +269,7 @@ def _number_results(function: function_pb2.FunctionDef) -> None:
         result.name = f"result_{i}"
 
 
-def _growing(names: Mapping[str, int]) -> Iterator[str]:
+def _worklist(names: Mapping[str, int]) -> Iterator[str]:
     """Yields names in order, including those appended during iteration."""
     done = 0
     while done < len(names):

@@ -9,7 +9,7 @@ from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.driver.engine_needed import needs_engine
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
-from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.memory_plan import PlanDetails
 from tf_ipu_shim.memory_model.walk.analysis_context import batch_size_of
 from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
@@ -21,7 +21,7 @@ def add(
     program: LoweredProgram,
     device: IpuDevice,
     plan: MemoryPlan,
-    details: Details,
+    details: PlanDetails,
     work: ProgramWork,
 ) -> None:
     """Captures a program if Graphcore would compile an engine for it."""

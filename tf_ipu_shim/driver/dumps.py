@@ -11,7 +11,7 @@ from tf_ipu_shim.driver.engine_needed import needs_engine
 from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.machine.memory.dot import dot_of
 from tf_ipu_shim.memory_model import bug_report
-from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.memory_plan import PlanDetails
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
 from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_json
 from tf_ipu_shim.runtime import log
@@ -24,7 +24,7 @@ def is_requested() -> bool:
     return asked.dump_schedule_as_dot or bool(asked.tensor_map_file_path)
 
 
-def write_dumps(request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: Details) -> None:
+def write_dumps(request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: PlanDetails) -> None:
     """Writes the requested dumps of a program that Graphcore would compile an engine for.
 
     The schedule goes to stderr. The tensor map is the file `MODULE.tensor_map.json` of the directory, which is made;
@@ -43,7 +43,9 @@ def write_dumps(request: ProgramRequest, program: LoweredProgram, device: IpuDev
         bug_report.warn(request, error, "without the dumps that TF_POPLAR_FLAGS asks for")
 
 
-def _write(module: str, request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: Details) -> None:
+def _write(
+    module: str, request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: PlanDetails
+) -> None:
     asked = flags.current()
     if asked.dump_schedule_as_dot and sys.stderr is not None:
         sys.stderr.write(dot_of(module, details.blocks, details.line_of))

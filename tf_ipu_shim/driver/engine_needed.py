@@ -61,7 +61,7 @@ def is_scalar_elementwise(request: ProgramRequest, program: LoweredProgram) -> b
 def _is_scalar(request: ProgramRequest, program: LoweredProgram, programs: Sequence[function_pb2.FunctionDef]) -> bool:
     if program.node.op != vocabulary.LAUNCH:  # it has feeds, or other ops that no argument tells of
         return False
-    return len(programs) == 1 and _all_scalar(request) and all(map(_is_scalar_step, programs[0].node_def))
+    return len(programs) == 1 and _all_scalar(request) and all(map(_is_scalar_op, programs[0].node_def))
 
 
 def _computes(program: function_pb2.FunctionDef) -> bool:
@@ -96,7 +96,7 @@ def _all_scalar(request: ProgramRequest) -> bool:
     )
 
 
-def _is_scalar_step(node: node_def_pb2.NodeDef) -> bool:
+def _is_scalar_op(node: node_def_pb2.NodeDef) -> bool:
     if node.op == "Const":
         return not node.attr["value"].tensor.tensor_shape.dim
     return node.op in _ELEMENTWISE or node.op in _HANDS_ON or node.op == "NoOp"

@@ -35,7 +35,7 @@ from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNa
 from tf_ipu_shim.memory_model.computations.planner_options import planner_options_of
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
 from tf_ipu_shim.memory_model.hlo.compiler_ir import with_background_work
-from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.memory_plan import PlanDetails
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
 from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_json
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
@@ -45,7 +45,7 @@ from tf_ipu_shim.runtime.jobs import instances
 from tf_ipu_shim.runtime.stochastic_rounding import Rounding
 
 
-class Lowered(NamedTuple):
+class PreparedProgram(NamedTuple):
     """A program that is ready to run.
 
     Args:
@@ -65,7 +65,7 @@ class Lowered(NamedTuple):
     details: EventDetails = EventDetails()
 
 
-class Profiled(NamedTuple):
+class ProfiledProgram(NamedTuple):
     """A program that already runs op by op, as it would be if compiled.
 
     Args:
@@ -86,22 +86,22 @@ def lower_for_device(
     device: IpuDevice,
     compiles: bool = True,
     runs: bool = True,
-) -> Lowered:
+) -> PreparedProgram:
     """Lowers a program, plans its memory and chooses its execution mode."""
     return _Lowering(library, call, request, device, compiles, runs).run()
 
 
-def profile_uncompiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Profiled:
+def profile_uncompiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> ProfiledProgram:
     """Writes the profile of what already runs op by op, as if it were compiled."""
     return _Lowering(library, call, request, device).profile()
 
 
-class _Planned(NamedTuple):
+class _Plan(NamedTuple):
     """Result of planning: memory plan, work estimate, HLO form, executable form, execution mode."""
 
     plan: MemoryPlan | None
     work: ProgramWork
-    details: Details
+    details: PlanDetails
     by_xla: LoweredProgram
     runs: LoweredProgram
     execution: Execution
@@ -147,7 +147,7 @@ class _Lowering:
             or device.connection == PRE_COMPILE  # where nothing runs, the plan tells the shapes of results
         )
 
-    def run(self) -> Lowered:
+    def run(self) -> PreparedProgram:
         """Lowers, plans and chooses the execution mode."""
         planner_options_of(
             self._device.options, self._request
@@ -157,10 +157,10 @@ class _Lowering:
         if not self._plans:
             runs = self._with_custom_calls(self._as_run(program))
             uncompilable.record_origins(runs)
-            return Lowered(program, runs, runs, None, RunLog())
+            return PreparedProgram(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
         wants_names = bool(self._profile) or self._has_events or self._has_dumps or captured_programs.active()
-        names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
+        names = ComputeSetNames() if wants_names or memory_plan.includes_library_calls() else None
         plan, work, details, by_xla, runs, execution = self._plan(program, names)
         counted = by_xla
         if execution.mode != KERNELS:
@@ -172,9 +172,9 @@ class _Lowering:
             capture.add(request, program, device, plan, details, work)
         if self._has_dumps:
             dumps.write_dumps(request, program, device, details)
-        return Lowered(counted, by_xla, runs, plan, *self._write_profile(program, names, plan, details))
+        return PreparedProgram(counted, by_xla, runs, plan, *self._write_profile(program, names, plan, details))
 
-    def _plan(self, program: LoweredProgram, names: ComputeSetNames | None) -> _Planned:
+    def _plan(self, program: LoweredProgram, names: ComputeSetNames | None) -> _Plan:
         """Plans the memory and chooses the execution mode."""
         with BackgroundTask(lambda: self._to_kernels(program, on_one_thread=False)) as kernels:
             # Nearly all programs that are large enough for that run by kernels, and none of them is short.
@@ -185,10 +185,10 @@ class _Lowering:
             uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(details.without_form))
             execution = choose(work) if self._asked.mode == AUTO else self._asked
             if execution.mode != KERNELS:
-                return _Planned(plan, work, details, program, program, execution)
+                return _Plan(plan, work, details, program, program, execution)
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             made = self._to_kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
-            return _Planned(plan, work, details, *self._resolve_mode(program, made, execution, unknown))
+            return _Plan(plan, work, details, *self._resolve_mode(program, made, execution, unknown))
 
     def _unexplained_errors(self, without_form: Mapping[str, str]) -> Mapping[str, str]:
         """Returns XLA's errors, except about ops that always run by kernels."""
@@ -199,7 +199,7 @@ class _Lowering:
         }
 
     def _write_profile(
-        self, program: LoweredProgram, names: ComputeSetNames | None, plan: MemoryPlan | None, details: Details
+        self, program: LoweredProgram, names: ComputeSetNames | None, plan: MemoryPlan | None, details: PlanDetails
     ) -> tuple[RunLog, EventDetails]:
         """Writes the profile; returns what trace events say about the program."""
         request, device = self._request, self._device
@@ -225,14 +225,14 @@ class _Lowering:
         return runs if self._device.ordinal in APPLICATION_DEVICES else make_interruptible(runs)
 
     def _as_run(self, program: LoweredProgram) -> LoweredProgram:
-        """The program with the types that it computes in, which are not always those that it is planned with."""
+        """Returns the program with the dtypes that it computes in, which may differ from the planned ones."""
         if self._run_request is self._request:
             return program
         runs = self._lower(chunks=self._asked.mode != KERNELS, request=self._run_request)
         runs.result_shapes = program.result_shapes
         return runs
 
-    def profile(self) -> Profiled:
+    def profile(self) -> ProfiledProgram:
         """Lowers and plans only for the profile and trace events."""
         names = ComputeSetNames()
         program = self._lower(chunks=False)
@@ -241,7 +241,7 @@ class _Lowering:
         )
         if plan is not None:
             plan = dataclasses.replace(plan, way=KERNELS, way_reason="a session runs these ops one by one")
-        return Profiled(program, *self._write_profile(program, names, plan, details))
+        return ProfiledProgram(program, *self._write_profile(program, names, plan, details))
 
     def _lower_as(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
         """Lowers a variant of the program, which will not run, for a number of IPUs."""

@@ -16,7 +16,7 @@ from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.driver.engine_needed import needs_engine
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model import bug_report
-from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.memory_plan import PlanDetails
 from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines
 from tf_ipu_shim.profiling import collect, writer
 from tf_ipu_shim.profiling.profile import PairRow, Profile, facts_of
@@ -47,7 +47,7 @@ def build(
     program: LoweredProgram,
     device: IpuDevice,
     plan: MemoryPlan | None,
-    details: Details,
+    details: PlanDetails,
 ) -> Profile | None:
     """Builds a program's profile if Graphcore would compile an engine for it.
 
@@ -103,7 +103,7 @@ def _profile(
     program: LoweredProgram,
     device: IpuDevice,
     plan: MemoryPlan,
-    details: Details,
+    details: PlanDetails,
 ) -> Profile:
     name = program_name(request.function, request.name)
     timeline = timeline_of(details.blocks, device.chip, device.num_ipus, replicas=program.replicas)

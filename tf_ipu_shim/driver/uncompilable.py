@@ -45,7 +45,7 @@ _MOST_LAUNCHES = 4096  # of which a process remembers where they come from
 _MOST_NAMED = 50  # ops by which a launch's line is looked for
 
 
-class _Launched(NamedTuple):
+class _LaunchOrigin(NamedTuple):
     """The origin of a launch's ops: traced functions and the first ops' names."""
 
     scope: str
@@ -53,7 +53,7 @@ class _Launched(NamedTuple):
     names: tuple[str, ...]
 
 
-_launched: collections.OrderedDict[str, _Launched] = collections.OrderedDict()
+_launched: collections.OrderedDict[str, _LaunchOrigin] = collections.OrderedDict()
 _lock = threading.Lock()
 
 
@@ -84,7 +84,7 @@ def explain(call: int, text: str) -> str:
     """Returns the error text for a launch that XLA could not compile at run time."""
     with _lock:
         known = (_launched.get(function) for function in reversed(_CONVERTED.findall(text)))
-        origin = next(filter(None, known), _Launched("a program", (), ()))
+        origin = next(filter(None, known), _LaunchOrigin("a program", (), ()))
     return _refusal(Diagnostics(Call(plugin.load()._c, call)), origin, text)
 
 
@@ -105,36 +105,36 @@ def _has_shapes(program: LoweredProgram, cluster: Cluster) -> bool:
     )
 
 
-def _origin(program: LoweredProgram, function: str, scope: str) -> _Launched:
+def _origin(program: LoweredProgram, function: str, scope: str) -> _LaunchOrigin:
     """Returns the origin of a launch's ops."""
     clusters = [*program.clusters, *program.planned_clusters]
     scopes = {**program.traced, **{one.function: one.scope for one in clusters}}
     functions = [*program.functions, *program.planned_functions]
     named = dict.fromkeys(scopes.get(one.signature.name, one.signature.name) for one in functions)
     nodes = next((one.node_def for one in functions if one.signature.name == function), ())
-    return _Launched(scope, (scope, *named), tuple(node.name for node in nodes[:_MOST_NAMED]))
+    return _LaunchOrigin(scope, (scope, *named), tuple(node.name for node in nodes[:_MOST_NAMED]))
 
 
-def _refusal(diagnostics: Diagnostics, origin: _Launched, text: str) -> str:
+def _refusal(diagnostics: Diagnostics, origin: _LaunchOrigin, text: str) -> str:
     said = error_texts.clean(text.strip().split("\n")[0]).rstrip(".")
     advice = _CONSTANT_ADVICE if _CONSTANT in said else _LIST_ADVICE if _LIST.search(text) else _ADVICE
-    return f"Cannot compile {display_name(origin.scope)}: {said}.{_place(diagnostics, origin, text)} {advice}"
+    return f"Cannot compile {display_name(origin.scope)}: {said}.{_describe_op(diagnostics, origin, text)} {advice}"
 
 
-def _place(diagnostics: Diagnostics, origin: _Launched, text: str) -> str:
+def _describe_op(diagnostics: Diagnostics, origin: _LaunchOrigin, text: str) -> str:
     """Returns the op that a message is about and its line."""
     for name in (next(filter(None, found.groups())) for found in _NAMES.finditer(text)):
         made = _first_with_line(diagnostics, origin, _suffixes(name))
         if made is None:
             continue
-        op, line = _forward(diagnostics, origin, name, made[1]) or made
+        op, line = _differentiated_op(diagnostics, origin, name, made[1]) or made
         return f" Op {op}, made at {line}."
     first = _first_line(diagnostics, origin.scope, origin.names)
     return f" It is in what {first} makes." if first else ""
 
 
 def _first_with_line(
-    diagnostics: Diagnostics, origin: _Launched, names: Iterable[str], elsewhere: str = ""
+    diagnostics: Diagnostics, origin: _LaunchOrigin, names: Iterable[str], elsewhere: str = ""
 ) -> tuple[str, str] | None:
     """Returns the first op of these names with a recorded line, other than the given one."""
     for op in names:
@@ -145,7 +145,9 @@ def _first_with_line(
     return None
 
 
-def _forward(diagnostics: Diagnostics, origin: _Launched, name: str, asked_for: str) -> tuple[str, str] | None:
+def _differentiated_op(
+    diagnostics: Diagnostics, origin: _LaunchOrigin, name: str, asked_for: str
+) -> tuple[str, str] | None:
     """Returns the op or loop that a gradient belongs to, if it is on another line."""
     if not name.startswith(_GRADIENT):
         return None

@@ -58,7 +58,7 @@ def profile_step(library: Library, call: Call, message: Any, device: IpuDevice) 
     return cast(bytes, answer.SerializeToString())
 
 
-def _describe(answer: Any, request: ProgramRequest, made: planned_program.Profiled, device: IpuDevice) -> None:
+def _describe(answer: Any, request: ProgramRequest, made: planned_program.ProfiledProgram, device: IpuDevice) -> None:
     if not needs_engine(request, made.program):
         return
     variables = [0 if kind else -1 for kind in request.variable_types]
@@ -104,7 +104,7 @@ def _is_list(node: node_def_pb2.NodeDef, number: int) -> bool:
 
 def _profile_program(
     library: Library, call: Call, request: ProgramRequest, device: IpuDevice
-) -> planned_program.Profiled | None:
+) -> planned_program.ProfiledProgram | None:
     """Returns the program, or None if it cannot be built; the ops have run, so no error is raised."""
     try:
         return planned_program.profile_uncompiled(library, call, request, device)

@@ -47,7 +47,7 @@ _MOVED = re.compile(r"(?:copy|exchange) of (.+?)(?: and \d+ more)?(?: (?:from|to
 _QUICKLY_PLANNED = 1000
 
 
-class Details(NamedTuple):
+class PlanDetails(NamedTuple):
     """What a plan was computed from.
 
     Args:
@@ -68,7 +68,7 @@ def enabled() -> bool:
     return memory_setting.current() != memory_setting.OFF
 
 
-def with_library_calls() -> bool:
+def includes_library_calls() -> bool:
     """Whether reports include library temporaries and code: `TF_IPU_SHIM_MEMORY_PLAN` is `calls`."""
     return memory_setting.current() == memory_setting.CALLS
 
@@ -80,7 +80,7 @@ def plan_memory(
     user_line: UserLine | None = None,
     names: ComputeSetNames | None = None,
     lower: Lower | None = None,
-) -> tuple[MemoryPlan | None, ProgramWork, Details]:
+) -> tuple[MemoryPlan | None, ProgramWork, PlanDetails]:
     """Computes how much memory a program needs on each IPU, before it runs.
 
     A program that can run is not refused because its memory cannot be told: what TensorFlow itself refuses, its launch
@@ -89,7 +89,7 @@ def plan_memory(
 
     planner_options = planner_options_of(device.options, request)
 
-    def plan(counted: Callable[[MemoryAnalyzer], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
+    def plan(counted: Callable[[MemoryAnalyzer], None]) -> tuple[MemoryPlan, ProgramWork, PlanDetails]:
         storage = read_storage_options(request.library, device.options, program.replicas, device.has_remote_buffers)
         tensors = MappedTensors() if names is not None else None
         options = AnalysisOptions(
@@ -108,7 +108,7 @@ def plan_memory(
         return (
             made,
             analyzer.work,
-            Details(analyzer.blocks, line_of, tensors.rows if tensors is not None else (), analyzer.without_form),
+            PlanDetails(analyzer.blocks, line_of, tensors.rows if tensors is not None else (), analyzer.without_form),
         )
 
     try:
@@ -125,7 +125,7 @@ def plan_memory(
         return plan(lambda analyzer: analyzer.variables_only(reason))
     except Exception as error:
         bug_report.warn(request, error, "not at all")
-        return None, ProgramWork(), Details({}, _no_line)
+        return None, ProgramWork(), PlanDetails({}, _no_line)
 
 
 def _in_post_order(device: IpuDevice) -> bool:
@@ -150,7 +150,7 @@ def _plan_of(
             dataclasses.replace(
                 plan_of(ipu, block, device.chip, line_of, analyzer.remote.get(ipu)),
                 library=largest_call(block, device.chip),
-                code=CODE if with_library_calls() else (),
+                code=CODE if includes_library_calls() else (),
             )
             for ipu, block in sorted(analyzer.blocks.items())
         ),
@@ -242,7 +242,7 @@ def _may_exceed_memory(device: IpuDevice) -> bool:
     # Graphcore's driver sets the option itself where compilation reports are asked for.
     if device.options.profiling.enable_compilation_trace or captured_programs.active():
         return True
-    return engine_options.switched_on(device.engine_options, engine_options.ALLOW_OUT_OF_MEMORY)
+    return engine_options.is_enabled(device.engine_options, engine_options.ALLOW_OUT_OF_MEMORY)
 
 
 def _no_line(_: str) -> None:

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from tf_ipu_shim.machine.memory import CATEGORIES, CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, what_would_help
+from tf_ipu_shim.machine.memory import CATEGORIES, CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, advice_lines
 from tf_ipu_shim.memory_reports.records import NOT_MODELLED, DeviceReport, ReportData
 
 WIDTH = 100
@@ -167,8 +167,8 @@ def _programs(device: DeviceReport) -> list[str]:
             lines += _wrapped(text, 2)
     for plan in device.programs:
         if plan.savings:
-            lines += ["", *_wrapped(f"{plan.program} does not fit. {what_would_help(plan)[0]}", 0)]
-            lines += [part for line in what_would_help(plan)[1:] for part in _wrapped(line.strip(), 2)]
+            lines += ["", *_wrapped(f"{plan.program} does not fit. {advice_lines(plan)[0]}", 0)]
+            lines += [part for line in advice_lines(plan)[1:] for part in _wrapped(line.strip(), 2)]
         elif not plan.fits:
             lines += ["", *_wrapped(f"{plan.program} does not fit. Ask tf-ipu fit what would save most.", 0)]
         for name, reason in plan.coarse:

@@ -92,9 +92,9 @@ def _runs(options: Mapping[str, str]) -> int:
 
 def _wanted(options: Mapping[str, str]) -> tuple[bool, bool]:
     """Whether what programs consist of is asked for, and whether their runs are."""
-    everything = engine_options.switched_on(options, engine_options.REPORT_ALL)
+    everything = engine_options.is_enabled(options, engine_options.REPORT_ALL)
 
     def wanted(name: str) -> bool:
-        return engine_options.switched_on(options, name) if name in options else everything
+        return engine_options.is_enabled(options, name) if name in options else everything
 
     return wanted(engine_options.REPORT_GRAPH), wanted(engine_options.REPORT_EXECUTION)

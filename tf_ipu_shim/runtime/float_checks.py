@@ -29,12 +29,12 @@ def float_checks(behaviour: Any, engine: Mapping[str, str]) -> FloatCheck:
         <FloatCheck.NAN_ON_OVERFLOW: 8>
     """
     checks = FloatCheck(0)
-    if behaviour.inv or engine_options.switched_on(engine, engine_options.INVALID_OPERATIONS):
+    if behaviour.inv or engine_options.is_enabled(engine, engine_options.INVALID_OPERATIONS):
         checks |= FloatCheck.INVALID_OPERATION
     if behaviour.div0:
         checks |= FloatCheck.DIVISION_BY_ZERO
     if behaviour.oflo:
         checks |= FloatCheck.OVERFLOW
-    if behaviour.nanoo or engine_options.switched_on(engine, engine_options.NAN_ON_OVERFLOW):
+    if behaviour.nanoo or engine_options.is_enabled(engine, engine_options.NAN_ON_OVERFLOW):
         checks |= FloatCheck.NAN_ON_OVERFLOW
     return checks

@@ -55,10 +55,10 @@ def install(library: Library) -> None:
     # Who asks whether SIGINT is handled by default, as asyncio does, is told yes.
     patches.replace(signal, "default_int_handler", lambda _: _raise, why="programs end with Ctrl-C, and it tells them")
     why = "Ctrl-C ends programs again after a script has put the default handler back"
-    patches.replace(signal, "signal", _watching, why=why)
+    patches.replace(signal, "signal", _watching_signals, why=why)
     why = "Ctrl-C is KeyboardInterrupt where TensorFlow makes an error of a program"
-    patches.replace(session.BaseSession, "_do_call", lambda stock: _keeping(_telling(stock)), why=why)
-    patches.replace(execute, "execute", _telling, why=why)
+    patches.replace(session.BaseSession, "_do_call", lambda stock: _keeping_session(_raising_interrupt(stock)), why=why)
+    patches.replace(execute, "execute", _raising_interrupt, why=why)
     pending_compilations.install(library)
     patches.change("SIGINT", _begin, _end, why="Ctrl-C ends programs", undone="Python's own handler is put back")
 
@@ -107,7 +107,7 @@ def _is_default(handler: Any) -> bool:
     return handler is _STOCK or handler is _raise
 
 
-def _watching(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _watching_signals(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def set_handler(signalnum: int, handler: Any) -> Any:
         is_ours = signalnum == signal.SIGINT and _is_default(handler)
@@ -119,7 +119,7 @@ def _watching(stock: Callable[..., Any]) -> Callable[..., Any]:
     return set_handler
 
 
-def _telling(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _raising_interrupt(stock: Callable[..., Any]) -> Callable[..., Any]:
     """Raises KeyboardInterrupt instead of a TensorFlow error that Ctrl-C interrupted."""
 
     @functools.wraps(stock)
@@ -139,7 +139,7 @@ def _telling(stock: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _keeping(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _keeping_session(stock: Callable[..., Any]) -> Callable[..., Any]:
     """Keeps a session alive while XLA compiles a program of it (see `pending_compilations`)."""
 
     @functools.wraps(stock)

@@ -31,7 +31,7 @@ def rounding(options: Any, engine: Mapping[str, str]) -> Rounding:
         True
     """
     esr = options.floating_point_behaviour.esr
-    if not esr and not engine_options.switched_on(engine, engine_options.STOCHASTIC_ROUNDING):
+    if not esr and not engine_options.is_enabled(engine, engine_options.STOCHASTIC_ROUNDING):
         return Rounding(0)
     asked = Rounding.STOCHASTIC
     if options.enable_experimental_prng_stability:

@@ -41,7 +41,7 @@ def test_edges():
     assert names(a.users) == ["b", "c"] and names(d.producers) == ["b", "c"] and a.producers == [None]
     assert graph.producer("c:y:0") is c and graph.producer("x") is None
     assert graph.ops == {"Neg", "Tanh", "Mul"}
-    assert [mark.shard for mark in graph.marks.values()] == [3], "also of what nothing needs"
+    assert [mark.shard for mark in graph.annotations.values()] == [3], "also of what nothing needs"
 
 
 @pytest.mark.parametrize("inputs", [["b:y:0"], ["nothing:y:0"], ["nothing"], ["^nothing"]])

@@ -14,9 +14,9 @@ from tf_ipu_shim.machine.memory import (
     MemoryPlan,
     Mode,
     Value,
+    fullest_ipu,
     out_of_memory_text,
     plan_of,
-    worst,
 )
 from tf_ipu_shim.machine.memory.plan_text import from_text, to_text
 
@@ -59,7 +59,7 @@ def test_a_full_chip_fits_and_one_tile_too_full_does_not():
 
 def test_no_message_for_a_program_that_fits():
     fitting = plan(block_of(8, 8))
-    assert worst(fitting) is None
+    assert fullest_ipu(fitting) is None
     assert out_of_memory_text(fitting, sdk.parse("3.4")) == ""
 
 

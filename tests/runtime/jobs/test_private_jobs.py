@@ -272,9 +272,9 @@ def test_strangers_are_refused_and_a_process_of_the_job_is_not(monkeypatch):
                 connection.sendall(text)
                 connection.settimeout(10)
                 with pytest.raises(OSError):  # closed: nothing but the nonce comes, and no proof
-                    said = connections._exactly(connection, connections._NONCE_BYTES)
-                    assert not any(connections._exactly(connection, 32)), said
-                    connections._exactly(connection, 1)
+                    said = connections._receive_exactly(connection, connections._NONCE_BYTES)
+                    assert not any(connections._receive_exactly(connection, 32)), said
+                    connections._receive_exactly(connection, 1)
 
         return visit
 

@@ -33,7 +33,7 @@ def emit_functions(
     body = proto.attr["body"].func.name if proto.op in vocabulary.LOOPS else None
     if body is not None:
         # What a loop carries is where its body leaves it, from the second iteration on.
-        values = _carried(graphs[body], placement.functions[body], values)
+        values = _carried_shards(graphs[body], placement.functions[body], values)
     results: Sequence[Shard | None] = []
     emitted: dict[str, str] = {}
     for called in dict.fromkeys(op_types.called_functions(proto)):
@@ -49,7 +49,7 @@ def emit_functions(
     return results
 
 
-def _carried(body: FunctionGraph, placement: Placement, initial: Sequence[Shard | None]) -> list[Shard | None]:
+def _carried_shards(body: FunctionGraph, placement: Placement, initial: Sequence[Shard | None]) -> list[Shard | None]:
     carried: list[Shard | None] = []
     for start, tensor in zip(initial, body.returns):
         producer = body.producer(tensor)

@@ -108,7 +108,7 @@ class FunctionGraph:
         nodes: in topological order, otherwise in that of `protos`.
         ops: types of all its ops, also of those that nothing needs.
         called: the functions that these run.
-        marks: what ops are marked for, by their name, also those that nothing needs.
+        annotations: what ops are marked for, by their name, also those that nothing needs.
         control_returns: nodes that must run although no result needs them.
         source: the FunctionDef that it was parsed from; None for what a pass made.
 
@@ -130,7 +130,7 @@ class FunctionGraph:
         self.arguments = dict(arguments)
         self.results = list(results)
         self.argument_attributes: Mapping[int, Any] = {}
-        self.marks: dict[str, Location] = {}
+        self.annotations: dict[str, Location] = {}
         self.ops: set[str] = set()
         self.called: dict[str, None] = {}
         self.source: function_pb2.FunctionDef | None = None
@@ -168,7 +168,7 @@ class FunctionGraph:
                 self.called.update(dict.fromkeys(op_types.called_functions(proto)))
             mark = sharding_annotations.shard_of(proto)
             if mark is not None:
-                self.marks[name] = mark
+                self.annotations[name] = mark
         return by_name
 
     def _sort(self, protos: Mapping[str, Any], roots: set[str]) -> None:
@@ -316,7 +316,7 @@ class FunctionGraph:
         """Returns a copy under another name that a pass can change."""
         protos, controls = [node.proto for node in self.nodes], [node.name for node in self.control_returns]
         made = FunctionGraph(name, self.arguments, protos, self.results, controls, self.traced)
-        made.marks, made.argument_attributes = self.marks, self.argument_attributes
+        made.annotations, made.argument_attributes = self.annotations, self.argument_attributes
         return made
 
     def write(self, name: str, change: Callable[[Any], None]) -> function_pb2.FunctionDef:

@@ -67,7 +67,7 @@ def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Place
     size = _iteration_bytes([*infeeds, *outfeeds])
     if trips is None or size is None or not _can_be_fetched_first(body, infeeds):
         return None
-    marked = _annotated_locations(body, {*infeeds, *outfeeds, *iterators}, placer) | {graph.marks.get(loop.name)}
+    marked = _annotated_locations(body, {*infeeds, *outfeeds, *iterators}, placer) | {graph.annotations.get(loop.name)}
     if not _on_one_ipu(marked) or not _is_fast_in_a_loop(body, functions):
         return None
     known = _MOST_ITERATIONS if trips.most < 0 else trips.most

@@ -106,7 +106,7 @@ class _Loop:
         sides = [_source(self._body, side) for side in producer.inputs]
         for (one, _), other in zip(sides, reversed(producer.inputs)):
             if one == own:
-                return self._added(other)
+                return self._increment(other)
         return None
 
     def counts_by_ones(self, argument: int) -> bool:
@@ -116,7 +116,7 @@ class _Loop:
             return False
         own, sides = list(self._body.arguments)[argument], producer.inputs
         return any(
-            _skip_identities(self._body, one) == own and self._added(other) == 1
+            _skip_identities(self._body, one) == own and self._increment(other) == 1
             for one, other in zip(sides, sides[::-1])
         )
 
@@ -124,7 +124,7 @@ class _Loop:
         """Whether a loop variable is invariant."""
         return _skip_identities(self._body, self._body.returns[argument]) == list(self._body.arguments)[argument]
 
-    def _added(self, text: str) -> int | None:
+    def _increment(self, text: str) -> int | None:
         """Returns a constant in the body, or the initial value of an invariant loop variable."""
         text, _ = _source(self._body, text)
         arguments = list(self._body.arguments)

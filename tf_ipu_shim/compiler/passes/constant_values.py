@@ -79,7 +79,7 @@ class ConstantValues:
         if not isinstance(held, _List):
             return None
         if node.op == _PUSH:
-            return _common([held, _listed(self._of_tensor(graph, node.inputs[1]))])
+            return _common([held, _filled_list(self._of_tensor(graph, node.inputs[1]))])
         return held.element if text == f"{node.name}:tensor:0" else held
 
     def _of_result(self, graph: FunctionGraph, node: Node, index: int) -> _Value:
@@ -108,7 +108,7 @@ class ConstantValues:
             return None
         start = self._of_tensor(graph, loop.inputs[index])
         if last is not None and last.op == _PUSH and last.inputs[0] == argument:
-            return _common([start, _listed(self._of_tensor(body, last.inputs[1]))])
+            return _common([start, _filled_list(self._of_tensor(body, last.inputs[1]))])
         return start if _is_only_popped(body, index) else None
 
     def _of_argument(self, graph: FunctionGraph, argument: str) -> _Value:
@@ -148,7 +148,7 @@ def _is_only_popped(body: FunctionGraph, index: int) -> bool:
     return text == list(body.arguments)[index]
 
 
-def _listed(element: _Value) -> _Value:
+def _filled_list(element: _Value) -> _Value:
     return None if element is None else _List(element)
 
 
@@ -167,7 +167,7 @@ def _common(values: Sequence[_Value]) -> _Value:
     lists = [value for value in given if isinstance(value, _List)]
     if lists:
         element = _common([value.element for value in lists]) if len(lists) == len(given) else None
-        return _listed(element)
+        return _filled_list(element)
     return _same_constant(given)
 
 

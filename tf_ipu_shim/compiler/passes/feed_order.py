@@ -97,7 +97,7 @@ def _ordered(graph: FunctionGraph, feeds: _FeedUses, is_body: bool) -> FunctionG
     protos = [_changed(node, added.get(node, ()), node in used) for node in order]
     controls = [node.name for node in graph.control_returns]
     made = FunctionGraph(graph.name, graph.arguments, protos, graph.results, controls, graph.traced)
-    made.marks, made.argument_attributes = graph.marks, graph.argument_attributes
+    made.annotations, made.argument_attributes = graph.annotations, graph.argument_attributes
     return made
 
 

@@ -20,7 +20,7 @@ def add_control_dependencies(functions: Functions) -> None:
     """Makes host ops with effects wait for what their operands wait for."""
     for name in functions.reached():
         graph = functions[name]
-        if sum(map(_acts_on_the_host, graph.nodes)) > 1:
+        if sum(map(_has_host_effect, graph.nodes)) > 1:
             _rewrite(graph)
 
 
@@ -32,10 +32,10 @@ def _rewrite(graph: FunctionGraph) -> None:
         if has_effect(node.op):
             carried[node] = _NOTHING  # who takes its result waits for it
             present = {one.name for one in node.predecessors()}
-            if _acts_on_the_host(node) and not by_operands <= present:
+            if _has_host_effect(node) and not by_operands <= present:
                 added[node] = sorted(by_operands - present)
             continue
-        waits = [{one.name} if _acts_on_the_host(one) else carried[one] for one in node.controls]
+        waits = [{one.name} if _has_host_effect(one) else carried[one] for one in node.controls]
         carried[node] = by_operands.union(*waits)
 
     def waiting(node: Node) -> list[node_def_pb2.NodeDef] | None:
@@ -50,5 +50,5 @@ def _rewrite(graph: FunctionGraph) -> None:
         graph.rewrite(waiting)
 
 
-def _acts_on_the_host(node: Node) -> bool:
+def _has_host_effect(node: Node) -> bool:
     return vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in node.proto.attr and has_effect(node.op)

@@ -51,7 +51,7 @@ def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
     returned = [node.name for node in graph.control_returns if node.name in kept]
     if len(returned) == len(graph.control_returns) and len(kept) == len(graph.nodes):
         return graph
-    order = _order_among(graph, kept)
+    order = _remaining_order(graph, kept)
     return _rebuilt(
         graph, [_with_controls(node.proto, order[node.name]) for node in graph.nodes if node.name in kept], returned
     )
@@ -78,7 +78,7 @@ def _is_requested(node: Node, control: Node) -> bool:
     return control.name.encode() in attributes[vocabulary.WAITS_ATTRIBUTE].list.s
 
 
-def _order_among(graph: FunctionGraph, kept: set[str]) -> dict[str, list[str]]:
+def _remaining_order(graph: FunctionGraph, kept: set[str]) -> dict[str, list[str]]:
     """Maps each remaining op to the remaining ops it waits for, also through removed ones."""
     before: dict[str, dict[str, None]] = {}
     for node in graph.nodes:  # what they wait for comes first
@@ -125,7 +125,7 @@ def _rebuilt(graph: FunctionGraph, protos: list[node_def_pb2.NodeDef], control_r
     made = FunctionGraph(graph.name, graph.arguments, protos, graph.results, control_results, graph.traced)
     made.argument_attributes = graph.argument_attributes
     kept = {proto.name for proto in protos}
-    made.marks = {name: mark for name, mark in graph.marks.items() if name in kept}
+    made.annotations = {name: mark for name, mark in graph.annotations.items() if name in kept}
     return made
 
 

@@ -25,11 +25,11 @@ def drop_returned_handles(functions: Functions) -> None:
         seen.add(name)
         graph = functions[name]
         if not graph.ops.isdisjoint(vocabulary.BRANCHES):
-            _drop_in(functions, graph)
+            _drop_in_graph(functions, graph)
         left += graph.called
 
 
-def _drop_in(functions: Functions, graph: FunctionGraph) -> None:
+def _drop_in_graph(functions: Functions, graph: FunctionGraph) -> None:
     taken = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
     branches: dict[str, node_def_pb2.NodeDef] = {}
     renamed: dict[str, str] = {}

@@ -53,7 +53,7 @@ def _candidates(graph: FunctionGraph, loops: Mapping[str, set[int]]) -> set[int]
     return places
 
 
-def _given(node: Node) -> Iterator[tuple[int, int]]:
+def _passed_arguments(node: Node) -> Iterator[tuple[int, int]]:
     """Yields which inputs of an op are arguments of its functions, with the argument's index."""
     first = 1 if node.op in vocabulary.BRANCHES else 0
     return ((place, place - first) for place in range(first, len(node.inputs)))
@@ -75,7 +75,7 @@ def _uses(node: Node, idle: dict[str, set[int]]) -> list[str]:
     common = set.intersection(*called) if called else set()
     for places in called:
         places &= common
-    return [node.inputs[place] for place, given in _given(node) if given not in common]
+    return [node.inputs[place] for place, given in _passed_arguments(node) if given not in common]
 
 
 def _declare(graph: FunctionGraph, idle: set[int]) -> None:
@@ -98,7 +98,9 @@ def _replace(graph: FunctionGraph, idle: dict[str, set[int]]) -> None:
         if node.op not in _RUNNING:
             return None
         called = op_types.called_functions(node.proto)
-        places = [(place, given) for place, given in _given(node) if called and given in idle.get(called[0], ())]
+        places = [
+            (place, given) for place, given in _passed_arguments(node) if called and given in idle.get(called[0], ())
+        ]
         if not places:
             return None
         zero = node_def_pb2.NodeDef(name=f"{node.name}/no_handle", op="Const")

@@ -89,7 +89,7 @@ class Placer:
     def _place(self, name: str, homes: Mapping[str, Home]) -> Placement:
         graph = self._graphs[name]
         constants = constant_nodes(graph)
-        fixed = self._fixed(graph, constants)
+        fixed = self._annotated_locations(graph, constants)
         locations = self._propagate(graph, constants, fixed)
         variable_homes = self._homes.assign(graph, locations, fixed, homes)
         functions: dict[str, Placement] = {}
@@ -121,7 +121,7 @@ class Placer:
         if self._is_on_host(node):
             return _ON_HOST
         inside = self._annotations_inside(node)
-        mark = graph.marks.get(node.name)
+        mark = graph.annotations.get(node.name)
         if mark is not None and not inside:
             inside = frozenset({mark})
         return inside | {UNCLUSTERED} if node.op in self._apart_ops else inside
@@ -134,11 +134,11 @@ class Placer:
     def _is_on_host(self, node: Node) -> bool:
         return node.op in self._host_ops or sharding_annotations.is_on_host(node.proto)
 
-    def _fixed(self, graph: FunctionGraph, constants: set[Node]) -> dict[Node, Location]:
+    def _annotated_locations(self, graph: FunctionGraph, constants: set[Node]) -> dict[Node, Location]:
         """Returns the locations that annotations decide."""
         fixed: dict[Node, Location] = {}
         # Also of ops that no result needs, such as a loss of which only gradients are.
-        by_name = {name: mark for name, mark in graph.marks.items() if self._exists(mark)}
+        by_name = {name: mark for name, mark in graph.annotations.items() if self._exists(mark)}
         for node in graph.nodes:
             location = self._annotated_location(graph, node)
             if location is not None and (location.shard is None or node not in constants):
@@ -156,7 +156,7 @@ class Placer:
         """Returns the location that annotations of an op, or of functions it runs, ask for, or None."""
         if self._is_on_host(node):
             return HOST
-        mark, inside = graph.marks.get(node.name), self._annotations_inside(node)
+        mark, inside = graph.annotations.get(node.name), self._annotations_inside(node)
         if mark is not None and mark is not ALL_IPUS:
             self._check(graph, node, mark)
         wanted = inside.union(() if mark is None else {mark})

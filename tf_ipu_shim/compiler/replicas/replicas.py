@@ -160,7 +160,7 @@ def make_replicas(
 
 def _used_shards(graph: FunctionGraph) -> Iterator[Shard]:
     """Yields the shards that a function uses in its ops and pipeline stages."""
-    yield from (mark.shard or Shard(0) for mark in graph.marks.values())
+    yield from (mark.shard or Shard(0) for mark in graph.annotations.values())
     yield from (Shard(one) for pipeline in _pipelines(graph) for stage in pipeline.devices for one in stage)
 
 
@@ -241,7 +241,7 @@ def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
     else:
         _check_groups(node.name, node.attr["replica_group_size"].i or 1, 1)
     made = node_def_pb2.NodeDef(name=node.name, op="ExpandDims" if gathers else "Identity", input=node.input[:1])
-    _copy_marks(node, made)
+    _copy_annotations(node, made)
     made.attr["T"].type = node.attr["dtype"].type
     if gathers:
         made.attr["Tdim"].type = types_pb2.DT_INT32
@@ -253,13 +253,13 @@ def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
 
 def _constant(name: str, value: int, like: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
     made = node_def_pb2.NodeDef(name=name, op="Const", input=[text for text in like.input if text.startswith("^")])
-    _copy_marks(like, made)
+    _copy_annotations(like, made)
     made.attr["dtype"].type = types_pb2.DT_INT32
     made.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(np.int32(value)))
     return made
 
 
-def _copy_marks(source: Any, target: Any) -> None:
+def _copy_annotations(source: Any, target: Any) -> None:
     for name in vocabulary.PRIVATE_ATTRIBUTES:
         if name in source.attr:
             target.attr[name].CopyFrom(source.attr[name])

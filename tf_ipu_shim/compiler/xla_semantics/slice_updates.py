@@ -44,7 +44,7 @@ def disable_fusion(program: LoweredProgram) -> LoweredProgram:
     node = node_def_pb2.NodeDef()
     node.CopyFrom(program.node)
     _mark(node, marked)
-    return dataclasses.replace(program, node=node, functions=[_marked(one, marked) for one in program.functions])
+    return dataclasses.replace(program, node=node, functions=[_with_marks(one, marked) for one in program.functions])
 
 
 def _may_overlap(name: str, functions: dict[str, function_pb2.FunctionDef]) -> bool:
@@ -80,7 +80,7 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
     while waiting:
         text, moved, at_once = waiting.pop()
         node = nodes.get(text.partition(":")[0])
-        if _is_value_of(base, text, node):
+        if _has_elements_of(base, text, node):
             if moved and not at_once:
                 return True
         elif node is None or node.op in vocabulary.CALLS:
@@ -95,11 +95,11 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
     return False
 
 
-def _is_value_of(base: str, text: str, node: node_def_pb2.NodeDef | None) -> bool:
+def _has_elements_of(base: str, text: str, node: node_def_pb2.NodeDef | None) -> bool:
     return text == base or (node is not None and node.op in _READS and node.input[0] == base)
 
 
-def _marked(function: function_pb2.FunctionDef, marked: set[str]) -> function_pb2.FunctionDef:
+def _with_marks(function: function_pb2.FunctionDef, marked: set[str]) -> function_pb2.FunctionDef:
     if all(node.op != vocabulary.LAUNCH for node in function.node_def):
         return function
     copy = function_pb2.FunctionDef()

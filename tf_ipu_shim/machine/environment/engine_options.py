@@ -129,7 +129,7 @@ def merged(program: Mapping[str, str]) -> dict[str, str]:
     return {**program, **current()}
 
 
-def switched_on(options: Mapping[str, str], name: str) -> bool:
+def is_enabled(options: Mapping[str, str], name: str) -> bool:
     """Whether an option that is true or false is true.
 
     Args:
@@ -137,7 +137,7 @@ def switched_on(options: Mapping[str, str], name: str) -> bool:
         name: The option.
 
     Example:
-        >>> switched_on({"debug.allowOutOfMemory": "True"}, ALLOW_OUT_OF_MEMORY)
+        >>> is_enabled({"debug.allowOutOfMemory": "True"}, ALLOW_OUT_OF_MEMORY)
         True
     """
     return options.get(name, "").lower() == "true"

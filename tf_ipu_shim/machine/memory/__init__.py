@@ -18,7 +18,7 @@ from __future__ import annotations
 from tf_ipu_shim.machine.memory.code import CODE, CODE_ERROR_FACTOR, TilePart
 from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.liveness import Liveness, live, smallest
-from tf_ipu_shim.machine.memory.out_of_memory import out_of_memory_text, what_would_help, worst
+from tf_ipu_shim.machine.memory.out_of_memory import advice_lines, fullest_ipu, out_of_memory_text
 from tf_ipu_shim.machine.memory.plan import (
     CATEGORIES,
     LIBRARY_ERROR_FACTOR,
@@ -53,6 +53,6 @@ __all__ = [
     "out_of_memory_text",
     "plan_of",
     "smallest",
-    "what_would_help",
-    "worst",
+    "advice_lines",
+    "fullest_ipu",
 ]

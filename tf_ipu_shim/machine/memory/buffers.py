@@ -64,7 +64,7 @@ class Buffers:
         for number in step.outputs:
             mode = self._modes[number]
             if mode is Mode.VIEW:
-                found = self._seen_through(self._values[number].of)
+                found = self._viewed_buffers(self._values[number].of)
             else:
                 found = self._overwritable(number) if mode is Mode.IN_PLACE else ()
                 if not found:
@@ -79,7 +79,7 @@ class Buffers:
                 self._pending[buffer] += self._uses[number]
         return made
 
-    def _seen_through(self, of: tuple[int, ...]) -> tuple[int, ...]:
+    def _viewed_buffers(self, of: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the distinct buffers that a view covers."""
         if len(of) == 1:
             return self._of[of[0]]
@@ -130,7 +130,7 @@ class Buffers:
         for number in step.outputs:
             mode = self._modes[number]
             if mode is Mode.VIEW:
-                dying.difference_update(self._seen_through(self._values[number].of))
+                dying.difference_update(self._viewed_buffers(self._values[number].of))
                 continue
             overwritten = self._overwritten_by(number, taken) if mode is Mode.IN_PLACE else None
             if overwritten is None:

@@ -9,14 +9,14 @@ _OWNERS_SHOWN = 5
 _EXCEPTION_NAMES_SINCE = (2, 3)
 
 
-def worst(plan: MemoryPlan) -> IpuPlan | None:
+def fullest_ipu(plan: MemoryPlan) -> IpuPlan | None:
     """Returns the IPU whose fullest tile exceeds its memory most; None if the program fits.
 
     Example:
         >>> from tf_ipu_shim.machine.memory import plan
         >>> from tf_ipu_shim.machine.chips import CHIPS
         >>> empty = plan.plan_of(0, plan.Block("nothing"), CHIPS["gc200"])
-        >>> worst(MemoryPlan(program="cluster", device="/device:IPU:0", chip="GC200", ipus=(empty,))) is None
+        >>> fullest_ipu(MemoryPlan(program="cluster", device="/device:IPU:0", chip="GC200", ipus=(empty,))) is None
         True
     """
     over = [ipu for ipu in plan.ipus if not ipu.fits]
@@ -47,7 +47,7 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
         >>> out_of_memory_text(whole, sdk.parse("3.4")).splitlines()[0]
         '[Poplar][Compile engine] graph_memory_allocation_error: Out of memory on tile 0: 750000 bytes used but ...'
     """
-    full = worst(plan)
+    full = fullest_ipu(plan)
     if full is None:
         return ""
     origin = "[Error][Compile engine] "
@@ -70,21 +70,21 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
     others = [ipu.ipu for ipu in plan.ipus if not ipu.fits and ipu is not full]
     if others:
         lines.append(f"Also too full: IPU {', '.join(map(str, others))}.")
-    lines += what_would_help(plan, is_keras)
+    lines += advice_lines(plan, is_keras)
     lines.append(
         'The whole report: with the engine option "debug.allowOutOfMemory": "true" and tf_ipu_shim.memory_report().'
     )
     return "\n".join(lines)
 
 
-def what_would_help(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
+def advice_lines(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
     """What the script's author can do about a program that does not fit: lines; none where it fits.
 
     Args:
         plan: of the program.
         is_keras: whether a Keras model has made the program.
     """
-    full = worst(plan)
+    full = fullest_ipu(plan)
     if full is None:
         return []
     if not plan.savings:

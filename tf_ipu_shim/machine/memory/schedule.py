@@ -51,7 +51,7 @@ def _order_segment(
     wants, steps = _Dependencies(block, first, last), block.steps
 
     def change(index: int) -> int:
-        return buffers.delta_bytes(steps[index]) + wants.bytes_to_bring(index)
+        return buffers.delta_bytes(steps[index]) + wants.bytes_to_load(index)
 
     heap = [(change(i), i) for i in wants.ready()]
     heapq.heapify(heap)
@@ -61,10 +61,10 @@ def _order_segment(
         if index in done:
             continue
         better = set[int]()
-        for late in wants.brought(index):
+        for late in wants.run_loads(index):
             run(len(order), steps[late])
             order.append(late)
-            better |= wants.with_what_is_there(late)
+            better |= wants.ready_with_loaded(late)
         done.add(index)
         run(len(order), steps[index])
         order.append(index)
@@ -78,7 +78,7 @@ class _Dependencies:
     def __init__(self, block: Block, first: int, last: int) -> None:
         self._steps, self._values = block.steps, block.values
         # By value: the step that brings it, until that has run.
-        self._late = self._wanted_late(first, last)
+        self._late = self._late_loads(first, last)
         self._brings = set(self._late.values())
         made = {number for index in range(first, last) for number in block.steps[index].outputs} - self._late.keys()
         self._users: dict[int, list[int]] = {}
@@ -92,7 +92,7 @@ class _Dependencies:
         # The sum of the steps that still want a value: once there is one left, it is that step's number.
         self._sums = {number: sum(indices) for number, indices in self._users.items()}
 
-    def _wanted_late(self, first: int, last: int) -> dict[int, int]:
+    def _late_loads(self, first: int, last: int) -> dict[int, int]:
         """Returns values with late loads for this segment, each with its loading step."""
         steps = self._steps[first:last]
         if not any(step.late for step in steps):
@@ -105,18 +105,18 @@ class _Dependencies:
         """Returns the steps without unmet dependencies."""
         return [index for index, waiting in self._waiting.items() if not waiting and index not in self._brings]
 
-    def bytes_to_bring(self, index: int) -> int:
+    def bytes_to_load(self, index: int) -> int:
         """Returns the bytes of a step's inputs that are not loaded yet."""
         if not self._late:
             return 0
         return sum(self._values[number].bytes for number in set(self._steps[index].inputs) & self._late.keys())
 
-    def with_what_is_there(self, late: int) -> set[int]:
+    def ready_with_loaded(self, late: int) -> set[int]:
         """Returns the ready steps that use what a load has brought."""
         users = (index for number in self._steps[late].outputs for index in self._users[number])
         return {index for index in users if not self._waiting[index]}
 
-    def brought(self, index: int) -> list[int]:
+    def run_loads(self, index: int) -> list[int]:
         """Returns the pending loads of a step's inputs and marks them as run."""
         if not self._late:
             return []

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 
 
-def trains(block: Block) -> bool:
+def has_updates(block: Block) -> bool:
     """Whether a program, or a loop in it, has variable updates that consume gradients."""
-    return any(map(trains, _inside(block))) or bool(_Training(block).gradients)
+    return any(map(has_updates, _inside(block))) or bool(_Training(block).gradients)
 
 
 def accumulate(block: Block, keeps: bool) -> bool:
@@ -23,7 +23,7 @@ def accumulate(block: Block, keeps: bool) -> bool:
         return True
     training = _Training(block)
     if training.gradients:
-        training.write(keeps)
+        training.rewrite(keeps)
     return bool(training.gradients)
 
 
@@ -40,14 +40,14 @@ class _Training:
 
     def __init__(self, block: Block) -> None:
         self._block, self._behind = block, set[int]()
-        self._updates = set(self._follow())
+        self._updates = set(self._gradient_steps())
         steps = block.steps
         made = {number for index in self._updates for number in steps[index].outputs}
         taken = {number for index in self._updates for number in steps[index].inputs}
         self.gradients = {number: self._source(number) for number in taken & self._behind - made}
         self._updates.update(self._only_for_updates())
 
-    def _follow(self) -> Iterator[int]:
+    def _gradient_steps(self) -> Iterator[int]:
         """Yields the steps that process gradients without computing them."""
         for index, step in enumerate(self._block.steps):
             is_gradient = any(self._block.values[number].kind == "gradient" for number in step.outputs)
@@ -80,7 +80,7 @@ class _Training:
             value = self._block.values[number]
         return number
 
-    def write(self, keeps: bool) -> None:
+    def rewrite(self, keeps: bool) -> None:
         """Rewrites the steps: accumulators, the mini-batch, then all updates."""
         block, steps, borders = self._block, list(self._block.steps), set(self._block.segments)
         block.steps, block.segments, block.liveness = [], [], None

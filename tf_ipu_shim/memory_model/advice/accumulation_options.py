@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.machine.memory import Block
-from tf_ipu_shim.memory_model.advice.accumulation import trains
+from tf_ipu_shim.memory_model.advice.accumulation import has_updates
 from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines
 
 _KERAS = "gradient_accumulation_steps_per_replica"
@@ -41,8 +41,8 @@ def may_accumulate(request: ProgramRequest, block: Block) -> bool:
     A Keras model can where it trains; an optimizer of TensorFlow 1 where its updates are in a loop over mini-batches.
     """
     if request.is_keras:
-        return trains(block)
-    return any(trains(inner) for step in block.steps if step.loops for inner in step.inside)
+        return has_updates(block)
+    return any(has_updates(inner) for step in block.steps if step.loops for inner in step.inside)
 
 
 def accumulation_advice(request: ProgramRequest, count: int) -> str:

@@ -17,7 +17,7 @@ from tensorflow.compat.v2 import errors
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
-from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, best, saving_between, worst
+from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, best, fullest_ipu, saving_between
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
 from tf_ipu_shim.memory_model.advice.accumulation_options import accumulation_advice, may_accumulate, same_update_advice
 from tf_ipu_shim.memory_model.advice.partitioning import Layer, Layers, Partition, in_flight_mini_batches
@@ -51,7 +51,7 @@ def recommend(
     line_of: Callable[[str], str | None],
 ) -> tuple[Saving, ...]:
     """Returns the actions that save most memory on the fullest IPU."""
-    full = worst(plan)
+    full = fullest_ipu(plan)
     if full is None or sum(size.instructions for size in context.work.compiled.values()) > MOST_INSTRUCTIONS:
         return ()
     now = Scenario(context.storage, Sizes(), request, len(plan.ipus))

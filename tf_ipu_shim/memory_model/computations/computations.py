@@ -100,7 +100,7 @@ _NAMES = {
 }
 
 
-class Context(NamedTuple):
+class ComputationContext(NamedTuple):
     """Facts about the instructions of one HLO computation.
 
     Args:
@@ -143,7 +143,7 @@ class ComputationClassifier:
     ) -> None:
         self.work = HloWork(module)
         self.counters: set[int] = set()
-        self._alike, self._ipu = ComputationFingerprints(module), ipu
+        self._fingerprints, self._ipu = ComputationFingerprints(module), ipu
         self._plannings, self._marks = plannings, options_by_op(functions)
         self._ops = {
             node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
@@ -152,7 +152,7 @@ class ComputationClassifier:
         self._library_names = library_names(functions)
         self._names, self._calls = names, outlined_calls_of(functions)
 
-    def context_of(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> Context:
+    def context_of(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> ComputationContext:
         """Collects facts about the instructions of one HLO computation."""
         names = self._names
         names.kernels.update(find_kernels(by_id, weights))
@@ -163,9 +163,11 @@ class ComputationClassifier:
         key = object()
         for name, number in _numbered_first(by_id, fusions):
             names.number(name, (key, number))
-        return Context(by_id, fusions, _representatives(by_id), key, find_outlined(by_id, self._calls, self._alike))
+        return ComputationContext(
+            by_id, fusions, _representatives(by_id), key, find_outlined(by_id, self._calls, self._fingerprints)
+        )
 
-    def computation(self, instruction: Any, context: Context, owner: str) -> Computation | None:
+    def computation(self, instruction: Any, context: ComputationContext, owner: str) -> Computation | None:
         """Returns what an instruction computes; None for views, parts of others and what takes no time."""
         by_id = context.by_id
         fusion = _fusion_of(instruction, context, owner)
@@ -196,7 +198,7 @@ class ComputationClassifier:
         made = self._names.name(fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together))
         return Computation(kind, made, sizes, size, planning, self._matmul_operand(instruction, kind, by_id))
 
-    def name_of_instruction(self, instruction: Any, context: Context, owner: str) -> str:
+    def name_of_instruction(self, instruction: Any, context: ComputationContext, owner: str) -> str:
         """Returns an instruction's name on the IPU, without a number; empty for a part of another.
 
         Args: as for `computation`.
@@ -213,12 +215,12 @@ class ComputationClassifier:
         )
         return below.partition("/")[0]
 
-    def _function_of(self, instruction: Any, context: Context, below: str) -> Hashable:
+    def _function_of(self, instruction: Any, context: ComputationContext, below: str) -> Hashable:
         """Returns a key that instructions compiled to the same function share."""
         if instruction.id in context.outlined:
             place = context.outlined[instruction.id]
             return (place.fingerprint, place.number, below)
-        return self._alike.locate(instruction)
+        return self._fingerprints.locate(instruction)
 
     def _matmul_operand(self, instruction: Any, kind: str, by_id: Mapping[int, Any]) -> Computation | None:
         """Returns the matmul whose result a reduction consumes, if only in-place ops lie between."""
@@ -306,7 +308,7 @@ def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str
 _NOT_FUSED = Fusion()
 
 
-def _fusion_of(instruction: Any, context: Context, owner: str) -> Fusion | None:
+def _fusion_of(instruction: Any, context: ComputationContext, owner: str) -> Fusion | None:
     """Returns the library call an instruction is part of; None if it is no compute set of its own."""
     if _derives_seed(owner) or _is_norm_cast(instruction):
         return None

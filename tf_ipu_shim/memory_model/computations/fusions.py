@@ -134,7 +134,7 @@ class _Finder:
     def _operands(self, instruction: Any) -> list[Any]:
         return [self._by_id[number] for number in instruction.operand_ids]
 
-    def _is_used_once(self, instruction: Any) -> bool:
+    def _has_one_user(self, instruction: Any) -> bool:
         return len(set(self._users.get(instruction.id, ()))) == 1
 
     def _simplify(self, instruction: Any) -> None:
@@ -190,9 +190,9 @@ class _Finder:
     def _scaled_tensor(self, instruction: Any) -> tuple[Any, Any, Any] | None:
         """Returns a tensor scaled by a scalar that nothing else uses: product, tensor, scalar."""
         product = self._source(instruction)
-        if product.opcode == "convert" and self._is_used_once(product):
+        if product.opcode == "convert" and self._has_one_user(product):
             product = self._source(self._by_id[product.operand_ids[0]])
-        if product.opcode != "multiply" or not self._is_used_once(product):
+        if product.opcode != "multiply" or not self._has_one_user(product):
             return None
         first, second = self._operands(product)
         if self._is_scalar_like(second):
@@ -225,19 +225,19 @@ class _Finder:
             return
         for product, _, number in known:
             self._found[product.id] = None
-            self._leave_out_casts([*others, *self._operands(product), number])
+            self._skip_casts([*others, *self._operands(product), number])
         self._name_update(instruction, tensor, known[0][2], len(known))
 
-    def _leave_out_casts(self, instructions: Iterable[Any]) -> None:
+    def _skip_casts(self, instructions: Iterable[Any]) -> None:
         for instruction in instructions:
             made = self._source(instruction)
             if made.opcode == "broadcast":
                 made = self._source(self._by_id[made.operand_ids[0]])
-            if made.opcode == "convert" and self._is_used_once(made):
+            if made.opcode == "convert" and self._has_one_user(made):
                 self._found[made.id] = None
 
     def _name_update(self, instruction: Any, tensor: Any, number: Any, products: int) -> None:
-        alone = products == 1 and self._is_used_once(tensor) and tensor.id not in self._found
+        alone = products == 1 and self._has_one_user(tensor) and tensor.id not in self._found
         if alone and self._name_update_by_library(instruction, tensor, number):
             return
         # By a number that is known only when the program runs.
@@ -277,14 +277,14 @@ class _Finder:
         """Fuses casts, squares and scaling into a reduction."""
         if instruction.metadata.op_type in _OTHER_REDUCTIONS:
             return
-        self._leave_out_halving(instruction)
+        self._skip_float16_casts(instruction)
         taken, fused = self._source(self._by_id[instruction.operand_ids[0]]), False
-        if taken.opcode == "convert" and self._is_used_once(taken):
+        if taken.opcode == "convert" and self._has_one_user(taken):
             before = self._source(self._by_id[taken.operand_ids[0]])
             if before.shape.element_type == xla_data_pb2.F16 and taken.shape.element_type == xla_data_pb2.F32:
                 self._found[taken.id] = None
                 taken = before
-        if taken.opcode == "multiply" and self._is_used_once(taken) and len(set(taken.operand_ids)) == 1:
+        if taken.opcode == "multiply" and self._has_one_user(taken) and len(set(taken.operand_ids)) == 1:
             self._found[taken.id], fused = None, True
         scaled = self._scaled_by(instruction)
         if scaled is not None and scaled.id not in self._found:
@@ -292,8 +292,8 @@ class _Finder:
         if fused:
             self._found[instruction.id] = Fusion("fusion")
 
-    def _leave_out_halving(self, instruction: Any) -> None:
-        while self._is_used_once(instruction):
+    def _skip_float16_casts(self, instruction: Any) -> None:
+        while self._has_one_user(instruction):
             instruction = self._by_id[self._users[instruction.id][0]]
             if instruction.id not in self._same:
                 break
@@ -303,7 +303,7 @@ class _Finder:
     def _scaled_by(self, instruction: Any) -> Any:
         """Returns the scaled product that is the only consumer of a reduction."""
         here = instruction
-        while self._is_used_once(here):
+        while self._has_one_user(here):
             user = self._by_id[self._users[here.id][0]]
             one = user.opcode == "broadcast" and elements_of(user.shape) == elements_of(here.shape)
             if not one and user.id not in self._same:
@@ -356,7 +356,7 @@ class _Finder:
             return
         for operand in operands:
             made = self._source(operand)
-            if made.opcode not in ELEMENTWISE or made.id in self._found or not self._is_used_once(made):
+            if made.opcode not in ELEMENTWISE or made.id in self._found or not self._has_one_user(made):
                 continue
             if made.opcode != "convert" and len(made.operand_ids) < 2:
                 continue

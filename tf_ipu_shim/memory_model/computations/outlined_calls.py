@@ -39,7 +39,7 @@ def outlined_calls_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str
 
 
 def find_outlined(
-    by_id: Mapping[int, Any], calls: Mapping[str, str], alike: ComputationFingerprints
+    by_id: Mapping[int, Any], calls: Mapping[str, str], fingerprints: ComputationFingerprints
 ) -> dict[int, OutlinedInstruction]:
     """Returns the instructions of one computation that belong to calls of outlined functions.
 
@@ -52,7 +52,7 @@ def find_outlined(
             bodies.setdefault(call, []).append(made)
     found: dict[int, OutlinedInstruction] = {}
     for call, body in bodies.items():
-        ordered = _in_order(body, by_id, alike)
+        ordered = _in_order(body, by_id, fingerprints)
         if ordered is not None:
             content = _fingerprint(ordered, by_id)
             found.update(
@@ -62,13 +62,13 @@ def find_outlined(
 
 
 def _in_order(
-    body: list[Any], by_id: Mapping[int, Any], alike: ComputationFingerprints
+    body: list[Any], by_id: Mapping[int, Any], fingerprints: ComputationFingerprints
 ) -> list[tuple[bytes, Any]] | None:
     """Returns instructions in an order independent of what lies between them, each with a digest."""
     known: dict[int, bytes] = {}
     for made in body:
-        called = [alike.fingerprint(number) for number in made.called_computation_ids]
-        if alike.has_effects(made) or None in called:
+        called = [fingerprints.fingerprint(number) for number in made.called_computation_ids]
+        if fingerprints.has_effects(made) or None in called:
             return None
         found = hashlib.sha256(_plain(made) + repr(called).encode())
         for operand in made.operand_ids:

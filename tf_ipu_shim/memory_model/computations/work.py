@@ -335,7 +335,7 @@ def _computing_instructions(computation: Any, idle: set[int]) -> list[tuple[str,
     made = [(instruction.opcode, instruction) for instruction in computation.instructions]
     multiplied = {number for opcode, each in made if opcode == "dot" for number in each.operand_ids}
     transposes = [each for opcode, each in made if opcode == "transpose"]
-    idle = idle | {each.id for each in transposes if each.id in multiplied or _moves_nothing(each)}
+    idle = idle | {each.id for each in transposes if each.id in multiplied or _is_noop_transpose(each)}
     return [(opcode, each) for opcode, each in made if opcode not in _FREE and each.id not in idle]
 
 
@@ -348,7 +348,7 @@ def _noop_conversions(computation: Any) -> set[int]:
     return {number for number, each in converts.items() if types[each.operand_ids[0]] == types[number]}
 
 
-def _moves_nothing(transpose: Any) -> bool:
+def _is_noop_transpose(transpose: Any) -> bool:
     return list(transpose.dimensions) == sorted(transpose.dimensions)
 
 

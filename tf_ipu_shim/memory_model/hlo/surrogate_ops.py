@@ -43,7 +43,7 @@ def substitute_surrogates(function: function_pb2.FunctionDef, is_profiled: bool 
         >>> {node.op for node in traced.node_def} - {node.op for node in substitute_surrogates(traced).node_def}
         {'Tanh'}
     """
-    older = _with_older_form(function)
+    older = _replaceable_norms(function)
     surrogates = _SURROGATES if is_profiled else {**_SURROGATES, **_UNPROFILED_SURROGATES}
     replaced = {node.name for node in function.node_def if _has_surrogate(node, surrogates)}
     if not replaced and not older:
@@ -92,7 +92,7 @@ def _remove_unused(computation: Any, conversions: Sequence[Any]) -> None:
     computation.instructions.extend(kept)
 
 
-def _with_older_form(function: function_pb2.FunctionDef) -> frozenset[str]:
+def _replaceable_norms(function: function_pb2.FunctionDef) -> frozenset[str]:
     """Returns the batch normalisations that the older op can replace: no extra output is used."""
     found = [node for node in function.node_def if node.op in _OLDER and node.attr["data_format"].s in _OLDER_FORMATS]
     if not found:

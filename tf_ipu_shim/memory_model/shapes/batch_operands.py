@@ -111,7 +111,7 @@ class MiniBatch:
         self.axes: dict[int, Axis] = {}
         self._touching: dict[int, list[_Instruction]] = {}
 
-    def follow(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any], number: int) -> None:
+    def record(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any], number: int) -> None:
         """Records an instruction and what it implies for other values."""
         if len(takes) != len(shapes):
             return
@@ -123,18 +123,18 @@ class MiniBatch:
     def _settle(self, touched: Iterable[_Instruction]) -> None:
         waiting = list(touched)
         while waiting:
-            for number, axis in list(self._told_by(waiting.pop())):
+            for number, axis in list(self._implied_axes(waiting.pop())):
                 if number not in self.axes and axis.number >= 0:
-                    self._learn(number, axis)
+                    self._record_axis(number, axis)
                     waiting += self._touching.get(number, ())
 
-    def _told_by(self, made: _Instruction) -> Iterator[tuple[int, Axis]]:
+    def _implied_axes(self, made: _Instruction) -> Iterator[tuple[int, Axis]]:
         axes = [self.axes.get(number) for number in made.inputs]
         result = self.axes.get(made.number) or result_axis(made.instruction, made.shapes, axes)
         told = operand_axes(made.instruction, made.shapes, axes, result)
         yield from ((number, axis) for number, axis in zip((*made.inputs, made.number), (*told, result)) if axis)
 
-    def _learn(self, number: int, axis: Axis) -> None:
+    def _record_axis(self, number: int, axis: Axis) -> None:
         value = self._block.values[number]
         if value.mode is Mode.ALWAYS and value.kind != "constant":
             return  # a variable is what the script makes it

@@ -133,7 +133,7 @@ def _analyze_hlo(
         return name
 
     if analyzer.context.storage.recomputes:
-        analyzer.marks.update(stage_ops(library))
+        analyzer.annotations.update(stage_ops(library))
     names = analyzer.context.names
     options = analyzer.context.options
     classifier = None
@@ -155,7 +155,7 @@ def _analyze_hlo(
         away=loads,
     )
     reader = HloAnalyzer(module, block, environment)
-    results, shapes = reader.read(parameters), reader.result_shapes()
+    results, shapes = reader.analyze(parameters), reader.result_shapes()
     analyzer.load(ipu, begin, loads)
     if kept_before:
         analyzer.block(ipu).run("end of the pipeline", kept_before, ())

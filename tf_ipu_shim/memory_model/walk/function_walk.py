@@ -91,16 +91,16 @@ class FunctionAnalyzer(BlockWriter):
             exchanges = self.context.exchanges
             exchanges[source, destination] = exchanges.get((source, destination), 0) + size
         owner = f"exchange of {results[0].name}" + (f" and {len(copies) - 1} more" if len(copies) > 1 else "")
-        meeting = None
+        sync_point = None
         if self.context.names is not None:
             copied = self.context.names.name(
                 f"{results[0].name}_to_", "inter-ipu-copy/GlobalPre", group=("exchange", key)
             )
             work = self.copy_work("exchange", copied, ExchangeSizes(tuple(moves)))
-            meeting = SyncPoint(key, computation=work)
+            sync_point = SyncPoint(key, computation=work)
         for ipu in sorted({*takes, *gives}):
             sent_here = tuple(dict.fromkeys(takes.get(ipu, ())))
-            self.block(ipu).run(owner, sent_here, gives.get(ipu, ()), work=meeting)
+            self.block(ipu).run(owner, sent_here, gives.get(ipu, ()), work=sync_point)
         return results
 
     def _rearrange(self, ipu: int, sent: int, name: str, exchange: int) -> None:
@@ -186,9 +186,9 @@ class FunctionAnalyzer(BlockWriter):
 
     def recompute(self, pipeline: PipelineDescription | None) -> None:
         """Makes a pipeline's annotated stages recompute."""
-        if pipeline is not None and pipeline.training and self.marks:
+        if pipeline is not None and pipeline.training and self.annotations:
             for block in self.blocks.values():
-                recompute(block, self.marks, pipeline.stages, interleaves(pipeline), self.context.new_key)
+                recompute(block, self.annotations, pipeline.stages, interleaves(pipeline), self.context.new_key)
 
     def _accumulators(self, node: node_def_pb2.NodeDef, inputs: Sequence[TensorState]) -> frozenset[int]:
         """Returns the loop variables that a pipeline's loop changes, except counters."""
@@ -215,8 +215,8 @@ class FunctionAnalyzer(BlockWriter):
                 made.values[ipu] = block.add(Value(self.context.sizes.of(made.spec), node.name, "temporary"))
                 gives.setdefault(ipu, []).append(made.values[ipu])
             left.append(made)
-        meeting = SyncPoint(self.context.new_key(), branches=True) if self.context.names is not None else None
-        self._run_inside(node.name, [analyzer for analyzer, _, _ in walks], gives, False, meeting=meeting)
+        sync_point = SyncPoint(self.context.new_key(), branches=True) if self.context.names is not None else None
+        self._run_inside(node.name, [analyzer for analyzer, _, _ in walks], gives, False, sync_point=sync_point)
         return left
 
     def _run_inside(
@@ -226,14 +226,14 @@ class FunctionAnalyzer(BlockWriter):
         gives: dict[int, list[int]],
         loops: bool,
         waiting: Mapping[int, list[int]] = MappingProxyType({}),
-        meeting: SyncPoint | None = None,
+        sync_point: SyncPoint | None = None,
     ) -> None:
         for ipu in sorted({ipu for analyzer in walks for ipu in analyzer.blocks}.union(gives, waiting)):
             takes = [number for analyzer in walks for number in analyzer.bound.get(ipu, ())]
             takes.extend(waiting.get(ipu, ()))
             parts = tuple(part for part, analyzer in enumerate(walks) if ipu in analyzer.blocks)
             inside = [walks[part].blocks[ipu] for part in parts]
-            work = meeting and meeting._replace(parts=parts)
+            work = sync_point and sync_point._replace(parts=parts)
             self.block(ipu).run(name, takes, gives.get(ipu, ()), inside, loops, work)
 
     def _iterations(self, pipeline: PipelineDescription | None, trips: int | None) -> SyncPoint | None:
@@ -243,10 +243,10 @@ class FunctionAnalyzer(BlockWriter):
         if trips is None and pipeline is not None:
             trips = pipeline.count
         times = UNKNOWN_TRIPS if trips is None else trips
-        meeting = SyncPoint(self.context.new_key(), times, counted=trips is not None, condition=0)
+        sync_point = SyncPoint(self.context.new_key(), times, counted=trips is not None, condition=0)
         if pipeline is None:
-            return meeting
-        return meeting._replace(schedule=pipeline.schedule, stages=pipeline.stages, training=pipeline.training)
+            return sync_point
+        return sync_point._replace(schedule=pipeline.schedule, stages=pipeline.stages, training=pipeline.training)
 
     def _uncompiled_op(
         self, node: node_def_pb2.NodeDef, inputs: Sequence[TensorState], names: Sequence[str]
@@ -296,8 +296,8 @@ class FunctionAnalyzer(BlockWriter):
             state.values[ipu] = block.add(value)
         gives = [state.values[ipu] for state in results]
         if self.context.names is not None and node.op in vocabulary.LOOPS:
-            inside, meeting = uncompiled_loops.loop_block(self.context, node, [state.spec for state in inputs])
-            block.run(node.name, takes, gives, [inside], True, meeting)
+            inside, sync_point = uncompiled_loops.loop_block(self.context, node, [state.spec for state in inputs])
+            block.run(node.name, takes, gives, [inside], True, sync_point)
         elif self.context.names is not None and node.op in vocabulary.CALLS:
             block.run(
                 node.name,

@@ -17,7 +17,7 @@ from typing import Any
 from tf_ipu_shim.cycle_model import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.sizes import ElementCount
 from tf_ipu_shim.machine.memory import Block, Mode, Value
-from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier, Context
+from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier, ComputationContext
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo.conditionals import Branch, arguments_of_size, place_results, used_elements
@@ -92,7 +92,7 @@ class HloAnalyzer:
         self._owner_of, self._key_of = environment.owner_of, environment.key_of
         self._classifier = environment.classifier
         self._mapped, self._function = environment.mapped, ""
-        self._context: Context | None = None
+        self._context: ComputationContext | None = None
         self._pushes: set[int] = set()  # instructions that write to a list what it has already
         self._homes_inside: dict[tuple[int, int], int] = {}  # (loop or branch, element of what it gives) to variable
 
@@ -100,7 +100,7 @@ class HloAnalyzer:
         self._block, self._mini_batch = block, mini_batch
         self._axes: dict[int, Axis] = {} if mini_batch is None else mini_batch.axes
 
-    def read(self, arguments: Sequence[int]) -> list[int]:
+    def analyze(self, arguments: Sequence[int]) -> list[int]:
         """Adds all steps; returns the result values."""
         homes = self._homes(arguments)
         results = self._run(self._entry, list(arguments), homes)
@@ -258,7 +258,7 @@ class HloAnalyzer:
                 value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
             gives.append(block.add(value))
         self._axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
-        block.run(name, takes, gives, (test, inner), True, self._meeting(instruction, trips))
+        block.run(name, takes, gives, (test, inner), True, self._sync_point(instruction, trips))
         return with_leaves(initial, iter(gives))
 
     def _invariant_lists(self, body: Any, initial: Tree) -> dict[int, int]:
@@ -304,7 +304,7 @@ class HloAnalyzer:
         for inner in inside:
             inner.results = [number for index, number in enumerate(inner.results) if index in taken]
         takes = [leaf for operand in operands for leaf in leaves_of(operand)]
-        self._block.run(name, takes, leaves_of(gives), inside, work=self._meeting(instruction, None))
+        self._block.run(name, takes, leaves_of(gives), inside, work=self._sync_point(instruction, None))
         return gives
 
     def _trips(self, loop: Any) -> int | None:
@@ -313,7 +313,7 @@ class HloAnalyzer:
             return None
         return self._classifier.work.known_trips(self._context.by_id, loop, self._called(loop)[1])
 
-    def _meeting(self, instruction: Any, trips: int | None) -> SyncPoint | None:
+    def _sync_point(self, instruction: Any, trips: int | None) -> SyncPoint | None:
         """Returns the sync point of a loop (with trip count) or conditional; None without cycle estimates."""
         if self._classifier is None:
             return None
@@ -389,7 +389,7 @@ class HloAnalyzer:
         category = "gradient" if is_gradient(op_name) else "temporary"
         number = block.add(Value(size, name, category, mode, of, home if mode is Mode.IN_PLACE else -1))
         if self._mini_batch is not None:
-            self._mini_batch.follow(instruction, takes, shapes, number)
+            self._mini_batch.record(instruction, takes, shapes, number)
         work = None if is_view else self._computation(instruction, name)
         block.run(name, takes, (number,), work=work)
         if mode is not Mode.VIEW:

@@ -87,7 +87,7 @@ def recompute(
     """Makes an IPU's part of a mini-batch recompute, in place."""
     found = _Recomputation(block, stage_ops, stages, interleaved, new_key)
     if found.wanted:
-        found.write()
+        found.rewrite()
 
 
 class _Recomputation:
@@ -170,7 +170,7 @@ class _Recomputation:
             return False
         return all(number in self._drawn or number in self._alone for number in step.inputs)
 
-    def write(self) -> None:
+    def rewrite(self) -> None:
         """Rewrites the steps, segment by segment."""
         block, steps, idle = self._block, self._steps, self._deferred()
         borders = [0, *block.segments, len(steps)]

@@ -61,9 +61,9 @@ class Listener:
                 self._socket.bind(inside.place(here.rank))
         else:
             host, port = _split(here.addresses[here.rank])
-            self._hosts = frozenset(host for address in here.addresses for host in _numbers(_split(address)[0]))
+            self._hosts = frozenset(host for address in here.addresses for host in _addresses(_split(address)[0]))
             self._socket = socket.create_server((host, port), family=_family(host))
-            _say_what_is_open(here)
+            _warn_of_open_ports(here)
         self._socket.listen(here.size + _MOST_HELLOS)
 
     def accept(self) -> tuple[socket.socket, Any]:
@@ -105,9 +105,9 @@ class Listener:
     def _greet(self, connection: socket.socket) -> int:
         mine = secrets.token_bytes(_NONCE_BYTES)
         connection.sendall(mine)
-        hello = _exactly(connection, _RANK.size + _NONCE_BYTES)
+        hello = _receive_exactly(connection, _RANK.size + _NONCE_BYTES)
         rank, theirs = _RANK.unpack(hello[: _RANK.size])[0], bytes(hello[_RANK.size :])
-        proof = _exactly(connection, hashlib.sha256().digest_size)
+        proof = _receive_exactly(connection, hashlib.sha256().digest_size)
         if not hmac.compare_digest(proof, _proof(self._key, b"from", rank, mine, theirs)) or rank >= self._here.size:
             connection.sendall(bytes(len(proof)))  # so that it hears why, and doesn't try again
             raise UntrustedPeer("a process without this job's key")
@@ -120,12 +120,12 @@ def connect(here: job.Job, directory: pathlib.Path | None, rank: int, seconds: f
     if directory is not None:
         connection = socket.socket(socket.AF_UNIX)
         with _ShortPaths(directory) as inside:
-            _settled(connection, lambda: connection.connect(inside.place(rank)))
+            _closing_on_failure(connection, lambda: connection.connect(inside.place(rank)))
     else:
         connection = socket.create_connection(_split(here.addresses[rank]), timeout=seconds)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.settimeout(max(seconds, 0.1))
-    _settled(connection, lambda: _introduce(connection, here))
+    _closing_on_failure(connection, lambda: _introduce(connection, here))
     connection.settimeout(None)
     return connection
 
@@ -140,11 +140,11 @@ def send(connection: socket.socket, header: dict[str, Any], payload: bytes | mem
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], bytearray]:
     """Receives a frame; returns header and payload."""
-    head, length = _LENGTHS.unpack(_exactly(connection, _LENGTHS.size))
+    head, length = _LENGTHS.unpack(_receive_exactly(connection, _LENGTHS.size))
     if head > _MOST_HEADER_BYTES:
         raise UntrustedPeer("no frame")
-    header = json.loads(bytes(_exactly(connection, head)))
-    return header, _exactly(connection, length)
+    header = json.loads(bytes(_receive_exactly(connection, head)))
+    return header, _receive_exactly(connection, length)
 
 
 def job_key(here: job.Job) -> bytes:
@@ -155,10 +155,10 @@ def job_key(here: job.Job) -> bytes:
 
 def _introduce(connection: socket.socket, here: job.Job) -> None:
     key, mine = job_key(here), secrets.token_bytes(_NONCE_BYTES)
-    theirs = bytes(_exactly(connection, _NONCE_BYTES))
+    theirs = bytes(_receive_exactly(connection, _NONCE_BYTES))
     proof = _proof(key, b"from", here.rank, theirs, mine)
     connection.sendall(_RANK.pack(here.rank) + mine + proof)
-    answer = _exactly(connection, len(proof))
+    answer = _receive_exactly(connection, len(proof))
     if not hmac.compare_digest(answer, _proof(key, b"to", here.rank, mine, theirs)):
         raise UntrustedPeer("a process without this job's key")
 
@@ -167,7 +167,7 @@ def _proof(key: bytes, direction: bytes, rank: int, theirs: bytes, mine: bytes) 
     return hmac.digest(key, direction + _RANK.pack(rank) + theirs + mine, "sha256")
 
 
-def _settled(connection: socket.socket, step: Any) -> None:
+def _closing_on_failure(connection: socket.socket, step: Any) -> None:
     """Runs a connection step; closes the connection if it fails."""
     try:
         step()
@@ -176,7 +176,7 @@ def _settled(connection: socket.socket, step: Any) -> None:
         raise
 
 
-def _exactly(connection: socket.socket, length: int) -> bytearray:
+def _receive_exactly(connection: socket.socket, length: int) -> bytearray:
     received = bytearray(length)
     view = memoryview(received)
     while len(view):
@@ -213,7 +213,7 @@ def _split(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _numbers(host: str) -> Sequence[str]:
+def _addresses(host: str) -> Sequence[str]:
     """The addresses of a machine, by number."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
@@ -222,7 +222,7 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
 
 
-def _say_what_is_open(here: job.Job) -> None:
+def _warn_of_open_ports(here: job.Job) -> None:
     machines = ", ".join(sorted({_split(address)[0] for address in here.addresses}))
     proof = (
         f"processes prove that they know {KEY}"

@@ -243,12 +243,16 @@ class Peers:
     def _explained(self, call: str, title: str, lost: int | None) -> str:
         if lost is not None:
             # One that has waited here itself has given up before it ended.
-            before = self._waits.others(call) if self._waits.was_at(lost, call) else self._waits.before_its_end(lost)
+            before = (
+                self._waits.missing_participants(call)
+                if self._waits.was_waiting_in(lost, call)
+                else self._waits.last_activity(lost)
+            )
             ended = f"The process of rank {lost} has ended, or cannot be reached at {self._place(lost)} any more."
             return f"Collective operation {title}: {ended}{before}"
         return (
             f"Collective operation {title} in the process of rank {self._here.rank}: not all {self.size} processes "
-            f"came to it within {self._seconds:g} s.{self._waits.others(call)} Start the job again: with more time "
-            f"in {collective_timeout.ENVIRONMENT_VARIABLE} if one takes long, and with all processes going the same "
-            "way through the script."
+            f"came to it within {self._seconds:g} s.{self._waits.missing_participants(call)} Start the job again: with "
+            f"more time in {collective_timeout.ENVIRONMENT_VARIABLE} if one takes long, and with all processes going "
+            "the same way through the script."
         )

@@ -72,22 +72,22 @@ class Waits:
             del self._waiting[number]
             self._last = title
 
-    def others(self, call: str) -> str:
+    def missing_participants(self, call: str) -> str:
         """Describes which processes have not reached a collective, and what they do."""
         self._ask()
         told = [(rank, _describe(call, *self._heard[rank])) for rank in self._others]
         late = [f" Rank {rank} {text}." for rank, text in told if text]
         return "".join(late) or " The others have come to it, too early or by now."
 
-    def was_at(self, rank: int, call: str) -> bool:
+    def was_waiting_in(self, rank: int, call: str) -> bool:
         """Whether a process was last heard of waiting in a collective."""
         _, heard = self._heard.get(rank, (0.0, ""))
         return not isinstance(heard, str) and any(wait["call"] == call for wait in heard["waits"])
 
-    def before_its_end(self, rank: int) -> str:
+    def last_activity(self, rank: int) -> str:
         """Describes what an ended process last did, or nothing."""
         when, heard = self._heard.get(rank, (0.0, ""))
-        return "" if isinstance(heard, str) else f" {_past(when, heard)}."
+        return "" if isinstance(heard, str) else f" {_past_tense(when, heard)}."
 
     def _end(self) -> None:
         self._ended.set()
@@ -180,16 +180,16 @@ def _describe(call: str, when: float, heard: _Report) -> str:
     if any(wait["call"] == call for wait in heard["waits"]):
         return ""
     if "silent" in heard:
-        return f"{heard['silent']}. {_past(when, heard)}"
-    return f"{'waits' if heard['waits'] else 'is'} in {_doing(heard)}"
+        return f"{heard['silent']}. {_past_tense(when, heard)}"
+    return f"{'waits' if heard['waits'] else 'is'} in {_activity(heard)}"
 
 
-def _past(when: float, heard: _State) -> str:
+def _past_tense(when: float, heard: _State) -> str:
     did = "waited" if heard["waits"] else "was"
-    return f"{time.monotonic() - when:.0f} s ago it {did} in {_doing(heard)}"
+    return f"{time.monotonic() - when:.0f} s ago it {did} in {_activity(heard)}"
 
 
-def _doing(heard: _State) -> str:
+def _activity(heard: _State) -> str:
     """What follows on `waits in` or `is in`."""
     waits = heard["waits"]
     if not waits:
