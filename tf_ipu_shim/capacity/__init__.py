@@ -3,7 +3,7 @@
 candidates    the systems that are asked about
 estimate      a studied program on another chip: memory, cycles, their error
 names         which layer of a Keras model an op belongs to
-layers        the layers of a program: their work, what they keep and hand on
+layers        the layers of a program: their work, what they keep and pass on
 stages        layers of a Keras model as balanced stages of a pipeline
 text          the answer as tables
 """

@@ -19,7 +19,7 @@ from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 _STAGES = (2, 4, 8, 16)
 _WORTH = 0.95
-"""A pipeline is cut anew where its busiest stage has at most this part of its work left."""
+"""A pipeline is cut again where its busiest stage has at most this part of its work left."""
 
 
 class Split(NamedTuple):

@@ -36,7 +36,7 @@ class MatmulPlan(NamedTuple):
         compute: cycles of the units.
         reduce_exchange: cycles to bring partial sums together.
         reduce: cycles to add them up.
-        temporary_bytes: on the tile with most: operands of the part in work, partial sums, those that it receives.
+        temporary_bytes: on the tile with most: operands of the part in flight, partial sums, those that it receives.
         partial_bytes: of these its own partial sums.
         operand_bytes: that the busiest tile receives of the operands, all parts together.
         received_bytes: that it receives of partial sums.

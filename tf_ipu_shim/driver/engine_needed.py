@@ -1,6 +1,6 @@
 """Decides whether a program has anything to compile, as Graphcore would make an engine of it.
 
-Graphcore's compiler makes no engine for a program that only gives constants, only hands on what it is given, or only
+Graphcore's compiler makes no engine for a program that only gives constants, only passes on what it is given, or only
 computes on scalars, element by element: the driver answers those itself. So they count as no compilation and appear in
 no trace. Assigning a variable is a result like the others; what is sent to the host or to other replicas is one too.
 """
@@ -68,7 +68,7 @@ def _computes(program: function_pb2.FunctionDef) -> bool:
     """Whether a result of an XLA program is computed, given its ops in execution order."""
     computed: set[str] = set()
     constant: set[str] = set()
-    casts: dict[str, tuple[str, int]] = {}  # of halves and floats, by name: what is cast, and its type
+    casts: dict[str, tuple[str, int]] = {}  # of float16 and floats, by name: what is cast, and its type
     for node in program.node_def:
         name, op = node.name, node.op
         taken = [text.split(":", 1)[0] for text in node.input if text[0] != "^"]

@@ -40,7 +40,7 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     if not to_file and device.connection != ON_DEMAND:  # which attaches when the program, compiled, is to run
         device.attach()
     if to_file:
-        made = lower_for_device(library, call, parsed, device, runs=False)  # the engine that loads it lowers it anew
+        made = lower_for_device(library, call, parsed, device, runs=False)  # the engine that loads it lowers it again
         _store_plan(parsed, device, made.plan)
         path = applications.write(library, parsed, message.application, made.counted, device)
         return cast(bytes, program_pb2.ProgramAnswer(application_file=path).SerializeToString())

@@ -42,7 +42,7 @@ class Costs:
         wide_number: the same of ops that give many.
         chunked_number: the same in chunks, of other ops.
         window: for a number that the gradient of a pooling looks at.
-        product: for a multiplication or addition of matrix products.
+        product: for a multiplication or addition of matmuls.
         small_product: the same of small ones.
         even_product: the same of small ones that are not thin.
         square_product: the same of these that XLA runs on all cores.
@@ -52,7 +52,7 @@ class Costs:
         result: for a number that XLA's program gives back, or that kernels write to a variable.
         chunked_result: the same in chunks.
         random: for a random op.
-        start: once for each instruction of XLA's form.
+        start: once for each instruction of HLO.
         start_alone: once for each that XLA compiles by itself, besides.
         start_squared: once for the square of their number in one XLA program.
     """

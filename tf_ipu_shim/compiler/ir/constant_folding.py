@@ -72,7 +72,7 @@ class FoldedOps:
             self.names = {name for name in self.names if self._nodes[name].op == "Const"}
 
     def constant_arguments(self, name: str, library: Mapping[str, function_pb2.FunctionDef]) -> frozenset[int]:
-        """Returns the places of what a call, branch or loop hands on to its functions that is constant there.
+        """Returns the places of what a call, branch or loop passes on to its functions that is constant there.
 
         Args:
             name: the op's.

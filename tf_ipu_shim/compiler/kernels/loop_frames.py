@@ -1,9 +1,9 @@
 """Lowers While loops to Switch/Merge frames in functions that run op by op.
 
 TensorFlow does that too when it makes a function ready to run (`_lower_using_switch_merge`). It puts an `Identity` on
-each of a loop's values three times, which run in each iteration, and keeps values that nobody needs.
+each of a loop's values three times, which run in each iteration, and keeps values that nothing needs.
 
-A value that the body hands on as it is enters the frame once. Every other one is merged with that of the iteration
+A value that the body passes on as it is enters the frame once. Every other one is merged with that of the iteration
 before and switched: into the body, or out of the frame. What takes from a switch that went the other way is dead: it
 does not run. So an op of the body that no switch leads to waits for one. An iteration begins when the ops that the one
 before must run have run: that is how side effects follow each other.

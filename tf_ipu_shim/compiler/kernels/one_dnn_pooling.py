@@ -1,6 +1,6 @@
 """Runs float32 max-pooling and its gradient by oneDNN kernels in execution mode `kernels`.
 
-TensorFlow's own gradient of max-pooling looks for each maximum anew, on one thread, and takes longer than the
+TensorFlow's own gradient of max-pooling looks for each maximum again, on one thread, and takes longer than the
 convolutions around it. oneDNN's forward kernel writes down where the maxima are (its workspace), and its gradient reads
 that. TensorFlow's graph passes put these kernels in place for the CPU alone; here it is done by the same rules, so that
 values, also those of equal maxima, are those of stock TensorFlow.

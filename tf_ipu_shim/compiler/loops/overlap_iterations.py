@@ -2,8 +2,8 @@
 
 TensorFlow's executor has several iterations of a loop in flight, where none waits for another one. A loop waits in each
 iteration for all that has a side effect. In a pipeline these are its feeds: each waits for itself in the iteration
-before, and for nothing else, by a loop variable that it hands on when it has done. What the mini-batches compute hangs
-on data alone, so that results are the same, bit for bit, whatever is in work together.
+before, and for nothing else, by a loop variable that it passes on when it has done. What the mini-batches compute hangs
+on data alone, so that results are the same, bit for bit, whatever is in flight together.
 """
 
 from __future__ import annotations

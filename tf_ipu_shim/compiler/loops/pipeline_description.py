@@ -35,7 +35,7 @@ class PipelineDescription:
         devices: for each stage its IPUs within the replica; several for a concurrent stage, -1 alone for all.
         recomputation_mode: name of a `RecomputationMode`; `"Auto"` when the script did not say.
         input_bytes: for each stage, what comes into it from stages before it and from feeds and is read again where
-            its values are computed anew, for one mini-batch; all 0 in inference.
+            its values are recomputed, for one mini-batch; all 0 in inference.
         kept_bytes: for each stage, inputs and values of it that its backward stage needs, weights and constants left
             out, for one mini-batch; all 0 in inference.
         checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.

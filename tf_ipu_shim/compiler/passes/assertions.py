@@ -2,7 +2,7 @@
 
 XLA's kernel for `Assert` compiles to nothing. In what runs, a custom call of the plugin (`assertions.cc`) stands for
 it, in loops and branches too. What is planned and counted stays as it was: a check takes no memory worth counting. The
-values that a script hands over for the message stay out of the program, as they would have to be computed in each run;
+values that a script passes for the message stay out of the program, as they would have to be computed in each run;
 by kernels they are in the message.
 """
 

@@ -1,7 +1,7 @@
 """Removes ops without side effects whose results nothing reads (dead-code elimination).
 
 `tf.gradients` has every gradient of an op wait for all gradients of that op: those of a model's first layer wait for
-the one that belongs to the pictures, which costs as much as they do and is thrown away. XLA leaves such ops out,
+the one that belongs to the images, which costs as much as they do and is thrown away. XLA leaves such ops out,
 TensorFlow's kernels would run them.
 """
 

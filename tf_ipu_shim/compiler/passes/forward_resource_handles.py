@@ -73,7 +73,7 @@ class _ForwardedHandles:
     def _of_node(self, node: Node, index: int) -> int | None:
         """Returns the input that a result of a function-running op equals, or None."""
         if node.op in vocabulary.LOOPS:
-            # An argument that is handed on from another place is only that of the first iteration.
+            # An argument that is passed on from another place is only that of the first iteration.
             given = self._of_function(node.proto.attr["body"].func.name)
             return index if index < len(given) and given[index] == index else None
         if node.op not in vocabulary.CALLS | vocabulary.BRANCHES:

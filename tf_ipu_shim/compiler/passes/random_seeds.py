@@ -46,7 +46,7 @@ class _Use(enum.Enum):
 
     PLAIN = enum.auto()
     SEEDED = enum.auto()  # with a seed
-    BODY = enum.auto()  # as a loop's body, which hands on another seed
+    BODY = enum.auto()  # as a loop's body, which passes on another seed
 
 
 class _Seeder:

@@ -31,7 +31,7 @@ from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext, batc
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
 MOST_INSTRUCTIONS = 20_000
-"""Of programs that are planned anew; a larger one would take long to be refused."""
+"""Of programs that are planned again; a larger one would take long to be refused."""
 _MOST_IPUS = 256
 _MOST_CUTS = 3
 _MOST_LAYERS = 4  # that are named in one action

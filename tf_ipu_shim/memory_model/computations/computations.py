@@ -77,14 +77,14 @@ _DRAWN = {
     "StatelessRandomNormal": ("rng", "normal"),
     "StatelessTruncatedNormal": ("truncated-normal", "truncatedNormal"),
 }
-# What has one function for all that are alike, like products.
+# What has one function for all that are alike, like matmuls.
 _SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())
 _LOOKED_AT = _OWN.keys() | {"BiasAddGrad"}
 _FREE = frozenset({"constant", "parameter", "tuple", "get-tuple-element", "after-all"})
 _HANDING_ON = VIEWS | _FREE | {"convert", "copy"}
 _NORMS = frozenset({"batch-norm-inference", "batch-norm-training"})
 _SAME_PLACE = frozenset({"bitcast", "copy", "reshape"})
-_PATH_LIMIT = 32  # instructions to look at between a sum and a product
+_PATH_LIMIT = 32  # instructions to look at between a sum and a matmul
 _RANDOM = frozenset({"rng", "rng-bit-generator"})
 _NAMES = {
     "dynamic-slice": "dynamic-slice/dynamicSlice",
@@ -125,7 +125,7 @@ class ComputationClassifier:
         module: the program.
         functions: what it was made of, with the ops as the script has them.
         names: of the whole program; changed.
-        plannings: of products that have no mark of their own.
+        plannings: of matmuls that have no mark of their own.
         ipu: that runs it.
 
     Attributes:
@@ -293,7 +293,7 @@ def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | Non
 def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str]:
     """Returns the script's names of activations that grappler fused into the preceding norm.
 
-    An op that hands on what the norm gives has that name.
+    An op that passes on what the norm gives has that name.
     """
     found: dict[str, str] = {}
     for function in functions:

@@ -2,7 +2,7 @@
 
 Names follow one rule: scope and name of the TensorFlow op, then XLA's instruction with its number (`add.1`), then what
 PopLibs calls its compute set (`Op/Add`). What the IPU's compiler makes of several instructions (see `fusions`), and
-products, have a number only where there are several.
+matmuls, have a number only where there are several.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ComputeSetNames:
     outlined functions, and all that is in branches or loops that contain the same. Each IPU has functions of its own.
 
     Attributes:
-        products: the op and the type of each product, see `product_types`.
+        products: the op and the type of each matmul, see `product_types`.
         kernels: the variables that convolutions of the forward pass take as they are.
     """
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.tf_private.protos import function_pb2
 
-# Of the products with the gradient that a product's gradient consists of: one call of PopLibs.
+# Of the matmuls with the gradient that a matmul's gradient consists of: one call of PopLibs.
 _GRADIENTS = {vocabulary.OUTPUT_GATE: "MulOGate"}
 _GRADIENT_SUFFIX = "_grad"  # of the scope of an op's gradient, as TensorFlow names it
 

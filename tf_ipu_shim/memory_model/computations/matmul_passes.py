@@ -24,7 +24,7 @@ def matmul_types(
     """Returns the pass type of each matmul of one computation.
 
     A kernel that is turned round for a gradient counts with the forward pass, as the convolution does that takes it:
-    both run what the forward pass runs. A product of the backward pass that takes a weight gives the gradient of what
+    both run what the forward pass runs. A matmul of the backward pass that takes a weight gives the gradient of what
     the weight was multiplied with.
     """
     turned = {number for number, fusion in fusions.items() if fusion is not None and "flip-x-y" in fusion.name}

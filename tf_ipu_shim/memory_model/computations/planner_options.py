@@ -21,14 +21,14 @@ _PRODUCTS = {
     "dot": re.compile("MatMul|Einsum|Dot|Popnn|Cholesky|Solve|Qr|Eig|Svd"),
     "convolution": re.compile("Conv"),
 }
-"""Ops that are products, or have some in them, by XLA's instruction."""
+"""Ops that are matmuls, or have some in them, by XLA's instruction."""
 
 
 class PlannerOptions(NamedTuple):
     """Planner options of matmuls without their own, and merge limits of collectives.
 
     Args:
-        dot: matrix products, as XLA's instruction is called.
+        dot: matmuls, as XLA's instruction is called.
         convolution: convolutions.
         merged_sum_bytes: bytes up to which sums over replicas are sent together.
         merged_gather_bytes: the same of gathers.
@@ -50,7 +50,7 @@ class PlannerOptions(NamedTuple):
 def planner_options_of(options: Any, request: ProgramRequest) -> PlannerOptions:
     """Returns the planner options that a configuration asks for.
 
-    Poplar reads the options of products when it plans one: a program without convolutions runs with any for these.
+    Poplar reads the options of matmuls when it plans one: a program without convolutions runs with any for these.
     """
     dot, convolution = options.matmul_options, options.convolution_options
     return PlannerOptions(
@@ -88,7 +88,7 @@ Marks = dict[str, dict[str, Any]]
 def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:
     """Returns the options set on ops by name; those of a loop, branch or call apply to the ops in it.
 
-    Not for those whose name an op of another function has too, as XLA's form tells ops by their names alone.
+    Not for those whose name an op of another function has too, as HLO tells ops by their names alone.
     """
     by_name = {function.signature.name: function for function in functions}
     names = collections.Counter(node.name for function in by_name.values() for node in function.node_def)

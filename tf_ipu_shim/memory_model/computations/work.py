@@ -1,6 +1,6 @@
 """Counts the work of a run: ops, elements, flops of matmuls and the number of XLA launches.
 
-It is read from XLA's form of each program, which the memory plan looks at anyway. The way in which a program runs is
+It is read from the HLO of each program, which the memory plan looks at anyway. The way in which a program runs is
 chosen by it (`driver.execution_choice`).
 """
 
@@ -21,9 +21,9 @@ UNKNOWN_TRIPS = 16
 WIDE = 100_000
 """Numbers of an op from which on its kernel runs on all cores."""
 SMALL_PRODUCT = 5e7
-"""Multiplications and additions of a matrix product below which its kernel runs on one core."""
+"""Multiplications and additions of a matmul below which its kernel runs on one core."""
 _SQUARE_PRODUCT = 2e7
-"""The same from which on XLA's product of matrices that are `_SIDE` or more each way runs on all cores."""
+"""The same from which on XLA's matmul of matrices that are `_SIDE` or more each way runs on all cores."""
 _SIDE = 128
 
 # Costs nothing in either way.
@@ -51,7 +51,7 @@ class Work:
         passes: numbers that ops between the others give, element by element or by moving them: one each.
         wide_passes: the same of ops that give `WIDE` numbers or more.
         inner: numbers that are looked at in such ops: more than are given where sums, windows and sorts are.
-        products: multiplications and additions of matrix products.
+        products: multiplications and additions of matmuls.
         small_products: the same of those that take fewer than `SMALL_PRODUCT` each.
         even_products: the same of those of these whose matrices are `_SIDE` or more each way.
         square_products: the same of those of these that XLA runs on all cores.

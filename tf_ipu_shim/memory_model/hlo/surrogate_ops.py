@@ -1,9 +1,9 @@
 """Substitutes surrogate ops with equal memory that XLA converts much faster.
 
-TensorFlow builds XLA's form of some common ops with a compiler of its own (MLIR), at 3 to 16 ms for each op in the
+TensorFlow builds the HLO of some common ops with a compiler of its own (MLIR), at 3 to 16 ms for each op in the
 graph; for all others it takes below 0.1 ms. A function that is only looked at gets others of the same shape and the
 same memory instead: an element-wise op for an element-wise one, a sum for a sum. On the IPU the gradient of a ReLU is
-one library call, as its stand-in is; XLA's form of it has a mask besides. Batch normalisation is taken in an older form
+one library call, as its stand-in is; the HLO of it has a mask besides. Batch normalisation is taken in an older form
 of the same op, with the same program but for conversions of numbers to the type that they have, which are then left out
 of it. Measured on TensorFlow 2.15.1 and 2.21.0.
 """
@@ -22,7 +22,7 @@ _SURROGATES = {
     **dict.fromkeys(("Exp", "Log1p", "Relu", "Relu6", "Rsqrt", "Sigmoid", "Sqrt", "Tanh"), "Neg"),
     **dict.fromkeys(("Relu6Grad", "ReluGrad"), "Maximum"),
 }
-# A profile names what is computed: its tables know of the ops above, whatever XLA's form has in their place.
+# A profile names what is computed: its tables know of the ops above, whatever HLO has in their place.
 _UNPROFILED_SURROGATES = dict.fromkeys(("Abs", "Ceil", "Cos", "Expm1", "Floor", "Sign"), "Neg")
 _BIAS_GRADIENT = "BiasAddGrad"
 _NORMALISATION, _NORMALISATION_GRADIENT = "FusedBatchNormV3", "FusedBatchNormGradV3"

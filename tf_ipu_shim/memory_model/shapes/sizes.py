@@ -1,6 +1,6 @@
 """Computes bytes of tensors, as they are or under what-if changes (float16, smaller mini-batch).
 
-A program that does not fit is planned anew with other sizes. Its ops stay the same, and so does what they are given:
+A program that does not fit is planned again with other sizes. Its ops stay the same, and so does what they are given:
 what changes is what a tensor counts, by its type and by whether one of its axes is the mini-batch. That is followed
 from the feeds: see `batch_axes` for XLA's instructions.
 """

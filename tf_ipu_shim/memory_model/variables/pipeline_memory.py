@@ -20,7 +20,7 @@ class Stash:
     Args:
         ipu: the IPU.
         owner: for reports.
-        kind: `"fifo"`: values that the backward stage needs; `"stash"`: what these are computed from anew.
+        kind: `"fifo"`: values that the backward stage needs; `"stash"`: what these are computed from again.
         bytes: of all slots.
         remote: whether they are in remote memory.
     """

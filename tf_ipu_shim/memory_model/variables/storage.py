@@ -39,7 +39,7 @@ class Storage:
     Args:
         replicas: of the program.
         minimum_bytes: a tensor must have, for each replica that shares it, to be kept elsewhere than on the chip.
-        recomputes: whether pipelines compute activations anew instead of keeping them.
+        recomputes: whether pipelines compute activations again instead of keeping them.
         offloaded: kinds of variables that are in remote memory.
         shared: kinds of variables that the replicas share.
         schedule: of pipelines, where it is another one than the script's.

@@ -28,7 +28,7 @@ def tensor_map_json(
     """Returns JSON with the tiles of each tensor, by the linear mapping.
 
     Arguments and variables are those of the program itself; what loops, branches, forward stages of pipelines and
-    products make belongs to these.
+    matmuls make belongs to these.
     `pipelines` says on which IPUs the stages of each pipeline are, in the first replica; -1 stands for all.
 
     Source: docs/facts.md, section "Profiles": `mappings` of the event COMPILE_END.

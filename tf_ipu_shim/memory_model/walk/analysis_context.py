@@ -65,7 +65,7 @@ class AnalysisContext:
         variables: bytes of each variable by (IPU, name), wherever they are.
         remote: bytes in remote memory, by IPU and category.
         exchanges: bytes that a run copies, by (source, destination).
-        coarse: XLA programs that were looked at op by op instead of in XLA's own form, with the reason.
+        coarse: XLA programs that were looked at op by op instead of in HLO, with the reason.
         without_form: what XLA said of those that it did not convert.
         scopes: for an op's name the traced function that it is in.
         library: all functions by name.

@@ -89,7 +89,7 @@ class BlockWriter:
         self.blocks = blocks
         self.bound: dict[int, list[int]] = {}  # values of the walk around this one that are used on each IPU
         self._last_copy: _Copy | None = None
-        self.annotations: dict[str, StageOp] = {}  # ops of stages that are computed anew
+        self.stage_ops: dict[str, StageOp] = {}  # ops of stages that are recomputed
 
     def block(self, ipu: int) -> Block:
         """Returns an IPU's block, starting a new segment."""

@@ -186,9 +186,9 @@ class FunctionAnalyzer(BlockWriter):
 
     def recompute(self, pipeline: PipelineDescription | None) -> None:
         """Makes a pipeline's annotated stages recompute."""
-        if pipeline is not None and pipeline.training and self.annotations:
+        if pipeline is not None and pipeline.training and self.stage_ops:
             for block in self.blocks.values():
-                recompute(block, self.annotations, pipeline.stages, interleaves(pipeline), self.context.new_key)
+                recompute(block, self.stage_ops, pipeline.stages, interleaves(pipeline), self.context.new_key)
 
     def _accumulators(self, node: node_def_pb2.NodeDef, inputs: Sequence[TensorState]) -> frozenset[int]:
         """Returns the loop variables that a pipeline's loop changes, except counters."""

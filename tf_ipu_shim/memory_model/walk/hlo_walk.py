@@ -33,7 +33,7 @@ from tf_ipu_shim.memory_model.walk.analysis_options import AnalysisOptions
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 Mapped = Callable[[Any, str, str, str, str, OutlinedInstruction | None], None]
-"""Takes an instruction, what it is called on the IPU, its op, the function it is in, a product's compute set, and where
+"""Takes an instruction, what it is called on the IPU, its op, the function it is in, a matmul's compute set, and where
 in an outlined function it is."""
 
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})

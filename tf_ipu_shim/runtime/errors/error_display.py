@@ -65,7 +65,7 @@ def display_text(error: BaseException, trace: types.TracebackType | None = None)
     text = ""
     for link in links:
         if text and not link.frames:
-            continue  # TensorFlow raised it anew
+            continue  # TensorFlow raised it again
         header = _HEADER if not text else "Traceback (most recent call last):"
         between = _RELATIONS[link.relation] if text else ""
         text = "".join([f"{header}\n", *link.frames, *link.message, between, text])
