@@ -1,4 +1,4 @@
-"""The environment variables of this project's own: what `tf-ipu env` shows and `docs/options.md` lists.
+"""Lists this project's environment variables and checks their values (`tf-ipu env`, `docs/options.md`).
 
 Each is read where it is needed; `tests/cli/test_environment.py` finds one that is read and not in this table.
 """

@@ -1,4 +1,4 @@
-"""Writes a compiled program to a file that embedded engines run (see `runtime.application_file`)."""
+"""Writes a program to a file that embedded engines run (see `runtime.application_file`)."""
 
 from __future__ import annotations
 

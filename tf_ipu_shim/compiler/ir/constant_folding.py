@@ -1,4 +1,4 @@
-"""What XLA's compiler computes once, by TensorFlow's kernels: ops of constants alone, before it compiles the others.
+"""Finds ops of constants that XLA's compiler evaluates by TensorFlow's kernels (constant folding).
 
 Random numbers of a seed that is written down are the kernels' there, and others are XLA's: a program that runs by
 kernels asks here which are which. XLA knows the shapes of all tensors, and puts called functions in place; it hands
@@ -27,11 +27,7 @@ _MOST_BYTES = 10 << 20  # a larger result is left to the program
 
 
 def folded_ops(functions: Mapping[str, function_pb2.FunctionDef]) -> dict[str, set[str]]:
-    """Returns the names of such ops by function, where a call with constants counts for all calls of a function.
-
-    Args:
-        functions: of a program, by name.
-    """
+    """Returns the names of such ops by function; a call with constants counts for all calls of the function."""
     constants: dict[str, frozenset[int]] = dict.fromkeys(functions, frozenset())
     names: dict[str, set[str]] = {}
     waiting = list(functions)
@@ -72,18 +68,13 @@ class FoldedOps:
             self.names = {name for name in self.names if self._nodes[name].op == "Const"}
 
     def constant_arguments(self, name: str, library: Mapping[str, function_pb2.FunctionDef]) -> frozenset[int]:
-        """Returns the places of what a call, branch or loop passes on to its functions that is constant there.
-
-        Args:
-            name: the op's.
-            library: the functions by name.
-        """
+        """Returns the indices of arguments that a call, branch or loop passes as constants."""
         node = self._nodes.get(name)
         if node is None:
             return frozenset()
         places = {place for place, text in enumerate(node.function_inputs) if self._is_constant(text)}
         if node.op in vocabulary.LOOPS:
-            places &= _unchanged(library[node.proto.attr["body"].func.name])
+            places &= _invariant_variables(library[node.proto.attr["body"].func.name])
         return frozenset(places)
 
     def _is_constant(self, text: str) -> bool:
@@ -117,8 +108,8 @@ def _has_kernel(op: str) -> bool:
     return any(kernel.device_type == "CPU" for kernel in kernels.get_registered_kernels_for_op(op).kernel)
 
 
-def _unchanged(body: function_pb2.FunctionDef) -> set[int]:
-    """Returns the places of the values that the body of a loop returns unchanged."""
+def _invariant_variables(body: function_pb2.FunctionDef) -> set[int]:
+    """Returns the loop variables that a body returns unchanged."""
     sources = {f"{node.name}:output:0": node for node in body.node_def if node.op == "Identity"}
     arguments = [argument.name for argument in body.signature.input_arg]
     results = [_source(body.ret[result.name], sources) for result in body.signature.output_arg]

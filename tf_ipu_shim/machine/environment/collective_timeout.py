@@ -1,4 +1,4 @@
-"""How long processes of a job, and replicas of a program, wait for each other."""
+"""Reads how long processes of a job, and replicas of a program, wait for each other."""
 
 from __future__ import annotations
 
