@@ -15,6 +15,7 @@
 #   make bench
 #   make coverage      writes docs/coverage.md, the list of names that are emulated
 #   make options       writes docs/options.md, the table of what options change
+#   make results       writes the pages of results in docs from the data in validation
 #   make site          builds the documentation site in build/site; a broken link or docstring ends it
 
 PYTHON ?= python3
@@ -26,15 +27,15 @@ BIN_221 := .venv-221/bin
 PIP := -m pip --disable-pip-version-check -q
 # What setup.cfg promises. The types are checked as the first and the last have them; TensorFlow's own come from .venv.
 PYTHONS := 3.10 3.11 3.12 3.13
-# Each writes a page of docs; with --check it ends with status 1 where the page is out of date.
-GENERATORS := tools/generate_coverage.py tools/generate_options.py
+# Each writes pages of docs; with --check it ends with status 1 where a page is out of date.
+GENERATORS := tools/generate_coverage.py tools/generate_options.py tools/generate_results.py
 
 WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .PHONY: environments demo test test-slow soak soak-parts test-221 test-221-ci test-pythons asan tsan lint style generated wheel wheels \
-    bench coverage options site clean
+    bench coverage options results site clean
 
 # All that .ci/run needs, side by side with `make -j`.
 environments: $(BIN)/.ready $(BIN_221)/.ready .venv-site/bin/.ready
@@ -119,6 +120,9 @@ coverage: $(BIN)/.ready
 
 options: $(BIN)/.ready
 	$(BIN)/python tools/generate_options.py
+
+results: $(BIN)/.ready
+	$(BIN)/python tools/generate_results.py
 
 # For ARM there is no tensorflow-cpu.
 TENSORFLOW := $(if $(filter x86_64,$(shell uname -m)),tensorflow-cpu,tensorflow)

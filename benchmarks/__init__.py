@@ -2,7 +2,7 @@
 
 runner        two sides, measured in turns, their outputs compared first
 results       what a measurement gives: as a line of the table, and as JSON
-page          the table of docs/performance.md, of the JSON of several runs
+rows          rows of validation/benchmarks.csv, of the JSON of several runs
 worker        a side that lives in a process of its own
 models        small models as plain functions of tensors and variables
 forms         a model as a TensorFlow 1 session or a TensorFlow 2 function, on an IPU or on the CPU

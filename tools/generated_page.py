@@ -1,10 +1,10 @@
-"""The command line of the tools that write a page of `docs`."""
+"""The command line of the tools that write pages of `docs`."""
 
 from __future__ import annotations
 
 import argparse
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
 def write_or_check(path: pathlib.Path, page: Callable[[], str], about: str | None, target: str) -> int:
@@ -16,13 +16,21 @@ def write_or_check(path: pathlib.Path, page: Callable[[], str], about: str | Non
         about: the tool's docstring, whose first line is its help.
         target: of `make`, which writes the page.
     """
+    return write_or_check_all({path: page}, about, target)
+
+
+def write_or_check_all(pages: Mapping[pathlib.Path, Callable[[], str]], about: str | None, target: str) -> int:
+    """Writes several pages, or with `--check` says of each whether it is up to date; returns the exit status."""
     parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="only tell whether the page is up to date")
+    parser.add_argument("--check", action="store_true", help="only tell whether the pages are up to date")
     check = parser.parse_args().check
-    text = page()
-    if check:
+    status = 0
+    for path, page in pages.items():
+        text = page()
+        if not check:
+            path.write_text(text)
+            continue
         current = path.exists() and path.read_text() == text
         print(f"docs/{path.name} is {'up to date' if current else f'out of date: run make {target}'}")
-        return 0 if current else 1
-    path.write_text(text)
-    return 0
+        status = status if current else 1
+    return status

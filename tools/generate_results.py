@@ -1,0 +1,98 @@
+"""Writes the pages of results in docs, from the data files in `validation`.
+
+python tools/generate_results.py          writes the pages
+python tools/generate_results.py --check  ends with status 1 if a page is out of date
+"""
+
+from __future__ import annotations
+
+import csv
+import pathlib
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import generated_page
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DATA = ROOT / "validation"
+Row = dict[str, str]
+
+BENCHMARKS = """# Benchmarks
+
+Times of programs on simulated IPUs, next to the same work on stock TensorFlow. A figure without a unit is the ratio of
+our time to the baseline's. A figure with a unit is the time we need in addition. Below the target is good.
+
+```
+python -m benchmarks --only one_ipu --json results.json
+python -m benchmarks.rows results.json >> validation/benchmarks.csv
+make results
+```
+
+{measured} of {rows} figures have a target, and {met} of these meet it. Figures are medians with their quartiles in
+brackets. Both sides are checked for equal outputs before they are timed, if they have outputs. Machine: {machines}.
+Date, command and commit of each figure are in `validation/benchmarks.csv`; the analysis of causes is in
+`validation/findings.csv`. [Make programs fast](performance.md) says what to do.
+
+"""
+
+
+def rows(name: str) -> list[Row]:
+    """The rows of a data file."""
+    with (DATA / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    titles = list(header)
+    text = [titles, ["---"] * len(titles), *([cell.replace("|", "\\|") for cell in line] for line in lines)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in text) + "\n"
+
+
+def benchmarks() -> str:
+    """The page of benchmarks."""
+    found = rows("benchmarks.csv")
+    verdicts = Counter(row["verdict"] for row in found)
+    versions = sorted({row["tensorflow"] for row in found}, key=_as_numbers)
+    header = BENCHMARKS.format(
+        rows=len(found),
+        measured=verdicts["met"] + verdicts["missed"],
+        met=verdicts["met"],
+        machines="; ".join(dict.fromkeys(row["machine"] for row in found)),
+    )
+    return header + table(["benchmark", "baseline", "target", *versions], _benchmark_lines(found, versions))
+
+
+def _as_numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part.isdigit()]
+
+
+def _benchmark_lines(found: list[Row], versions: list[str]) -> Iterator[list[str]]:
+    by_name: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in found:  # a later row of the same benchmark replaces an earlier one
+        by_name.setdefault((row["benchmark"], row["name"]), {})[row["tensorflow"]] = row
+    for (_, name), by_version in by_name.items():
+        one = next(iter(by_version.values()))
+        figures = [_figure(by_version[version]) if version in by_version else "" for version in versions]
+        yield [name.partition(", against ")[0], one["baseline"], _with_unit(one["target"], one["unit"]), *figures]
+
+
+def _with_unit(figure: str, unit: str) -> str:
+    return f"{figure} {unit}" if figure and unit != "x" else figure
+
+
+def _figure(row: Row) -> str:
+    text = _with_unit(row["figure"], row["unit"])
+    if row["low"]:
+        text += f" ({row['low']} to {row['high']})"
+    return f"{text}, missed" if row["verdict"] == "missed" else text
+
+
+PAGES = {
+    ROOT / "docs" / "benchmarks.md": benchmarks,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(generated_page.write_or_check_all(PAGES, __doc__, "results"))
