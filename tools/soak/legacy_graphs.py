@@ -174,10 +174,17 @@ def difference(seed: int, oracle: str = "xla") -> str:
         got = _ran(seed, "ipu")
     except Exception as error:
         return f"net {seed}: {error}"
-    other = [
-        f"{name}: {got.get(name)}, not {value}" for name, value in wanted.items() if not _same(got.get(name), value)
-    ]
-    return f"net {seed}: {'; '.join(other)}" if other else ""
+    other = {name: value for name, value in wanted.items() if not _same(got.get(name), value)}
+    if other and oracle == "xla":
+        once = _ran(seed, "session")
+        other = {name: value for name, value in other.items() if not _is_doubled(value, got.get(name), once.get(name))}
+    texts = [f"{name}: {got.get(name)}, not {value}" for name, value in other.items()]
+    return f"net {seed}: {'; '.join(texts)}" if texts else ""
+
+
+def _is_doubled(value: Any, got: Any, once: Any) -> bool:
+    """Whether stock XLA has added to a variable twice where a session adds once: loops in V1 conds with gradients."""
+    return _same(got, once) and bool(np.any(got)) and _same(2 * got, value)
 
 
 def _same(one: Any, other: Any) -> bool:

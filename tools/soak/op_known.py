@@ -45,6 +45,8 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
                   "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter",
                   "DepthwiseConv2dNativeBackpropInput", "Softmax")},
     **{op: (frozenset({"eager", "kernels"}), _ONEDNN) for op in ("Conv3DBackpropFilterV2", "MaxPool")},
+    **{op: (frozenset({"eager"}), _ONEDNN)
+       for op in ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")},
     **{op: (frozenset({"xla", "kernels"}), _TIES)
        for op in ("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPool3DGrad")},
     **{op: (frozenset({"kernels"}), _RANDOM) for op in ("RandomUniformInt", "StatelessRandomUniformIntV2")},
