@@ -36,6 +36,29 @@ Date, command and commit of each figure are in `validation/benchmarks.csv`; the 
 
 """
 
+APPLICATIONS = """# Applications
+
+Graphcore's applications and third-party programs that were run on simulated IPUs, with small sizes and synthetic data.
+
+```
+tf-ipu check train.py --steps 1
+```
+
+This command checks your own script ([Porting report](porting_report.md)).
+Of {count} programs: {summary}.
+
+- **passes**: trains, infers or exports to its end, unchanged unless the last column says otherwise.
+- **partly**: one part, named in the last column, does not run.
+- **timed out**: runs until the time limit.
+- **refused**: uses something that is not supported.
+- **stops**: ends with another error.
+- **not run**: a package was not installed.
+
+Commands, versions, dates and complete results are in `validation/programs.csv`.
+[Programs that cannot run](unsupported_programs.md) explains the causes.
+
+"""
+
 
 def rows(name: str) -> list[Row]:
     """The rows of a data file."""
@@ -89,7 +112,18 @@ def _figure(row: Row) -> str:
     return f"{text}, missed" if row["verdict"] == "missed" else text
 
 
+def applications() -> str:
+    """The page of applications."""
+    found = rows("programs.csv")
+    statuses = Counter(row["status"] for row in found)
+    summary = "; ".join(f"{status} {count}" for status, count in statuses.most_common())
+    lines = ([row["program"], row["source"], row["sdk"], row["status"], row["cause"]] for row in found)
+    header = APPLICATIONS.format(count=len(found), summary=summary)
+    return header + table(["program", "source", "SDK", "status", "cause or change"], lines)
+
+
 PAGES = {
+    ROOT / "docs" / "applications.md": applications,
     ROOT / "docs" / "benchmarks.md": benchmarks,
 }
 
