@@ -91,6 +91,20 @@ def while_in_cond_in_cond(x):
     return tf.cond(is_positive(x), lambda: while_in_cond(x * u) * w, lambda: power(x, w))
 
 
+def while_in_cond_in_while(x):
+    return loop(2, while_in_cond, x)
+
+
+def while_in_switch_case_in_while(x):
+    u, w = weight("u", 0.3), weight("w")
+
+    def step(y):
+        branches = [lambda: tf.sin(y) * u, lambda: loop(2, lambda z: z * w * u, y)]
+        return tf.switch_case(tf.cast(is_positive(y), tf.int32), branches)
+
+    return loop(2, step, x) * u
+
+
 def of_another_cond(x):
     w = weight("w")
     h, g = tf.cond(is_positive(x), lambda: (power(x, w), tf.sin(w)), lambda: (x, w))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorflow.python.ops import (
     cond,  # the conditional that autograph calls
     cond_v2,  # the conditional of functions, in a graph of TensorFlow 1 too
@@ -12,3 +14,10 @@ from tensorflow.python.ops import (
     control_flow_v2_func_graphs,  # the graphs of branches and bodies
     while_v2,  # the loop of functions, in a graph of TensorFlow 1 too
 )
+
+BranchGradient = cond_v2._CondGradFuncGraph  # the graph of the gradient of a branch
+
+
+def branch_of(gradient: Any) -> Any:
+    """Returns the graph of the branch that a gradient is of."""
+    return gradient._forward_graph

@@ -257,17 +257,6 @@ def test_elements_that_nothing_waits_for_are_sent(control_flow):
         assert [row.tolist() for row in session.run(rows)] == [[1, 2], [20]]
 
 
-def test_gradients_of_loops_in_branches_in_loops_are_refused(control_flow):
-    control_flow(1)
-
-    def build(step, x):
-        y = gradients.loop(2, gradients.while_in_cond, x[:3, 1])
-        return tf.gradients(y, [x])[0]
-
-    with pytest.raises(ValueError, match="Taking gradient of a while loop"):
-        results(unasked, build)
-
-
 @pytest.mark.parametrize("net", gradients.NETS, ids=lambda net: net.__name__)
 def test_training_passes_through(control_flow, net):
     """As in a session without IPUs."""

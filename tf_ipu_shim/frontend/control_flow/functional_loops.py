@@ -21,6 +21,7 @@ from tensorflow.compat.v2 import dtypes, nest
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import host_variables, tracing
+from tf_ipu_shim.tf_private import control_flow
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import cond as stock_cond
 from tf_ipu_shim.tf_private.control_flow import cond_v2, control_flow_util, control_flow_util_v2, while_v2
@@ -38,8 +39,8 @@ def install() -> None:
     patches.replace(while_v2, "while_loop", _loops, why)
     patches.replace(cond_v2, "cond_v2", _two_branches, why)
     patches.replace(control_flow_util, "EnableControlFlowV2", _in_functions_too, why)
-    handles = "a branch returns, for a variable that only another one returns, the same variable"
-    patches.replace(cond_v2, "_create_fakeparams", _own_handles, handles)
+    handles = "gradients of loops in a branch take the variables of the loops from outside of the branch"
+    patches.replace(control_flow.BranchGradient, "_capture_helper", _handles_from_outside, handles)
 
 
 def in_session_graph() -> bool:
@@ -141,34 +142,24 @@ def _two_branches(stock: Callable[..., Any]) -> Callable[..., Any]:
     return cond_v2
 
 
-def _own_handles(stock: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Gradients of loops in a branch take its variables. In another loop's body they stay as they are, and are refused:
-    XLA ends the process if a branch there returns one."""
+def _handles_from_outside(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """For XLA, TensorFlow has a branch return what its gradient takes of it: a handle too, which another branch cannot
+    stand in for. A handle in a branch is one from outside of it."""
 
     @functools.wraps(stock)
-    def create(branch: Any, templates: list[Any]) -> list[Any]:
-        kept = {} if _is_in_loop(branch) else {id(outer): inner for outer, inner in branch.captures}
-        return [kept.get(id(_captured(one)), fake) for one, fake in zip(templates, stock(branch, templates))]
+    def capture(self: Any, tensor: Any, name: Any) -> Any:
+        if tensor.dtype == dtypes.resource and tensor.graph is control_flow.branch_of(self):
+            tensor = _argument_of(tensor, tensor.graph)
+        return stock(self, tensor, name)
 
-    return create
-
-
-def _is_in_loop(graph: Any) -> bool:
-    while graph is not None and not control_flow_util_v2.in_while_loop_defun(graph):
-        graph = getattr(graph, "outer_graph", None)
-    return graph is not None
+    return capture
 
 
-def _captured(tensor: Any) -> Any:
-    """The handle outside of a branch that one in it is; None of other tensors."""
-    graph = tensor.graph
-    if tensor.dtype != dtypes.resource:
-        return None
+def _argument_of(handle: Any, graph: Any) -> Any:
+    """The argument of a branch that a handle in it is."""
     nodes = {op.name: op.node_def for op in graph.get_operations()}
-    index = control_flow_util_v2.resource_input_index(
-        tensor.name, [one.name for one in graph.inputs], nodes, tf_graphs.functions_by_name(graph)
-    )
-    return graph.external_captures[index]
+    names, functions = [one.name for one in graph.inputs], tf_graphs.functions_by_name(graph)
+    return graph.inputs[control_flow_util_v2.resource_input_index(handle.name, names, nodes, functions)]
 
 
 def _is_strict() -> bool:
