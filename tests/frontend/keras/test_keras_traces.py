@@ -9,6 +9,8 @@ import tensorflow as tf
 from keras_models import assert_near, keras, strategy
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.frontend.keras.stages import stage_scopes
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import PipelineStage as InStage
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 X = np.random.RandomState(0).randn(16, 3).astype(np.float32)
@@ -425,6 +427,42 @@ def test_pipelines_have_the_losses_of_layers(ipus):
         model = staged("")
         assert_near([model.fit(X, X, **CHOICES).history["loss"], model.evaluate(X, X, **CHOICES)], expected)
         assert len(model.traces) == 1  # for the graph of its layers
+
+
+@pytest.mark.parametrize("first", ["predict", "build"])
+def test_a_pipelined_call_is_traced_once(ipus, first):
+    """Its code names `PipelineStage`, so that no trace has to tell whether it is in stages."""
+    ipus(2)
+    with strategy().scope():
+        model = Staged("")
+        model.compile("sgd", "mse", steps_per_execution=4)
+        if first == "predict":
+            predicted = model.predict(X, **CHOICES)
+        else:
+            model.build((4, 3))
+            assert [one.pipeline_stage for one in model.get_pipeline_stage_assignment()] == [0, 1]
+            model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
+            model.fit(X, X, **CHOICES)
+            predicted = model.predict(X, **CHOICES)
+        assert len(model.traces) == 1
+        (kernel, bias), (last_kernel, last_bias) = model.first.get_weights(), model.last.get_weights()
+        assert_near(predicted, (X @ kernel + bias) @ last_kernel + last_bias)
+
+
+class Renamed(Loop):
+    """Names the scope as the script has imported it, in a function inside `call`."""
+
+    def call(self, inputs):
+        def staged(number, hidden):
+            with InStage(number):
+                return self.dense(hidden) if number == 0 else hidden * 2.0
+
+        return staged(1, staged(0, inputs))
+
+
+@pytest.mark.parametrize(("kind", "named"), [(Staged, True), (Renamed, True), (Loop, False), (OfLayer, False)])
+def test_code_that_names_stages(kind, named):
+    assert stage_scopes.are_named_in(kind) == named
 
 
 @pytest.mark.parametrize("adds", ["add_loss", "add_metric"])

@@ -16,6 +16,7 @@ from tf_ipu_shim.errors import UnsupportedError
 from tf_ipu_shim.frontend.keras.models import networks
 from tf_ipu_shim.frontend.keras.models.network_extension import NetworkExtension
 from tf_ipu_shim.frontend.keras.options import replication, saved_options
+from tf_ipu_shim.frontend.keras.stages import stage_scopes
 from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
     ModelLayerPipelineStageAssignment,
     NestedModelPipelineStageAssignment,
@@ -78,7 +79,7 @@ class ModelExtension(NetworkExtension):
             # Keras would call the model with tensors of float32 first.
             self._trace(None, spec)
             keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, _shapes(input_shape))
-        else:
+        elif not self._build_of_layers(input_shape):
             self._build_of_shapes(input_shape)
             self._ipu.network, self._ipu.input_shape = None, input_shape
         known = self._ipu.stages
@@ -184,7 +185,7 @@ class ModelExtension(NetworkExtension):
             return
         if not step:
             self._look(spec, step)
-        elif self._must_be_staged() and not self._see_layers(spec):
+        elif self._must_be_staged() and not self._see_layers(spec) and self._is_unseen():
             self._look(spec, step)
 
     def _stages_are_open(self, mode: str) -> bool:
@@ -196,11 +197,13 @@ class ModelExtension(NetworkExtension):
         return not networks.is_functional(self) and self._ipu.network is None and not self._ipu.seen
 
     def _must_be_staged(self) -> bool:
-        """Whether the model's options, or its layers, tell that it is in stages."""
+        """Whether the model's options, layers or code tell that it is in stages, or can be."""
         chosen, model = self._ipu.options, cast(Any, self)
         if chosen.device_mapping or chosen.pipelining_steps is not None or chosen.pipelining_kwargs:
             return True
-        return any(stage_of(layer) is not None for layer in keras_members.flatten_layers(model))
+        if any(stage_of(layer) is not None for layer in keras_members.flatten_layers(model)):
+            return True
+        return stage_scopes.are_named_in(type(self))
 
     def _see_layers(self, spec: Any) -> bool:
         """Looks for stages by the call with Keras tensors that stages need; whether there are any."""
@@ -211,10 +214,10 @@ class ModelExtension(NetworkExtension):
             self._trace(None, x)
         except Exception:  # which another model than one in stages may raise; one in stages raises it again
             return False
+        self._ipu.seen = True
         if not self._has_scopes(before):
             self._ipu.network = None
             return False
-        self._ipu.seen = True
         keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, _shapes(x))
         self._check_remembered_stages()
         return True
@@ -267,6 +270,17 @@ class ModelExtension(NetworkExtension):
             f"outputs are computed. Define it{f', or `{step}`,' if step else ''} in the model's class, or make the "
             "model of inputs and outputs."
         )
+
+    def _build_of_layers(self, input_shape: Any) -> bool:
+        """Builds a model in stages by the call with Keras tensors that stages need; False: it needs another."""
+        if not stage_scopes.are_named_in(type(self)):
+            return False
+        try:
+            self._trace(input_shape, None)
+        except Exception:  # which Keras' own call raises again, or another one
+            return False
+        keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, input_shape)
+        return True
 
     def _build_of_shapes(self, input_shape: Any) -> None:
         try:

@@ -1,0 +1,40 @@
+"""Whether a model's code names `PipelineStage`: its first trace is then the one that stages need."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Iterator
+
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import PipelineStage
+
+_NOT_THE_USERS = ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras")
+
+
+def are_named_in(kind: type) -> bool:
+    """Whether a method of a user's class names `PipelineStage`, by whichever name the script imports it."""
+    own = [base for base in kind.__mro__ if base.__module__.partition(".")[0] not in _NOT_THE_USERS]
+    methods = [inspect.unwrap(one) for base in own for one in vars(base).values() if callable(one)]
+    return any(_is_named(one) for one in methods if isinstance(one, types.FunctionType))
+
+
+def _is_named(method: types.FunctionType) -> bool:
+    names, closure = set(_names(method.__code__)), method.__closure__ or ()
+    if PipelineStage.__name__ in names or any(method.__globals__.get(name) is PipelineStage for name in names):
+        return True
+    return any(_content(cell) is PipelineStage for cell in closure)
+
+
+def _content(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that has no value yet
+        return None
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """What a function's code refers to, and the functions inside it."""
+    yield from (*code.co_names, *code.co_freevars)
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _names(one)
