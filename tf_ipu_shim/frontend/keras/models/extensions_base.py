@@ -14,7 +14,7 @@ from tf_ipu_shim.frontend.keras.options import replication, saved_options
 from tf_ipu_shim.frontend.keras.options.option_setters import OptionSetters
 from tf_ipu_shim.frontend.keras.options.options import ModelOptions
 from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod
-from tf_ipu_shim.frontend.keras.training import loop, model_step, programs, replica_shares, turns
+from tf_ipu_shim.frontend.keras.training import loop, loss_scales, model_step, programs, replica_shares, turns
 from tf_ipu_shim.frontend.keras.training.data_adapter import IPUDataHandler
 from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedManager, OutfeedManager
 from tf_ipu_shim.frontend.keras.training.on_batch import OnBatch
@@ -289,6 +289,8 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         """As `_traced`, and that a loss which the script adds is in the program; `concrete` is the traced function."""
         if mode != "predict" and not model_step.overrides(self, programs.STEP_METHODS[mode]):
             lost_losses.refuse(concrete)
+        if mode == "fit":
+            loss_scales.warn_if_they_only_grow(self, self._device())
         self._traced(mode, spec, before)
 
     def _accumulates_outfeed(self, mode: str) -> bool:
