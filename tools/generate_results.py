@@ -59,6 +59,27 @@ Commands, versions, dates and complete results are in `validation/programs.csv`.
 
 """
 
+CONFORMANCE = """# Conformance
+
+How many of Graphcore's published tests, examples and tutorials pass unchanged on this package. A harness outside of
+this repository runs them.
+
+```
+kit run fork --select unit --verdict core --tree tf/r2.6-3.4
+```
+
+[Run Graphcore's tests](run_conformance.md) has the commands. "core" tests need neither hardware nor a Poplar profile.
+"hw" tests need hardware at Graphcore and run on simulated IPUs here. "report" tests read a profile. A file that cannot
+be imported counts as one failed test, and a timeout as a failure. Skipped tests are left out. Rows with the same name
+are runs of different sets of files.
+
+Commands are in `validation/conformance.csv` and `conformance_runs.csv`. Each failure with its cause is in
+`conformance_failures.csv`; `conformance_causes.csv` has causes with counts of earlier runs. Comparisons with the wheels
+of TensorFlow 1.15 and 2.6 are in `legacy_comparison.csv`. [Programs that cannot run](unsupported_programs.md) explains
+the causes.
+
+"""
+
 
 def rows(name: str) -> list[Row]:
     """The rows of a data file."""
@@ -122,9 +143,25 @@ def applications() -> str:
     return header + table(["program", "source", "SDK", "status", "cause or change"], lines)
 
 
+def conformance() -> str:
+    """The page of conformance: the newest runs of whole trees, then runs of groups."""
+    trees = [{**row, "group": f"{row['tree']}, {row['verdict']}"} for row in rows("conformance.csv")]
+    groups = [row for row in rows("conformance_runs.csv") if row["group"]]
+    lines = (
+        [row["group"], row["passed"], row["tests"], _share(row), row["tensorflow"], row["date"]]
+        for row in [*reversed(trees), *groups]
+    )
+    return CONFORMANCE + table(["tests", "pass", "of", "share", "TensorFlow", "date"], lines)
+
+
+def _share(row: Row) -> str:
+    return f"{100 * int(row['passed']) / int(row['tests']):.1f} %"
+
+
 PAGES = {
     ROOT / "docs" / "applications.md": applications,
     ROOT / "docs" / "benchmarks.md": benchmarks,
+    ROOT / "docs" / "conformance.md": conformance,
 }
 
 
