@@ -10,7 +10,7 @@ import stat
 import pytest
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.plugin import build, cache, compiler
+from tf_ipu_shim.plugin import build, cache, compiler, private_symbols
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 
@@ -369,3 +369,41 @@ def test_every_user_of_the_environment_may_read_what_stands_beside_the_package(s
     for path in (library, library.parent):
         assert stat.S_IMODE(path.stat().st_mode) == 0o755
     assert built(source) == library
+
+
+@pytest.fixture
+def checked(tmp_path):
+    """Builds a library whose check says `code`, with the real program that asks."""
+
+    def build_it(code):
+        source = tmp_path / "checked.cc"
+        source.write_text(
+            "#include <csignal>\n#include <cstddef>\n"
+            f'extern "C" const char* ipu_check_tensorflow(size_t (*size)(const void*)) {{ {code} }}\n'
+        )
+        return built(source, compiler.SOURCE_DIRECTORY / "tf_private" / private_symbols.PROGRAM)
+
+    return build_it
+
+
+def test_private_symbols_as_declared(checked):
+    assert checked('int* one = new int[10]; return size(one) == 40 ? nullptr : "operator new is another\'s";').exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ('return "the size of X is 9; expected 8.";', "the size of X is 9; expected 8."),
+        ("raise(SIGSEGV); return nullptr;", "the check ended with signal 11, as wrong layouts do."),
+    ],
+)
+def test_private_symbols_that_differ_are_refused(checked, tmp_path, code, words):
+    expected = f"^The IPU plugin cannot be built for this TensorFlow: {words} Install a version that is supported"
+    with pytest.raises(errors.PluginError, match=expected.replace("(", r"\(")):
+        checked(code)
+    assert not list(tmp_path.rglob("ipu-plugin*.so")), "no library is left"
+
+
+def test_private_symbols_without_a_check_are_refused(source):
+    with pytest.raises(errors.PluginError, match="it has no ipu_check_tensorflow"):
+        built(source, compiler.SOURCE_DIRECTORY / "tf_private" / private_symbols.PROGRAM)

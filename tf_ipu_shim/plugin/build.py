@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine.environment import log_level
-from tf_ipu_shim.plugin import cache, compiler
+from tf_ipu_shim.plugin import cache, compiler, private_symbols
 
 SOURCE_DIRECTORY = compiler.SOURCE_DIRECTORY
 
@@ -162,11 +162,12 @@ def _build(
         with cache.scratch(target) as scratch:
             library = compiler.compile_library(
                 command,
-                [file for file in files if file.suffix == ".cc"],
+                [file for file in files if file.suffix == ".cc" and file.name != private_symbols.PROGRAM],
                 tensorflow.compile_flags,
                 tensorflow.link_flags,
                 scratch,
             )
+            private_symbols.check(command, files, library, tensorflow.link_flags)
             cache.publish(library, target)
     except OSError as error:
         raise errors.PluginError(

@@ -113,6 +113,15 @@ def compile_library(
     return library
 
 
+def compile_program(compiler: Compiler, source: pathlib.Path, program: pathlib.Path) -> None:
+    """Compiles one source to a program whose functions the libraries that it loads find.
+
+    Raises:
+        PluginError: the compiler or the linker fails; the message holds the first error lines.
+    """
+    _run([*compiler.command, "-O1", "-rdynamic", str(source), "-o", str(program), "-ldl"], source.name)
+
+
 def _parts(sources: Sequence[pathlib.Path]) -> list[list[pathlib.Path]]:
     """The sources in parts of about the same size; fewer than `UNITS` where there are fewer sources."""
     parts: list[list[pathlib.Path]] = [[] for _ in range(min(UNITS, len(sources)))]

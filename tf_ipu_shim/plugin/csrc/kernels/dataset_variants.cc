@@ -2,18 +2,7 @@
 // function registered for its type; for datasets there is none, as no other device runs their ops. Here host and IPU
 // share their memory, so a copy is another reference.
 #include "tensorflow/core/framework/variant_op_registry.h"
-
-namespace tensorflow {
-namespace data {
-namespace {
-
-// Stands for the class of this name in TensorFlow's `dataset.cc`, which no header declares: variants tell types by the
-// hash of their name. Checked on 2.15.1 and 2.21.0; tests/frontend/feeds/test_datasets.py fails where it is called otherwise.
-class DatasetVariantWrapper {};
-
-}  // namespace
-}  // namespace data
-}  // namespace tensorflow
+#include "tf_private/dataset_variant.h"
 
 namespace tf_ipu_shim {
 namespace {

@@ -2,17 +2,7 @@
 
 #include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
-
-namespace tensorflow {
-
-// Exported by TensorFlow, whose own header for it needs headers that the wheel leaves out: the one static function of
-// the class that is called here. Checked on 2.15.1 and 2.21.0.
-class XlaOpRegistry {
- public:
-  static void RegisterCompilationKernels();
-};
-
-}  // namespace tensorflow
+#include "tf_private/xla_op_registry.h"
 
 namespace tf_ipu_shim {
 

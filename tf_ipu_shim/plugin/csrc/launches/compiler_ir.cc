@@ -12,33 +12,11 @@
 #include "launches/conversion_errors.h"
 #include "process/log_noise.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
-#include "tensorflow/core/common_runtime/eager/context.h"
-#include "tensorflow/core/common_runtime/eager/tensor_handle.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/statusor.h"
-
-// Declared in no header that the wheels bring (tensorflow/compiler/jit/get_compiler_ir.h); they export the symbol.
-namespace tensorflow {
-
-enum class IrExportStage : int;
-
-struct ArgShapeAndDType {
-  TensorShape shape;
-  DataType dtype;
-};
-
-enum class CompilerArgSource { TENSOR_SPEC, CONCRETE_INPUT };
-
-StatusOr<std::string> GetCompilerIr(IrExportStage stage, ProcessFunctionLibraryRuntime* pflr,
-                                    absl::string_view func_name, Device* dev, EagerContext* context,
-                                    absl::Span<const ArgShapeAndDType> input_arg_shape_and_dtype,
-                                    absl::Span<const TensorHandle* const> input_handles,
-                                    CompilerArgSource compiler_arg_source);
-
-}  // namespace tensorflow
+#include "tf_private/compiler_ir.h"
 
 namespace tf_ipu_shim {
 namespace {

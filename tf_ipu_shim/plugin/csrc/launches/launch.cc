@@ -19,24 +19,7 @@
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
-
-namespace tensorflow {
-
-// What tensorflow/compiler/jit/kernels/xla_ops.h declares, and includes MLIR's headers for, which TensorFlow's wheels do
-// not have. Checked on 2.15.1 (520 bytes) and 2.21.0 (448 bytes): the class has a key function, so that its table of
-// virtual functions is TensorFlow's own; `has_ref_vars` is its last argument in both.
-class XlaLocalLaunchBase : public AsyncOpKernel {
- public:
-  XlaLocalLaunchBase(OpKernelConstruction* construction, const std::vector<int>& constants,
-                     const std::vector<int>& resources, const NameAttrList& function, bool has_ref_vars);
-  ~XlaLocalLaunchBase() override;
-  void ComputeAsync(OpKernelContext* context, DoneCallback done) override;
-
- private:
-  alignas(16) char fields_[2048];  // more than they take
-};
-
-}  // namespace tensorflow
+#include "tf_private/xla_launch.h"
 
 namespace tf_ipu_shim {
 namespace {

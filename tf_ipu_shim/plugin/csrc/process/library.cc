@@ -12,18 +12,9 @@
 #include "process/trace.h"
 #include "tensorflow/c/eager/immediate_execution_context.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
-#include "tensorflow/core/common_runtime/function.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
-
-namespace tensorflow {
-
-// Exported by TensorFlow; its own header needs MLIR headers that the wheel leaves out. Checked on 2.15.1 and 2.21.0.
-Status GetBodyAndConstantsAndResources(FunctionLibraryRuntime* runtime, const NameAttrList& function,
-                                       const FunctionBody** body, std::vector<int>* constants,
-                                       std::vector<int>* resources);
-
-}  // namespace tensorflow
+#include "tf_private/function_bodies.h"
 
 namespace tf_ipu_shim {
 

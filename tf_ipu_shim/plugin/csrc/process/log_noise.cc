@@ -3,14 +3,9 @@
 
 #include <string>
 
-#include "absl/base/call_once.h"
 #include "tensorflow/core/public/version.h"
+#include "tf_private/compilation_announced.h"
 #include "tsl/platform/logging.h"
-
-// Whether XLA's first compilation has been announced in this process: a variable of an inline function of TensorFlow's
-// device_compiler.h, which the wheel exports. Null where a version has it no more. Checked on 2.15.1 and 2.21.0.
-extern absl::once_flag compilation_announced __asm__(
-    "_ZZN10tensorflow24device_compiler_internal30LogOnceXlaCompiledFirstClusterEvE8log_once") __attribute__((weak));
 
 namespace tf_ipu_shim {
 namespace {
