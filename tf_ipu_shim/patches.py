@@ -5,12 +5,16 @@ thread (a pipeline stage is that of the thread that entered it); that it is ther
 
 `applied()` lists the changes, `undo()` takes them back: then TensorFlow and Keras are as they were before `ipu` was
 imported.
+
+    python -m tf_ipu_shim.patches [MODULE ...]      prints the changes that `ipu`, and these modules, make when imported
 """
 
 from __future__ import annotations
 
+import importlib
+import sys
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 CHECKED = ("TensorFlow 2.15.1 with keras 2.15.0", "TensorFlow 2.21.0 with tf_keras 2.21.0")
@@ -132,3 +136,37 @@ def undo() -> None:
         for key in reversed(list(_applied)):
             _applied[key][1]()
             del _applied[key]
+
+
+def table(patches: Iterable[Patch]) -> str:
+    """Returns patches as a table in Markdown, in the order of their targets.
+
+    Args:
+        patches: such as those of `applied()`.
+
+    Example:
+        >>> print(table([Patch("stock.limit", "one more", ("1.0",), "it is put back")]))
+        | patched | so that | checked on | undone |
+        |---|---|---|---|
+        | `stock.limit` | one more | 1.0 | it is put back |
+    """
+    rows = [f"| `{one.target}` | {one.why} | {'; '.join(one.checked)} | {one.undone} |" for one in patches]
+    return "\n".join(["| patched | so that | checked on | undone |", "|---|---|---|---|", *sorted(rows)])
+
+
+def main(modules: Iterable[str]) -> None:
+    """Prints the changes of a process that imports `ipu` and then some modules.
+
+    Args:
+        modules: by name, such as `"tensorflow.keras"`.
+
+    Example:
+        >>> main([])  # doctest: +SKIP
+    """
+    for name in ("tf_ipu_shim.ipu", *modules):
+        importlib.import_module(name)
+    print(table(importlib.import_module("tf_ipu_shim.patches").applied()))  # the one that they register with
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -118,6 +118,11 @@ def test_threads_patch_once(stock):
     assert stock.number == 2
 
 
+def test_table():
+    rows = patches.table([patches.Patch("b.c", "why", ("1.0", "2.0"), "undone"), patches.Patch("a", "", (), "")])
+    assert rows.splitlines()[2:] == ["| `a` |  |  |  |", "| `b.c` | why | 1.0; 2.0 | undone |"]
+
+
 def foreign_names(tree):
     """The names that a file's imports bind to modules, classes and functions of TensorFlow or Keras."""
     for node in ast.walk(tree):
