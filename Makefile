@@ -4,6 +4,8 @@
 #   make test-slow     runs those: random models at length, every benchmark once, processes that take long
 #   make test-221      runs the tests that need no Estimator on TensorFlow 2.21.0 (Python 3.10 to 3.13)
 #   make test-221-ci   runs as much of that as CI has time for
+#   make test-next     makes an environment with the newest TensorFlow that pip offers, pre-releases included, and runs the
+#                      test of what we use of its insides, and README's first script
 #   make test-pythons  does that on each promised Python that is installed, one after another
 #   make asan          runs the tests of the C++ plugin under AddressSanitizer
 #   make tsan          the same under ThreadSanitizer
@@ -34,8 +36,8 @@ WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: environments demo test test-slow soak soak-parts test-221 test-221-ci test-pythons asan tsan lint style generated wheel wheels \
-    bench coverage options results site clean
+.PHONY: environments demo test test-slow soak soak-parts test-221 test-221-ci test-next test-pythons asan tsan \
+    lint style generated wheel wheels bench coverage options results site clean
 
 # All that .ci/run needs, side by side with `make -j`.
 environments: $(BIN)/.ready $(BIN_221)/.ready .venv-site/bin/.ready
@@ -64,6 +66,19 @@ test-221: $(BIN_221)/.ready
 NOT_AGAIN := not estimator and not slow and not one_version and not without_tensorflow
 test-221-ci: $(BIN_221)/.ready
 	$(BIN_221)/python -m pytest -m "$(NOT_AGAIN)" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+
+# A requirement that names a pre-release allows those of that package alone. Made anew each time: a new one may be there.
+NEXT := .venv-next
+test-next:
+	rm -rf $(NEXT)
+	$(PYTHON) -m venv $(NEXT)
+	$(NEXT)/bin/python $(PIP) install "$(TENSORFLOW)>=2.21.0rc0" -r tests/requirements.txt
+	$(NEXT)/bin/python $(PIP) install --no-deps "tf_keras>=2.21.0rc0"
+	$(IN_TURN) $(NEXT)/bin/python $(PIP) install --no-deps -e .
+	$(NEXT)/bin/python -m tf_ipu_shim.plugin.build
+	$(NEXT)/bin/python -m pytest tests/house/test_tf_private.py $(PYTEST_ARGS)
+	sed -n '/^```python$$/,/^```$$/p;/^```$$/q' README.md | sed '/^```/d' > $(NEXT)/first_script.py
+	$(NEXT)/bin/tf-ipu run $(NEXT)/first_script.py
 
 test-pythons:
 	for version in $(PYTHONS); do \
@@ -154,4 +169,4 @@ $(SITE)/.ready: tools/site/requirements.txt
 	touch $@
 
 clean:
-	rm -rf .venv .venv-221* .venv-site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-221* .venv-next .venv-site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
