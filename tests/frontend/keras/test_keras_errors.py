@@ -142,6 +142,8 @@ def test_models_that_cannot_be_run():
         model.set_pipelining_options(1, device_mapping=[0, 0])
         with pytest.raises(RuntimeError, match="`test_step` for the model .* overridden"):
             model.evaluate(X, Y, verbose=0)
+        with pytest.raises(RuntimeError, match="`make_train_function` for the model .* overridden"):
+            model.fit(X, Y, verbose=0)
 
 
 def test_a_call_that_stages_would_leave_out():

@@ -441,6 +441,8 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         known = self._ipu.programs.get(key)
         if known is not None:
             return known
+        make = f"make_{'train' if mode == 'fit' else 'test' if mode == 'evaluate' else 'predict'}_function"
+        programs.refuse_overridden(self, (make,), "with IPU extensions: override the step function instead")
         with turns.building.held():
             if key not in self._ipu.programs:
                 self._ipu.programs[key] = TracedProgram(
@@ -451,8 +453,6 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             return self._ipu.programs[key]
 
     def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
-        make = f"make_{'train' if mode == 'fit' else 'test' if mode == 'evaluate' else 'predict'}_function"
-        programs.refuse_overridden(self, (make,), "with IPU extensions: override the step function instead")
         if mode == "fit" and self._accumulation() > 1:
             why = "when using gradient accumulation"
             programs.refuse_overridden(self, ("train_step",), why)
