@@ -80,6 +80,24 @@ the causes.
 
 """
 
+SOAK = """# Soak
+
+Runs for hours with random programs, ops, threads, signals and sanitizers, with the number of wrong results. A result is
+wrong if it differs from stock TensorFlow's, or if a process crashes, hangs or leaks memory.
+
+```
+make soak SOAK_ARGS="--only slices --compared 24 --table validation/soak.csv"
+make results
+```
+
+"refused" programs end with the same class of error in every execution mode, in words about the script. An empty cell
+was not counted. The newest runs come first.
+
+Commands and remarks are in `validation/soak.csv` and `validation/soak_runs.csv`, and outcomes of all ops in
+`validation/op_comparison.csv`. [Soak-test a change](reliability.md) explains the kinds.
+
+"""
+
 
 def rows(name: str) -> list[Row]:
     """The rows of a data file."""
@@ -158,10 +176,20 @@ def _share(row: Row) -> str:
     return f"{100 * int(row['passed']) / int(row['tests']):.1f} %"
 
 
+def soak() -> str:
+    """The page of the soak, newest runs first."""
+    columns = ("kind", "runs", "wrong", "refused", "tensorflow", "date")
+    lines = (
+        [row.get(column) or "" for column in columns] for row in [*reversed(rows("soak.csv")), *rows("soak_runs.csv")]
+    )
+    return SOAK + table(["kind", "runs", "wrong", "refused", "TensorFlow", "date"], lines)
+
+
 PAGES = {
     ROOT / "docs" / "applications.md": applications,
     ROOT / "docs" / "benchmarks.md": benchmarks,
     ROOT / "docs" / "conformance.md": conformance,
+    ROOT / "docs" / "soak.md": soak,
 }
 
 
