@@ -61,7 +61,7 @@ def _document(found: dict[str, list[Result]], quick: bool) -> dict[str, Any]:
     from tf_ipu_shim.cli import doctor
 
     return {
-        "tensorflow": ", ".join(sorted(set(doctor.installed_tensorflows().values()))),
+        "tensorflow": ", ".join(sorted(set(doctor.find_tensorflows().values()))),
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "quick": quick,

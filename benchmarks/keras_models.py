@@ -120,7 +120,7 @@ class Fit:
     def __init__(self, task: Task, ipu: bool, **options: Any) -> None:
         from tf_ipu_shim import keras2
 
-        keras = keras2.public()
+        keras = keras2.public_module()
         self._scope: Callable[[], Any] = contextlib.nullcontext
         if ipu:
             from tf_ipu_shim.ipu import ipu_strategy

@@ -109,7 +109,7 @@ class Training:
     def __init__(self, ipu: bool) -> None:
         from tf_ipu_shim import keras2
 
-        keras, task = keras2.public(), TASKS[os.environ["BENCHMARK_TASK"]]
+        keras, task = keras2.public_module(), TASKS[os.environ["BENCHMARK_TASK"]]
         quick = bool(os.environ.get("BENCHMARK_QUICK"))
         self._stopwatch = Stopwatch(1, runs=True) if ipu else None
         self._scope: Callable[[], Any] = contextlib.nullcontext

@@ -60,7 +60,7 @@ def _build_plugin(config):
     from tf_ipu_shim.plugin import build
 
     with contextlib.suppress(errors.PluginError):  # which tests say, each for itself
-        if build.found() is None:
+        if build.find_library() is None:
             with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
                 print("\nThe IPU plugin is being built, which tests need ...", flush=True)
             build.ensure_built()

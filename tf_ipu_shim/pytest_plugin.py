@@ -110,10 +110,10 @@ def ipu_clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     those that it sets in `os.environ` are put back, too.
     """
     before = {name: os.environ.get(name) for name in _OWN}
-    _choose_system(request.node, monkeypatch)
-    _reset()
+    _select_system(request.node, monkeypatch)
+    _reset_state()
     yield
-    _reset()
+    _reset_state()
     for name, value in before.items():
         if value is None:
             os.environ.pop(name, None)
@@ -229,7 +229,7 @@ def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..
     return check
 
 
-def _choose_system(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def _select_system(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     system, chip = node.get_closest_marker("ipu_system"), node.get_closest_marker("ipu_chip")
     if system is None and chip is None:
         return
@@ -238,7 +238,7 @@ def _choose_system(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(systems.ENVIRONMENT_VARIABLE, systems.named(name).name)
 
 
-def _reset() -> None:
+def _reset_state() -> None:
     """Forgets configuration, counters and plans, as if nothing had run."""
     if _ENGINE not in sys.modules:
         return

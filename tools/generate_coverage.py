@@ -47,7 +47,7 @@ def row(name: str, releases: str) -> Row:
 
     found = Row(name, releases, [], {}, [])
     for attribute in sorted(graphcore_names.attributes(name)):
-        verdict = emulated.verdict(name, attribute)
+        verdict = emulated.get_status(name, attribute)
         if verdict.state == emulated.EMULATED:
             found.emulated.append(attribute)
         elif verdict.state == emulated.REFUSED:

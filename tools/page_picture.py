@@ -28,7 +28,7 @@ def draw(profile: str, picture: str, width: int, height: int) -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         html = pathlib.Path(folder) / "page.html"
-        html.write_text(page.page_of(reader.read(pathlib.Path(profile))))
+        html.write_text(page.render_page(reader.read_profile(pathlib.Path(profile))))
         subprocess.run(
             [
                 os.environ.get("CHROMIUM", "chromium"), "--headless", "--no-sandbox", "--disable-gpu",

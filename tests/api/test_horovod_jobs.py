@@ -82,7 +82,7 @@ def test_collectives(found):
 def test_training(found):
     from tf_ipu_shim import keras2
 
-    keras = keras2.public()
+    keras = keras2.public_module()
     data = np.random.RandomState(0).rand(2, 16, 4).astype("f")
     targets = data.sum(-1, keepdims=True)
     model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones")])

@@ -219,10 +219,10 @@ def test_a_system_with_too_few_ipus_says_so():
 
 
 def test_batch_sizes():
-    assert fit._batch("--batch-size=8,16") == ("--batch-size", ["8", "16"])
+    assert fit._parse_batch_size("--batch-size=8,16") == ("--batch-size", ["8", "16"])
     for text in ("8,16", "=8", "--batch="):
         with pytest.raises(Exception, match="is not of the form"):
-            fit._batch(text)
+            fit._parse_batch_size(text)
 
 
 def test_the_command(python):

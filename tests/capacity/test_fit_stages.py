@@ -15,7 +15,7 @@ v1 = tf.compat.v1
 
 
 def test_the_stages_that_are_printed_can_be_pasted(studied):
-    keras = keras2.public()
+    keras = keras2.public_module()
     models = []
 
     def run():
@@ -39,7 +39,7 @@ def test_the_stages_that_are_printed_can_be_pasted(studied):
 
 
 def test_a_pipeline_whose_stages_are_uneven_is_cut_anew(studied):
-    keras = keras2.public()
+    keras = keras2.public_module()
 
     def steps_of(cut):
         def run():
@@ -67,7 +67,7 @@ def test_a_pipeline_whose_stages_are_uneven_is_cut_anew(studied):
 
 
 def test_copies_with_the_host_are_work_of_the_first_stage_and_the_last(studied):
-    keras = keras2.public()
+    keras = keras2.public_module()
 
     def steps_of(begins):
         def run():
@@ -90,7 +90,7 @@ def test_copies_with_the_host_are_work_of_the_first_stage_and_the_last(studied):
 
 def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
     """They run their forward pass twice, and keep what comes into them."""
-    keras = keras2.public()
+    keras = keras2.public_module()
     widths = [*(512 + place for place in range(15)), 16]
 
     def steps_of(begins):
@@ -162,7 +162,7 @@ def _handed_on(keras):
 )
 def test_the_balance_that_is_printed_is_that_of_the_pipeline(studied, make, optimizer, recompute):
     """Of a model on one IPU: with exchanges, the optimizer's work, sums of gradients, the loss, what the host gives."""
-    keras = keras2.public()
+    keras = keras2.public_module()
 
     def steps_of(lines=None):
         def run():

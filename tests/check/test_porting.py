@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from tf_ipu_shim import check, cli, keras2
-from tf_ipu_shim.check import Kind
+from tf_ipu_shim.check import FindingKind
 from tf_ipu_shim.check.scan import Scan
 from tf_ipu_shim.keras2 import choice
 from tf_ipu_shim.names import emulated
@@ -19,8 +19,8 @@ def found(text):
     """Kind, line and name of all findings."""
     return [
         (one.kind, one.line, one.name)
-        for one in check.check([check.Source(FILE, ast.parse(text))])
-        if one.kind is not Kind.EMULATED
+        for one in check.find_uses([check.SourceFile(FILE, ast.parse(text))])
+        if one.kind is not FindingKind.EMULATED
     ]
 
 
@@ -45,17 +45,19 @@ def test_names_are_found_however_they_are_imported(text):
 def test_what_nobody_has_and_what_is_refused():
     text = CONFIGURED + "ipu.utils.no_such(1)\nipu.ops.summary_ops.get_ipu_reports()\nipu.utils.reset_ipu_seed(1)\n"
     assert found(text) == [
-        (Kind.REFUSED, 4, "ipu.utils.no_such"),
-        (Kind.REFUSED, 5, "ipu.ops.summary_ops.get_ipu_reports"),
+        (FindingKind.REFUSED, 4, "ipu.utils.no_such"),
+        (FindingKind.REFUSED, 5, "ipu.ops.summary_ops.get_ipu_reports"),
     ]
-    missing = check.check([check.Source(FILE, ast.parse("from tensorflow.python.ipu import dataset_tools"))])
-    assert missing[0].kind is Kind.REFUSED
+    missing = check.find_uses([check.SourceFile(FILE, ast.parse("from tensorflow.python.ipu import dataset_tools"))])
+    assert missing[0].kind is FindingKind.REFUSED
 
 
 def test_methods_of_models_are_calls_too():
     text = CONFIGURED + "model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)\nmodel.fit(x)\n"
-    report = check.check([check.Source(FILE, ast.parse(text))])
-    assert (Kind.EMULATED, 4, "Model.set_pipelining_options") in [(one.kind, one.line, one.name) for one in report]
+    report = check.find_uses([check.SourceFile(FILE, ast.parse(text))])
+    assert (FindingKind.EMULATED, 4, "Model.set_pipelining_options") in [
+        (one.kind, one.line, one.name) for one in report
+    ]
     assert not any("fit" in one.name for one in report)
 
 
@@ -66,9 +68,9 @@ def test_reasons_are_those_of_the_table_of_options():
         "model.set_gradient_accumulation_options(verify_usage=False)\n"
     )
     assert found(text) == [
-        (Kind.RECORDED, 4, "IPUConfig.slices.poplar_options"),
-        (Kind.RECORDED, 6, "ipu.normalization_ops.group_norm(reduction_axes=)"),
-        (Kind.RECORDED, 7, ".set_gradient_accumulation_options(verify_usage=)"),
+        (FindingKind.RECORDED, 4, "IPUConfig.slices.poplar_options"),
+        (FindingKind.RECORDED, 6, "ipu.normalization_ops.group_norm(reduction_axes=)"),
+        (FindingKind.RECORDED, 7, ".set_gradient_accumulation_options(verify_usage=)"),
     ]
 
 
@@ -79,15 +81,15 @@ def test_flags_that_a_script_sets_itself():
         "os.environ.setdefault('POPLAR_ENGINE_OPTIONS', '{\"debug.trace\": \"true\"}')\n"
     )
     assert found(text) == [
-        (Kind.RECORDED, 4, "TF_POPLAR_FLAGS: max_infeed_threads"),
-        (Kind.REFUSED, 5, "TF_POPLAR_FLAGS"),
-        (Kind.RECORDED, 6, "POPLAR_ENGINE_OPTIONS: debug.trace"),
+        (FindingKind.RECORDED, 4, "TF_POPLAR_FLAGS: max_infeed_threads"),
+        (FindingKind.REFUSED, 5, "TF_POPLAR_FLAGS"),
+        (FindingKind.RECORDED, 6, "POPLAR_ENGINE_OPTIONS: debug.trace"),
     ]
 
 
 def test_nothing_is_configured():
     text = "from tensorflow.python import ipu\nwith ipu.scopes.ipu_scope('/device:IPU:0'):\n  pass\n"
-    assert found(text) == [(Kind.TRAP, 2, "no configure_ipu_system")]
+    assert found(text) == [(FindingKind.TRAP, 2, "no configure_ipu_system")]
     assert found("import tensorflow as tf\ntf.Session()\nd.batch(2)\n") == []
 
 
@@ -127,7 +129,7 @@ STRATEGY = CONFIGURED + "import tensorflow as tf\ns = ipu.ipu_strategy.IPUStrate
     ],
 )
 def test_models_outside_the_scope(rest, lines):
-    assert found(STRATEGY + rest) == [(Kind.TRAP, line, "model outside the scope") for line in lines]
+    assert found(STRATEGY + rest) == [(FindingKind.TRAP, line, "model outside the scope") for line in lines]
 
 
 def test_scopes_of_strategies_without_a_name():
@@ -135,7 +137,7 @@ def test_scopes_of_strategies_without_a_name():
         CONFIGURED + "import tensorflow as tf\nwith ipu.ipu_strategy.IPUStrategy().scope():\n"
         "  m = tf.keras.Sequential()\n  m.fit(x)\nother = tf.keras.Sequential()\nother.fit(x)\n"
     )
-    assert found(text) == [(Kind.TRAP, 8, "model outside the scope")]
+    assert found(text) == [(FindingKind.TRAP, 8, "model outside the scope")]
 
 
 def test_engine_options_that_stand_in_the_file():
@@ -145,7 +147,7 @@ def test_engine_options_that_stand_in_the_file():
         "config.compilation_poplar_options = made()\n"
         "import json, os\nos.environ['POPLAR_ENGINE_OPTIONS'] = json.dumps({'debug.trace': 'true'})\n"
     )
-    recorded = [(line, name) for kind, line, name in found(text) if kind is Kind.RECORDED]
+    recorded = [(line, name) for kind, line, name in found(text) if kind is FindingKind.RECORDED]
     assert recorded == [
         (5, "IPUConfig.compilation_poplar_options: opt.maxCompilationThreads"),
         (8, "POPLAR_ENGINE_OPTIONS: debug.trace"),
@@ -153,22 +155,22 @@ def test_engine_options_that_stand_in_the_file():
 
 
 def test_keras_3(monkeypatch):
-    monkeypatch.setattr(choice, "is_apart", lambda: True)
+    monkeypatch.setattr(choice, "is_separate_package", lambda: True)
     monkeypatch.setattr(keras2, "has_engine", lambda name: name == "tf_keras.src")
     text = (
         CONFIGURED + "import keras\nimport os\nos.environ['TF_USE_LEGACY_KERAS'] = '0'\nfrom tensorflow import keras\n"
     )
-    assert found(text) == [(Kind.TRAP, 6, "Keras 3 chosen")]
+    assert found(text) == [(FindingKind.TRAP, 6, "Keras 3 chosen")]
     monkeypatch.setenv("TF_IPU_SHIM_COMPAT", "stock")
     monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
-    assert found(text) == [(Kind.TRAP, line, "Keras 3 chosen") for line in (1, 4, 6, 7)]
+    assert found(text) == [(FindingKind.TRAP, line, "Keras 3 chosen") for line in (1, 4, 6, 7)]
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
-    assert found(text) == [(Kind.TRAP, line, "Keras 3 chosen") for line in (4, 6)]
+    assert found(text) == [(FindingKind.TRAP, line, "Keras 3 chosen") for line in (4, 6)]
 
 
 def test_what_a_script_puts_into_the_environment_is_told_once(monkeypatch, tmp_path, capsys):
     """A run leaves it there; what was there before counts for the imports."""
-    monkeypatch.setattr(choice, "is_apart", lambda: True)
+    monkeypatch.setattr(choice, "is_separate_package", lambda: True)
     monkeypatch.setattr(keras2, "has_engine", lambda name: name == "tf_keras.src")
     monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
     script = tmp_path / "script.py"
@@ -184,7 +186,7 @@ def test_what_a_script_puts_into_the_environment_is_told_once(monkeypatch, tmp_p
 
 def test_names_of_tensorflow_1():
     assert found(CONFIGURED + "import tensorflow as tf\ntf.Session()\ntf.placeholder()\n") == [
-        (Kind.TRAP, 5, "tf.Session")
+        (FindingKind.TRAP, 5, "tf.Session")
     ]
     assert found(CONFIGURED + "import tensorflow.compat.v1 as tf\ntf.Session()\n") == []
 
@@ -196,18 +198,18 @@ def test_files_beside_the_script(tmp_path):
     (tmp_path / "parts" / "__init__.py").write_text("")
     (tmp_path / "parts" / "one.py").write_text("from . import three\n")
     (tmp_path / "parts" / "three.py").write_text("")
-    paths = {source.path.relative_to(tmp_path).as_posix() for source in check.sources(tmp_path / "main.py")}
+    paths = {source.path.relative_to(tmp_path).as_posix() for source in check.collect_sources(tmp_path / "main.py")}
     assert paths == {"main.py", "two.py", "parts/__init__.py", "parts/one.py", "parts/three.py"}
 
 
 def test_verdicts():
-    assert emulated.verdict("tensorflow.python.ipu.config", "IPUConfig") == (emulated.EMULATED, "")
-    assert emulated.verdict("tensorflow.python.ipu.config", "Nobody").state == emulated.MISSING
+    assert emulated.get_status("tensorflow.python.ipu.config", "IPUConfig") == (emulated.EMULATED, "")
+    assert emulated.get_status("tensorflow.python.ipu.config", "Nobody").state == emulated.MISSING
 
 
 def test_lines_of_a_message_stay_lines(tmp_path):
     why = "Out of memory.\nLargest owners:\n      4 bytes  weight  w\n\n" + "long " * 30
-    text = check.to_text([check.Finding(Kind.REFUSED, tmp_path / "a.py", 3, "InternalError", why)])
+    text = check.format_findings([check.Finding(FindingKind.REFUSED, tmp_path / "a.py", 3, "InternalError", why)])
     assert text.splitlines()[2:5] == ["      Out of memory.", "      Largest owners:", "            4 bytes  weight  w"]
     assert len(text.splitlines()) == 7 and max(map(len, text.splitlines()[2:])) <= 118
 

@@ -71,7 +71,7 @@ def test_a_value_that_makes_no_sense(monkeypatch, capsys, variable, value, messa
     monkeypatch.setenv(variable, value)
     assert cli.main(["env", "--set"]) == 2
     assert message in capsys.readouterr().err
-    (check,) = doctor.variables()
+    (check,) = doctor.check_variables()
     assert (check.state, message in check.found) == (doctor.PROBLEM, True)
 
 
@@ -81,7 +81,7 @@ def test_doctor_knows_what_the_package_promises():
     promised = re.findall(r"Python :: (\d)\.(\d+)", setup["metadata"]["classifiers"])
     versions = [(int(major), int(minor)) for major, minor in promised]
     assert doctor.PYTHONS == (min(versions), max(versions))
-    assert [doctor.python(version).state for version in ((3, 8), versions[0], versions[-1], (3, 99))] == [
+    assert [doctor.check_python(version).state for version in ((3, 8), versions[0], versions[-1], (3, 99))] == [
         doctor.PROBLEM,
         doctor.OK,
         doctor.OK,
@@ -122,15 +122,15 @@ def test_one_tensorflow_is_asked_for(machine, version, package, newest):
     ],
 )
 def test_tensorflow_packages(installed, state):
-    check = doctor.tensorflow(installed)
+    check = doctor.check_tensorflow(installed)
     assert check.state == state
     assert bool(check.cure) == (state != doctor.OK)
 
 
 def test_a_missing_compiler_matters_where_nothing_is_built(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert doctor.plugin("built.so", False).state == doctor.OK
-    check = doctor.plugin(None, False)
+    assert doctor.check_plugin("built.so", False).state == doctor.OK
+    check = doctor.check_plugin(None, False)
     assert (check.state, "apt-get install g++" in check.cure) == (doctor.PROBLEM, True)
 
 
@@ -140,7 +140,7 @@ def test_who_holds_ipus():
 
     system = systems.current()
     with attach.attach(system, system.device(16)):
-        check = doctor.ipus()
+        check = doctor.check_ipus()
     assert check.state == doctor.NOTE
     assert str(os.getpid()) in check.found
-    assert doctor.ipus().state == doctor.OK
+    assert doctor.check_ipus().state == doctor.OK

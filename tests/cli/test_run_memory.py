@@ -84,8 +84,8 @@ def test_a_script_that_reads_profiles_of_its_own_has_them_too(python, forked, as
     kept = python.directory / line.removeprefix("Profile: ")
     assert kept.parent.parent == python.directory / "kept"
     runs, cycles = map(int, process.stdout.splitlines()[-1].split())
-    assert (runs, len(reader.runs(kept))) == (2, 2)
-    facts = {row.name: json.loads(row.value) for row in reader.read(kept).facts}
+    assert (runs, len(reader.read_runs(kept))) == (2, 2)
+    facts = {row.name: json.loads(row.value) for row in reader.read_profile(kept).facts}
     assert 2 * facts["cycles"] == cycles > 0
 
 

@@ -83,7 +83,7 @@ NOT_READ = {
     ("api.ipu.dataset_extractor", "import_variables", "strict"): "it says what is refused",
     ("api.ipu.distributed", "HorovodBasics.init", "comm"): _REFUSED,
     ("api.ipu.ipu_session_run_hooks", "IPULoggingTensorHook.after_run", "run_values"): _HOOK,
-    ("api.ipu.keras.pipeline", "PipelineSequentialMethods._staged", "infeed"): _HELPER,
+    ("api.ipu.keras.pipeline", "PipelineSequentialMethods._make_staged_model", "infeed"): _HELPER,
     ("api.keras.optimizers", "_ParameterUnscalingALSOptimizer.from_config", "custom_objects"): "Keras hands it over",
     (
         "api.poplar.ops.gen_poprand_ops",
@@ -95,8 +95,8 @@ NOT_READ = {
         ("frontend.conversion.graph_transforms", transform, name): _HELPER
         for transform, names in (
             ("_strip_unused", ["options"]),
-            ("_fold", ["options"]),
-            ("_sort", ["fed", "fetched", "options"]),
+            ("_fold_constants", ["options"]),
+            ("_sort_by_execution_order", ["fed", "fetched", "options"]),
         )
         for name in names
     },
@@ -125,7 +125,7 @@ NOT_READ = {
         for argument in arguments.split()
     },
     ("frontend.ops.embeddings.embedding_ids", "lookup_trainable", "optimizer"): _REFUSED,
-    ("frontend.ops.embeddings.embedding_ids", "_add", "slots"): _HELPER,
+    ("frontend.ops.embeddings.embedding_ids", "_add_rows", "slots"): _HELPER,
     ("legacy.estimators", "IPUEstimatorBase._call_model_fn", "config"): "the estimator has it itself",
     ("legacy.estimators", "Feeds.after_create_session", "coord"): _HOOK,
     ("legacy.estimators", "StopAtStep.after_create_session", "coord"): _HOOK,
@@ -141,18 +141,26 @@ NOT_READ = {
     },
     ("frontend.keras", "KerasExtensionBase._deserialize_from_config_supported", "config"): "all are read back",
     ("frontend.keras", "KerasExtensionBase.evaluate", "kwargs"): _REFUSED,
-    ("frontend.strategies.delegation", "delete", "base"): "it only has to be the extension's, or that is refused",
-    ("frontend.strategies.delegation", "register", "base"): "it only has to be the extension's, or that is refused",
+    (
+        "frontend.strategies.delegation",
+        "delete_extension",
+        "base",
+    ): "it only has to be the extension's, or that is refused",
+    (
+        "frontend.strategies.delegation",
+        "register_extension",
+        "base",
+    ): "it only has to be the extension's, or that is refused",
     **{
         ("legacy.keras_2_6.methods", method, "inputs"): "Keras 2.6 took it and did nothing with it"
         for method in ("_with_inputs.add_update", "_get_updates_for", "_get_losses_for")
     },
     ("legacy.keras_2_6.mixed_precision", "_policy.init", "loss_scale"): _REFUSED,
     ("frontend.keras", "KerasExtensionBase._accumulates_outfeed", "mode"): _HELPER,
-    ("frontend.keras", "KerasExtensionBase._stages_are_open", "mode"): _HELPER,
-    ("frontend.keras", "KerasExtensionBase._unpacked", "mode"): _HELPER,
-    ("frontend.keras", "NetworkExtension._staged", "infeed"): _HELPER,
-    ("frontend.keras", "SequentialExtension._staged", "infeed"): _HELPER,
+    ("frontend.keras", "KerasExtensionBase._stages_need_trace", "mode"): _HELPER,
+    ("frontend.keras", "KerasExtensionBase._result_unpacker", "mode"): _HELPER,
+    ("frontend.keras", "NetworkExtension._make_staged_model", "infeed"): _HELPER,
+    ("frontend.keras", "SequentialExtension._make_staged_model", "infeed"): _HELPER,
     ("frontend.keras", "PollingThreadPredict.postprocess", "num_samples_processed"): _HELPER,
     **{
         ("frontend.keras", "pipelined_program.finish_predicting", name): "a prediction has no targets"
@@ -175,7 +183,7 @@ NOT_READ = {
     ): "Keras' own, of which TensorFlow 1 has none",
     ("legacy.old_keras", "TensorFlow1Optimizer.apply_gradients", "kwargs"): "as above",
     ("frontend.ops", "_gather_gradient", "op"): "TensorFlow hands it to every gradient",
-    ("frontend.ops", "quantise", "sr_density"): _REFUSED,
+    ("frontend.ops", "round_to_format", "sr_density"): _REFUSED,
     ("frontend.ops", "HostEmbeddingOptimizerSpec.create_slot_variables", "embedding_tensor"): _SLOTS,
     ("frontend.ops", "HostEmbeddingOptimizerSpec.create_slot_variables", "name"): _SLOTS,
     ("frontend.ops", "HostEmbeddingOptimizerSpec.create_register_instruction", "slot_vars"): _SLOTS,
@@ -205,7 +213,7 @@ NOT_READ = {
     ("frontend.ops", "popnn_lstm_layer_backprop", "output_c_state"): _COMPUTED,
     ("frontend.ops", "popnn_dynamic_lstm_layer_backprop", "output_c_state"): _COMPUTED,
     ("frontend.pipelines", "pipeline", "continuous_weight_updates"): _REFUSED,
-    ("frontend.serving", "handed_over", "source"): "for the text of an error",
+    ("frontend.serving", "pass_tensors", "source"): "for the text of an error",
     **{
         ("frontend.strategies", f"DeviceExtended.{method}", name): _STRATEGY
         for method, names in {
@@ -219,7 +227,7 @@ NOT_READ = {
     },
     ("frontend.strategies", "ClusterExtended._initialize_local_devices", "cluster_resolver"): _STRATEGY,
     ("frontend.strategies", "ClusterExtended._input_workers_with_options", "options"): _STRATEGY,
-    ("frontend.strategies", "OneIpu.non_slot_devices", "var_list"): _STRATEGY,
+    ("frontend.strategies", "SingleDevice.non_slot_devices", "var_list"): _STRATEGY,
     ("frontend.strategies", "ClusterExtended._broadcast_to", "destinations"): _STRATEGY,
     ("frontend.strategies", "ProcessExtended._reduce_to", "destinations"): _STRATEGY,
     ("frontend.strategies", "ProcessExtended._reduce_to", "options"): _STRATEGY,
@@ -303,7 +311,7 @@ def computes(function):
     steps = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     if not steps or isinstance(steps[-1], (ast.Raise, ast.Pass)):
         return any(isinstance(node, ast.Return) for node in ast.walk(function))
-    return not any(word in decorators for word in ("overload", "abstract", "refused"))
+    return not any(word in decorators for word in ("overload", "abstract", "not_supported"))
 
 
 def unread():

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.without_tensorflow
 
 PACKAGE = pathlib.Path(tf_ipu_shim.__file__).parent
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
-DECORATORS = ("argument_order", "older_order")
+DECORATORS = ("argument_order", "accept_old_order")
 
 
 def reordered():

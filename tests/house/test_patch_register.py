@@ -17,8 +17,8 @@ BOUNDARY = "tf_ipu_shim.tf_private"  # gives their modules out
 REGISTRATIONS = {"replace", "change"}
 # What looks like a patch and is none: (file, what is assigned to).
 OURS = {
-    ("names/missing.py", "module.__dict__"): "modules of this package",
-    ("names/missing.py", "loader.exec_module"): "their loaders",
+    ("names/unsupported_names.py", "module.__dict__"): "modules of this package",
+    ("names/unsupported_names.py", "loader.exec_module"): "their loaders",
     ("names/keras_ops.py", "op.__dict__"): "a function made there",
     ("names/keras_ops.py", "in_layer.__dict__"): "a function made there",
     ("imports/aliases.py", "module.__spec__"): "theirs",
@@ -34,7 +34,7 @@ OURS = {
         "frontend/keras/models/construction.py",
         "made.__class__",
     ): "a model of a script's, by the registered `Model.__new__`",
-    ("imports/after_loading.py", "loader.exec_module"): "made for one import, and taken away by it",
+    ("imports/post_import_hooks.py", "loader.exec_module"): "made for one import, and taken away by it",
     ("legacy/names/tensorflow/tensorflow1.py", "module.__version__"): "while a package is executed",
     ("names/__init__.py", "sys.meta_path"): "run when Python starts; `names.finder` registers it",
     ("plugin/op_functions.py", "function.__code__"): "a function that TensorFlow has made of an op of the plugin",

@@ -29,7 +29,7 @@ def names(environment, tmp_path):
                 result = function(*fed)
             session.run(result, {x: np.ones(x.shape, dtype) for x in fed})
         folder = max(tmp_path.iterdir())
-        return [row.name for row in reader.read(folder).compute_sets if row.name != SEEDS]
+        return [row.name for row in reader.read_profile(folder).compute_sets if row.name != SEEDS]
 
     yield run
     config.reset_ipu_configuration()
@@ -226,7 +226,7 @@ def compiled_names(environment, tmp_path):
                 result = ipu_compiler.compile(function, fed)
             session.run(result, {x: np.ones(x.shape) for x in fed})
         folder = max(tmp_path.iterdir())
-        return [row.name for row in reader.read(folder).compute_sets if row.name != SEEDS]
+        return [row.name for row in reader.read_profile(folder).compute_sets if row.name != SEEDS]
 
     yield run
     config.reset_ipu_configuration()

@@ -112,7 +112,7 @@ def planned(environment, monkeypatch, tmp_path):
                 built = ipu_compiler.compile(model, fed)
             session.run(v1.global_variables_initializer())
             results = session.run(built, {one: random.rand(*one.shape).astype(np.float16) for one in fed})
-        (made,) = (reader.read(one) for one in folder.iterdir()) if profile else (None,)
+        (made,) = (reader.read_profile(one) for one in folder.iterdir()) if profile else (None,)
         steps = [row.cycles for row in made.programs if row.computation == "product"] if profile else []
         return results, steps, memory_report().devices[0].programs[-1].ipus[0]
 
@@ -260,7 +260,7 @@ def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
         engine = {"autoReport.all": "true", "autoReport.directory": str(folder)}
         environment(option_runs.COMPILE_ONLY, engine=engine)
         option_runs.pipeline(**options)
-        (made,) = (reader.read(one) for one in folder.iterdir())
+        (made,) = (reader.read_profile(one) for one in folder.iterdir())
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 
     def plan(rows, inner, proportion=0.6):
@@ -292,7 +292,7 @@ def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name
         engine = {"autoReport.all": "true", "autoReport.directory": str(folder)}
         environment({**option_runs.COMPILE_ONLY, **dict(config)}, engine=engine)
         option_runs.pipeline(stages=2, stage=stage, width=16, device_mapping=mapping, **options)
-        (made,) = (reader.read(one) for one in folder.iterdir())
+        (made,) = (reader.read_profile(one) for one in folder.iterdir())
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 
     def plan(rows, inner, proportion=0.6):

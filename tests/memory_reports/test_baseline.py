@@ -30,11 +30,11 @@ def weights(*names, size=400):
 
 
 def of(*made):
-    return baseline.baseline_of({"/device:IPU:0": made})
+    return baseline.make_baseline({"/device:IPU:0": made})
 
 
 def test_what_grew_is_named_by_owner():
-    lines = baseline.grown(of(plans(400, 800)), of(plans(400, 1000)))
+    lines = baseline.find_growth(of(plans(400, 800)), of(plans(400, 1000)))
     assert [" ".join(line.split()) for line in lines] == [
         "/device:IPU:0 train, IPU 0: peak 1,200 -> 1,400 bytes (+200, +16.7 %)",
         "+200 bytes argument x1 (800 -> 1,000)",
@@ -43,45 +43,45 @@ def test_what_grew_is_named_by_owner():
 
 def test_variables_are_the_same_whatever_tensorflow_counts_before_them(tmp_path):
     now = of(weights("new/kernel/0", "a/kernel/1"))
-    lines = baseline.grown(of(weights("a/kernel/0", size=401)), now)
+    lines = baseline.find_growth(of(weights("a/kernel/0", size=401)), now)
     assert [" ".join(line.split()) for line in lines[1:]] == ["+400 bytes weight new/kernel (0 -> 400)"]
     old = {place: one._replace(owners={"weight a/kernel/0": 401}) for place, one in now.items()}
-    baseline.write(old, tmp_path / "old.json")  # as files were before
-    assert [one.owners for one in baseline.read(tmp_path / "old.json").values()] == [{"weight a/kernel": 401}]
+    baseline.write_baseline(old, tmp_path / "old.json")  # as files were before
+    assert [one.owners for one in baseline.read_baseline(tmp_path / "old.json").values()] == [{"weight a/kernel": 401}]
 
 
 @pytest.mark.parametrize(("percent", "counts"), [(0, True), (16, True), (17, False)])
 def test_tolerance(percent, counts):
-    assert bool(baseline.grown(of(plans(400, 800)), of(plans(400, 1000)), percent)) == counts
+    assert bool(baseline.find_growth(of(plans(400, 800)), of(plans(400, 1000)), percent)) == counts
 
 
 def test_what_shrinks_and_what_vanishes_passes():
-    assert baseline.grown(of(plans(400, 800), plans(8, program="other")), of(plans(400, 100))) == []
+    assert baseline.find_growth(of(plans(400, 800), plans(8, program="other")), of(plans(400, 100))) == []
 
 
 def test_a_program_that_is_new_and_a_chip_that_is_another():
-    (line,) = baseline.grown(of(plans(400)), of(plans(400), plans(400)))
+    (line,) = baseline.find_growth(of(plans(400)), of(plans(400), plans(400)))
     assert line == "/device:IPU:0 train #2, IPU 0: 400 bytes, and is not in the baseline"
-    (line,) = baseline.grown(of(plans(400)), of(plans(400, chip="gc2")))
+    (line,) = baseline.find_growth(of(plans(400)), of(plans(400, chip="gc2")))
     assert line.endswith("on GC2 (Mk1), and the baseline is of GC200 (Mk2)")
 
 
 def test_owners_add_up_to_the_peak():
     (figures,) = of(plans(*range(1, 200))).values()
     assert sum(figures.owners.values()) == figures.peak_bytes == sum(range(1, 200))
-    lines = baseline.grown(
+    lines = baseline.find_growth(
         {next(iter(of(plans(1)))): figures._replace(peak_bytes=0, owners={})}, of(plans(*range(1, 200)))
     )
     assert len(lines) == 10 and lines[-1].endswith("more")
 
 
 def test_the_file_gives_what_was_written(tmp_path):
-    baseline.write(of(plans(400, 800)), tmp_path / "memory.json")
-    assert baseline.read(tmp_path / "memory.json") == of(plans(400, 800))
+    baseline.write_baseline(of(plans(400, 800)), tmp_path / "memory.json")
+    assert baseline.read_baseline(tmp_path / "memory.json") == of(plans(400, 800))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "programs": {}}', '{"version": 1, "programs": [1]}'])
 def test_other_files_are_refused(tmp_path, text):
     (tmp_path / "memory.json").write_text(text)
     with pytest.raises(ValueError, match=r"memory\.json is no baseline of memory: .* Write it anew"):
-        baseline.read(tmp_path / "memory.json")
+        baseline.read_baseline(tmp_path / "memory.json")

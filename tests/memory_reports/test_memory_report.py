@@ -123,7 +123,7 @@ def test_nothing_configured_is_a_report_too(own_environment):
 
 def test_programs_have_the_scripts_names(own_environment):
     IPUConfig().configure_ipu_system()
-    keras = keras2.public()
+    keras = keras2.public_module()
     strategy = ipu_strategy.IPUStrategyV1()
     with strategy.scope():
         model = keras.Sequential([keras.layers.Dense(1, input_shape=(2,))])

@@ -5,7 +5,7 @@ import re
 import pytest
 from checkout import ROOT
 
-from tf_ipu_shim.names import alternatives, finder, graphcore_names, missing
+from tf_ipu_shim.names import alternatives, finder, graphcore_names, unsupported_names
 
 pytestmark = pytest.mark.without_tensorflow
 
@@ -24,7 +24,11 @@ def missing_names():
 def test_each_missing_name_has_a_reason_and_says_what_to_do():
     names = list(missing_names())
     assert len(names) > 100, "the page was read"
-    assert [name for name in names if not re.search(r"^[a-z].*[.:] .*[A-Z`].*\.$", alternatives.why(name))] == []
+    assert [
+        name
+        for name in names
+        if not re.search(r"^[a-z].*[.:] .*[A-Z`].*\.$", alternatives.reason_and_alternative(name))
+    ] == []
 
 
 def test_no_reason_is_given_of_names_that_are_not_missing():
@@ -43,5 +47,7 @@ def test_a_home_is_a_module_that_is_served(home):
 def test_the_refusal_says_it():
     name = "tensorflow.python.ipu.ipu_run_config.IPUConfig"
     assert graphcore_names.attributes("tensorflow.python.ipu.ipu_run_config")["IPUConfig"] == "2.1-3.4"
-    assert missing.describe(name, "2.1-3.4").endswith("Import it from tensorflow.python.ipu.config.")
-    assert "does not emulate it yet" in missing.describe("tensorflow.python.ipu.no_such_thing", "2.1-3.4")
+    assert unsupported_names.describe_absence(name, "2.1-3.4").endswith("Import it from tensorflow.python.ipu.config.")
+    assert "does not emulate it yet" in unsupported_names.describe_absence(
+        "tensorflow.python.ipu.no_such_thing", "2.1-3.4"
+    )

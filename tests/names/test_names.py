@@ -9,7 +9,7 @@ import pytest
 
 from tf_ipu_shim import errors, names
 from tf_ipu_shim.legacy.names.tensorflow import stock_aliases
-from tf_ipu_shim.names import finder, graphcore_names, missing
+from tf_ipu_shim.names import finder, graphcore_names, unsupported_names
 
 pytestmark = pytest.mark.without_tensorflow
 
@@ -49,7 +49,7 @@ def test_graphcore_names_know_the_releases(module, name, releases):
 
 
 def test_graphcore_names_do_not_invent():
-    assert not missing.knows_module("tensorflow.python.ipu.nonsense")
+    assert not unsupported_names.is_known_module("tensorflow.python.ipu.nonsense")
     assert "nonsense" not in graphcore_names.attributes("tensorflow.python.ipu.utils")
     assert graphcore_names.attributes("tensorflow.python.ipu.nonsense") == {}
 
@@ -61,7 +61,7 @@ def stand_in(tmp_path, monkeypatch):
     own = "def __getattr__(name):\n    if name == 'own':\n        return 2\n    raise AttributeError(name)\n"
     file.write_text("here = 1\n" + own)
     spec = importlib.util.spec_from_file_location("stand_in", file)
-    missing.extend_loader(spec.loader, "tensorflow.python.ipu.utils")
+    unsupported_names.extend_loader(spec.loader, "tensorflow.python.ipu.utils")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setitem(sys.modules, "stand_in", module)
@@ -86,7 +86,7 @@ def test_a_module_that_others_have_added_to_a_package_is_imported(tmp_path, monk
 
     package = types.ModuleType("ours")
     package.__path__ = []
-    package.__getattr__ = missing._refusing_getattr("ours", "tensorflow.python.ipu.ops", None)
+    package.__getattr__ = unsupported_names._refusing_getattr("ours", "tensorflow.python.ipu.ops", None)
     monkeypatch.setitem(sys.modules, "ours", package)
     monkeypatch.setitem(sys.modules, "tensorflow.python.ipu.ops", package)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
@@ -115,7 +115,7 @@ def test_names_that_are_there_are_served(stand_in):
 
 
 def test_refusing_loader_gives_a_spec_and_refuses_the_import():
-    spec = finder.find_last_resort("ipu_tensorflow_addons.keras.layers.f8_convert", None)
+    spec = finder.find_spec_last("ipu_tensorflow_addons.keras.layers.f8_convert", None)
     with pytest.raises(errors.MissingModuleError, match=r"f8_convert exists in SDK 3\.1-3\.4"):
         importlib.util.module_from_spec(spec)
     assert issubclass(errors.MissingModuleError, ImportError)
@@ -178,7 +178,7 @@ def test_a_failed_import_of_ours_is_no_missing_name(tmp_path, monkeypatch):
             return importlib.import_module("broken_half")
         raise AttributeError(name)
 
-    lookup = missing._refusing_getattr("tf_ipu_shim.keras", "keras.ipu", own)
+    lookup = unsupported_names._refusing_getattr("tf_ipu_shim.keras", "keras.ipu", own)
     with pytest.raises(ImportError, match=r"keras.ipu.layers could not be loaded: .*no_such_thing"):
         lookup("layers")
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
@@ -187,7 +187,7 @@ def test_a_failed_import_of_ours_is_no_missing_name(tmp_path, monkeypatch):
 
 def test_a_folder_that_an_older_version_left_is_no_module(tmp_path):
     (tmp_path / "tf_ipu_shim" / "ipu" / "__pycache__").mkdir(parents=True)
-    assert not finder._installed("tf_ipu_shim.ipu", [str(tmp_path / "tf_ipu_shim")])
+    assert not finder._is_installed("tf_ipu_shim.ipu", [str(tmp_path / "tf_ipu_shim")])
     (tmp_path / "tf_ipu_shim" / "ipu" / "__init__.py").touch()
     importlib.invalidate_caches()
-    assert finder._installed("tf_ipu_shim.ipu", [str(tmp_path / "tf_ipu_shim")])
+    assert finder._is_installed("tf_ipu_shim.ipu", [str(tmp_path / "tf_ipu_shim")])

@@ -6,14 +6,14 @@ import pytest
 from checkout import ROOT
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.names.refused import refusal, refused
+from tf_ipu_shim.names.not_supported_marker import not_supported, refusal_of
 
 pytestmark = pytest.mark.without_tensorflow
 
 PACKAGE = ROOT / "tf_ipu_shim"
 
 
-@refused("is not emulated: no reason.")
+@not_supported("is not emulated: no reason.")
 def make(path, count=1):
     """Refused."""
     if count < 1:
@@ -21,7 +21,7 @@ def make(path, count=1):
 
 
 class Maker:
-    @refused("is not emulated: no reason.")
+    @not_supported("is not emulated: no reason.")
     def __init__(self, path):
         self.path = path
 
@@ -32,12 +32,12 @@ class Child(Maker):
 
 
 class Assertions:
-    compare = refused("is about reports.")(lambda self: None)
+    compare = not_supported("is about reports.")(lambda self: None)
     _private = len
 
 
 class Half(Assertions):
-    compare = refused("is about reports.")(lambda self: None)
+    compare = not_supported("is about reports.")(lambda self: None)
 
     def works(self):
         return 1
@@ -54,22 +54,22 @@ def test_every_call_fails():
 
 
 def test_exception_type_of_graphcore():
-    stop = refused("stops nothing.", NotImplementedError)(make)
+    stop = not_supported("stops nothing.", NotImplementedError)(make)
     with pytest.raises(NotImplementedError, match=r"make (is not emulated|stops nothing)"):
         stop("a")
-    assert refusal(stop) == "stops nothing."
+    assert refusal_of(stop) == "stops nothing."
 
 
 def test_the_mark_is_on_what_refuses_and_nothing_else():
-    assert refusal(make) == refusal(Maker) == "is not emulated: no reason."
+    assert refusal_of(make) == refusal_of(Maker) == "is not emulated: no reason."
     assert make.__name__ == "make"
     assert make.__doc__ == "Refused."
-    assert refusal(Child) is None, "a class with a constructor of its own can be made"
+    assert refusal_of(Child) is None, "a class with a constructor of its own can be made"
     assert Child().path is None
-    assert refusal(Assertions) == "is about reports."
-    assert refusal(Half) is None
+    assert refusal_of(Assertions) == "is about reports."
+    assert refusal_of(Half) is None
     assert Half().works() == 1
-    assert refusal(len) is refusal(3) is refusal(errors) is None
+    assert refusal_of(len) is refusal_of(3) is refusal_of(errors) is None
 
 
 def always_raises(function):
@@ -109,4 +109,4 @@ def test_whatever_always_refuses_bears_the_mark(room):
         for path in sorted((PACKAGE / room).rglob("*.py"))
         for name in unmarked(ast.parse(path.read_text()))
     ]
-    assert found == [], "use names.refused"
+    assert found == [], "use names.not_supported_marker"

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from tf_ipu_shim.names import missing, suggestions
+from tf_ipu_shim.names import suggestions, unsupported_names
 
 pytestmark = pytest.mark.without_tensorflow
 
@@ -19,7 +19,7 @@ def utils(monkeypatch):
     module.get_ipu_config = lambda: None
     module.__all__ = ["get_ipu_config", "of_our_own"]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    module.__getattr__ = missing._refusing_getattr(module.__name__, UTILS, None)
+    module.__getattr__ = unsupported_names._refusing_getattr(module.__name__, UTILS, None)
     return module
 
 
@@ -52,8 +52,10 @@ def test_imports(utils, monkeypatch):
 
 
 def test_modules_below_a_package():
-    assert suggestions.unknown("nowhere", "tensorflow.python.ipu", "util").endswith("Did you mean 'utils'?")
-    assert suggestions.unknown("nowhere", "tensorflow.python.ipu.ops", "pipelining_op").endswith(
+    assert suggestions.unknown_name_message("nowhere", "tensorflow.python.ipu", "util").endswith(
+        "Did you mean 'utils'?"
+    )
+    assert suggestions.unknown_name_message("nowhere", "tensorflow.python.ipu.ops", "pipelining_op").endswith(
         "Did you mean 'pipelining_ops'?"
     )
 

@@ -170,7 +170,7 @@ def test_failing_compiler_shows_its_first_errors(source):
     source.write_text("int f() { return nonsense; }\n")
     with pytest.raises(errors.PluginError, match=r"good\.cc failed with exit status 1(.|\n)*'nonsense' was not"):
         built(source)
-    assert list(cache.directories()[0].glob(".building-*")) == []
+    assert list(cache.cache_directories()[0].glob(".building-*")) == []
 
 
 def test_undefined_symbol_is_found_when_building(source):
@@ -222,10 +222,10 @@ def test_chosen_place_is_used(source, tmp_path, monkeypatch):
 def test_library_that_others_can_place_is_not_trusted(source, tmp_path, monkeypatch, bits, place):
     monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(tmp_path / "parent" / "cache"))
     library = built(source)
-    assert cache.find(library.name) == library
+    assert cache.find_library(library.name) == library
     path = {"file": library, "directory": library.parent, "parent": library.parent.parent}[place]
     path.chmod(path.stat().st_mode | bits)
-    assert cache.find(library.name) is None
+    assert cache.find_library(library.name) is None
     if place != "file":
         with pytest.raises(errors.PluginError, match="not safe to load(.|\n)*may be written to by others"):
             built(source)
@@ -236,7 +236,7 @@ def test_library_behind_a_link_is_not_trusted(source):
     moved = library.with_name("moved.so")
     library.rename(moved)
     library.symlink_to(moved)
-    assert cache.find(library.name) is None
+    assert cache.find_library(library.name) is None
 
 
 def test_lock_behind_a_link_is_not_opened(source, tmp_path, monkeypatch):
@@ -343,7 +343,7 @@ def test_nothing_is_kept_in_an_installed_package(source, kept):
 def test_nothing_is_kept_in_another_users_checkout(source, kept, monkeypatch):
     owner = kept.parent.stat().st_uid
     monkeypatch.setattr("os.getuid", lambda: owner + 1)
-    cache.keep(source)
+    cache.copy_to_cache(source)
     assert not kept.exists()
 
 

@@ -35,11 +35,11 @@ def profile(ops, times=4, name="train", options=None, variable="kernel"):
     timeline = timeline_of({0: block}, CHIP, 1)
     lines = {"a": "model.py:1", "b": "model.py:2", "c": "model.py:2"}
     facts = {"sdk": "3.4", "way": "xla"}
-    return collect.profile_of(plan, {0: block}, timeline, CHIP, 1, 1, lines.get, options or {}, facts)
+    return collect.make_profile(plan, {0: block}, timeline, CHIP, 1, 1, lines.get, options or {}, facts)
 
 
 def test_what_grew_and_what_shrank():
-    found = comparison.compared("train", profile("ab"), profile("bc", times=6, options={"debug.trace": "true"}))
+    found = comparison.compare_profiles("train", profile("ab"), profile("bc", times=6, options={"debug.trace": "true"}))
     assert found.cycles[1:3] == (COPY + 8 * ADD, COPY + 12 * ADD)
     assert found.fullest[1:3] == (12_800, 12_800) == found.ipus[0][1:3] and found.fits == (True, True)
     assert {one.name: one[1:3] for one in found.categories} == {
@@ -56,7 +56,7 @@ def test_what_grew_and_what_shrank():
 
 
 def test_what_is_the_same_has_no_entry():
-    found = comparison.compared("train", profile("ab"), profile("ab"))
+    found = comparison.compare_profiles("train", profile("ab"), profile("ab"))
     assert found.op_cycles == found.op_bytes == found.line_cycles == found.line_bytes == []
     assert not found.facts and not found.cycles.more
 
@@ -68,7 +68,7 @@ def written(tmp_path):
     def write(directory, *profiles):
         for one in profiles:
             name = json.loads(next(row.value for row in one.facts if row.name == "program"))
-            writer.write(one, writer.make_folder(tmp_path / directory, name))
+            writer.write_profile(one, writer.make_profile_folder(tmp_path / directory, name))
         return str(tmp_path / directory)
 
     return write
@@ -76,9 +76,9 @@ def written(tmp_path):
 
 def test_variables_are_the_same_whatever_tensorflow_counts_before_them():
     """In TensorFlow 2 a variable's name ends in the number of all variables before it."""
-    found = comparison.compared("train", profile("a", variable="kernel/3"), profile("a", variable="kernel/5"))
+    found = comparison.compare_profiles("train", profile("a", variable="kernel/3"), profile("a", variable="kernel/5"))
     assert found.op_bytes == []
-    found = comparison.compared("train", profile("a"), profile(["a/3"], variable="kernel/5"))
+    found = comparison.compare_profiles("train", profile("a"), profile(["a/3"], variable="kernel/5"))
     assert [(one.name, one.more) for one in found.op_bytes] == [("a", -4000), ("a/3", 4000)]
 
 
@@ -114,5 +114,5 @@ def test_nothing_to_compare_is_an_error(written, tmp_path, capsys):
 
 
 def test_a_name_cannot_end_the_script_of_a_comparison():
-    one = comparison.compared("</script><b>", profile("a"), profile("b"))
-    assert page.comparison_page([one], [], [], ("</script>", "x")).count("</script>") == 1
+    one = comparison.compare_profiles("</script><b>", profile("a"), profile("b"))
+    assert page.render_comparison([one], [], [], ("</script>", "x")).count("</script>") == 1

@@ -100,12 +100,12 @@ def profile(steps=40, tensor=4000, savings=()):
     ipus, helps = tuple(plans), tuple(savings)
     plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=ipus, savings=helps)
     facts = {"sdk": "3.4", "way": "xla"}
-    return collect.profile_of(plan, blocks, timeline_of(blocks, CHIP, 1), CHIP, 1, 2, {}.get, {}, facts)
+    return collect.make_profile(plan, blocks, timeline_of(blocks, CHIP, 1), CHIP, 1, 2, {}.get, {}, facts)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_what_is_shown(tmp_path, size):
-    found = looked_at(tmp_path, page.page_of(profile()), PROFILE, size)
+    found = looked_at(tmp_path, page.render_page(profile()), PROFILE, size)
     assert found["wide"] <= 0  # nothing to scroll to the side for
     assert "fits" in found["text"] and "does not fit" not in found["text"]
     assert found["bars"][0] == pytest.approx(found["bars"][1])  # one scale for both IPUs
@@ -122,7 +122,7 @@ def test_what_is_shown(tmp_path, size):
 
 def test_a_program_that_does_not_fit(tmp_path):
     savings = [Saving("<b>less</b>", 3 << 20, True), Saving("more IPUs", 2 << 20, False)]
-    found = looked_at(tmp_path, page.page_of(profile(tensor=100 << 20, savings=savings)), PROFILE)
+    found = looked_at(tmp_path, page.render_page(profile(tensor=100 << 20, savings=savings)), PROFILE)
     assert "does not fit" in found["text"] and "too full" in found["text"]
     assert "3.00 MiB less: <b>less</b> – fits then\n2.00 MiB less: more IPUs – not enough alone\n" in found["text"]
     assert found["bars"][0] == pytest.approx(found["bars"][1])
@@ -130,8 +130,8 @@ def test_a_program_that_does_not_fit(tmp_path):
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_two_side_by_side(tmp_path, size):
-    pair = comparison.compared("train", profile(), profile(tensor=8000))
-    html = page.comparison_page([pair], ["gone"], ["new"], ("before", "after"))
+    pair = comparison.compare_profiles("train", profile(), profile(tensor=8000))
+    html = page.render_comparison([pair], ["gone"], ["new"], ("before", "after"))
     found = looked_at(tmp_path, html, "found.text = document.body.innerText", size)
     assert found["wide"] <= 0
     assert "+100 %" in found["text"] and "as before" in found["text"] and "changed" in found["text"]
@@ -139,7 +139,7 @@ def test_two_side_by_side(tmp_path, size):
 
 def test_ten_thousand_steps(tmp_path):
     """Alone on a machine that takes less than one second; here others may be at work."""
-    found = looked_at(tmp_path, page.page_of(profile(steps=10_000)), PROFILE)
+    found = looked_at(tmp_path, page.render_page(profile(steps=10_000)), PROFILE)
     assert found["ms"] < 5000
     assert re.match(r"step \d+ of 11,003, ", found["steps"][0])
 
@@ -173,8 +173,8 @@ def test_a_pipeline_slot_by_slot(tmp_path, size):
         plans.append(plan_of(ipu, block, CHIP))
     plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=tuple(plans))
     facts = {"sdk": "3.4", "way": "xla", "stages": [[1], [0]]}  # the second IPU has the first stage
-    made = collect.profile_of(plan, blocks, timeline_of(blocks, CHIP, 2), CHIP, 2, 1, {}.get, {}, facts)
-    found = looked_at(tmp_path, page.page_of(made), PIPELINE, size)
+    made = collect.make_profile(plan, blocks, timeline_of(blocks, CHIP, 2), CHIP, 2, 1, {}.get, {}, facts)
+    found = looked_at(tmp_path, page.render_page(made), PIPELINE, size)
     assert found["wide"] <= 0 and "expected between" in found["text"]
     for lane, ipu in enumerate((1, 0)):
         seen = found["seen"][lane]

@@ -26,7 +26,7 @@ def profiles(environment, tmp_path):
     """Configures so that profiles are written; gives a function that reads them all, in order."""
     engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports")}
     environment(engine=engine)
-    yield lambda: [reader.read(folder) for folder in _folders(tmp_path)]
+    yield lambda: [reader.read_profile(folder) for folder in _folders(tmp_path)]
     config.reset_ipu_configuration()
 
 
@@ -72,7 +72,7 @@ def test_runs_are_counted_and_other_shapes_are_another_program(profiles, session
         y = tf.square(x)
     for rows in (2, 2, 3, 2):
         session.run(y, {x: X[:rows]})
-    assert [len(reader.runs(folder)) for folder in _folders(tmp_path)] == [2, 1]  # two by default, as Poplar
+    assert [len(reader.read_runs(folder)) for folder in _folders(tmp_path)] == [2, 1]  # two by default, as Poplar
     small, large = ([row.bytes for row in profile.variables if row.kind == "argument"] for profile in profiles())
     assert (small, large) == ([2 * 64 * 4], [3 * 64 * 4])
 

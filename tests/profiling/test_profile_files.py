@@ -26,7 +26,7 @@ def profiled(environment, tmp_path):
     def configure(ipus=1, **options):
         engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports"), **options}
         environment(engine=engine, ipus=ipus)
-        return lambda: [reader.read(folder) for folder in sorted((tmp_path / "reports").iterdir())]
+        return lambda: [reader.read_profile(folder) for folder in sorted((tmp_path / "reports").iterdir())]
 
     yield configure
     config.reset_ipu_configuration()
@@ -52,7 +52,7 @@ def test_a_profile_for_two_directories_is_made_once(profiled, tmp_path, monkeypa
     monkeypatch.setenv("TF_IPU_SHIM_PROFILE_DIR", str(tmp_path / "outside"))
     own = profiled(**{"autoReport.outputGraphProfile": "false"})
     run(dense, X)
-    (inside,), (outside,) = own(), [reader.read(folder) for folder in (tmp_path / "outside").iterdir()]
+    (inside,), (outside,) = own(), [reader.read_profile(folder) for folder in (tmp_path / "outside").iterdir()]
     assert made == [1]
     assert inside.programs == outside.programs and inside.facts == outside.facts
     assert not inside.variables and not inside.liveness and outside.variables and outside.liveness
@@ -64,7 +64,7 @@ def test_a_program_that_does_not_fit_has_a_profile(environment, tmp_path):
     with pytest.raises(tf.errors.InternalError, match="ut of memory"):
         run(lambda x: tf.matmul(x, tf.ones([64, 65536])), X)
     (folder,) = (tmp_path / "reports").iterdir()
-    profile = reader.read(folder)
+    profile = reader.read_profile(folder)
     assert fact(profile, "fits") is False
     assert all(saving["bytes"] > 0 for saving in fact(profile, "savings")) and fact(profile, "savings")
 

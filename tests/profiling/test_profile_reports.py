@@ -33,13 +33,13 @@ def profile(steps=3):
     plan = MemoryPlan(program="p", device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, blocks[0], CHIP),))
     timeline = timeline_of(blocks, CHIP, 1)
     lines = {"op 1": "train.py:7"}
-    return collect.profile_of(plan, blocks, timeline, CHIP, 1, 1, lines.get, {"a": "b"}, KNOWN)
+    return collect.make_profile(plan, blocks, timeline, CHIP, 1, 1, lines.get, {"a": "b"}, KNOWN)
 
 
 def test_what_is_written_is_read(tmp_path):
     made = profile()
-    writer.write(made, tmp_path)
-    assert reader.read(tmp_path) == reader.read(tmp_path / writer.FILE) == made
+    writer.write_profile(made, tmp_path)
+    assert reader.read_profile(tmp_path) == reader.read_profile(tmp_path / writer.FILE) == made
     summary = json.loads((tmp_path / writer.SUMMARY).read_text())
     assert (summary["cycles"], summary["sdk"], summary["options"]) == (3 * 185, "3.4", {"a": "b"})
     assert summary["largest_variables"][0]["bytes"] == 4000
@@ -60,7 +60,7 @@ def test_records_of_a_chain():
 
 def test_reports_of_events():
     made = profile()
-    graph, execution = event_reports.graph_report(made), event_reports.execution_report(made)
+    graph, execution = event_reports.make_graph_report(made), event_reports.make_execution_report(made)
     assert graph["target"]["totalMemory"] == 1472 * 624 * 1024
     assert graph["computeSets"]["names"][:3] == [f"op {step}/add/Op/Add" for step in range(3)]
     memory = graph["memory"]
@@ -73,22 +73,22 @@ def test_reports_of_events():
 
 
 def test_ten_thousand_steps(tmp_path):
-    writer.write(profile(10_000), tmp_path)
-    assert len(reader.read(tmp_path).liveness) == 10_000
+    writer.write_profile(profile(10_000), tmp_path)
+    assert len(reader.read_profile(tmp_path).liveness) == 10_000
 
 
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="autoReport.all"):
-        reader.read(tmp_path)
+        reader.read_profile(tmp_path)
     (tmp_path / writer.FILE).write_bytes(b"no database")
     with pytest.raises(ValueError, match="Poplar's own profiler are not read"):
-        reader.read(tmp_path)
+        reader.read_profile(tmp_path)
 
 
 def test_runs_are_lines_beside_it(tmp_path):
-    assert reader.runs(tmp_path) is None
+    assert reader.read_runs(tmp_path) is None
     (tmp_path / writer.RUNS).write_text("10 20\n30 45\n50")
-    assert reader.runs(tmp_path) == [(10, 20), (30, 45)]
+    assert reader.read_runs(tmp_path) == [(10, 20), (30, 45)]
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,15 @@ def test_runs_are_lines_beside_it(tmp_path):
     ],
 )
 def test_what_is_asked_for(options, graph, execution):
-    found = settings.settings_of(options)
+    found = settings.parse_settings(options)
     assert (found.graph, found.execution, found.runs) == (graph, execution, 2)
 
 
 def test_nothing_is_asked_for():
-    assert settings.settings_of({"autoReport.directory": "x", "autoReport.all": "false"}) is None
+    assert settings.parse_settings({"autoReport.directory": "x", "autoReport.all": "false"}) is None
     assert set(engine_options.EFFECTIVE) >= {"autoReport.all", "autoReport.directory"}
 
 
 def test_folders_do_not_collide(tmp_path):
-    made = {writer.make_folder(tmp_path, "a/b c") for _ in range(3)}
+    made = {writer.make_profile_folder(tmp_path, "a/b c") for _ in range(3)}
     assert len(made) == 3 and all(folder.name.endswith("__a_b_c") for folder in made)

@@ -23,7 +23,7 @@ from tf_ipu_shim.memory_model.hlo import running_order
 from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.profiling import reader
 
-keras = keras2.public()
+keras = keras2.public_module()
 
 v1 = tf.compat.v1
 
@@ -37,7 +37,7 @@ def profiled(environment, tmp_path):
     def configure(ipus=1, config=None, **options):
         engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports"), **options}
         environment(config or {}, engine=engine, ipus=ipus)
-        return lambda: [reader.read(folder) for folder in sorted((tmp_path / "reports").iterdir())]
+        return lambda: [reader.read_profile(folder) for folder in sorted((tmp_path / "reports").iterdir())]
 
     yield configure
     config.reset_ipu_configuration()
@@ -61,7 +61,7 @@ def test_a_program_has_its_variables_compute_sets_and_runs(profiled, tmp_path):
     assert os.path.basename(dense.__code__.co_filename) in step.line
     (folder,) = (tmp_path / "reports").iterdir()
     assert folder.name.startswith("tf_report__") and folder.name.endswith("__dense")
-    runs = reader.runs(folder)
+    runs = reader.read_runs(folder)
     assert len(runs) == 2 and all(one.start <= one.end for one in runs)  # two by default, as Poplar
 
 
@@ -101,7 +101,7 @@ def test_sums_of_replicas_that_do_not_need_each_other_are_sent_together(environm
 
     run(model, np.ones((64, 64), np.float32))
     (folder,) = tmp_path.glob("*__model")
-    profile = reader.read(folder)
+    profile = reader.read_profile(folder)
     waits = {row.name for row in rows(profile, "links")}
     assert len(waits) == 4
     assert len([row for row in rows(profile, "sync") if row.name in waits]) == syncs

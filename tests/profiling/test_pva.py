@@ -43,11 +43,11 @@ def opened(made, tmp_path, *others):
     plans = tuple(plan_of(ipu, one, CHIP) for ipu, one in blocks.items())
     plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=plans)
     facts, count = {"sdk": "3.4", "is_model": True}, len(blocks)
-    profile = collect.profile_of(
+    profile = collect.make_profile(
         plan, blocks, timeline_of(blocks, CHIP, count), CHIP, count, 1, {"loop/add": "train.py:3"}.get, {}, facts
     )
     tmp_path.mkdir(exist_ok=True)
-    writer.write(profile, tmp_path)
+    writer.write_profile(profile, tmp_path)
     (tmp_path / writer.RUNS).write_text("10 20\n30 45\n")
     return pva.openReport(str(tmp_path / writer.FILE))
 

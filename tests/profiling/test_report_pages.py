@@ -14,7 +14,7 @@ from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
-from tf_ipu_shim.profiling import collect, page, placed, settings, trace, writer
+from tf_ipu_shim.profiling import collect, page, settings, timeline_layout, trace, writer
 
 pytestmark = pytest.mark.without_tensorflow
 
@@ -32,17 +32,17 @@ def profile(name="a"):
     plan = MemoryPlan(program=name, device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, block, CHIP),))
     timeline = timeline_of({0: block}, CHIP, 1)
     facts = {"sdk": "3.4", "way": "xla"}
-    return collect.profile_of(plan, {0: block}, timeline, CHIP, 1, 1, {}.get, {}, facts)
+    return collect.make_profile(plan, {0: block}, timeline, CHIP, 1, 1, {}.get, {}, facts)
 
 
 def test_iterations_of_a_loop_are_stretched():
-    leaves, loops = placed.placed(profile())
+    leaves, loops = timeline_layout.lay_out_timeline(profile())
     assert [(one.begin, one.end, one.times) for one in leaves] == [(0, ADD, 1), (ADD, 5 * ADD, 4)]
     assert [(one.begin, one.end, one.row.times) for one in loops] == [(ADD, 5 * ADD, 4)]
 
 
 def test_trace():
-    events = trace.trace_of(profile())["traceEvents"]
+    events = trace.make_trace(profile())["traceEvents"]
     microsecond = CHIP.clock_hz / 1e6
     drawn = {event["name"]: event for event in events if event["ph"] == "X"}
     assert drawn["a/add/Op/Add"]["dur"] == pytest.approx(ADD / microsecond)
@@ -56,7 +56,7 @@ def data(text):
 
 
 def test_page():
-    found = data(page.page_of(profile()))
+    found = data(page.render_page(profile()))
     assert [(op[0], op[3]) for op in found["ops"]] == [("a", ADD), ("b", 4 * ADD)]
     assert found["loops"] == [[[0], "loop", ADD, 5 * ADD, 4, 1, ""]]
     assert found["ipus"][0]["liveness"] == [["a", 4000], ["b", 4000], ["loop", 0]]
@@ -65,7 +65,7 @@ def test_page():
 
 def test_ops_have_a_column_for_each_part_of_their_cycles():
     """Cycles of copies with the host were in the sum and in no column."""
-    text = page.page_of(profile())
+    text = page.render_page(profile())
     columns = re.search(r'table\("ops", \[(.*?)\], opRows', text, re.S)[1]
     titles = re.findall(r'\["([^"]+)"', columns)
     values = re.search(r"\.map\(o => \[(.*?)\]\);", text)[1].split(", ")
@@ -75,18 +75,18 @@ def test_ops_have_a_column_for_each_part_of_their_cycles():
 
 
 def test_a_name_cannot_end_the_script():
-    text = page.page_of(profile("</script><b>"))
+    text = page.render_page(profile("</script><b>"))
     assert text.count("</script>") == 1
     assert data(text)["ops"][0][0] == "</script><b>"
 
 
 def test_the_page_needs_no_network():
-    text = page.page_of(profile())
+    text = page.render_page(profile())
     assert not re.search(r"(?:src|href)=|@import|https?://", text)
 
 
 def test_command(tmp_path, capsys):
-    writer.write(profile(), tmp_path)
+    writer.write_profile(profile(), tmp_path)
     html, traced = tmp_path / "p.html", tmp_path / "t.json"
     arguments = argparse.Namespace(profile=str(tmp_path), html=str(html), trace=str(traced), tensorboard=None)
     assert command.run(arguments) == 0
@@ -106,8 +106,8 @@ def test_a_runner_asks_for_profiles_beside_what_is_set(monkeypatch, tmp_path, ca
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"debug.trace": "true", "autoReport.all": "false"}')
     monkeypatch.setenv(settings.DIRECTORY_VARIABLE, "")  # is put back after the test
     options = asked("--profile", str(tmp_path / "kept"))
-    assert run_options.problem(options) is None
-    run_options.begin(options)
+    assert run_options.find_problem(options) is None
+    run_options.begin_report(options)
     own = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "own")}
     runs = {"autoReport.executionProfileProgramRunCount": "7"}
     asked_for = settings.all_settings({**engine_options.current(), **runs})
@@ -119,18 +119,18 @@ def test_a_runner_asks_for_profiles_beside_what_is_set(monkeypatch, tmp_path, ca
     )
     assert len(settings.all_settings({**own, "autoReport.directory": f"{tmp_path}/own/../kept"})) == 1
     tmp_path = tmp_path / "kept"
-    writer.write(profile(), writer.make_folder(tmp_path, "train"))
-    run_options.write(options)
+    writer.write_profile(profile(), writer.make_profile_folder(tmp_path, "train"))
+    run_options.write_reports(options)
     assert re.fullmatch(r"Profile: .*__train/profile.pop\n", capsys.readouterr().err)
 
 
 def test_without_profiles_nothing_is_set(monkeypatch):
     monkeypatch.delenv(settings.DIRECTORY_VARIABLE, raising=False)
-    run_options.begin(asked())
+    run_options.begin_report(asked())
     assert settings.DIRECTORY_VARIABLE not in os.environ
     assert settings.all_settings({}) == ()
 
 
 def test_options_that_cannot_be_read_stop_it_at_once(monkeypatch, tmp_path):
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", "{")
-    assert "not JSON" in run_options.problem(asked("--profile", str(tmp_path)))
+    assert "not JSON" in run_options.find_problem(asked("--profile", str(tmp_path)))

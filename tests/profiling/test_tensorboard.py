@@ -39,17 +39,17 @@ def profile():
     timeline = timeline_of(blocks, CHIP, 2)
     lines = {"a": "train.py:3, in <module>"}
     facts = {"sdk": "3.4", "way": "xla"}
-    return collect.profile_of(plan, blocks, timeline, CHIP, 2, 1, lines.get, {}, facts)
+    return collect.make_profile(plan, blocks, timeline, CHIP, 2, 1, lines.get, {}, facts)
 
 
 def test_tensorflow_makes_the_same_trace_of_it(profile, tmp_path):
-    path = tensorboard.write(profile, str(tmp_path))
+    path = tensorboard.write_log(profile, str(tmp_path))
     assert path.parent.parent == tmp_path / "plugins" / "profile" and path.parent.name.endswith("_train_step")
     options = {"resolution": "10000", "full_dma": True}
     made, is_made = CONVERTERS.xspace_to_tools_data([str(path)], "trace_viewer@", options)
     assert is_made
     shown = json.loads(made)["traceEvents"]
-    events = trace.trace_of(profile)["traceEvents"]
+    events = trace.make_trace(profile)["traceEvents"]
     assert times(shown) == times(events)
     processes = {event["args"]["name"] for event in shown if event.get("name") == "process_name"}
     assert processes == {"ipu /device:CUSTOM:IPU 0", "ipu /device:CUSTOM:IPU 1"}  # behind the name of the host
@@ -62,7 +62,7 @@ def times(events):
 
 
 def test_what_an_event_says(profile):
-    (plane,) = [plane for plane in tensorboard.space_of(profile).planes if plane.name.endswith("IPU 0")]
+    (plane,) = [plane for plane in tensorboard.make_xspace(profile).planes if plane.name.endswith("IPU 0")]
     (line,) = [line for line in plane.lines if line.name == "compute"]
     (event,) = line.events
     assert plane.event_metadata[event.metadata_id].name == "a/add/Op/Add"
@@ -73,7 +73,7 @@ def test_what_an_event_says(profile):
 def test_the_command(profile, tmp_path, capsys):
     folder = tmp_path / "report"
     folder.mkdir()
-    writer.write(profile, folder)
+    writer.write_profile(profile, folder)
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     assert command.run(parser.parse_args([str(folder), "--tensorboard", str(tmp_path / "logs")])) == 0

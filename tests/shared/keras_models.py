@@ -9,7 +9,7 @@ from harness import assert_close
 
 from tf_ipu_shim import ipu, keras2
 
-keras = keras2.public()
+keras = keras2.public_module()
 SAMPLES, WIDTH, CLASSES = 64, 6, 3
 random = np.random.RandomState(0)
 X = random.rand(SAMPLES, WIDTH).astype("f")

@@ -117,7 +117,7 @@ def cycles(environment, config=None, call=None, **options):
     environment({**COMPILE_ONLY, **(config or {})}, engine=REPORT, ipus=ipus)
     run(**options)
     (file,) = REPORTS.glob("*/*/profile.pop")
-    steps = [row.cycles for row in reader.read(file).programs if row.computation in _COUNTED]
+    steps = [row.cycles for row in reader.read_profile(file).programs if row.computation in _COUNTED]
     shutil.rmtree(REPORTS, ignore_errors=True)
     return steps, [ipu.library for ipu in plan().ipus]
 
@@ -171,8 +171,8 @@ def profiles():
     """The directory, whether liveness is there and the number of runs of each profile; then they are removed."""
     found = []
     for file in sorted(REPORTS.glob("*/*/profile.pop")):
-        runs = reader.runs(file)
-        found.append((file.parts[-3], bool(reader.read(file).liveness), runs and len(runs)))
+        runs = reader.read_runs(file)
+        found.append((file.parts[-3], bool(reader.read_profile(file).liveness), runs and len(runs)))
     shutil.rmtree(REPORTS, ignore_errors=True)
     return found
 

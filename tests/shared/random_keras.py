@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tf_ipu_shim import ipu, keras2
 
-keras = keras2.public()
+keras = keras2.public_module()
 WIDTH, BATCH, BATCHES = 4, 4, 4
 # A bias before batch normalization has a gradient of rounding errors, which a small epsilon would scale to full steps.
 EPSILON = 1e-3

@@ -100,7 +100,7 @@ def test_the_command_compares(program, tmp_path, capsys):
     kept = str(tmp_path / "memory.json")
 
     def compare(**given):
-        return report.compare(
+        return report.compare_with_baseline(
             argparse.Namespace(**{"baseline": None, "write_baseline": None, "tolerance": 0.0, **given})
         )
 

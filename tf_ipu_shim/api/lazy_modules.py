@@ -50,7 +50,7 @@ def lazy(
 def refused(error: errors.MissingModuleError) -> AttributeError:
     """What asking for an attribute raises whose module is missing.
 
-    A module that Graphcore has and this package has not is refused by `names.missing`, under the name asked for; one
+    `names.unsupported_names` refuses a module that Graphcore has and this package has not, under its name. One
     that needs another TensorFlow has said so itself.
     """
     is_ours = str(error.name).endswith("(emulated)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tf_ipu_shim.names.refused import refused
+from tf_ipu_shim.names.not_supported_marker import not_supported
 
 
 class Reader:
@@ -16,7 +16,7 @@ class Reader:
         tf_ipu_shim.errors.UnsupportedError: Reader is not emulated: ...
     """
 
-    @refused(
+    @not_supported(
         "is not emulated: it reads executables that Poplar has compiled, and what is exported here has none. Load the "
         "SavedModel with tf.saved_model.load: its graph says what it runs."
     )

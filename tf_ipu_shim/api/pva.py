@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from tf_ipu_shim.errors import MissingAttributeError
-from tf_ipu_shim.names.refused import refused
+from tf_ipu_shim.names.not_supported_marker import not_supported
 from tf_ipu_shim.profiling import reader
 from tf_ipu_shim.profiling.pva.program import Program, ProgramVisitor
 from tf_ipu_shim.profiling.pva.report import Report
@@ -53,13 +53,13 @@ def openReport(path: str | os.PathLike[str], debug_path: str | os.PathLike[str] 
         Traceback (most recent call last):
         FileNotFoundError: There is no profile 'reports/train/profile.pop'...
     """
-    return Report(reader.read(os.fspath(path)), reader.runs(os.fspath(path)))
+    return Report(reader.read_profile(os.fspath(path)), reader.read_runs(os.fspath(path)))
 
 
 class OperationAnalysis:
     """Refused: it goes by the debug information of Poplar's compiler."""
 
-    @refused(
+    @not_supported(
         "is not emulated: it goes by debug information of Poplar's compiler, which does not run here. "
         "report.compilation.programs and report.compilation.computeSets have the names of TensorFlow's ops."
     )

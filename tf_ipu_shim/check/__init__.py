@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tf_ipu_shim.check.findings import Finding as Finding
-from tf_ipu_shim.check.findings import Kind as Kind
-from tf_ipu_shim.check.findings import check as check
-from tf_ipu_shim.check.sources import Source as Source
-from tf_ipu_shim.check.sources import sources as sources
-from tf_ipu_shim.check.text import to_text as to_text
+from tf_ipu_shim.check.findings import FindingKind as FindingKind
+from tf_ipu_shim.check.findings import find_uses as find_uses
+from tf_ipu_shim.check.sources import SourceFile as SourceFile
+from tf_ipu_shim.check.sources import collect_sources as collect_sources
+from tf_ipu_shim.check.text import format_findings as format_findings

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tf_ipu_shim.check import traps
-from tf_ipu_shim.check.scan import Scan, Setting, Use, literal, strings_set
-from tf_ipu_shim.check.sources import Source
+from tf_ipu_shim.check import pitfalls
+from tf_ipu_shim.check.scan import Scan, Setting, Use, assigned_strings, literal_value
+from tf_ipu_shim.check.sources import SourceFile
 from tf_ipu_shim.configuration import arguments
 from tf_ipu_shim.configuration.table import OPTIONS, Option
 from tf_ipu_shim.errors import UnknownFlagError
@@ -22,7 +22,7 @@ from tf_ipu_shim.names import emulated, graphcore_names
 _KERAS_METHODS = ("fit", "evaluate", "predict")
 
 
-class Kind(enum.Enum):
+class FindingKind(enum.Enum):
     """What becomes of a use."""
 
     REFUSED = "refused"
@@ -42,14 +42,14 @@ class Finding(NamedTuple):
         why: the reason, and what to do; empty where it is emulated.
     """
 
-    kind: Kind
+    kind: FindingKind
     path: pathlib.Path
     line: int
     name: str
     why: str = ""
 
 
-def check(sources: Iterable[Source]) -> list[Finding]:
+def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
     """What becomes of every IPU call of some files.
 
     Imports TensorFlow and the emulated modules that the files name. What a call refuses for its arguments shows only
@@ -69,16 +69,16 @@ def check(sources: Iterable[Source]) -> list[Finding]:
     scans = [(source, Scan(source.tree)) for source in sources]
     found: dict[Finding, None] = {}
     for source, scan in scans:
-        for finding in _of_file(source, scan):
+        for finding in _findings_of_file(source, scan):
             found.setdefault(finding)
-    for path, trap in traps.look(scans):
-        found.setdefault(Finding(Kind.TRAP, path, trap.line, trap.name, trap.why))
+    for path, trap in pitfalls.find_pitfalls(scans):
+        found.setdefault(Finding(FindingKind.TRAP, path, trap.line, trap.name, trap.why))
     order = [source.path for source, _ in scans]
     return sorted(found, key=lambda one: (order.index(one.path), one.line, one.name))
 
 
 @functools.cache
-def _model_methods() -> frozenset[str]:
+def _keras_method_names() -> frozenset[str]:
     """Methods that a Keras model has under a strategy, and stock Keras has not: they tell a model for IPUs."""
     # TensorFlow comes when the runner has said what it may log.
     import tensorflow as tf
@@ -88,44 +88,44 @@ def _model_methods() -> frozenset[str]:
     return frozenset(name for name in {*dir(PipelinedExtension)} - {*dir(tf.keras.Model)} if not name.startswith("_"))
 
 
-def _of_file(source: Source, scan: Scan) -> Iterator[Finding]:
+def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
     path = source.path
     for use in scan.uses:
-        if use.name.startswith(".") and use.name[1:] in _model_methods():
-            yield Finding(Kind.EMULATED, path, use.line, f"Model{use.name}")
+        if use.name.startswith(".") and use.name[1:] in _keras_method_names():
+            yield Finding(FindingKind.EMULATED, path, use.line, f"Model{use.name}")
         elif not use.name.startswith("."):
-            module, name = _split(use.name)
+            module, name = _split_name(use.name)
             if name:
-                verdict = emulated.verdict(module, name)
-                kind = Kind.EMULATED if verdict.state == emulated.EMULATED else Kind.REFUSED
-                yield Finding(kind, path, use.line, short(use.name), verdict.reason)
-            elif graphcore_names.modules().get(module) and (reason := emulated.module_reason(module)):
-                yield Finding(Kind.REFUSED, path, use.line, short(use.name), reason)
-        for argument, why in recorded_arguments(use):
-            yield Finding(Kind.RECORDED, path, use.line, f"{short(use.name)}({argument}=)", why)
+                verdict = emulated.get_status(module, name)
+                kind = FindingKind.EMULATED if verdict.state == emulated.EMULATED else FindingKind.REFUSED
+                yield Finding(kind, path, use.line, short_name(use.name), verdict.reason)
+            elif graphcore_names.modules().get(module) and (reason := emulated.unsupported_module_reason(module)):
+                yield Finding(FindingKind.REFUSED, path, use.line, short_name(use.name), reason)
+        for argument, why in ignored_arguments(use):
+            yield Finding(FindingKind.RECORDED, path, use.line, f"{short_name(use.name)}({argument}=)", why)
     for setting in scan.settings:
-        option = _options().get(setting.path)
+        option = _option_names().get(setting.path)
         if option is None:
             continue  # a category, or an option no SDK has, which the configuration refuses with the nearest names
-        kind = Kind.RECORDED if option.effect == RECORDED else Kind.EMULATED
+        kind = FindingKind.RECORDED if option.effect == RECORDED else FindingKind.EMULATED
         yield Finding(
-            kind, path, setting.line, f"IPUConfig.{setting.path}", option.what if kind is Kind.RECORDED else ""
+            kind, path, setting.line, f"IPUConfig.{setting.path}", option.what if kind is FindingKind.RECORDED else ""
         )
         if setting.path == "compilation_poplar_options":
-            yield from _of_engine_options(path, setting)
-    yield from _of_environment(source)
+            yield from _engine_option_findings(path, setting)
+    yield from _environment_findings(source)
 
 
-def _of_engine_options(path: pathlib.Path, setting: Setting) -> Iterator[Finding]:
+def _engine_option_findings(path: pathlib.Path, setting: Setting) -> Iterator[Finding]:
     """Those of an `IPUConfig` that stand in the file and change nothing."""
-    given = literal(setting.value)
+    given = literal_value(setting.value)
     whys = {entry.name: entry.what for entry in engine_options.effects()}
     for name in engine_options.without_effect(given) if isinstance(given, dict) else ():
         why = whys.get(name, whys["any other"])
-        yield Finding(Kind.RECORDED, path, setting.line, f"IPUConfig.{setting.path}: {name}", why)
+        yield Finding(FindingKind.RECORDED, path, setting.line, f"IPUConfig.{setting.path}: {name}", why)
 
 
-def _of_environment(source: Source) -> Iterator[Finding]:
+def _environment_findings(source: SourceFile) -> Iterator[Finding]:
     """Flags and engine options that a file puts into the environment itself."""
     whys = {entry.name: entry.what for entry in (*flags.effects(), *engine_options.effects())}
     readers = (
@@ -136,19 +136,19 @@ def _of_environment(source: Source) -> Iterator[Finding]:
         ),
     )
     for variable, read in readers:
-        for line, text in strings_set(source.tree, variable):
+        for line, text in assigned_strings(source.tree, variable):
             try:
                 names = read(text)
             except (UnknownFlagError, NotImplementedError, ValueError) as error:
-                yield Finding(Kind.REFUSED, source.path, line, variable, str(error))
+                yield Finding(FindingKind.REFUSED, source.path, line, variable, str(error))
                 continue
-            yield Finding(Kind.EMULATED, source.path, line, variable)
+            yield Finding(FindingKind.EMULATED, source.path, line, variable)
             for name in names:
                 why = whys.get(name, whys["any other"])
-                yield Finding(Kind.RECORDED, source.path, line, f"{variable}: {name}", why)
+                yield Finding(FindingKind.RECORDED, source.path, line, f"{variable}: {name}", why)
 
 
-def _split(name: str) -> tuple[str, str]:
+def _split_name(name: str) -> tuple[str, str]:
     """The module of a dotted name, and the first name in it; further parts are attributes of what that gives."""
     if name.startswith("."):
         return "", ""
@@ -158,12 +158,12 @@ def _split(name: str) -> tuple[str, str]:
         module = ".".join(parts[:length])
         if module in known or emulated.is_module(module):
             first = parts[length] if length < len(parts) else ""
-            behind = emulated.module_behind(module, first) if first else ""
+            behind = emulated.implementing_module(module, first) if first else ""
             return (behind, ".".join(parts[length + 1 : length + 2])) if behind else (module, first)
     return name, ""
 
 
-def short(name: str) -> str:
+def short_name(name: str) -> str:
     """A dotted name as scripts are used to write it.
 
     Example:
@@ -174,12 +174,12 @@ def short(name: str) -> str:
 
 
 @functools.cache
-def _options() -> dict[str, Option]:
+def _option_names() -> dict[str, Option]:
     return {option.path: option for option in OPTIONS}
 
 
 @functools.cache
-def _calls() -> dict[str, frozenset[str]]:
+def _call_names() -> dict[str, frozenset[str]]:
     """For each entry of the table of arguments the names that its calls go by: of functions, classes or modules."""
     names = {}
     for key, call in arguments.CALLS.items():
@@ -188,7 +188,7 @@ def _calls() -> dict[str, frozenset[str]]:
     return names
 
 
-def recorded_arguments(use: Use) -> list[tuple[str, str]]:
+def ignored_arguments(use: Use) -> list[tuple[str, str]]:
     """The keyword arguments of a call that change nothing here, with the reasons.
 
     Args:
@@ -198,18 +198,18 @@ def recorded_arguments(use: Use) -> list[tuple[str, str]]:
         return []
     given = [word.arg for word in use.call.keywords if word.arg]
     found = {}
-    for key in _entries_of(use):
+    for key in _argument_entries(use):
         rows = arguments.CALLS[key].arguments
         found.update({name: rows[name].what for name in given if name in rows and rows[name].effect == RECORDED})
     return list(found.items())
 
 
-def _entries_of(use: Use) -> Iterator[str]:
+def _argument_entries(use: Use) -> Iterator[str]:
     """The entries of the table of arguments that a call may go by."""
     parts = use.name.strip(".").split(".")
-    module, name = _split(use.name)
-    own = set(parts[-1:]) if not name or name != parts[-1] else set(emulated.lineage(module, name))
-    for key, names in _calls().items():
+    module, name = _split_name(use.name)
+    own = set(parts[-1:]) if not name or name != parts[-1] else set(emulated.class_lineage(module, name))
+    for key, names in _call_names().items():
         # A module such as gen_popnn_ops stands for all its functions; a method that is not a model's has other names.
         if not own & names and not any(part in names for part in parts if part.startswith("gen_")):
             continue

@@ -62,7 +62,7 @@ class Scan:
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
-                made, target = self.dotted(node.value.func), dotted_text(node.targets[0])
+                made, target = self.resolve_name(node.value.func), dotted_text(node.targets[0])
                 if made and target and is_graphcore(made):
                     self.objects[target] = made
         self.uses: list[Use] = []
@@ -70,14 +70,14 @@ class Scan:
         self._imports_of_names(tree)
         self._visit(tree)
 
-    def dotted(self, node: ast.AST) -> str | None:
+    def resolve_name(self, node: ast.AST) -> str | None:
         """What an expression names, its first part resolved through the imports; None for another expression."""
         text = dotted_text(node)
         if text is None:
             return None
         first, _, rest = text.partition(".")
         whole = self.aliases.get(first)
-        return None if whole is None else _canonical(f"{whole}.{rest}" if rest else whole)
+        return None if whole is None else _canonical_name(f"{whole}.{rest}" if rest else whole)
 
     def _import(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -97,11 +97,13 @@ class Scan:
                 names = [alias.name for alias in node.names]
             else:
                 continue
-            self.uses += [Use(node.lineno, _canonical(name)) for name in names if is_graphcore(_canonical(name))]
+            self.uses += [
+                Use(node.lineno, _canonical_name(name)) for name in names if is_graphcore(_canonical_name(name))
+            ]
 
     def _visit(self, node: ast.AST, called: ast.Call | None = None) -> None:
         if isinstance(node, (ast.Attribute, ast.Name)):
-            name = self.dotted(node)
+            name = self.resolve_name(node)
             if name is not None and is_graphcore(name):
                 self._note(node, name, called)
                 return
@@ -148,7 +150,7 @@ def is_graphcore(name: str) -> bool:
     return finder.own_name(name) is not None
 
 
-def _canonical(name: str) -> str:
+def _canonical_name(name: str) -> str:
     """Graphcore's name of what a script may take from this package by its own name too."""
     for theirs, ours in finder.ALIASES.items():
         if theirs.startswith("tf_ipu_shim.") and (name == theirs or name.startswith(f"{theirs}.")):
@@ -158,7 +160,7 @@ def _canonical(name: str) -> str:
     return name
 
 
-def strings_set(tree: ast.Module, variable: str) -> Iterator[tuple[int, str]]:
+def assigned_strings(tree: ast.Module, variable: str) -> Iterator[tuple[int, str]]:
     """Lines where a file gives an environment variable a text that stands there, and the text.
 
     Args:
@@ -173,22 +175,22 @@ def strings_set(tree: ast.Module, variable: str) -> Iterator[tuple[int, str]]:
         else:
             continue
         if isinstance(key, ast.Constant) and key.value == variable:
-            text = _text_of(value)
+            text = _string_value(value)
             if text is not None:
                 yield node.lineno, text
 
 
-def _text_of(value: ast.expr) -> str | None:
+def _string_value(value: ast.expr) -> str | None:
     """A text that stands in the file, or that `json.dumps` makes of what stands there."""
     if isinstance(value, ast.Constant):
         return str(value.value)
     if isinstance(value, ast.Call) and (dotted_text(value.func) or "").endswith("dumps") and len(value.args) == 1:
-        options = literal(value.args[0])
+        options = literal_value(value.args[0])
         return None if options is None else json.dumps(options)
     return None
 
 
-def literal(value: ast.expr | None) -> Any:
+def literal_value(value: ast.expr | None) -> Any:
     """What an expression of constants alone is; None for another.
 
     Example:

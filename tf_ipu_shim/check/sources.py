@@ -9,7 +9,7 @@ import tokenize
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class SourceFile:
     """One file of a script.
 
     Args:
@@ -21,7 +21,7 @@ class Source:
     tree: ast.Module
 
 
-def sources(script: pathlib.Path) -> list[Source]:
+def collect_sources(script: pathlib.Path) -> list[SourceFile]:
     """A script and what it imports of the files beside it, each once.
 
     Args:
@@ -43,12 +43,12 @@ def sources(script: pathlib.Path) -> list[Source]:
             continue
         with tokenize.open(path) as file:
             tree = ast.parse(file.read(), str(path))
-        found[path] = Source(path, tree)
-        waiting += [file for name in _imported(tree, path, folder) for file in _files(folder, name)]
+        found[path] = SourceFile(path, tree)
+        waiting += [file for name in _imported_files(tree, path, folder) for file in _module_files(folder, name)]
     return list(found.values())
 
 
-def _imported(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) -> list[str]:
+def _imported_files(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) -> list[str]:
     """All names that import statements of a file name, modules and what may be modules in them."""
     names = []
     for node in ast.walk(tree):
@@ -62,7 +62,7 @@ def _imported(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) -> lis
     return names
 
 
-def _files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
+def _module_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
     """The files beside a script that importing a name would run."""
     parts = [part for part in name.split(".") if part]
     found = []

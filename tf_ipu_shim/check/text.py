@@ -6,46 +6,49 @@ import os
 import textwrap
 from collections.abc import Sequence
 
-from tf_ipu_shim.check.findings import Finding, Kind
+from tf_ipu_shim.check.findings import Finding, FindingKind
 
 _WIDTH = 118
 
 
-def to_text(findings: Sequence[Finding]) -> str:
+def format_findings(findings: Sequence[Finding]) -> str:
     """The report: what needs a look first, what is emulated at the end, in few lines.
 
     Args:
         findings: by file and line.
     """
     lines = []
-    for kind in Kind:
+    for kind in FindingKind:
         some = [finding for finding in findings if finding.kind is kind]
         if some:
-            lines += [f"{kind.value}: {len(some)}", *(_emulated(some) if kind is Kind.EMULATED else _explained(some))]
-    if not any(finding.kind is not Kind.TRAP for finding in findings):
+            lines += [
+                f"{kind.value}: {len(some)}",
+                *(_format_emulated(some) if kind is FindingKind.EMULATED else _format_explained(some)),
+            ]
+    if not any(finding.kind is not FindingKind.TRAP for finding in findings):
         lines.append("nothing of Graphcore's is used")
     return "\n".join(lines)
 
 
-def _explained(findings: Sequence[Finding]) -> list[str]:
+def _format_explained(findings: Sequence[Finding]) -> list[str]:
     lines = []
     for finding in findings:
-        lines.append(f"  {_place(finding)} {finding.name}")
+        lines.append(f"  {_location(finding)} {finding.name}")
         for line in filter(str.strip, finding.why.split("\n")):
             indent = " " * (6 + len(line) - len(line.lstrip()))
             lines += textwrap.wrap(line.strip(), _WIDTH, initial_indent=indent, subsequent_indent=indent)
     return lines
 
 
-def _emulated(findings: Sequence[Finding]) -> list[str]:
+def _format_emulated(findings: Sequence[Finding]) -> list[str]:
     """A line for each name, with all places that use it."""
     places: dict[str, list[str]] = {}
     for finding in findings:
-        places.setdefault(finding.name, []).append(_place(finding).rstrip(":"))
+        places.setdefault(finding.name, []).append(_location(finding).rstrip(":"))
     return [f"  {name}  {', '.join(where)}" for name, where in sorted(places.items())]
 
 
-def _place(finding: Finding) -> str:
+def _location(finding: Finding) -> str:
     path, below = str(finding.path), os.path.relpath(finding.path)
     path = path if below.startswith(os.pardir) else below
     return f"{path}:{finding.line}:" if finding.line else f"{path}:"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tf_ipu_shim
-from tf_ipu_shim.cli.parser import Parser
+from tf_ipu_shim.cli.parser import SuggestingParser
 
 PROGRAM = "tf-ipu"
 
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     # Only the first word decides, so that the help of one command needs no import of the others.
-    chooser = Parser(
+    chooser = SuggestingParser(
         prog=PROGRAM,
         description="Simulated IPUs for TensorFlow.",
         epilog="commands:\n" + "\n".join(f"  {name:<10} {command.help}" for name, command in COMMANDS.items()),
@@ -82,11 +82,11 @@ def execute(command: Any, help: str, program: str, words: Sequence[str]) -> int:
     Returns:
         Exit status: the command's, 1 where nobody reads on, 2 with a line for an error of the system's.
     """
-    parser = Parser(prog=program, description=sentence(help))
+    parser = SuggestingParser(prog=program, description=as_sentence(help))
     command.add_arguments(parser)
     try:
-        prepared = getattr(command, "prepared", list)
-        status = int(command.run(parser.parse_args(prepared(words))))
+        normalize = getattr(command, "normalize_arguments", list)
+        status = int(command.run(parser.parse_args(normalize(words))))
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has gone (`tf-ipu info -l | head`); the interpreter must not stumble over it again.
@@ -99,7 +99,7 @@ def execute(command: Any, help: str, program: str, words: Sequence[str]) -> int:
     return status
 
 
-def sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
     """A line of help as a sentence.
 
     Args:

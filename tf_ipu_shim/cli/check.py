@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 
 from tf_ipu_shim import check
-from tf_ipu_shim.check import traps
+from tf_ipu_shim.check import pitfalls
 from tf_ipu_shim.cli import runner
 from tf_ipu_shim.runtime.errors import error_texts
 
@@ -34,37 +34,37 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.module:
         print("tf-ipu check: name the script's file: -m is not taken", file=sys.stderr)
         return 2
-    problem = runner.problem(arguments)
+    problem = runner.find_problem(arguments)
     if problem:
         print(f"tf-ipu check: {problem}", file=sys.stderr)
         return 2
     script = pathlib.Path(arguments.script).absolute()
     try:
-        sources = check.sources(script)
+        sources = check.collect_sources(script)
     except SyntaxError as error:
         print(f"tf-ipu check: {error.filename}:{error.lineno}: {error.msg}", file=sys.stderr)
         return 2
     if arguments.static:
         runner.prepare(arguments)
-        findings = check.check(sources)
+        findings = check.find_uses(sources)
         status = 0
     else:
         failures: list[Exception] = []
         given = os.environ.copy()
         status = runner.run(arguments, failures)
-        with _environment(given):  # what the script has put into it is told by its own lines
-            read = check.check(sources)
-        findings = [*read, *_seen(sources[0].path, failures, {source.path for source in sources})]
-        if status == 0 and _configured():
-            findings = [finding for finding in findings if finding.name != traps.NOT_CONFIGURED]
-    print(check.to_text(findings))
+        with _environment_scope(given):  # what the script has put into it is told by its own lines
+            read = check.find_uses(sources)
+        findings = [*read, *_run_observations(sources[0].path, failures, {source.path for source in sources})]
+        if status == 0 and _configured_environment():
+            findings = [finding for finding in findings if finding.name != pitfalls.NOT_CONFIGURED]
+    print(check.format_findings(findings))
     if arguments.static:
         print("What a call refuses for its arguments shows only in a run: leave out --static.")
-    return 1 if status or any(finding.kind is check.Kind.REFUSED for finding in findings) else 0
+    return 1 if status or any(finding.kind is check.FindingKind.REFUSED for finding in findings) else 0
 
 
 @contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def _environment_scope(variables: Mapping[str, str]) -> Iterator[None]:
     """Has Python read these variables, and then again those that there are."""
     now = os.environ.copy()
     os.environ.clear()
@@ -76,7 +76,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(now)
 
 
-def _seen(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Path]) -> list[check.Finding]:
+def _run_observations(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Path]) -> list[check.Finding]:
     """What a run adds to what can be read: options that it recorded, and what ended it."""
     found = []
     for failure in failures:
@@ -86,13 +86,13 @@ def _seen(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Pa
         path = pathlib.Path(os.path.abspath(place.filename)) if place else script
         line = place.lineno or 0 if place else 0
         why = error_texts.clean(str(failure)) or "without a message"
-        found.append(check.Finding(check.Kind.REFUSED, path, line, type(failure).__name__, why))
+        found.append(check.Finding(check.FindingKind.REFUSED, path, line, type(failure).__name__, why))
     accepted = sys.modules.get("tf_ipu_shim.runtime.ignored_options")
     for name, value in (accepted.arguments() if accepted else {}).items():
-        found.append(check.Finding(check.Kind.RECORDED, script, 0, f"{name} = {value!r}", "seen in the run"))
+        found.append(check.Finding(check.FindingKind.RECORDED, script, 0, f"{name} = {value!r}", "seen in the run"))
     return found
 
 
-def _configured() -> bool:
+def _configured_environment() -> bool:
     devices = sys.modules.get("tf_ipu_shim.runtime.devices")
     return devices is not None and devices.configured() is not None

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (FileNotFoundError, ValueError) as error:
         print(f"tf-ipu compare: {error}", file=sys.stderr)
         return 2
-    found, gone, new = comparison.paired(*sides)
+    found, gone, new = comparison.pair_profiles(*sides)
     if not found:
         names = [", ".join(side) for side in sides]
         print(
@@ -44,42 +44,44 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return 2
     if arguments.html:
-        text = page.comparison_page(found, gone, new, (str(arguments.before), str(arguments.after)))
+        text = page.render_comparison(found, gone, new, (str(arguments.before), str(arguments.after)))
         pathlib.Path(arguments.html).write_text(text)
     for one in found:
-        print("\n".join(_lines(one)))
+        print("\n".join(_format_comparison(one)))
     for name, where in [*((name, "BEFORE") for name in gone), *((name, "AFTER") for name in new)]:
         print(f"{name}: only in {where}")
     return 0
 
 
-def _lines(one: comparison.Comparison) -> list[str]:
+def _format_comparison(one: comparison.Comparison) -> list[str]:
     lines = [
         f"{one.program}",
-        _line("cycles a run", one.cycles),
-        _line("bytes of the fullest IPU", one.fullest),
+        _format_change("cycles a run", one.cycles),
+        _format_change("bytes of the fullest IPU", one.fullest),
     ]
     if one.fits[0] != one.fits[1]:
         lines.append(f"  {'it does NOT fit any more' if one.fits[0] else 'it fits now'}")
     lines += [f"  {name}: {before} -> {after}" for name, (before, after) in one.facts.items()]
-    lines += ["  bytes by category", *(_line(each.name, each, 4) for each in one.categories)]
-    lines += ["  cycles by kind", *(_line(each.name, each, 4) for each in one.kinds)]
-    lines += _most("cycles by op", one.op_cycles) + _most("bytes by owner", one.op_bytes)
-    lines += _most("cycles by line", one.line_cycles) + _most("bytes by line", one.line_bytes)
+    lines += ["  bytes by category", *(_format_change(each.name, each, 4) for each in one.categories)]
+    lines += ["  cycles by kind", *(_format_change(each.name, each, 4) for each in one.kinds)]
+    lines += _largest_changes("cycles by op", one.op_cycles) + _largest_changes("bytes by owner", one.op_bytes)
+    lines += _largest_changes("cycles by line", one.line_cycles) + _largest_changes("bytes by line", one.line_bytes)
     return lines
 
 
-def _line(name: str, change: comparison.Change, indent: int = 2) -> str:
-    return f"{' ' * indent}{name:<{28 - indent}} {change.before:>18,.0f} {change.after:>18,.0f}  {_percent(change)}"
+def _format_change(name: str, change: comparison.Change, indent: int = 2) -> str:
+    return (
+        f"{' ' * indent}{name:<{28 - indent}} {change.before:>18,.0f} {change.after:>18,.0f}  {_format_percent(change)}"
+    )
 
 
-def _percent(change: comparison.Change) -> str:
+def _format_percent(change: comparison.Change) -> str:
     if not change.more:
         return "="
     return f"{100 * change.more / change.before:+.1f} %" if change.before else "new"
 
 
-def _most(title: str, changes: Iterable[comparison.Change]) -> list[str]:
+def _largest_changes(title: str, changes: Iterable[comparison.Change]) -> list[str]:
     rows = list(changes)
     lines = [
         f"    {each.more:>+18,.0f}  {each.name} ({each.before:,.0f} -> {each.after:,.0f})"

@@ -30,7 +30,7 @@ TENSORFLOWS = ((2, 15, 1), (2, 22))
 TENSORFLOW_PACKAGE = "tensorflow-cpu" if platform.machine() == "x86_64" else "tensorflow"
 """The package that brings TensorFlow for CPUs; there is no `tensorflow-cpu` for ARM."""
 ONLY_FILES = "tensorflow-cpu-aws"
-"""What `tensorflow` 2.15 for ARM takes its files from."""
+"""What `check_tensorflow` 2.15 for ARM takes its files from."""
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 
 # In a process of its own: a TensorFlow made for other processors ends the process that imports it.
@@ -78,16 +78,16 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0, or 1 where something keeps scripts from running.
     """
-    checks = list(_checks())
+    checks = list(_all_checks())
     if arguments.json:
         print(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))
     else:
         for check in checks:
-            _show(check)
+            _print_check(check)
     return int(any(check.state == PROBLEM for check in checks))
 
 
-def _show(check: Check) -> None:
+def _print_check(check: Check) -> None:
     print(f"[{check.state}] {check.name}: {check.found}")
     if check.state != OK:
         print(f"    expected: {check.expected}")
@@ -95,22 +95,22 @@ def _show(check: Check) -> None:
         print(f"    do:       {check.cure}")
 
 
-def _checks() -> Iterator[Check]:
-    yield python(sys.version_info[:2])
-    yield names()
-    installed = installed_tensorflows()
-    yield tensorflow(installed)
+def _all_checks() -> Iterator[Check]:
+    yield check_python(sys.version_info[:2])
+    yield check_names()
+    installed = find_tensorflows()
+    yield check_tensorflow(installed)
     probe = _probe() if installed else {"error": "TensorFlow is not installed"}
     if installed:
-        yield loads(probe)
-        yield keras(probe.get("version") or next(iter(installed.values())))
-    yield plugin(probe.get("plugin"), compiler.find() is not None)
-    yield plugin_directory()
-    yield from variables()
-    yield ipus()
+        yield check_import(probe)
+        yield check_keras(probe.get("version") or next(iter(installed.values())))
+    yield check_plugin(probe.get("plugin"), compiler.find_compiler() is not None)
+    yield check_plugin_directory()
+    yield from check_variables()
+    yield check_ipus()
 
 
-def python(version: tuple[int, ...]) -> Check:
+def check_python(version: tuple[int, ...]) -> Check:
     """Whether this is a Python that the package is for, on Linux.
 
     Args:
@@ -118,7 +118,7 @@ def python(version: tuple[int, ...]) -> Check:
     """
     first, last = (".".join(map(str, bound)) for bound in PYTHONS)
     fits = PYTHONS[0] <= version[:2] <= PYTHONS[1]
-    elsewhere = build.not_linux()
+    elsewhere = build.platform_error()
     return Check(
         name="Python",
         state=PROBLEM if elsewhere or not fits else OK,
@@ -128,8 +128,8 @@ def python(version: tuple[int, ...]) -> Check:
     )
 
 
-def names() -> Check:
-    """Whether plain `python` knows Graphcore's module names."""
+def check_names() -> Check:
+    """Whether plain `check_python` knows Graphcore's module names."""
     site = any(pathlib.Path(entry, "tf_ipu_shim.pth").is_file() for entry in sys.path if entry)
     place = pathlib.Path(tf_ipu_shim.__file__).parent
     return Check(
@@ -141,8 +141,8 @@ def names() -> Check:
     )
 
 
-def installed_tensorflows() -> dict[str, str]:
-    """The installed packages that bring a module `tensorflow`, with their versions."""
+def find_tensorflows() -> dict[str, str]:
+    """The installed packages that bring a module `check_tensorflow`, with their versions."""
     found = {}
     for name in ("tensorflow-cpu", "tensorflow", "tensorflow-cpu-aws", "tf-nightly", "tf-nightly-cpu"):
         try:
@@ -152,11 +152,11 @@ def installed_tensorflows() -> dict[str, str]:
     return found
 
 
-def tensorflow(installed: dict[str, str]) -> Check:
+def check_tensorflow(installed: dict[str, str]) -> Check:
     """Whether there is one TensorFlow, of a version that is supported.
 
     Args:
-        installed: versions by package, as `installed_tensorflows` finds them.
+        installed: versions by package, as `find_tensorflows` finds them.
 
     Example:
         >>> tensorflow({"tensorflow-cpu": "2.15.1"}).state
@@ -168,7 +168,9 @@ def tensorflow(installed: dict[str, str]) -> Check:
     fitting = "2.15.1" if sys.version_info < (3, 12) else "2.21.0"
     found = ", ".join(f"{name} {version}" for name, version in installed.items()) or "none"
     state, cure = OK, ""
-    if not installed or any(not TENSORFLOWS[0] <= _numbers(version) < TENSORFLOWS[1] for version in installed.values()):
+    if not installed or any(
+        not TENSORFLOWS[0] <= _version_numbers(version) < TENSORFLOWS[1] for version in installed.values()
+    ):
         state, cure = PROBLEM, f"pip install {TENSORFLOW_PACKAGE}=={fitting}"
     elif len(set(installed.values())) > 1:
         state = PROBLEM
@@ -179,7 +181,7 @@ def tensorflow(installed: dict[str, str]) -> Check:
     return Check(name="TensorFlow", state=state, found=found, expected=expected, cure=cure)
 
 
-def loads(probe: dict[str, str]) -> Check:
+def check_import(probe: dict[str, str]) -> Check:
     """Whether TensorFlow can be imported.
 
     Args:
@@ -195,7 +197,7 @@ def loads(probe: dict[str, str]) -> Check:
     )
 
 
-def keras(version: str) -> Check:
+def check_keras(version: str) -> Check:
     """Whether the Keras of `tf.keras` is Keras 2.
 
     Args:
@@ -215,7 +217,10 @@ def keras(version: str) -> Check:
     package = root.partition(".")[0]
     found = f"{package} {importlib.metadata.version(package)}"
     chosen = os.environ.get("TF_USE_LEGACY_KERAS")
-    if package == "tf_keras" and _numbers(importlib.metadata.version(package))[:2] != _numbers(version)[:2]:
+    if (
+        package == "tf_keras"
+        and _version_numbers(importlib.metadata.version(package))[:2] != _version_numbers(version)[:2]
+    ):
         cure = f"pip install --no-deps tf_keras=={'.'.join(version.split('.')[:2])}.*"
         return Check(name="Keras", state=PROBLEM, found=found, expected="tf_keras of TensorFlow's version", cure=cure)
     if package == "tf_keras" and chosen not in (None, "", "1", "true", "True"):
@@ -229,7 +234,7 @@ def keras(version: str) -> Check:
     return Check(name="Keras", state=OK, found=found, expected=expected)
 
 
-def plugin(library: str | None, has_compiler: bool) -> Check:
+def check_plugin(library: str | None, has_compiler: bool) -> Check:
     """Whether the C++ part is built, or can be.
 
     Args:
@@ -240,18 +245,18 @@ def plugin(library: str | None, has_compiler: bool) -> Check:
     if library:
         return Check(name="plugin", state=OK, found=library, expected=expected)
     if has_compiler:
-        found = f"not built yet; {compiler.find().command[0]} builds it at first use"  # type: ignore[union-attr]
+        found = f"not built yet; {compiler.find_compiler().command[0]} builds it at first use"  # type: ignore[union-attr]
         cure = "python -m tf_ipu_shim.plugin.build builds it now (one to two minutes)"
         return Check(name="plugin", state=OK, found=found, expected=expected, cure=cure)
-    found, cure = "not built, and no compiler", compiler.missing_message()
+    found, cure = "not built, and no compiler", compiler.missing_compiler_message()
     return Check(name="plugin", state=PROBLEM, found=found, expected=expected, cure=cure)
 
 
-def plugin_directory() -> Check:
+def check_plugin_directory() -> Check:
     """Whether the plugin can be kept between processes."""
     expected = "a directory that this user alone can write"
     try:
-        found = str(cache.writable_directory(cache.directories()))
+        found = str(cache.first_writable_directory(cache.cache_directories()))
     except errors.PluginError as error:
         return Check(
             name="cache",
@@ -263,7 +268,7 @@ def plugin_directory() -> Check:
     return Check(name="cache", state=OK, found=found, expected=expected)
 
 
-def variables() -> Iterator[Check]:
+def check_variables() -> Iterator[Check]:
     """Whether what is set in the environment can be read."""
     problems = list(map(str, environment.problems()))
     for check in (flags.current, engine_options.current):
@@ -286,7 +291,7 @@ def variables() -> Iterator[Check]:
         )
 
 
-def ipus() -> Check:
+def check_ipus() -> Check:
     """Whether other processes hold IPUs of the simulated machine."""
     expected = "IPUs that nobody else holds"
     try:
@@ -325,7 +330,7 @@ def _probe() -> dict[str, str]:
     return {"error": " ".join(lines)}
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_numbers(version: str) -> tuple[int, ...]:
     """The leading numbers of a version: `(2, 21, 0)` of "2.21.0rc1"."""
     numbers = []
     for part in version.split(".")[:3]:

@@ -33,12 +33,15 @@ def run(arguments: argparse.Namespace) -> int:
         0, or 2 with a sentence on stderr for each variable whose value makes no sense.
     """
     problems = list(map(str, environment.problems()))
-    _section("Environment variables", _rows(environment.SETTINGS), arguments.set)
-    _section("Variables of a job's processes, which poprun sets", _rows(environment.JOB_VARIABLES), arguments.set)
-    _section("TensorFlow's environment variables", _tensorflow(), arguments.set)
-    for variable, rows in ((flags.ENVIRONMENT_VARIABLE, _flags), (engine_options.ENVIRONMENT_VARIABLE, _options)):
+    _print_section("Environment variables", _rows(environment.SETTINGS), arguments.set)
+    _print_section("Variables of a job's processes, which poprun sets", _rows(environment.JOB_VARIABLES), arguments.set)
+    _print_section("TensorFlow's environment variables", _tensorflow(), arguments.set)
+    for variable, rows in (
+        (flags.ENVIRONMENT_VARIABLE, _flag_rows),
+        (engine_options.ENVIRONMENT_VARIABLE, _option_rows),
+    ):
         try:
-            _section(f"{variable} ({os.environ.get(variable) or 'not set'})", rows(), arguments.set)
+            _print_section(f"{variable} ({os.environ.get(variable) or 'not set'})", rows(), arguments.set)
         except ValueError as error:
             problems.append(str(error))
     for problem in problems:
@@ -66,18 +69,21 @@ def _tensorflow() -> Iterable[_Row]:
         yield _Row(name, value or "(not set)", bool(value), what)
 
 
-def _flags() -> Iterable[_Row]:
+def _flag_rows() -> Iterable[_Row]:
     in_force, default = flags.current(), flags.PoplarFlags()
     for entry in flags.effects():
         if not hasattr(in_force, entry.name):
             continue
         value = getattr(in_force, entry.name)
         yield _Row(
-            f"--{entry.name}", _shown(value), value != getattr(default, entry.name), f"{entry.effect}: {entry.what}"
+            f"--{entry.name}",
+            _format_value(value),
+            value != getattr(default, entry.name),
+            f"{entry.effect}: {entry.what}",
         )
 
 
-def _options() -> Iterable[_Row]:
+def _option_rows() -> Iterable[_Row]:
     in_force = engine_options.current()
     known = {entry.name: entry for entry in engine_options.effects()}
     other = known.pop("any other")
@@ -86,13 +92,13 @@ def _options() -> Iterable[_Row]:
         yield _Row(name, in_force.get(name, "(not set)"), name in in_force, f"{entry.effect}: {entry.what}")
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, (set, frozenset)):
         return ",".join(sorted(value)) or "(none)"
     return str(value).lower() if isinstance(value, bool) else str(value) or "(none)"
 
 
-def _section(title: str, rows: Iterable[_Row], only_set: bool) -> None:
+def _print_section(title: str, rows: Iterable[_Row], only_set: bool) -> None:
     shown = [row for row in rows if row.is_set or not only_set]
     print(f"{title}:")
     if not shown:

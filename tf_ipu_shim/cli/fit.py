@@ -25,15 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--system",
         dest="on",
         metavar="NAMES",
-        type=_names,
+        type=_parse_names,
         default=[],
         help="systems to try, such as pod4,bow-pod16; of each chip the smallest when not given",
     )
-    parser.add_argument("--chips", metavar="CHIPS", type=_names, default=[], help="chips to try, such as gc200,bow")
+    parser.add_argument(
+        "--chips", metavar="CHIPS", type=_parse_names, default=[], help="chips to try, such as gc200,bow"
+    )
     parser.add_argument(
         "--batch",
         metavar="OPTION=SIZES",
-        type=_batch,
+        type=_parse_batch_size,
         help="an option of the script's and its values: runs it with each, as in --batch=--batch-size=8,16",
     )
 
@@ -49,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         no such script, system or chip.
     """
     if arguments.batch:
-        return _each_batch(arguments)
+        return _run_each_batch_size(arguments)
     from tf_ipu_shim import capacity
     from tf_ipu_shim.runtime import captured_programs
 
@@ -74,10 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"The script ended with status {status} before a program was compiled for IPUs.", file=sys.stderr)
         return 1
     most = max((one.ipus for one in programs), default=1)
-    return _told(programs, capacity.systems_for(arguments.on, arguments.chips, most), status)
+    return _report_result(programs, capacity.systems_for(arguments.on, arguments.chips, most), status)
 
 
-def _told(programs: Sequence[CapturedProgram], found: Sequence[systems.System], status: int) -> int:
+def _report_result(programs: Sequence[CapturedProgram], found: Sequence[systems.System], status: int) -> int:
     """Prints what was found of a script's programs on some systems; returns the status to end with."""
     from tf_ipu_shim import capacity
 
@@ -95,7 +97,7 @@ def _told(programs: Sequence[CapturedProgram], found: Sequence[systems.System], 
     return 0 if fits and programs and not status else 1
 
 
-def _each_batch(arguments: argparse.Namespace) -> int:
+def _run_each_batch_size(arguments: argparse.Namespace) -> int:
     """A process for each batch size: a script is run once in one."""
     option, sizes = arguments.batch
     options = ["--tf1"] if arguments.tf1 else []
@@ -115,12 +117,12 @@ def _each_batch(arguments: argparse.Namespace) -> int:
     return max(statuses)
 
 
-def _names(text: str) -> list[str]:
+def _parse_names(text: str) -> list[str]:
     return [name for name in text.replace(" ", "").split(",") if name]
 
 
-def _batch(text: str) -> tuple[str, list[str]]:
+def _parse_batch_size(text: str) -> tuple[str, list[str]]:
     option, equals, sizes = text.rpartition("=")
-    if not equals or not option or not _names(sizes):
+    if not equals or not option or not _parse_names(sizes):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form --batch-size=8,16: option, equals sign, sizes.")
-    return option, _names(sizes)
+    return option, _parse_names(sizes)

@@ -14,7 +14,7 @@ from tf_ipu_shim.machine.systems import System
 Holders = Mapping[int, Holder]
 
 
-class Told(NamedTuple):
+class ListingCommand(NamedTuple):
     """A command that tells the same in two ways.
 
     Args:
@@ -39,9 +39,9 @@ class Told(NamedTuple):
         Returns:
             Exit status, as `info.answer` has it.
         """
-        return info.answer(arguments.program, self._as_json if arguments.json else self.text)
+        return info.answer(arguments.program, self._device_json if arguments.json else self.text)
 
-    def _as_json(self, system: System, holders: Holders) -> str:
+    def _device_json(self, system: System, holders: Holders) -> str:
         return json.dumps(self.data(system, holders), indent=2)
 
 
@@ -49,5 +49,5 @@ def _every_device(system: System, holders: Holders) -> str:
     return "\n\n".join(listing.device_info(system, device, holders) for device in system.devices)
 
 
-INVENTORY = Told(_every_device, inventory.devices)
-MONITOR = Told(info.overview, inventory.cards)
+INVENTORY = ListingCommand(_every_device, inventory.devices)
+MONITOR = ListingCommand(info.overview, inventory.cards)

@@ -10,7 +10,7 @@ from typing import NoReturn
 _OPTION = re.compile(r"(?<!\S)--[a-z][a-z0-9-]*")
 
 
-class Parser(argparse.ArgumentParser):
+class SuggestingParser(argparse.ArgumentParser):
     """As `argparse.ArgumentParser`, with the option that was probably meant in the error of an unknown one.
 
     Example:

@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from tf_ipu_shim.cli import poprun_options as options
-from tf_ipu_shim.cli.poprun_options import add_arguments, prepared
+from tf_ipu_shim.cli.poprun_options import add_arguments, normalize_arguments
 from tf_ipu_shim.runtime.jobs import rendezvous
 
-__all__ = ["add_arguments", "prepared", "run"]
+__all__ = ["add_arguments", "normalize_arguments", "run"]
 
 _GRACE_SECONDS = 10
 _LAST_LINES = 20
@@ -45,22 +45,22 @@ def run(arguments: argparse.Namespace) -> int:
         >>> run(parser.parse_args(["--num-replicas=2", "--num-instances=2", "--tag-output=no", "python", "-c", "0"]))
         0
     """
-    problem = options.problem_of(arguments)
+    problem = options.find_problem(arguments)
     if problem:
         print(f"poprun: {problem}", file=sys.stderr)
         return 2
-    given = options.without_effect(arguments)
+    given = options.ignored_options(arguments)
     if given:
         print(f"poprun: accepted without effect on one machine: {', '.join(given)}", file=sys.stderr)
-    command = options.command_of(arguments)
+    command = options.instance_command(arguments)
     if arguments.verbose:
         print(f"poprun: {arguments.num_instances} x {shlex.join(command)}", file=sys.stderr)
-    count, hosts = arguments.num_instances, options.hosts_of(arguments)
+    count, hosts = arguments.num_instances, options.parse_hosts(arguments)
     addresses = rendezvous.free_addresses([hosts[index * len(hosts) // count] for index in range(count)])
-    if options.is_yes(arguments.print_topology):
-        print(options.topology(arguments, addresses), flush=True)
+    if options.parse_bool(arguments.print_topology):
+        print(options.instance_topology(arguments, addresses), flush=True)
     environment = {
-        **options.environment_of(arguments, os.environ),
+        **options.instance_environment(arguments, os.environ),
         "TF_IPU_SHIM_JOB": uuid.uuid4().hex,
         "TF_IPU_SHIM_SIZE": str(count),
         "TF_IPU_SHIM_LOCAL_SIZE": str(count),
@@ -86,10 +86,10 @@ class _Instance:
         self._readers = []
         for name, source, to in (("stdout", process.stdout, sys.stdout), ("stderr", process.stderr, sys.stderr)):
             tag = f"[1,{index}]<{name}>:" if is_tagged else ""
-            self._readers.append(threading.Thread(target=self._pass_on, args=(source, to, tag), daemon=True))
+            self._readers.append(threading.Thread(target=self._forward_output, args=(source, to, tag), daemon=True))
             self._readers[-1].start()
 
-    def _pass_on(self, source: IO[str], to: IO[str], tag: str) -> None:
+    def _forward_output(self, source: IO[str], to: IO[str], tag: str) -> None:
         with source:
             for line in source:
                 if not self._is_shown:
@@ -119,19 +119,19 @@ class _Job:
 
     def run(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
         """Starts all, and waits: the status of the job."""
-        before = {number: signal.signal(number, _end) for number in _ending_signals()}
+        before = {number: signal.signal(number, _raise_job_ended) for number in _handle_signals()}
         try:
             for index in range(self._arguments.num_instances):
                 self._start(command, environment, index)
-            return self._watch()
+            return self._wait_for_instances()
         except KeyboardInterrupt:
             print("poprun: Ctrl-C; the instances are ended.", file=sys.stderr)
             return 128 + signal.SIGINT
-        except _Ended as ended:
+        except _JobEnded as ended:
             print(f"poprun: {ended.name}; the instances are ended.", file=sys.stderr)
             return 128 + ended.number
         finally:
-            self._end()
+            self._terminate()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -155,21 +155,21 @@ class _Job:
             preexec_fn=end_with_parent,
         )
         is_shown = self._arguments.only_output_from_instance in (None, index)
-        self._instances.append(_Instance(index, process, is_shown, options.is_yes(self._arguments.tag_output)))
+        self._instances.append(_Instance(index, process, is_shown, options.parse_bool(self._arguments.tag_output)))
 
-    def _watch(self) -> int:
+    def _wait_for_instances(self) -> int:
         while True:
             statuses = [instance.process.poll() for instance in self._instances]
             failed = next((index for index, status in enumerate(statuses) if status), None)
             if failed is not None:
-                return self._failed(failed, statuses)
+                return self._report_failure(failed, statuses)
             if None not in statuses:
                 return 0
             time.sleep(0.05)
 
-    def _failed(self, index: int, statuses: Sequence[int | None]) -> int:
+    def _report_failure(self, index: int, statuses: Sequence[int | None]) -> int:
         status = statuses[index] or 0
-        self._end()  # and with that all has been printed
+        self._terminate()  # and with that all has been printed
         others = "; the others were ended" if None in statuses else ""
         how = f"ended with status {status}" if status > 0 else f"was ended by {signal.Signals(-status).name}"
         print(f"poprun: instance {index} of {len(statuses)} {how}{others}.", file=sys.stderr)
@@ -178,13 +178,13 @@ class _Job:
             print(f"poprun: its last errors, which were not printed:\n{hidden}", file=sys.stderr, end="")
         return status if status > 0 else 128 - status
 
-    def _end(self) -> None:
+    def _terminate(self) -> None:
         """Ends all that is left of the instances, and what they have started."""
         left = [instance.process for instance in self._instances if instance.process.poll() is None]
         started = [child for process in left for child in _descendants(process.pid)]
         for process in left:
             process.terminate()
-        _send(started, signal.SIGTERM)
+        _send_signal(started, signal.SIGTERM)
         deadline = time.monotonic() + _GRACE_SECONDS
         for process in left:
             try:
@@ -192,12 +192,12 @@ class _Job:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        _send(started, signal.SIGKILL)
+        _send_signal(started, signal.SIGKILL)
         for instance in self._instances:
             instance.close(max(1.0, deadline - time.monotonic()))
 
 
-class _Ended(BaseException):
+class _JobEnded(BaseException):
     """A signal that ends `poprun`."""
 
     def __init__(self, number: int) -> None:
@@ -205,11 +205,11 @@ class _Ended(BaseException):
         self.number, self.name = number, signal.Signals(number).name
 
 
-def _end(number: int, _: Any) -> None:
-    raise _Ended(number)
+def _raise_job_ended(number: int, _: Any) -> None:
+    raise _JobEnded(number)
 
 
-def _ending_signals() -> list[signal.Signals]:
+def _handle_signals() -> list[signal.Signals]:
     """Those that would end this process: `nohup` has it ignore one. Python takes handlers in its main thread alone."""
     if threading.current_thread() is not threading.main_thread():
         return []
@@ -228,19 +228,19 @@ def _descendants(process: int) -> list[tuple[int, str]]:
         except OSError:  # it has ended
             continue
         for child in children:
-            found += [(child, _began(child)), *_descendants(child)]
+            found += [(child, _start_time(child)), *_descendants(child)]
     return found
 
 
-def _began(process: int) -> str:
+def _start_time(process: int) -> str:
     try:
         return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
         return ""
 
 
-def _send(processes: Sequence[tuple[int, str]], number: signal.Signals) -> None:
+def _send_signal(processes: Sequence[tuple[int, str]], number: signal.Signals) -> None:
     for process, began in processes:
-        if began and _began(process) == began:
+        if began and _start_time(process) == began:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, number)

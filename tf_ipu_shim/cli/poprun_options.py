@@ -28,7 +28,7 @@ _OPTIONS_OF_OTHERS = tuple(f"--{name}" for name in _FOR_MPI)
 _CACHE_FLAG = "--executable_cache_path"
 
 
-def prepared(words: Sequence[str]) -> list[str]:
+def normalize_arguments(words: Sequence[str]) -> list[str]:
     """The words of a command line, each option for MPI in one word with its value.
 
     Args:
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="a script, or any command")
 
 
-def problem_of(arguments: argparse.Namespace) -> str | None:
+def find_problem(arguments: argparse.Namespace) -> str | None:
     """Why instances cannot be started; None where they can.
 
     Args:
@@ -94,15 +94,15 @@ def _problems(arguments: argparse.Namespace) -> Iterator[str]:
     elif replicas % count:
         yield f"--num-replicas {replicas} is no multiple of --num-instances {count}; all have as many replicas."
     for name in ("tag-output", "print-topology", *_SWITCHES_WITHOUT_EFFECT):
-        value = _given(arguments, name)
+        value = _is_given(arguments, name)
         if value is not None and value.lower() not in _YES + _NO:
             yield f"--{name} must be yes or no, not {value!r}."
     if not arguments.command:
         yield "no command is given. Write it behind the options: poprun --num-replicas 2 python3 train.py"
-    program = command_of(arguments)
+    program = instance_command(arguments)
     if shutil.which(program[0]) is None:
         yield f"there is no command {program[0]!r}. Write a script or a program behind the options."
-    yield from _problems_of_hosts(arguments)
+    yield from _host_problems(arguments)
     if arguments.only_output_from_instance not in (None, *range(count)):
         yield f"--only-output-from-instance must be from 0 to {count - 1}."
     system = systems.current()
@@ -115,12 +115,12 @@ def _problems(arguments: argparse.Namespace) -> Iterator[str]:
         yield f"can't open file {program[1]!r}: there is no such file in {os.getcwd()}"
 
 
-def _problems_of_hosts(arguments: argparse.Namespace) -> Iterator[str]:
+def _host_problems(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.host and arguments.hostfile:
         yield "--host and --hostfile are both given. Leave one out."
     if arguments.hostfile and not os.path.isfile(arguments.hostfile):
         yield f"--hostfile {arguments.hostfile}: there is no such file."
-    others = [host for host in hosts_of(arguments) if not _is_here(host)]
+    others = [host for host in parse_hosts(arguments) if not _is_local_host(host)]
     if others:
         yield (
             f"--host {','.join(others)}: poprun starts instances on this machine alone. Start the script on "
@@ -128,7 +128,7 @@ def _problems_of_hosts(arguments: argparse.Namespace) -> Iterator[str]:
         )
 
 
-def is_yes(text: str | None) -> bool:
+def parse_bool(text: str | None) -> bool:
     """Whether a switch is on.
 
     Example:
@@ -138,18 +138,18 @@ def is_yes(text: str | None) -> bool:
     return text is not None and text.lower() in _YES
 
 
-def without_effect(arguments: argparse.Namespace) -> list[str]:
+def ignored_options(arguments: argparse.Namespace) -> list[str]:
     """The options that were given and change nothing here, with what of MPI's is not looked at."""
-    names = [f"--{name}" for name in (*_WITHOUT_EFFECT, *_SWITCHES_WITHOUT_EFFECT) if _given(arguments, name)]
-    return [*names, *(f"--{name}" for name in _FOR_MPI if _exports(_given(arguments, name) or "")[1])]
+    names = [f"--{name}" for name in (*_WITHOUT_EFFECT, *_SWITCHES_WITHOUT_EFFECT) if _is_given(arguments, name)]
+    return [*names, *(f"--{name}" for name in _FOR_MPI if _parse_export(_is_given(arguments, name) or "")[1])]
 
 
-def _given(arguments: argparse.Namespace, name: str) -> str | None:
+def _is_given(arguments: argparse.Namespace, name: str) -> str | None:
     value: str | None = getattr(arguments, name.replace("-", "_"))
     return value
 
 
-def hosts_of(arguments: argparse.Namespace) -> list[str]:
+def parse_hosts(arguments: argparse.Namespace) -> list[str]:
     """The addresses that instances are given."""
     if arguments.hostfile and not arguments.host:
         with open(arguments.hostfile) as file:
@@ -158,7 +158,7 @@ def hosts_of(arguments: argparse.Namespace) -> list[str]:
     return [host.strip() for host in (arguments.host or "127.0.0.1").split(",")]
 
 
-def _is_here(host: str) -> bool:
+def _is_local_host(host: str) -> bool:
     """Whether a socket of this machine can have the address."""
     try:
         rendezvous.free_addresses([host])
@@ -167,13 +167,13 @@ def _is_here(host: str) -> bool:
     return True
 
 
-def command_of(arguments: argparse.Namespace) -> list[str]:
+def instance_command(arguments: argparse.Namespace) -> list[str]:
     """The words of the program that each instance runs."""
     words: list[str] = list(arguments.command[1:] if arguments.command[0] == "--" else arguments.command)
     return [sys.executable, *words] if words[0].endswith(".py") else words
 
 
-def environment_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
+def instance_environment(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
     """The environment that all instances have.
 
     Args:
@@ -182,17 +182,17 @@ def environment_of(arguments: argparse.Namespace, environment: Mapping[str, str]
     """
     made = dict(environment)
     for name in _FOR_MPI:
-        made.update(_exports(_given(arguments, name) or "")[0])
+        made.update(_parse_export(_is_given(arguments, name) or "")[0])
     if arguments.executable_cache_path:
         flags = made.get("TF_POPLAR_FLAGS", "")
         made["TF_POPLAR_FLAGS"] = f"{flags} {_CACHE_FLAG}={arguments.executable_cache_path}".strip()
     made[instances.TOTAL_REPLICAS] = str(arguments.num_replicas)
     made[instances.IPUS_PER_REPLICA] = str(arguments.ipus_per_replica)
-    made[instances.FIRST_DEVICE] = str(first_device(arguments))
+    made[instances.FIRST_DEVICE] = str(parse_first_device(arguments))
     return made
 
 
-def _exports(text: str) -> tuple[dict[str, str], list[str]]:
+def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
     """What `mpirun -x NAME=VALUE` would set, and its other words. `-x NAME` alone hands on what all instances have."""
     values, others = {}, []
     words = iter(shlex.split(text))
@@ -206,7 +206,7 @@ def _exports(text: str) -> tuple[dict[str, str], list[str]]:
     return values, others
 
 
-def first_device(arguments: argparse.Namespace) -> int:
+def parse_first_device(arguments: argparse.Namespace) -> int:
     """Which of the devices of an instance's size the first instance has: the first of as many as nobody uses."""
     system = systems.current()
     devices = system.devices_with(arguments.num_replicas // arguments.num_instances * arguments.ipus_per_replica)
@@ -217,7 +217,7 @@ def first_device(arguments: argparse.Namespace) -> int:
     return 0  # and who holds them is said when they are asked for
 
 
-def topology(arguments: argparse.Namespace, addresses: Sequence[str]) -> str:
+def instance_topology(arguments: argparse.Namespace, addresses: Sequence[str]) -> str:
     """What each instance has, as a table.
 
     Args:
@@ -225,7 +225,7 @@ def topology(arguments: argparse.Namespace, addresses: Sequence[str]) -> str:
         addresses: of the instances.
     """
     local = arguments.num_replicas // arguments.num_instances
-    devices = systems.current().devices_with(local * arguments.ipus_per_replica)[first_device(arguments) :]
+    devices = systems.current().devices_with(local * arguments.ipus_per_replica)[parse_first_device(arguments) :]
     lines = [f"{'instance':<9}{'address':<22}{'replicas':<10}{'device':<7}IPUs"]
     for index, (address, device) in enumerate(zip(addresses, devices)):
         replicas = f"{index * local}-{(index + 1) * local - 1}" if local > 1 else str(index)

@@ -31,22 +31,22 @@ def run(arguments: argparse.Namespace) -> int:
         0; 2 where there is no profile.
     """
     try:
-        profile = reader.read(arguments.profile)
+        profile = reader.read_profile(arguments.profile)
     except (FileNotFoundError, ValueError) as error:
         print(f"tf-ipu profile: {error}", file=sys.stderr)
         return 2
     if arguments.html:
-        pathlib.Path(arguments.html).write_text(page.page_of(profile, reader.runs(arguments.profile)))
+        pathlib.Path(arguments.html).write_text(page.render_page(profile, reader.read_runs(arguments.profile)))
     if arguments.trace:
-        pathlib.Path(arguments.trace).write_text(json.dumps(trace.trace_of(profile)))
+        pathlib.Path(arguments.trace).write_text(json.dumps(trace.make_trace(profile)))
     if arguments.tensorboard:
         os.environ.setdefault(log_level.TENSORFLOW, "2")  # what it says of the processor while it is imported
-        print(f"Trace: {tensorboard.write(profile, arguments.tensorboard)}", file=sys.stderr)
-    print("\n".join(_lines(writer.summary(profile))))
+        print(f"Trace: {tensorboard.write_log(profile, arguments.tensorboard)}", file=sys.stderr)
+    print("\n".join(_format_summary(writer.summarize(profile))))
     return 0
 
 
-def _lines(summary: dict[str, object]) -> list[str]:
+def _format_summary(summary: dict[str, object]) -> list[str]:
     facts = json.loads(json.dumps(summary))
     milliseconds = facts["cycles"] / facts["clock_hz"] * 1e3
     lines = [

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="DIR", help="write a profile of each program into a folder there")
 
 
-def problem(options: argparse.Namespace) -> str | None:
+def find_problem(options: argparse.Namespace) -> str | None:
     """Why a report could not be written, or asked for, told before the script runs for hours; None where it can.
 
     Args:
@@ -43,11 +43,11 @@ def problem(options: argparse.Namespace) -> str | None:
             engine_options.current()
         except ValueError as error:
             return str(error)
-        if reason := _not_a_place(pathlib.Path(options.profile)):
+        if reason := _directory_problem(pathlib.Path(options.profile)):
             return f"--profile: {reason}"
     if options.baseline:
         try:
-            baseline.read(options.baseline)
+            baseline.read_baseline(options.baseline)
         except FileNotFoundError:
             return f"--baseline: there is no file {options.baseline!r}; --write-baseline writes it"
         except (OSError, ValueError) as error:
@@ -66,7 +66,7 @@ def problem(options: argparse.Namespace) -> str | None:
     return None
 
 
-def _not_a_place(folder: pathlib.Path) -> str | None:
+def _directory_problem(folder: pathlib.Path) -> str | None:
     """Why no files can be written into a directory, which is made when there are some; None where they can."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not there.is_dir():
@@ -74,7 +74,7 @@ def _not_a_place(folder: pathlib.Path) -> str | None:
     return None if os.access(there, os.W_OK | os.X_OK) else f"{str(there)!r} cannot be written to"
 
 
-def begin(options: argparse.Namespace) -> None:
+def begin_report(options: argparse.Namespace) -> None:
     """Has the programs of this process write profiles, where that was asked for.
 
     A script that asks for its own profiles has those too, where it wants them.
@@ -86,7 +86,7 @@ def begin(options: argparse.Namespace) -> None:
         os.environ[settings.DIRECTORY_VARIABLE] = os.path.abspath(options.profile)
 
 
-def write(options: argparse.Namespace) -> None:
+def write_reports(options: argparse.Namespace) -> None:
     """Gives the report of this process where one was asked for.
 
     Args:
@@ -111,7 +111,7 @@ def write(options: argparse.Namespace) -> None:
         pathlib.Path(options.memory_svg).write_text(made.to_svg())
 
 
-def compare(options: argparse.Namespace) -> int:
+def compare_with_baseline(options: argparse.Namespace) -> int:
     """Compares this process's programs with a baseline, or writes one, where that was asked for.
 
     Args:
@@ -128,13 +128,13 @@ def compare(options: argparse.Namespace) -> int:
 
         now = baseline_of()
     if options.write_baseline:
-        baseline.write(now, options.write_baseline)
+        baseline.write_baseline(now, options.write_baseline)
     if not options.baseline:
         return 0
     if not now:
         print(f"No program ran on IPUs: there is nothing to compare with {options.baseline}", file=sys.stderr)
         return 1
-    lines = baseline.grown(baseline.read(options.baseline), now, options.tolerance)
+    lines = baseline.find_growth(baseline.read_baseline(options.baseline), now, options.tolerance)
     if lines:
         print("\n".join([f"More memory than {options.baseline} says:", *lines]), file=sys.stderr)
     return 1 if lines else 0

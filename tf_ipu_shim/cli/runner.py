@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import tf_ipu_shim
 from tf_ipu_shim import sdk
-from tf_ipu_shim.cli import noise, report
-from tf_ipu_shim.cli.parser import Parser
+from tf_ipu_shim.cli import log_filter, report
+from tf_ipu_shim.cli.parser import SuggestingParser
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
@@ -41,9 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) 
         action="store_true",
         help="for scripts written for TensorFlow 1.15: `import tensorflow` gives the version 1 API in graph mode",
     )
-    parser.add_argument("--sdk", metavar="VERSION", type=_sdk, help="emulate this Poplar SDK, 1.2 to 3.4 (default 3.4)")
+    parser.add_argument(
+        "--sdk", metavar="VERSION", type=_parse_sdk, help="emulate this Poplar SDK, 1.2 to 3.4 (default 3.4)"
+    )
     if chooses_system:
-        parser.add_argument("--system", metavar="NAME", type=_system, help="simulate this machine, such as pod4")
+        parser.add_argument("--system", metavar="NAME", type=_parse_system, help="simulate this machine, such as pod4")
     parser.add_argument(
         "--execution",
         choices=execution_mode.WAYS,
@@ -51,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) 
         help="how programs run on this host: by XLA (xla), by TensorFlow's kernels (kernels), or the better (auto)",
     )
     report.add_arguments(parser)
-    noise.add_arguments(parser)
+    log_filter.add_arguments(parser)
     parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
@@ -72,13 +74,13 @@ def main(argv: Sequence[str], program: str = PROGRAM) -> int:
         >>> main(["train.py", "--steps", "10"])
         0
     """
-    parser = Parser(prog=program, description="Runs a script written for Graphcore's TensorFlow.")
+    parser = SuggestingParser(prog=program, description="Runs a script written for Graphcore's TensorFlow.")
     parser.add_argument("--version", action="version", version=f"tf_ipu_shim {tf_ipu_shim.__version__}")
     add_arguments(parser)
     try:
         options = parser.parse_args(argv)
     except SystemExit as stop:  # argparse has printed what it has to say.
-        return _status(stop)
+        return _exit_status(stop)
     return run(options)
 
 
@@ -102,21 +104,21 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
     """
     if options.module:
         options.module, *options.arguments = options.module
-    wrong = problem(options) or report.problem(options)
+    wrong = find_problem(options) or report.find_problem(options)
     if wrong:
         print(f"{options.program}: {wrong}", file=sys.stderr)
         return 2
     prepare(options)
-    wrong = _wrong_in_environment()
+    wrong = _environment_problem()
     if wrong:
         print(f"{options.program}: {wrong}", file=sys.stderr)
         return 2
-    report.begin(options)
+    report.begin_report(options)
     try:
         status = _run(options, failures if failures is not None else [])
     finally:
-        report.write(options)
-    return status or report.compare(options)
+        report.write_reports(options)
+    return status or report.compare_with_baseline(options)
 
 
 def prepare(options: argparse.Namespace) -> None:
@@ -132,7 +134,7 @@ def prepare(options: argparse.Namespace) -> None:
     if options.execution:
         os.environ[execution_mode.ENVIRONMENT_VARIABLE] = options.execution
     os.environ.setdefault(_SDK_IS_ENABLED, os.path.dirname(tf_ipu_shim.__file__))
-    noise.reduce(options)
+    log_filter.filter_log(options)
 
 
 def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
@@ -142,7 +144,7 @@ def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
     try:
         _execute(options)
     except SystemExit as stop:
-        return _status(stop)
+        return _exit_status(stop)
     except Exception as error:
         failures.append(error)
         error.__traceback__ = _script_traceback(error.__traceback__)
@@ -151,7 +153,7 @@ def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
     return 0
 
 
-def problem(options: argparse.Namespace) -> str | None:
+def find_problem(options: argparse.Namespace) -> str | None:
     """What is wrong with the script's name, before anything of it has run; None where nothing is.
 
     Args:
@@ -174,7 +176,7 @@ def problem(options: argparse.Namespace) -> str | None:
         return f"can't open file {options.script!r}: {error.strerror}"
 
 
-def _wrong_in_environment() -> str | None:
+def _environment_problem() -> str | None:
     """What is wrong with a variable that most scripts would come upon, later and in the middle of their work."""
     return next(map(str, environment.problems()), None)
 
@@ -185,14 +187,14 @@ def _has_module(name: str) -> bool:
     return importlib.util.find_spec(name.partition(".")[0]) is not None
 
 
-def _sdk(text: str) -> str:
+def _parse_sdk(text: str) -> str:
     try:
         return str(sdk.parse(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _system(text: str) -> str:
+def _parse_system(text: str) -> str:
     try:
         return systems.named(text).name
     except ValueError as error:
@@ -211,7 +213,7 @@ def _execute(options: argparse.Namespace) -> None:
     runpy.run_path(options.script, run_name="__main__")
 
 
-def _status(stop: SystemExit) -> int:
+def _exit_status(stop: SystemExit) -> int:
     if stop.code is None or isinstance(stop.code, int):
         return stop.code or 0
     print(stop.code, file=sys.stderr)

@@ -7,8 +7,8 @@ import datetime
 import pathlib
 from typing import Any
 
-from tf_ipu_shim.profiling.profile import Profile, facts_of
-from tf_ipu_shim.profiling.trace import trace_of
+from tf_ipu_shim.profiling.profile import Profile, parse_facts
+from tf_ipu_shim.profiling.trace import make_trace
 
 _PLANE = "/device:CUSTOM:IPU {}"  # the plugin shows planes of hosts, GPUs, TPUs and custom devices
 # TensorFlow 2.15 reads this one whether it is there or not (`ProcessMegascaleDcn`), and crashes where it is not.
@@ -16,7 +16,7 @@ _HOST_PLANE = "/host:CPU"
 _PICOSECONDS = 1e6  # in a microsecond
 
 
-def write(profile: Profile, log_dir: str) -> pathlib.Path:
+def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
     """Writes the trace of one run where TensorBoard looks for it.
 
     Args:
@@ -29,15 +29,15 @@ def write(profile: Profile, log_dir: str) -> pathlib.Path:
     Raises:
         OSError: it cannot be written.
     """
-    program = facts_of(profile)["program"]
+    program = parse_facts(profile)["program"]
     run = f"{datetime.datetime.now():%Y_%m_%d_%H_%M_%S_%f}_{program}".replace("/", "_")
     path = pathlib.Path(log_dir, "plugins", "profile", run, "ipu.xplane.pb")
     path.parent.mkdir(parents=True)
-    path.write_bytes(space_of(profile).SerializeToString())
+    path.write_bytes(make_xspace(profile).SerializeToString())
     return path
 
 
-def space_of(profile: Profile) -> Any:
+def make_xspace(profile: Profile) -> Any:
     """The trace of one run as TensorFlow's profiler would have recorded it.
 
     Args:
@@ -50,11 +50,11 @@ def space_of(profile: Profile) -> Any:
 
     space = xplane_pb2.XSpace(hostnames=["ipu"])
     space.planes.add(id=len(profile.ipus), name=_HOST_PLANE)
-    planes: dict[int, _Plane] = {}
-    for event in trace_of(profile)["traceEvents"]:
+    planes: dict[int, _PlaneBuilder] = {}
+    for event in make_trace(profile)["traceEvents"]:
         ipu = event["pid"]
         if ipu not in planes:
-            planes[ipu] = _Plane(space.planes.add(id=ipu, name=_PLANE.format(ipu)))
+            planes[ipu] = _PlaneBuilder(space.planes.add(id=ipu, name=_PLANE.format(ipu)))
         if event["ph"] == "X":
             planes[ipu].add(event)
         elif event["name"] == "thread_name":
@@ -62,7 +62,7 @@ def space_of(profile: Profile) -> Any:
     return space
 
 
-class _Plane:
+class _PlaneBuilder:
     """An IPU: names and values are numbers in its events."""
 
     def __init__(self, plane: Any) -> None:

@@ -7,7 +7,7 @@ import pathlib
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.profiling import event_reports, writer
-from tf_ipu_shim.profiling.profile import Profile, facts_of
+from tf_ipu_shim.profiling.profile import Profile, parse_facts
 from tf_ipu_shim.runtime import log
 
 GRAPH, EXECUTION = "graph.json", "execution.json"
@@ -33,12 +33,12 @@ def is_requested(profiling: Any) -> bool:
 
 def reports_of(profile: Profile, profiling: Any) -> EventReports:
     """Returns a program's reports as trace events contain them."""
-    reports = {GRAPH: event_reports.graph_report(profile)}
+    reports = {GRAPH: event_reports.make_graph_report(profile)}
     if profiling.execution_trace_type:
-        reports[EXECUTION] = event_reports.execution_report(profile)
+        reports[EXECUTION] = event_reports.make_execution_report(profile)
     texts = {name: _short(name, json.dumps(report), profiling.max_report_size) for name, report in reports.items()}
     if profiling.report_directory:
-        texts = _in_files(texts, pathlib.Path(profiling.report_directory), facts_of(profile)["program"])
+        texts = _in_files(texts, pathlib.Path(profiling.report_directory), parse_facts(profile)["program"])
     return EventReports(*texts.values())
 
 
@@ -52,7 +52,7 @@ def _short(name: str, text: str, largest: int) -> str:
 def _in_files(texts: dict[str, str], directory: pathlib.Path, program: str) -> dict[str, str]:
     """Writes reports into a new folder; returns paths, or the texts if they cannot be written."""
     try:
-        folder = writer.make_folder(directory, program)
+        folder = writer.make_profile_folder(directory, program)
         for name, text in texts.items():
             (folder / name).write_text(text)
     except OSError as error:

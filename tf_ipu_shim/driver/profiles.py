@@ -19,7 +19,7 @@ from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.memory_model.memory_plan import PlanDetails
 from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines
 from tf_ipu_shim.profiling import collect, writer
-from tf_ipu_shim.profiling.profile import PairRow, Profile, facts_of
+from tf_ipu_shim.profiling.profile import PairRow, Profile, parse_facts
 from tf_ipu_shim.profiling.settings import ReportSettings, all_settings
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
@@ -66,7 +66,7 @@ def write_profile(profile: Profile, wanted_settings: Sequence[ReportSettings]) -
     """Writes a program's profile; failures are logged."""
     log_of_runs = RunLog()
     for settings in wanted_settings:
-        log_of_runs = _write(facts_of(profile)["program"], settings, _reduced(profile, settings), log_of_runs)
+        log_of_runs = _write(parse_facts(profile)["program"], settings, _reduced(profile, settings), log_of_runs)
     return log_of_runs
 
 
@@ -82,8 +82,8 @@ def _write(name: str, settings: ReportSettings, profile: Profile, log_of_runs: R
     wants_runs = settings.execution and settings.runs > 0
     folder: pathlib.Path | None = None
     try:
-        folder = writer.make_folder(settings.directory, name)
-        path = writer.write(profile, folder)
+        folder = writer.make_profile_folder(settings.directory, name)
+        path = writer.write_profile(profile, folder)
         runs = (folder / writer.RUNS).absolute()
         if wants_runs and log_of_runs.path:
             runs.symlink_to(log_of_runs.path)  # the plugin writes one file
@@ -107,7 +107,7 @@ def _profile(
 ) -> Profile:
     name = program_name(request.function, request.name)
     timeline = timeline_of(details.blocks, device.chip, device.num_ipus, replicas=program.replicas)
-    return collect.profile_of(
+    return collect.make_profile(
         dataclasses.replace(plan, program=name, device=device.name),
         details.blocks,
         timeline,

@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec
 served: list[str] = []
 
 
-def spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
+def make_alias_spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
     """How a module is loaded that is another one.
 
     Args:
@@ -24,7 +24,7 @@ def spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
     return ModuleSpec(fullname, AliasLoader(target.name), origin=target.origin, is_package=is_package)
 
 
-def find_spec(fullname: str) -> ModuleSpec | None:
+def find_alias_spec(fullname: str) -> ModuleSpec | None:
     """As `importlib.util.find_spec`, and None where a parent package is missing, such as an optional Keras."""
     try:
         return importlib.util.find_spec(fullname)
@@ -69,7 +69,7 @@ class EmptyPackageLoader(Loader):
         """Leaves it empty."""
 
 
-def remove() -> None:
+def remove_aliases() -> None:
     """Takes all served names out of `sys.modules` and off their parents."""
     while served:
         name = served.pop()

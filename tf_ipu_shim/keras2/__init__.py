@@ -56,7 +56,7 @@ def module(name: str, package: str | None = None) -> Any:
     return importlib.import_module(f"{package or root()}.{name}")
 
 
-def public() -> Any:
+def public_module() -> Any:
     """What `tf.keras` is: `keras` or `tf_keras`.
 
     Example:
@@ -66,7 +66,7 @@ def public() -> Any:
     return importlib.import_module(root().partition(".")[0])
 
 
-def root_of(kind: type) -> str | None:
+def root_of_class(kind: type) -> str | None:
     """The root of the Keras package that a class of models comes from; None if it is no Keras 2 model.
 
     Args:
@@ -86,7 +86,7 @@ def has_engine(name: str) -> bool:
     """Whether a root is installed and Keras 2's.
 
     Looks for the file: importing Keras 3 takes seconds, and fails under `--tf1`. What is installed counts, not what a
-    name leads to in this process (`names/keras_name`).
+    name leads to in this process (`names/keras_alias`).
 
     Example:
         >>> has_engine(root())

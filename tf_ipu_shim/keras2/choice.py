@@ -15,13 +15,13 @@ ENVIRONMENT_VARIABLE = "TF_USE_LEGACY_KERAS"
 CHOSEN = ("1", "true", "True")  # its values that choose Keras 2
 
 
-def choose() -> None:
+def use_keras2() -> None:
     """Asks TensorFlow for Keras 2, if it is there and nobody has chosen."""
-    if ENVIRONMENT_VARIABLE not in os.environ and is_apart():
+    if ENVIRONMENT_VARIABLE not in os.environ and is_separate_package():
         os.environ[ENVIRONMENT_VARIABLE] = "1"
 
 
-def is_apart() -> bool:
+def is_separate_package() -> bool:
     """Whether Keras 2 is installed, and not as `keras`.
 
     Example:

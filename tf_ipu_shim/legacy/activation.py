@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from tf_ipu_shim.frontend.keras import import_hook
-from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.imports import post_import_hooks
 from tf_ipu_shim.legacy.keras_2_6 import internal_names, methods, names, optimizers
 from tf_ipu_shim.legacy.names import mode
 from tf_ipu_shim.legacy.names.keras import one_keras
@@ -49,4 +49,4 @@ def _loaded(name: str, module: Any) -> None:
         methods.models_loaded(module)
 
 
-_finder = after_loading.Finder(_MODULES.__contains__, lambda module: _loaded(module.__name__, module))
+_finder = post_import_hooks.PostImportFinder(_MODULES.__contains__, lambda module: _loaded(module.__name__, module))

@@ -2,7 +2,7 @@
 
 report      `memory_report()` and the objects it returns
 text        the report as a table of at most 100 columns
-picture     one bar for each IPU, as SVG
+chart       one bar for each IPU, as SVG
 run         `tf-ipu run --memory SCRIPT`
 """
 

@@ -10,7 +10,7 @@ from typing import Any
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, MemoryPlan, TilePart
-from tf_ipu_shim.memory_reports import picture, text
+from tf_ipu_shim.memory_reports import chart, text
 from tf_ipu_shim.memory_reports.records import NOT_MODELLED, DeviceReport, IpuReport, ReportData
 from tf_ipu_shim.runtime import devices, ignored_options, plans
 
@@ -28,7 +28,7 @@ class MemoryReport(ReportData):
 
     def to_text(self) -> str:
         """The report as a table of at most 100 columns."""
-        return text.render(self)
+        return text.render_text(self)
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON; sizes in bytes."""
@@ -36,7 +36,7 @@ class MemoryReport(ReportData):
 
     def to_svg(self) -> str:
         """The modelled figures as a picture: a bar for each IPU."""
-        return picture.render(self)
+        return chart.render_svg(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries and lists; pairs of IPUs become texts such as `"0->1"`."""
@@ -77,7 +77,8 @@ def memory_report() -> MemoryReport:
     now = devices.active() or tuple(device for device, _ in recorded.values())
     now = (*now, *(device for device in devices.applications() if device not in now))
     reports = tuple(
-        _device(device, next((found for owner, found in recorded.values() if owner is device), [])) for device in now
+        _device_report(device, next((found for owner, found in recorded.values() if owner is device), []))
+        for device in now
     )
     from tf_ipu_shim.configuration import system
 
@@ -88,7 +89,7 @@ def memory_report() -> MemoryReport:
     return MemoryReport(str(sdk.current()), reports, tuple(without.items()))
 
 
-def _device(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
+def _device_report(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
     library, ordinal, count = devices.load_library(), device.ordinal, device.num_ipus
     exchange = {}
     for source in range(count):
@@ -101,7 +102,7 @@ def _device(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
         chip=device.chip.title,
         poplar_id=device.poplar_id,
         ipus=tuple(
-            _ipu(ipu, physical, programs, library, ordinal) for ipu, physical in enumerate(device.physical_ipus)
+            _ipu_report(ipu, physical, programs, library, ordinal) for ipu, physical in enumerate(device.physical_ipus)
         ),
         programs=tuple(programs),
         host_to_device=library.host_to_device(ordinal),
@@ -112,7 +113,7 @@ def _device(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
     )
 
 
-def _ipu(ipu: int, physical: int, programs: list[MemoryPlan], library: Any, ordinal: int) -> IpuReport:
+def _ipu_report(ipu: int, physical: int, programs: list[MemoryPlan], library: Any, ordinal: int) -> IpuReport:
     found = [(plan, one) for plan in programs for one in plan.ipus if one.ipu == ipu]
     largest = max(found, key=lambda pair: pair[1].peak_bytes, default=None)
     variables: dict[str, int] = {}

@@ -45,21 +45,21 @@ class NamesFinder:
         """Answers as `importlib.abc.MetaPathFinder.find_spec` does: a spec for a name of ours, else None."""
         if not fullname.startswith(self.prefixes):
             if fullname == "tensorflow" and self is _first:
-                from tf_ipu_shim.names import with_tensorflow
+                from tf_ipu_shim.names import tensorflow_import_hooks
 
-                return with_tensorflow.find(path, target)
+                return tensorflow_import_hooks.find_tensorflow_spec(path, target)
             if fullname == "keras" and self is _first:
-                from tf_ipu_shim.names import keras_name
+                from tf_ipu_shim.names import keras_alias
 
-                return keras_name.find()
+                return keras_alias.find_keras_spec()
             return None
         from tf_ipu_shim.names import finder
 
         return getattr(finder, self.function)(fullname, path)
 
 
-_first = NamesFinder(FIRST_PREFIXES, "find_own")
-_last = NamesFinder(LAST_RESORT_PREFIXES, "find_last_resort")
+_first = NamesFinder(FIRST_PREFIXES, "find_spec_first")
+_last = NamesFinder(LAST_RESORT_PREFIXES, "find_spec_last")
 
 
 def install():

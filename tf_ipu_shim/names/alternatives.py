@@ -75,7 +75,7 @@ _AT_HOME = {
 }
 
 
-def why(fullname: str) -> str:
+def reason_and_alternative(fullname: str) -> str:
     """Why a name of Graphcore's is not emulated and what to do, as the end of a sentence; empty where nothing is known.
 
     Args:

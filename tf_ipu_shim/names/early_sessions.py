@@ -15,7 +15,7 @@ _idle: weakref.WeakSet[Any] = weakref.WeakSet()
 """Sessions of this process that have the devices of stock TensorFlow, and have run nothing."""
 
 
-def noting(construct: Callable[..., None]) -> Callable[..., None]:
+def patch_session_init(construct: Callable[..., None]) -> Callable[..., None]:
     """A session's constructor that notes it until it runs something.
 
     Args:
@@ -26,12 +26,12 @@ def noting(construct: Callable[..., None]) -> Callable[..., None]:
     def noted(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:
         construct(self, target, graph, config)
         if not target:
-            _note(self)
+            _record_session(self)
 
     return noted
 
 
-def _note(session: Any) -> None:
+def _record_session(session: Any) -> None:
     """Each run, and whatever else TensorFlow prepares for one, first tells the session of the graph's new ops."""
     from tf_ipu_shim.tf_private import sessions
 
@@ -39,25 +39,25 @@ def _note(session: Any) -> None:
 
     def first() -> None:
         running: Any = here()
-        _forget(running)
+        _unrecord_session(running)
         sessions.prepare(running)
 
     sessions.before_preparing(session, first)
     _idle.add(session)
 
 
-def _forget(session: Any) -> None:
+def _unrecord_session(session: Any) -> None:
     from tf_ipu_shim.tf_private import sessions
 
     _idle.discard(session)
     sessions.as_stock(session)
 
 
-def make_anew() -> None:
+def rebuild_sessions() -> None:
     """Has them find the devices that there are now."""
     from tf_ipu_shim.tf_private import sessions
 
     for session in list(_idle):
-        _forget(session)
+        _unrecord_session(session)
         if not sessions.is_closed(session):
             sessions.restart(session)

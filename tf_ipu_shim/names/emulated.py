@@ -8,13 +8,13 @@ import types
 from typing import NamedTuple
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.names import finder, graphcore_names, missing
-from tf_ipu_shim.names.refused import refusal
+from tf_ipu_shim.names import finder, graphcore_names, unsupported_names
+from tf_ipu_shim.names.not_supported_marker import refusal_of
 
 EMULATED, REFUSED, MISSING = "emulated", "refused", "missing"
 
 
-class Verdict(NamedTuple):
+class EmulationStatus(NamedTuple):
     """What becomes of a name.
 
     Args:
@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
-def verdict(module: str, name: str) -> Verdict:
+def get_status(module: str, name: str) -> EmulationStatus:
     """What becomes of a public name of one of Graphcore's modules.
 
     Args:
@@ -37,24 +37,28 @@ def verdict(module: str, name: str) -> Verdict:
         >>> verdict("tensorflow.python.ipu.config", "IPUConfig").state
         'emulated'
     """
-    found = _imported(module)
+    found = _import_or_none(module)
     if isinstance(found, str):
-        return Verdict(MISSING, found)
+        return EmulationStatus(MISSING, found)
     try:
         thing = getattr(found, name)
     except (errors.MissingAttributeError, ImportError) as error:
-        return Verdict(MISSING, str(error))
+        return EmulationStatus(MISSING, str(error))
     except AttributeError:
         releases = graphcore_names.attributes(module).get(name)
-        known = missing.describe(f"{module}.{name}", releases) if releases else f"No SDK's {module} has {name}."
-        return Verdict(MISSING, known)
-    reason = refusal(thing)
-    return Verdict(REFUSED, f"{name} {reason}") if reason else Verdict(EMULATED)
+        known = (
+            unsupported_names.describe_absence(f"{module}.{name}", releases)
+            if releases
+            else f"No SDK's {module} has {name}."
+        )
+        return EmulationStatus(MISSING, known)
+    reason = refusal_of(thing)
+    return EmulationStatus(REFUSED, f"{name} {reason}") if reason else EmulationStatus(EMULATED)
 
 
-def module_reason(module: str) -> str:
+def unsupported_module_reason(module: str) -> str:
     """Why one of Graphcore's modules cannot be had; empty where it can."""
-    found = _imported(module)
+    found = _import_or_none(module)
     return found if isinstance(found, str) else ""
 
 
@@ -65,23 +69,23 @@ def is_module(name: str) -> bool:
         >>> is_module("popdist"), is_module("tensorflow.python.ipu.config.IPUConfig")
         (True, False)
     """
-    return not isinstance(_imported(name), str)
+    return not isinstance(_import_or_none(name), str)
 
 
-def module_behind(module: str, name: str) -> str:
+def implementing_module(module: str, name: str) -> str:
     """Graphcore's name of a module that is an attribute of another under a name of its own; empty for anything else.
 
     Example:
         >>> module_behind("tensorflow.python.ipu", "rnn_ops")
         'tensorflow.python.ipu.ops.rnn_ops'
     """
-    thing = getattr(_imported(module), name, None)
+    thing = getattr(_import_or_none(module), name, None)
     if not isinstance(thing, types.ModuleType):
         return ""
     return finder.graphcore_name(thing.__name__) or thing.__name__
 
 
-def lineage(module: str, name: str) -> list[str]:
+def class_lineage(module: str, name: str) -> list[str]:
     """The names of a class and of those it is derived from; the name alone of anything else.
 
     Args:
@@ -92,12 +96,12 @@ def lineage(module: str, name: str) -> list[str]:
         >>> lineage("tensorflow.python.ipu.ops.rnn_ops", "PopnnAUGRU")[:2]
         ['PopnnAUGRU', 'PopnnGRU']
     """
-    thing = getattr(_imported(module), name, None)
+    thing = getattr(_import_or_none(module), name, None)
     return [name, *(kind.__name__ for kind in thing.__mro__[1:])] if isinstance(thing, type) else [name]
 
 
 @functools.cache
-def _imported(module: str) -> types.ModuleType | str:
+def _import_or_none(module: str) -> types.ModuleType | str:
     """The module as scripts import it, or why there is none."""
     try:
         return importlib.import_module(module)

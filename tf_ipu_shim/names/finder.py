@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.imports import after_loading, aliases, importers
+from tf_ipu_shim.imports import aliases, import_callers, post_import_hooks
 from tf_ipu_shim.legacy.names import activation
-from tf_ipu_shim.names import missing, scripts_for_ipus
+from tf_ipu_shim.names import ipu_script_detection, unsupported_names
 
 # Graphcore's name -> ours. A name below the left-hand side maps to the same name below the right-hand side.
 ALIASES = {
@@ -74,12 +74,12 @@ def graphcore_name(fullname: str) -> str | None:
     return None
 
 
-def find_own(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+def find_spec_first(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """The spec of one of our modules under either name, or None to let Python's own finders answer.
 
     A Graphcore wheel that really has the module wins: where Python finds a file for it, this finder stays away.
     """
-    if fullname.partition(".")[0] in _OF_OTHERS and not is_for_ipus():
+    if fullname.partition(".")[0] in _OF_OTHERS and not is_ipu_process():
         return None
     theirs = graphcore_name(fullname)
     if theirs is not None:
@@ -90,29 +90,29 @@ def find_own(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
     parent = fullname.rpartition(".")[0]
     if getattr(sys.modules.get(parent), "__name__", parent) != parent:
         # The parent is an alias. Python would find the file in its directory and execute it a second time.
-        return activation.find_below_alias(fullname, is_for_ipus)
+        return activation.find_below_alias(fullname, is_ipu_process)
     return None
 
 
-def find_last_resort(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+def find_spec_last(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """The spec of a module nobody else has: one that stock TensorFlow has moved, or one to refuse by name."""
     if fullname == _EMPTY_PACKAGE or activation.is_empty_package(fullname):
         return ModuleSpec(fullname, aliases.EmptyPackageLoader(), is_package=True)
-    if missing.knows_module(fullname):
-        return ModuleSpec(fullname, missing.RefusingLoader(fullname))
-    found = activation.find(fullname, is_for_ipus)
+    if unsupported_names.is_known_module(fullname):
+        return ModuleSpec(fullname, unsupported_names.RefusingLoader(fullname))
+    found = activation.find(fullname, is_ipu_process)
     if found is None and (fullname.startswith(_OF_OTHERS) or activation.is_contrib(fullname)):
-        _explain_absence(fullname)
+        _raise_unsupported(fullname)
     return found
 
 
-def _explain_absence(fullname: str) -> None:
+def _raise_unsupported(fullname: str) -> None:
     """Says how to get what only a process that uses `ipu` has.
 
     Raises:
         ModuleNotFoundError: an import statement asks for it. Who asks whether there is such a module is told no.
     """
-    if is_for_ipus() or not activation.is_wanted() or not importers.is_imported():
+    if is_ipu_process() or not activation.is_wanted() or not import_callers.is_module_imported():
         return
     raise ModuleNotFoundError(
         f"No module named {fullname!r}. tf_ipu_shim has it where a script uses IPUs: import tensorflow.python.ipu "
@@ -121,12 +121,14 @@ def _explain_absence(fullname: str) -> None:
     )
 
 
-def is_for_ipus() -> bool:
+def is_ipu_process() -> bool:
     """Whether names of others are served: in a process that uses `ipu`, and to a script that is about to."""
-    return activation.is_active() or (not activation.is_stock() and scripts_for_ipus.importing(is_graphcores))
+    return activation.is_active() or (
+        not activation.is_stock() and ipu_script_detection.is_importing_ipu(is_graphcore_name)
+    )
 
 
-def is_graphcores(fullname: str) -> bool:
+def is_graphcore_name(fullname: str) -> bool:
     """Whether a module is one of Graphcore's, so that who imports it uses IPUs.
 
     Example:
@@ -140,27 +142,31 @@ def _find_under_own_name(fullname: str, theirs: str, path: Sequence[str] | None)
     """The ordinary spec of one of our modules, its loader extended by the refusal of missing names."""
     spec = PathFinder.find_spec(fullname, path)
     if spec is None:
-        return ModuleSpec(fullname, missing.RefusingLoader(theirs)) if missing.knows_module(theirs) else None
+        return (
+            ModuleSpec(fullname, unsupported_names.RefusingLoader(theirs))
+            if unsupported_names.is_known_module(theirs)
+            else None
+        )
     if spec.loader is not None:
-        missing.extend_loader(spec.loader, theirs)
+        unsupported_names.extend_loader(spec.loader, theirs)
     return spec
 
 
 def _find_alias(fullname: str, ours: str, path: Sequence[str] | None) -> ModuleSpec | None:
     parent = fullname.rpartition(".")[0]
     if fullname in ALIASES:
-        if _installed(fullname, path):
+        if _is_installed(fullname, path):
             return None
     elif sys.modules.get(parent) is not sys.modules.get(own_name(parent) or "", parent):
         return None  # The parent is Graphcore's own package, and so are the modules in it.
-    target = aliases.find_spec(ours)
+    target = aliases.find_alias_spec(ours)
     if target is None:
         return None
-    if isinstance(target.loader, missing.RefusingLoader):
+    if isinstance(target.loader, unsupported_names.RefusingLoader):
         return ModuleSpec(fullname, target.loader)
-    spec = aliases.spec(fullname, target)
+    spec = aliases.make_alias_spec(fullname, target)
     if fullname in _IPU:
-        after_loading.call(spec.loader, functools.partial(_ipu_loaded, fullname))
+        post_import_hooks.call_after_loading(spec.loader, functools.partial(_ipu_loaded, fullname))
     return spec
 
 
@@ -169,21 +175,21 @@ def _ipu_loaded(fullname: str, module: types.ModuleType) -> None:
     activation.ipu_loaded(fullname)
 
 
-def _installed(fullname: str, path: Sequence[str] | None) -> bool:
+def _is_installed(fullname: str, path: Sequence[str] | None) -> bool:
     spec = PathFinder.find_spec(fullname, path)
     # A folder without files of Python, such as one that an older version left its caches in, is nothing installed.
     return spec is not None and spec.loader is not None and spec.origin is not None
 
 
-def _remove() -> None:
+def _remove_finders() -> None:
     sys.meta_path[:] = [entry for entry in sys.meta_path if type(entry).__module__ != __package__]
-    aliases.remove()
+    aliases.remove_aliases()
 
 
 patches.change(
     "sys.meta_path",
     lambda: None,  # the finders are there before this module, which they load
-    _remove,
+    _remove_finders,
     why="Graphcore's module names, and names that stock TensorFlow has moved, can be imported",
     undone="the finders are removed, and so are the modules' further names",
 )

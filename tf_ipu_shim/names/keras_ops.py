@@ -29,7 +29,7 @@ _in_layers: dict[Callable[..., Any], Callable[..., Any]] = {}
 """What a layer calls, by what the module gives out."""
 
 
-def has_ops(module: str) -> bool:
+def is_op_module(module: str) -> bool:
     """Whether a module has ops whose functions are to take symbolic tensors.
 
     Args:
@@ -42,7 +42,7 @@ def has_ops(module: str) -> bool:
     return module.startswith(_MODULES) and not module.endswith(_GRADIENTS)
 
 
-def extend(module: types.ModuleType, name: str) -> None:
+def wrap_op(module: types.ModuleType, name: str) -> None:
     """Has the public functions of a module take symbolic tensors.
 
     Args:
@@ -55,7 +55,7 @@ def extend(module: types.ModuleType, name: str) -> None:
     for key in names:
         function = vars(module).get(key)
         if isinstance(function, types.FunctionType) and not key.startswith("_"):
-            setattr(module, key, _ops.get(function) or _taking_symbolic(function, symbol_of(name, key)))
+            setattr(module, key, _ops.get(function) or _accept_symbolic(function, symbol_of(name, key)))
 
 
 def symbol_of(module: str, name: str) -> str:
@@ -73,7 +73,7 @@ def symbol_of(module: str, name: str) -> str:
     return f"{_PACKAGES[package]}{module[len(package) :]}.{name}"
 
 
-def find(symbol: str) -> Callable[..., Any] | None:
+def find_op(symbol: str) -> Callable[..., Any] | None:
     """The op that a layer was saved with, if it is one of ours.
 
     Args:
@@ -82,24 +82,24 @@ def find(symbol: str) -> Callable[..., Any] | None:
     path, _, name = symbol.rpartition(".")
     for package, short in reversed(_PACKAGES.items()):
         module = package + path[len(short) :]
-        if path.startswith(short) and has_ops(module):
+        if path.startswith(short) and is_op_module(module):
             found: Any = getattr(importlib.import_module(module), name, None)
             return _in_layers.get(found)
     return None
 
 
-def _taking_symbolic(function: types.FunctionType, symbol: str) -> Callable[..., Any]:
+def _accept_symbolic(function: types.FunctionType, symbol: str) -> Callable[..., Any]:
     """A function that is the other one, or makes a layer of it where an argument is one of Keras' symbolic tensors."""
 
     @functools.wraps(function)
     def op(*args: Any, **kwargs: Any) -> Any:
         if _is_symbolic(args) or _is_symbolic(kwargs):
-            return _layer(in_layer, args, kwargs)
+            return _as_layer(in_layer, args, kwargs)
         return function(*args, **kwargs)
 
     @functools.wraps(function)
     def in_layer(*args: Any, **kwargs: Any) -> Any:
-        return _with_output(function(*args, **kwargs), [*args, *kwargs.values()][0])
+        return _ensure_output(function(*args, **kwargs), [*args, *kwargs.values()][0])
 
     in_layer.__dict__["_tf_api_names"] = (symbol,)  # where `tf_export` writes them
     _ops[function] = _ops[op] = op
@@ -107,7 +107,7 @@ def _taking_symbolic(function: types.FunctionType, symbol: str) -> Callable[...,
     return op
 
 
-def _with_output(result: Any, first: Any) -> Any:
+def _ensure_output(result: Any, first: Any) -> Any:
     """The result of a layer's op: for one without outputs, such as a print, its first argument once it has run."""
     import tensorflow.compat.v2 as tf
 
@@ -128,7 +128,7 @@ def _is_symbolic(value: Any) -> bool:
     return any(kind.__module__.endswith(_SYMBOLIC) for kind in type(value).__mro__)
 
 
-def _layer(op: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
+def _as_layer(op: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
     """The output of a layer that Keras makes of an op; of the Keras package whose tensors are among the arguments."""
     from tf_ipu_shim.tf_private.functions import dispatch
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.imports import post_import_hooks
 from tf_ipu_shim.names import early_sessions
 
 _IPU = re.compile(r"(^|/|device:)IPU(:|$)", re.IGNORECASE)
@@ -44,13 +44,13 @@ def install_with_tensorflow() -> None:
 def _install(module: types.ModuleType) -> None:
     owner, methods = _METHODS[module.__name__]
     for name in methods:
-        around = _early if name == "__init__" else _having_it
+        around = _patch_early_method if name == "__init__" else _patch_ensure_device
         patches.replace(getattr(module, owner) if owner else module, name, around, why=_WHY)
 
 
-def _early(construct: Callable[..., None]) -> Callable[..., None]:
+def _patch_early_method(construct: Callable[..., None]) -> Callable[..., None]:
     """A session's constructor that notes those which are made before an IPU is named."""
-    noted = early_sessions.noting(construct)
+    noted = early_sessions.patch_session_init(construct)
 
     @functools.wraps(construct)
     def method(self: Any, *arguments: Any, **keywords: Any) -> None:
@@ -59,27 +59,27 @@ def _early(construct: Callable[..., None]) -> Callable[..., None]:
     return method
 
 
-def _having_it(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_ensure_device(stock: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose arguments name devices, or a type of devices, or one that lists devices of all types."""
     lists = stock.__name__ in _LISTS
 
     @functools.wraps(stock)
     def method(*arguments: Any, **keywords: Any) -> Any:
-        if _LOADED not in sys.modules and _names_ipu((*arguments, *keywords.values()), lists):
+        if _LOADED not in sys.modules and _mentions_ipu((*arguments, *keywords.values()), lists):
             importlib.import_module("tensorflow.python.ipu")
-            early_sessions.make_anew()
+            early_sessions.rebuild_sessions()
         return stock(*arguments, **keywords)
 
     return method
 
 
-def _names_ipu(arguments: tuple[Any, ...], lists: bool) -> bool:
+def _mentions_ipu(arguments: tuple[Any, ...], lists: bool) -> bool:
     """Whether one of the arguments names IPUs; without a name a function that lists devices means IPUs too."""
     named = [argument for argument in arguments if isinstance(argument, str) or hasattr(argument, "to_string")]
-    return any(map(_is_ipu, named)) or (lists and not named)
+    return any(map(_is_ipu_name, named)) or (lists and not named)
 
 
-def _is_ipu(name: Any) -> bool:
+def _is_ipu_name(name: Any) -> bool:
     """Whether a device's name, as a string or a `DeviceSpec`, or a type of devices is that of IPUs.
 
     Example:
@@ -90,4 +90,4 @@ def _is_ipu(name: Any) -> bool:
     return isinstance(text, str) and _IPU.search(text) is not None
 
 
-_with_tensorflow = after_loading.Finder(_METHODS.__contains__, _install)
+_with_tensorflow = post_import_hooks.PostImportFinder(_METHODS.__contains__, _install)

@@ -9,7 +9,7 @@ import sys
 from tf_ipu_shim.names import graphcore_names
 
 
-def unknown(ours: str, theirs: str, name: str) -> str:
+def unknown_name_message(ours: str, theirs: str, name: str) -> str:
     """The message for a name that Graphcore's module has in no release.
 
     Args:
@@ -24,21 +24,21 @@ def unknown(ours: str, theirs: str, name: str) -> str:
         >>> unknown("tf_ipu_shim.api.ipu.loops", "tensorflow.python.ipu.loops", "repeat_")
         "module 'tensorflow.python.ipu.loops' has no attribute 'repeat_'. Did you mean 'repeat'?"
     """
-    return f"module {theirs!r} has no attribute {name!r}{_hint(ours, theirs, name)}"
+    return f"module {theirs!r} has no attribute {name!r}{_suggest(ours, theirs, name)}"
 
 
-def unknown_import(ours: str, theirs: str, name: str) -> str:
+def unknown_import_message(ours: str, theirs: str, name: str) -> str:
     """The same for a name that `from module import name` asked for.
 
     Args:
-        ours: as in `unknown`, as all that follow.
+        ours: as in `unknown_name_message`, as all that follow.
         theirs: as above.
         name: as above.
     """
-    return f"cannot import name {name!r} from {theirs!r}{_hint(ours, theirs, name)}"
+    return f"cannot import name {name!r} from {theirs!r}{_suggest(ours, theirs, name)}"
 
 
-def _hint(ours: str, theirs: str, name: str) -> str:
+def _suggest(ours: str, theirs: str, name: str) -> str:
     if name.startswith("_"):
         return ""  # what Python and its tools probe for: nobody misspells these
     module = sys.modules.get(ours)
@@ -47,7 +47,7 @@ def _hint(ours: str, theirs: str, name: str) -> str:
     inside = f"{theirs}."
     modules = (name.removeprefix(inside) for name in graphcore_names.modules() if name.startswith(inside))
     known.update(name.partition(".")[0] for name in modules)
-    elsewhere = _places().get(name)
+    elsewhere = _name_locations().get(name)
     if elsewhere and not difflib.get_close_matches(name, known, 1, 0.9):
         return f". {elsewhere} has it."
     nearest = difflib.get_close_matches(name, sorted(known), 1)
@@ -55,7 +55,7 @@ def _hint(ours: str, theirs: str, name: str) -> str:
 
 
 @functools.cache
-def _places() -> dict[str, str]:
+def _name_locations() -> dict[str, str]:
     """Name -> the module of `tensorflow.python.ipu` that has it, the one with the shortest name of several."""
     places: dict[str, str] = {}
     for module in sorted(graphcore_names.modules(), key=lambda module: (module.count("."), module)):

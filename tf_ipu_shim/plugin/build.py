@@ -66,13 +66,13 @@ def ensure_built(
     """Returns the plugin's library for the installed TensorFlow, compiling it where no intact one is in the cache.
 
     Two processes that need the library at once build it once; the second waits. A cache file that is cut short or
-    changed is built anew. Where the first place cannot be written, the next is used (see `cache.directories`). A copy
-    is kept in a checkout (see `cache.keep`), unless a compiler is asked for, as for a sanitizer.
+    changed is rebuilt. If the first directory is not writable, the next is used (see `cache.cache_directories`). A copy
+    is kept in a checkout (see `cache.copy_to_cache`), unless a compiler is asked for, as for a sanitizer.
 
     Args:
         sources: `.cc` files, and the `.h` files they depend on; those in `plugin/csrc` when left out.
         rebuild: compile even though the cache has the library, as after a failed load.
-        directory: where to build; the first of `cache.directories` that can be written when left out.
+        directory: where to build; the first of `cache.cache_directories` that can be written when left out.
         tensorflow: what to compile against; the installed TensorFlow when left out.
 
     Returns:
@@ -86,32 +86,36 @@ def ensure_built(
     """
     library = _found_or_built(_source_files(sources), tensorflow or TensorFlowBuild.installed(), directory, rebuild)
     if directory is None and compiler.ENVIRONMENT_VARIABLE not in os.environ:
-        cache.keep(library)
+        cache.copy_to_cache(library)
     return library
 
 
 def _found_or_built(
     files: Sequence[pathlib.Path], tensorflow: TensorFlowBuild, directory: pathlib.Path | None, rebuild: bool
 ) -> pathlib.Path:
-    if reason := not_linux():
+    if reason := platform_error():
         raise errors.PluginError(f"The IPU plugin cannot be built here: {reason}.")
-    command = compiler.find()
+    command = compiler.find_compiler()
     if not rebuild:
-        found = _found(tensorflow, files, command)
+        found = _find_library(tensorflow, files, command)
         if found is not None:
             return found
     if command is None:
-        raise errors.PluginError(compiler.missing_message())
-    name = f"{_stem(tensorflow, files)}-{command.digest}.so"
+        raise errors.PluginError(compiler.missing_compiler_message())
+    name = f"{_library_stem(tensorflow, files)}-{command.digest}.so"
     if directory == cache.PREBUILT_DIRECTORY:
         name = _shipped_name(tensorflow, files)
-    directory = cache.writable_directory([directory] if directory else cache.directories())
-    with cache.lock(directory, name, lambda: _say("Waiting for another process to build the IPU plugin ...\n")):
-        found = None if rebuild else cache.find(name)  # Another process may have built it while this one waited.
+    directory = cache.first_writable_directory([directory] if directory else cache.cache_directories())
+    with cache.build_lock(
+        directory, name, lambda: _print_progress("Waiting for another process to build the IPU plugin ...\n")
+    ):
+        found = (
+            None if rebuild else cache.find_library(name)
+        )  # Another process may have built it while this one waited.
         return found or _build(files, tensorflow, command, directory / name)
 
 
-def not_linux() -> str:
+def platform_error() -> str:
     """What to do where the system is no Linux with glibc; empty on one.
 
     Example:
@@ -126,23 +130,27 @@ def not_linux() -> str:
     )
 
 
-def found() -> pathlib.Path | None:
+def find_library() -> pathlib.Path | None:
     """The library that `ensure_built` would return without building it; None where there is none."""
-    return _found(TensorFlowBuild.installed(), _source_files(None), compiler.find())
+    return _find_library(TensorFlowBuild.installed(), _source_files(None), compiler.find_compiler())
 
 
-def _found(
+def _find_library(
     tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], command: compiler.Compiler | None
 ) -> pathlib.Path | None:
     if compiler.ENVIRONMENT_VARIABLE not in os.environ:
-        shipped = cache.find(_shipped_name(tensorflow, files))
+        shipped = cache.find_library(_shipped_name(tensorflow, files))
         if shipped is not None:
             return shipped
-    stem = _stem(tensorflow, files)
-    return cache.find_any_compiler(stem) if command is None else cache.find(f"{stem}-{command.digest}.so")
+    stem = _library_stem(tensorflow, files)
+    return (
+        cache.find_library_of_any_compiler(stem)
+        if command is None
+        else cache.find_library(f"{stem}-{command.digest}.so")
+    )
 
 
-def _stem(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path]) -> str:
+def _library_stem(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path]) -> str:
     return f"ipu-plugin-tf{tensorflow.version}-{_digest(tensorflow, files, platform.libc_ver())}"
 
 
@@ -157,9 +165,9 @@ def _build(
     target: pathlib.Path,
 ) -> pathlib.Path:
     started = time.monotonic()
-    _say(f"Building the IPU plugin for TensorFlow {tensorflow.version} (once) ...")
+    _print_progress(f"Building the IPU plugin for TensorFlow {tensorflow.version} (once) ...")
     try:
-        with cache.scratch(target) as scratch:
+        with cache.scratch_path(target) as scratch:
             library = compiler.compile_library(
                 command,
                 [file for file in files if file.suffix == ".cc" and file.name != private_symbols.PROGRAM],
@@ -168,18 +176,18 @@ def _build(
                 scratch,
             )
             private_symbols.check(command, files, library, tensorflow.link_flags)
-            cache.publish(library, target)
+            cache.publish_library(library, target)
     except OSError as error:
         raise errors.PluginError(
             f"The IPU plugin cannot be written to {target.parent}: {error}. Make room or permission there, or set "
             f"{cache.ENVIRONMENT_VARIABLE} to a directory that can be written."
         ) from error
     finally:
-        _say(f" {time.monotonic() - started:.0f} s\n")
+        _print_progress(f" {time.monotonic() - started:.0f} s\n")
     return target
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     """Tells the user why it takes so long, except where INFO lines are hidden."""
     if log_level.enabled():
         sys.stderr.write(text)

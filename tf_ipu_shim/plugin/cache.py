@@ -30,7 +30,7 @@ KEPT_DIRECTORY = pathlib.Path(__file__).with_name("kept")
 _FOR_ALL_USERS = 0o755  # of what stands beside the package; the rest is one user's
 
 
-def directories() -> list[pathlib.Path]:
+def cache_directories() -> list[pathlib.Path]:
     """The places a library may be built in, best first.
 
     Only ``TF_IPU_SHIM_PLUGIN_CACHE_DIR`` if it is set; else the user's cache directory (``XDG_CACHE_HOME`` or
@@ -50,7 +50,7 @@ def directories() -> list[pathlib.Path]:
     return [*places, pathlib.Path(tempfile.gettempdir()) / f"tf_ipu_shim-{os.getuid()}"]
 
 
-def find(name: str) -> pathlib.Path | None:
+def find_library(name: str) -> pathlib.Path | None:
     """The intact library of this file name, or None. One shipped beside the package comes first."""
     for directory in _trusted_directories():
         path = directory / name
@@ -59,7 +59,7 @@ def find(name: str) -> pathlib.Path | None:
     return None
 
 
-def find_any_compiler(stem: str) -> pathlib.Path | None:
+def find_library_of_any_compiler(stem: str) -> pathlib.Path | None:
     """An intact library for the same TensorFlow and sources, whichever compiler made it, or None."""
     for directory in _trusted_directories():
         for path in sorted(directory.glob(f"{stem}-*.so")):
@@ -71,7 +71,7 @@ def find_any_compiler(stem: str) -> pathlib.Path | None:
 def _trusted_directories() -> Iterator[pathlib.Path]:
     """Where a library may be loaded from. One beside this package's own code is trusted as that is."""
     yield PREBUILT_DIRECTORY
-    places = directories() if os.environ.get(ENVIRONMENT_VARIABLE) else [KEPT_DIRECTORY, *directories()]
+    places = cache_directories() if os.environ.get(ENVIRONMENT_VARIABLE) else [KEPT_DIRECTORY, *cache_directories()]
     yield from (directory for directory in places if not private_files.distrust_of_directory(directory))
 
 
@@ -89,7 +89,7 @@ def is_intact(path: pathlib.Path) -> bool:
     return bool(mark) and hashlib.sha256(library).hexdigest().encode() == digest
 
 
-def publish(library: pathlib.Path, target: pathlib.Path) -> None:
+def publish_library(library: pathlib.Path, target: pathlib.Path) -> None:
     """Marks `library` and moves it to `target`, both on one file system: readers see the whole file or none."""
     if target.parent == PREBUILT_DIRECTORY:
         library.chmod(_FOR_ALL_USERS)
@@ -101,14 +101,14 @@ def publish(library: pathlib.Path, target: pathlib.Path) -> None:
     library.replace(target)
 
 
-def keep(library: pathlib.Path) -> None:
+def copy_to_cache(library: pathlib.Path) -> None:
     """Puts a copy of a library into a checkout, as Python does with bytecode: processes with another `HOME` find it.
 
     Those of other sources for the same TensorFlow go. Nothing is kept where the checkout is another user's or cannot be
     written, nor where `TF_IPU_SHIM_PLUGIN_CACHE_DIR` names the one place to use.
 
     Args:
-        library: from `find` or `publish`.
+        library: from `find_library` or `publish_library`.
     """
     if library.parent in (PREBUILT_DIRECTORY, KEPT_DIRECTORY) or os.environ.get(ENVIRONMENT_VARIABLE):
         return
@@ -130,7 +130,7 @@ def keep(library: pathlib.Path) -> None:
                 other.unlink()
 
 
-def writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
+def first_writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
     """The first of `places` that can be written; made where it is missing.
 
     Raises:
@@ -161,7 +161,7 @@ def writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def scratch(target: pathlib.Path) -> Iterator[pathlib.Path]:
+def scratch_path(target: pathlib.Path) -> Iterator[pathlib.Path]:
     """A directory beside `target` to build in, gone afterwards, also when the build is interrupted.
 
     What a killed process has left goes too: the caller holds the lock, so nobody else is building this target.
@@ -174,7 +174,7 @@ def scratch(target: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 @contextlib.contextmanager
-def lock(directory: pathlib.Path, name: str, before_waiting: Callable[[], None]) -> Iterator[None]:
+def build_lock(directory: pathlib.Path, name: str, before_waiting: Callable[[], None]) -> Iterator[None]:
     """Holds the right to build `name` there. The system frees it when the process ends, however it ends."""
     file = private_files.open_own(directory / f"{name}.lock", os.O_WRONLY | os.O_CREAT)
     try:

@@ -33,7 +33,7 @@ class Compiler:
     digest: str
 
 
-def find() -> Compiler | None:
+def find_compiler() -> Compiler | None:
     """The compiler named by ``CXX``, else ``g++``; None when it is not on the path.
 
     Raises:
@@ -56,7 +56,7 @@ def find() -> Compiler | None:
     return Compiler((program, *command[1:]), hashlib.sha256(identity.encode()).hexdigest()[:8])
 
 
-def missing_message() -> str:
+def missing_compiler_message() -> str:
     """Says which compiler was looked for and what to install."""
     wanted = os.environ.get(ENVIRONMENT_VARIABLE) or "g++"
     return (
@@ -94,10 +94,10 @@ def compile_library(
         unit.write_text("".join(f'#include "{source.resolve()}"\n' for source in part))
         objects.append(str(unit.with_suffix(".o")))
         what = ", ".join(source.name for source in part)
-        _run([*compiler.command, *flags, "-c", str(unit), "-o", str(unit.with_suffix(".o"))], what)
+        _run_command([*compiler.command, *flags, "-c", str(unit), "-o", str(unit.with_suffix(".o"))], what)
 
     with ThreadPoolExecutor(UNITS) as pool:
-        list(pool.map(compiled, range(UNITS), _parts(sources)))
+        list(pool.map(compiled, range(UNITS), _translation_units(sources)))
     library = directory / "plugin.so"
     # A symbol that nothing provides is an error here instead of at load time.
     command = [
@@ -109,7 +109,7 @@ def compile_library(
         str(library),
         *link_flags,
     ]
-    _run(command, "linking")
+    _run_command(command, "linking")
     return library
 
 
@@ -122,7 +122,7 @@ def compile_program(compiler: Compiler, source: pathlib.Path, program: pathlib.P
     _run([*compiler.command, "-O1", "-rdynamic", str(source), "-o", str(program), "-ldl"], source.name)
 
 
-def _parts(sources: Sequence[pathlib.Path]) -> list[list[pathlib.Path]]:
+def _translation_units(sources: Sequence[pathlib.Path]) -> list[list[pathlib.Path]]:
     """The sources in parts of about the same size; fewer than `UNITS` where there are fewer sources."""
     parts: list[list[pathlib.Path]] = [[] for _ in range(min(UNITS, len(sources)))]
     sizes = [0] * len(parts)
@@ -133,13 +133,13 @@ def _parts(sources: Sequence[pathlib.Path]) -> list[list[pathlib.Path]]:
     return [sorted(part) for part in parts]
 
 
-def _run(command: Sequence[str], what: str) -> None:
+def _run_command(command: Sequence[str], what: str) -> None:
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         process = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
     except OSError as error:
         raise errors.PluginError(
-            f"The IPU plugin cannot be built: {command[0]} does not start ({error}). {missing_message()}"
+            f"The IPU plugin cannot be built: {command[0]} does not start ({error}). {missing_compiler_message()}"
         ) from error
     if process.returncode:
         raise errors.PluginError(

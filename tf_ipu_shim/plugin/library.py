@@ -64,7 +64,7 @@ class Library:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = pathlib.Path(path)
-        self.ops: Any = op_functions.load(str(path))
+        self.ops: Any = op_functions.load_op_functions(str(path))
         self._c = ctypes.CDLL(str(path))
         self._declare()
         self._c.ipu_register()
@@ -72,7 +72,7 @@ class Library:
         self._handle: Any = None
         live_context.install(self._c)
         self.list_devices(None)
-        live_context.extend(self._c)
+        live_context.add_devices(self._c)
 
     def _declare(self) -> None:
         for names, arguments in ((_INT64_OF_DEVICE, 1), (_INT64_OF_CHIP, 2), (_INT64_OF_LINK, 3)):
@@ -133,7 +133,7 @@ class Library:
             self._c.ipu_set_float_checks(ordinal, int(checks))
             self._c.ipu_set_rounding(ordinal, 0)
             self._c.ipu_keep_infinities(ordinal, 0)
-        live_context.extend(self._c)
+        live_context.add_devices(self._c)
 
     def list_devices(self, count: int | None) -> None:
         """Says how many IPU devices `tf.config` lists.
@@ -141,7 +141,7 @@ class Library:
         Args:
             count: of those that are configured; None for one for each IPU of the system.
         """
-        live_context.list_configured(self._c, count)
+        live_context.list_configured_devices(self._c, count)
 
     def set_float_checks(self, ordinal: Device, checks: int) -> None:
         """Says what one device stops at, as bits of `runtime.float_checks.FloatCheck`."""
@@ -208,12 +208,12 @@ class Library:
 
         def entry(call: int, request: int, size: int) -> int:
             try:
-                live_context.tell(self._c, call)
+                live_context.set_eager_context(self._c, call)
                 answer = lower(Call(self._c, call), ctypes.string_at(request, size))
                 self._c.ipu_answer(call, answer, len(answer))
                 return _OK
             except BaseException as error:  # nothing may cross into C++
-                answer, code = _status_of(error)
+                answer, code = _error_status(error)
                 self._c.ipu_answer(call, answer, len(answer))
                 return code
 
@@ -234,7 +234,7 @@ class Library:
                 self._c.ipu_python_answer(call, answer, len(answer))
                 return _OK
             except BaseException as error:  # nothing may cross into C++
-                answer, code = _status_of(error)
+                answer, code = _error_status(error)
                 self._c.ipu_python_answer(call, answer, len(answer))
                 return code
 
@@ -368,7 +368,7 @@ def _check(ordinal: Device, *chips: int) -> None:
             raise ValueError(f"/device:IPU:{ordinal} has no IPU {chip}: its IPUs are 0 to {MAXIMUM_CHIPS - 1}.")
 
 
-def _status_of(error: BaseException) -> tuple[bytes, int]:
+def _error_status(error: BaseException) -> tuple[bytes, int]:
     code = getattr(error, "error_code", None)
     if code is not None:
         return error.message.encode(), int(code)  # type: ignore[attr-defined]

@@ -36,12 +36,12 @@ def install(c_library: ctypes.CDLL) -> None:
     from tf_ipu_shim.tf_private import eager as tf_eager
 
     context = tf_eager.context.Context
-    listing = functools.partial(_listing_physical, c_library)
+    listing = functools.partial(_patch_physical_devices, c_library)
     patches.replace(context, "_initialize_physical_devices", listing, why=_WHY)
-    patches.replace(context, "_initialize_logical_devices", _listing_logical, why=_WHY)
+    patches.replace(context, "_initialize_logical_devices", _patch_logical_devices, why=_WHY)
 
 
-def list_configured(c_library: ctypes.CDLL, count: int | None) -> None:
+def list_configured_devices(c_library: ctypes.CDLL, count: int | None) -> None:
     """Says how many devices are configured, and makes a context that is in use list them.
 
     Args:
@@ -53,13 +53,13 @@ def list_configured(c_library: ctypes.CDLL, count: int | None) -> None:
     global _configured
     _configured = count
     with contextlib.suppress(ValueError):  # a system that there is not is refused when it is asked for
-        c_library.ipu_set_listed_device_count(listed())
+        c_library.ipu_set_listed_device_count(listed_device_count())
         context = _present_context()
         if context is not None and tf_eager.context_handle(context) is not None:
             tf_eager.list_logical_devices(context)
 
 
-def extend(c_library: ctypes.CDLL) -> None:
+def add_devices(c_library: ctypes.CDLL) -> None:
     """Adds the devices that the plugin has and the context has not. Does nothing before the context's first use.
 
     Args:
@@ -83,23 +83,23 @@ def extend(c_library: ctypes.CDLL) -> None:
     tf_eager.list_logical_devices(context)
 
 
-def _listing_physical(c_library: ctypes.CDLL, stock: Callable[..., None]) -> Callable[..., None]:
+def _patch_physical_devices(c_library: ctypes.CDLL, stock: Callable[..., None]) -> Callable[..., None]:
     """The method that looks for physical devices, which finds those that are to be listed now."""
 
     @functools.wraps(stock)
     def method(self: Any, reinitialize: bool = False) -> None:
         from tf_ipu_shim.tf_private import eager as tf_eager
 
-        c_library.ipu_set_listed_device_count(listed())
+        c_library.ipu_set_listed_device_count(listed_device_count())
         stock(self, reinitialize)
         with self._device_lock:
-            if sum(device.device_type == "IPU" for device in self._physical_devices) != listed():
+            if sum(device.device_type == "IPU" for device in self._physical_devices) != listed_device_count():
                 tf_eager.list_physical_devices_again(self)
 
     return method
 
 
-def _listing_logical(stock: Callable[..., None]) -> Callable[..., None]:
+def _patch_logical_devices(stock: Callable[..., None]) -> Callable[..., None]:
     """The method that looks for logical devices, with those IPUs that are to be listed now."""
 
     @functools.wraps(stock)
@@ -123,7 +123,7 @@ def _job_of(context: Any) -> str:
     return "" if server is None else f"/job:{server.job_name}/replica:0/task:{server.task_index}"
 
 
-def listed() -> int:
+def listed_device_count() -> int:
     """How many IPU devices TensorFlow lists.
 
     Raises:
@@ -143,7 +143,7 @@ def _present_context() -> Any:
     return tf_eager.context.context_safe()
 
 
-def tell(c_library: ctypes.CDLL, call: int) -> None:
+def set_eager_context(c_library: ctypes.CDLL, call: int) -> None:
     """Tells a call of the lowering which eager context there is.
 
     Args:

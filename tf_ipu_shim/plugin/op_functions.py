@@ -9,7 +9,7 @@ FILE = f"{__file__}: made by TensorFlow"
 """Where their code says it is from, instead of the `<string>` that a script of `python -c` is from as well."""
 
 
-def load(path: str) -> Any:
+def load_op_functions(path: str) -> Any:
     """Loads a library of ops.
 
     `tf_decorator.unwrap` checked on TensorFlow 2.15.1 and 2.21.0.

@@ -5,7 +5,7 @@ profile        a program's profile as records
 collect        a program's blocks and plan as such records
 writer         records into a file
 reader         a file as records, and the runs that were counted beside it
-placed         where in time everything is, for the next two
+timeline_layout  the events of a profile in time, for the next two
 trace          a profile for Chrome and Perfetto
 page           a profile as a page of HTML; page.html is its frame
 pva            libpva's object model over it

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
-from tf_ipu_shim.profiling.owner_names import lasting
+from tf_ipu_shim.profiling.allocation_names import stable_name
 
 VERSION = 1
 _SHOWN = 8
@@ -40,7 +40,7 @@ Baseline = dict[str, Figures]
 """Figures by place: device, program and IPU."""
 
 
-def baseline_of(programs: Mapping[str, Iterable[MemoryPlan]]) -> Baseline:
+def make_baseline(programs: Mapping[str, Iterable[MemoryPlan]]) -> Baseline:
     """The figures of all programs of a process.
 
     Args:
@@ -54,14 +54,14 @@ def baseline_of(programs: Mapping[str, Iterable[MemoryPlan]]) -> Baseline:
             seen[plan.program] = seen.get(plan.program, 0) + 1
             name = plan.program if seen[plan.program] == 1 else f"{plan.program} #{seen[plan.program]}"
             for ipu in plan.ipus:
-                found[f"{device} {name}, IPU {ipu.ipu}"] = _figures(plan.chip, ipu)
+                found[f"{device} {name}, IPU {ipu.ipu}"] = _chip_figures(plan.chip, ipu)
     return found
 
 
-def _figures(chip: str, ipu: IpuPlan) -> Figures:
+def _chip_figures(chip: str, ipu: IpuPlan) -> Figures:
     owners: dict[str, int] = {}
     for owner in ipu.owners:
-        key = f"{owner.kind} {lasting(owner.kind, owner.name)}"
+        key = f"{owner.kind} {stable_name(owner.kind, owner.name)}"
         owners[key] = owners.get(key, 0) + owner.bytes
     rest = ipu.peak_bytes - sum(owners.values())
     if rest:
@@ -69,7 +69,7 @@ def _figures(chip: str, ipu: IpuPlan) -> Figures:
     return Figures(chip, ipu.always_live_bytes, ipu.peak_bytes, owners)
 
 
-def write(baseline: Baseline, path: str | os.PathLike[str]) -> None:
+def write_baseline(baseline: Baseline, path: str | os.PathLike[str]) -> None:
     """Writes a baseline file.
 
     Args:
@@ -83,7 +83,7 @@ def write(baseline: Baseline, path: str | os.PathLike[str]) -> None:
     pathlib.Path(path).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
-def read(path: str | os.PathLike[str]) -> Baseline:
+def read_baseline(path: str | os.PathLike[str]) -> Baseline:
     """Reads a baseline file.
 
     Args:
@@ -102,7 +102,7 @@ def read(path: str | os.PathLike[str]) -> Baseline:
                 str(one["chip"]),
                 int(one["always_live_bytes"]),
                 int(one["peak_bytes"]),
-                _by_lasting_name(one["owners"]),
+                _sum_by_stable_name(one["owners"]),
             )
             for place, one in content["programs"].items()
         }
@@ -110,16 +110,16 @@ def read(path: str | os.PathLike[str]) -> Baseline:
         raise ValueError(f"{os.fspath(path)} is no baseline of memory: {error}. Write it anew.") from error
 
 
-def _by_lasting_name(owners: Mapping[str, Any]) -> dict[str, int]:
+def _sum_by_stable_name(owners: Mapping[str, Any]) -> dict[str, int]:
     found: dict[str, int] = {}
     for owner, size in owners.items():
         kind, _, name = owner.partition(" ")
-        key = f"{kind} {lasting(kind, name)}"
+        key = f"{kind} {stable_name(kind, name)}"
         found[key] = found.get(key, 0) + int(size)
     return found
 
 
-def grown(before: Baseline, now: Baseline, percent: float = 0.0) -> list[str]:
+def find_growth(before: Baseline, now: Baseline, percent: float = 0.0) -> list[str]:
     """What needs more memory than a baseline says.
 
     Args:

@@ -12,7 +12,7 @@ from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory import Block, MemoryPlan
 from tf_ipu_shim.machine.memory.curve import curve_of
 from tf_ipu_shim.machine.memory.liveness import smallest
-from tf_ipu_shim.profiling import slots
+from tf_ipu_shim.profiling import pipeline_timeline
 from tf_ipu_shim.profiling.profile import (
     HOST,
     ComputeSetRow,
@@ -29,7 +29,7 @@ SEEDS = "__seed/set/setMasterSeed"
 LineOf = Callable[[str], "str | None"]
 
 
-def profile_of(
+def make_profile(
     plan: MemoryPlan,
     blocks: Mapping[int, Block],
     timeline: Timeline,
@@ -80,7 +80,7 @@ def profile_of(
         "coarse": dict(plan.coarse),
         "io_tiles": {str(ipu): block.io_tiles for ipu, block in sorted(blocks.items()) if block.io_tiles},
         "error_factors": ERROR_FACTORS,
-        slots.FACT: programs.pipelines,
+        pipeline_timeline.FACT: programs.pipelines,
         **facts,
     }
     return Profile(
@@ -90,12 +90,12 @@ def profile_of(
         variables=variables,
         liveness=liveness,
         programs=programs.rows,
-        compute_sets=[*programs.sets(), _seeds(len(programs.sets()), chip)],
+        compute_sets=[*programs.sets(), _seed_compute_set(len(programs.sets()), chip)],
         exchanges=[ExchangeRow(source, to, size) for (source, to), size in sorted(plan.exchanges.items())],
     )
 
 
-def _seeds(number: int, chip: ChipSpec) -> ComputeSetRow:
+def _seed_compute_set(number: int, chip: ChipSpec) -> ComputeSetRow:
     """What gives each tile its seed: part of every program, and run when a seed is set, not with the program."""
     return ComputeSetRow(number, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
 
@@ -173,7 +173,7 @@ class _Programs:
                 phase.temporary_bytes if phase is not None else 0,
                 self._compute_set(entry, phase, times) if entry.kind == "compute" and phase is not None else -1,
                 entry.computation.kind if entry.computation is not None else "",
-                _moves(entry, computation),
+                _transfers(entry, computation),
             )
         )
         for child in entry.children:
@@ -195,7 +195,7 @@ class _Programs:
         return list(self._sets.values())
 
 
-def _moves(entry: Entry, computation: Computation | None) -> str:
+def _transfers(entry: Entry, computation: Computation | None) -> str:
     """What is copied from where to where: between IPUs, and with the host. What all replicas do is no such copy."""
     if computation is None or entry.phase is None:
         return ""

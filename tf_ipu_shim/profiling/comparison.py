@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tf_ipu_shim.profiling import reader
-from tf_ipu_shim.profiling.owner_names import lasting
-from tf_ipu_shim.profiling.placed import placed
-from tf_ipu_shim.profiling.profile import Profile, facts_of
+from tf_ipu_shim.profiling.allocation_names import stable_name
+from tf_ipu_shim.profiling.profile import Profile, parse_facts
+from tf_ipu_shim.profiling.timeline_layout import lay_out_timeline
 from tf_ipu_shim.profiling.writer import FILE
 
 
@@ -99,25 +99,25 @@ def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
     found: dict[str, Profile] = {}
     seen: dict[str, int] = {}
     for one in inside:
-        profile = reader.read(one)
-        name = facts_of(profile)["program"]
+        profile = reader.read_profile(one)
+        name = parse_facts(profile)["program"]
         seen[name] = seen.get(name, 0) + 1
         found[name if seen[name] == 1 else f"{name} #{seen[name]}"] = profile
     return found
 
 
-def paired(
+def pair_profiles(
     before: Mapping[str, Profile], after: Mapping[str, Profile]
 ) -> tuple[list[Comparison], list[str], list[str]]:
     """Programs of both sides by name, and the names that only one side has; two single ones are a pair in any case."""
     if len(before) == len(after) == 1:
         (name,) = after
-        return [compared(name, next(iter(before.values())), after[name])], [], []
-    both = [compared(name, before[name], after[name]) for name in after if name in before]
+        return [compare_profiles(name, next(iter(before.values())), after[name])], [], []
+    both = [compare_profiles(name, before[name], after[name]) for name in after if name in before]
     return both, [name for name in before if name not in after], [name for name in after if name not in before]
 
 
-def compared(program: str, before: Profile, after: Profile) -> Comparison:
+def compare_profiles(program: str, before: Profile, after: Profile) -> Comparison:
     """Puts two profiles side by side.
 
     Args:
@@ -130,33 +130,37 @@ def compared(program: str, before: Profile, after: Profile) -> Comparison:
         >>> compared("train", none, none).cycles.more
         0
     """
-    old, new = facts_of(before), facts_of(after)
+    old, new = parse_facts(before), parse_facts(after)
     lines_before, lines_after = _lines(before), _lines(after)
     cycles_before, cycles_after = _cycles_by_op(before), _cycles_by_op(after)
     bytes_before, bytes_after = _bytes_by_owner(before), _bytes_by_owner(after)
-    ipus_before, ipus_after = _by_ipu(before), _by_ipu(after)
+    ipus_before, ipus_after = _bytes_by_ipu(before), _bytes_by_ipu(after)
     lines = {**lines_before, **lines_after}
     return Comparison(
         program=program,
-        facts=_differing(before, after),
+        facts=_different_facts(before, after),
         cycles=Change("cycles", old.get("cycles", 0), new.get("cycles", 0)),
         fullest=Change("bytes", max(ipus_before.values(), default=0), max(ipus_after.values(), default=0)),
         fits=(bool(old.get("fits", True)), bool(new.get("fits", True))),
-        ipus=_changes(ipus_before, ipus_after),
-        categories=_most_first(_changes(_by_category(before), _by_category(after))),
-        kinds=_most_first(_changes(_by_kind(before), _by_kind(after))),
-        op_cycles=_changed(_changes(cycles_before, cycles_after, lines)),
-        op_bytes=_changed(_changes(bytes_before, bytes_after, lines)),
-        line_cycles=_changed(_changes(_by_line(cycles_before, lines_before), _by_line(cycles_after, lines_after))),
-        line_bytes=_changed(_changes(_by_line(bytes_before, lines_before), _by_line(bytes_after, lines_after))),
+        ipus=_find_changes(ipus_before, ipus_after),
+        categories=_sort_by_size(_find_changes(_bytes_by_category(before), _bytes_by_category(after))),
+        kinds=_sort_by_size(_find_changes(_cycles_by_kind(before), _cycles_by_kind(after))),
+        op_cycles=_drop_unchanged(_find_changes(cycles_before, cycles_after, lines)),
+        op_bytes=_drop_unchanged(_find_changes(bytes_before, bytes_after, lines)),
+        line_cycles=_drop_unchanged(
+            _find_changes(_by_line(cycles_before, lines_before), _by_line(cycles_after, lines_after))
+        ),
+        line_bytes=_drop_unchanged(
+            _find_changes(_by_line(bytes_before, lines_before), _by_line(bytes_after, lines_after))
+        ),
     )
 
 
-def _differing(before: Profile, after: Profile) -> dict[str, tuple[str, str]]:
+def _different_facts(before: Profile, after: Profile) -> dict[str, tuple[str, str]]:
     """Facts and options that are not the same."""
     sides = []
     for profile in (before, after):
-        facts = facts_of(profile)
+        facts = parse_facts(profile)
         sides.append({words: str(facts[name]) for name, words in _COMPARED.items() if name in facts})
         sides[-1].update((row.name, row.value) for row in profile.options if row.name != "autoReport.directory")
     names = dict.fromkeys([*sides[0], *sides[1]])
@@ -169,25 +173,28 @@ def _differing(before: Profile, after: Profile) -> dict[str, tuple[str, str]]:
 
 def _lines(profile: Profile) -> dict[str, str]:
     rows = [(row.op or row.name, row.line) for row in profile.programs]
-    rows += [(lasting(row.kind, row.name), row.line) for row in profile.variables]
+    rows += [(stable_name(row.kind, row.name), row.line) for row in profile.variables]
     return {name: line for name, line in rows if line}
 
 
-def _by_ipu(profile: Profile) -> dict[str, float]:
+def _bytes_by_ipu(profile: Profile) -> dict[str, float]:
     return {f"IPU {row.ipu}": row.always_live_bytes + row.not_always_live_bytes for row in profile.ipus}
 
 
-def _by_category(profile: Profile) -> dict[str, float]:
-    return _sum(pair for row in profile.ipus for pair in json.loads(row.categories).items() if pair[1])
+def _bytes_by_category(profile: Profile) -> dict[str, float]:
+    return _sum_by_key(pair for row in profile.ipus for pair in json.loads(row.categories).items() if pair[1])
 
 
-def _by_kind(profile: Profile) -> dict[str, float]:
-    return _sum((one.row.kind, one.row.cycles * one.times * _places(one.row.ipus)) for one in placed(profile)[0])
+def _cycles_by_kind(profile: Profile) -> dict[str, float]:
+    return _sum_by_key(
+        (one.row.kind, one.row.cycles * one.times * _ipu_names(one.row.ipus)) for one in lay_out_timeline(profile)[0]
+    )
 
 
 def _cycles_by_op(profile: Profile) -> dict[str, float]:
-    return _sum(
-        (one.row.op or one.row.name, one.row.cycles * one.times * _places(one.row.ipus)) for one in placed(profile)[0]
+    return _sum_by_key(
+        (one.row.op or one.row.name, one.row.cycles * one.times * _ipu_names(one.row.ipus))
+        for one in lay_out_timeline(profile)[0]
     )
 
 
@@ -197,38 +204,38 @@ def _bytes_by_owner(profile: Profile) -> dict[str, float]:
     for row in profile.liveness:
         if row.bytes > largest.get(row.ipu, (-1, 0))[0]:
             largest[row.ipu] = (row.bytes, row.step)
-    return _sum(
-        (lasting(variable.kind, variable.name), variable.bytes)
+    return _sum_by_key(
+        (stable_name(variable.kind, variable.name), variable.bytes)
         for variable in profile.variables
         if variable.always or variable.first <= largest.get(variable.ipu, (0, -1))[1] <= variable.last
     )
 
 
 def _by_line(figures: Mapping[str, float], lines: Mapping[str, str]) -> dict[str, float]:
-    return _sum((lines[name], figure) for name, figure in figures.items() if name in lines)
+    return _sum_by_key((lines[name], figure) for name, figure in figures.items() if name in lines)
 
 
-def _places(ipus: str) -> int:
+def _ipu_names(ipus: str) -> int:
     return len(json.loads(ipus))
 
 
-def _sum(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+def _sum_by_key(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, figure in pairs:
         found[name] = found.get(name, 0) + figure
     return found
 
 
-def _changes(
+def _find_changes(
     before: Mapping[str, float], after: Mapping[str, float], lines: Mapping[str, str] | None = None
 ) -> list[Change]:
     names = dict.fromkeys([*after, *before])
     return [Change(name, before.get(name, 0), after.get(name, 0), (lines or {}).get(name, "")) for name in names]
 
 
-def _most_first(changes: Iterable[Change]) -> list[Change]:
+def _sort_by_size(changes: Iterable[Change]) -> list[Change]:
     return sorted(changes, key=lambda one: (-max(one.before, one.after), one.name))
 
 
-def _changed(changes: Iterable[Change]) -> list[Change]:
+def _drop_unchanged(changes: Iterable[Change]) -> list[Change]:
     return sorted((one for one in changes if one.more), key=lambda one: (-abs(one.more), one.name))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.profiling.profile import Profile, facts_of
+from tf_ipu_shim.profiling.profile import Profile, parse_facts
 from tf_ipu_shim.profiling.pva.compilation import Compilation
-from tf_ipu_shim.profiling.writer import summary
+from tf_ipu_shim.profiling.writer import summarize
 
 OWN = "tf_ipu_shim"
 """Below this key is what Poplar's reports did not have: the program at a glance, as in `framework.json`."""
 
 
-def graph_report(profile: Profile) -> dict[str, Any]:
+def make_graph_report(profile: Profile) -> dict[str, Any]:
     """What a program consists of, and the memory that it needs.
 
     Args:
@@ -24,7 +24,7 @@ def graph_report(profile: Profile) -> dict[str, Any]:
 
     Source: docs/facts.md, section "Profiles": keys that published scripts read.
     """
-    facts = facts_of(profile)
+    facts = parse_facts(profile)
     compilation = Compilation(profile, facts)
     target, tiles = compilation.target, [tile.memory for tile in compilation.tiles]
     total = [memory.total.excludingGaps for memory in tiles]
@@ -48,11 +48,11 @@ def graph_report(profile: Profile) -> dict[str, Any]:
                 "notAlwaysLive": {"maxBytesByTile": [memory.notAlwaysLiveBytes for memory in tiles]},
             },
         },
-        OWN: summary(profile),
+        OWN: summarize(profile),
     }
 
 
-def execution_report(profile: Profile) -> dict[str, Any]:
+def make_execution_report(profile: Profile) -> dict[str, Any]:
     """How long a run of a program takes on IPUs, by the machine model.
 
     Args:
@@ -63,7 +63,7 @@ def execution_report(profile: Profile) -> dict[str, Any]:
 
     Source: docs/facts.md, section "Profiles".
     """
-    facts = facts_of(profile)
+    facts = parse_facts(profile)
     return {
         "simulation": {"cycles": facts["cycles"]},
         OWN: {

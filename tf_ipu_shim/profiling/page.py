@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tf_ipu_shim.profiling.comparison import Comparison
-from tf_ipu_shim.profiling.placed import Placed, placed
-from tf_ipu_shim.profiling.profile import Profile, ProgramRow, facts_of
+from tf_ipu_shim.profiling.pipeline_timeline import FACT, Schedule, find_schedules, leaves_of_steps, map_to_steps
+from tf_ipu_shim.profiling.profile import Profile, ProgramRow, parse_facts
 from tf_ipu_shim.profiling.reader import Run
-from tf_ipu_shim.profiling.slots import FACT, Schedule, holders_of, parts_of, schedules_of
+from tf_ipu_shim.profiling.timeline_layout import TimelineEvent, lay_out_timeline
 
 _FILES = pathlib.Path(__file__).parent
 _MOST_RECTANGLES = 20_000
 
 
-def page_of(profile: Profile, runs: list[Run] | None = None) -> str:
+def render_page(profile: Profile, runs: list[Run] | None = None) -> str:
     """The page.
 
     Args:
@@ -28,20 +28,20 @@ def page_of(profile: Profile, runs: list[Run] | None = None) -> str:
         HTML. Of more than 20,000 things that run the longest are drawn; tables and sums have all.
     """
     data = {
-        "facts": facts_of(profile),
+        "facts": parse_facts(profile),
         "options": {row.name: row.value for row in profile.options},
-        "ipus": [_ipu(profile, number) for number in range(len(profile.ipus))],
+        "ipus": [_ipu_data(profile, number) for number in range(len(profile.ipus))],
         "variables": [
             [row.ipu, row.name, row.kind, row.bytes, row.always, row.first, row.last, row.line or ""]
             for row in profile.variables
         ],
         "runs": None if runs is None else len(runs),
-        **_execution(profile),
+        **_execution_data(profile),
     }
-    return _page("page.html", data)
+    return _fill_template("page.html", data)
 
 
-def comparison_page(
+def render_comparison(
     programs: Iterable[Comparison], gone: Iterable[str], new: Iterable[str], names: tuple[str, str]
 ) -> str:
     """Two profiles side by side as a page.
@@ -61,10 +61,10 @@ def comparison_page(
         "gone": list(gone),
         "new": list(new),
     }
-    return _page("comparison.html", data)
+    return _fill_template("comparison.html", data)
 
 
-def _page(template: str, data: Mapping[str, Any]) -> str:
+def _fill_template(template: str, data: Mapping[str, Any]) -> str:
     # No text of a script's may end the script element early.
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     page = (_FILES / template).read_text()
@@ -73,7 +73,7 @@ def _page(template: str, data: Mapping[str, Any]) -> str:
     return page.replace("/*DATA*/null", text)
 
 
-def _ipu(profile: Profile, number: int) -> dict[str, Any]:
+def _ipu_data(profile: Profile, number: int) -> dict[str, Any]:
     row = profile.ipus[number]
     return {
         "always": row.always_live_bytes,
@@ -87,25 +87,25 @@ def _ipu(profile: Profile, number: int) -> dict[str, Any]:
     }
 
 
-def _execution(profile: Profile) -> dict[str, Any]:
-    leaves, loops = placed(profile)
-    facts = facts_of(profile)
-    pipelines = schedules_of(profile.programs, facts)
-    inside = holders_of(profile.programs, pipelines)
-    parts = parts_of(profile.programs, inside)
+def _execution_data(profile: Profile) -> dict[str, Any]:
+    leaves, loops = lay_out_timeline(profile)
+    facts = parse_facts(profile)
+    pipelines = find_schedules(profile.programs, facts)
+    inside = map_to_steps(profile.programs, pipelines)
+    parts = leaves_of_steps(profile.programs, inside)
     drawn = kept = [one for one in leaves if one.row.id not in inside]
     if len(kept) > _MOST_RECTANGLES:
         shortest = sorted((one.end - one.begin for one in kept), reverse=True)[_MOST_RECTANGLES]
         drawn = [one for one in kept if one.end - one.begin > shortest]
     return {
-        "ops": _ops(leaves),
+        "ops": _op_data(leaves),
         "drawn": [
             [json.loads(one.row.ipus), one.row.kind, one.row.name, round(one.begin), round(one.end)] for one in drawn
         ],
         "left_out": len(kept) - len(drawn),
-        "pipelines": [_pipeline(parts, pipelines[one.row.id], one) for one in loops if one.row.id in pipelines],
+        "pipelines": [_pipeline_data(parts, pipelines[one.row.id], one) for one in loops if one.row.id in pipelines],
         "beside": any(row.computation == "feed" for row in profile.programs),
-        "error": _error(profile, leaves),
+        "error": _error_bounds(profile, leaves),
         "loops": [
             [
                 json.loads(one.row.ipus),
@@ -125,7 +125,7 @@ def _execution(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _ops(leaves: Iterable[Placed]) -> list[list[Any]]:
+def _op_data(leaves: Iterable[TimelineEvent]) -> list[list[Any]]:
     """For each op and IPU cycles by kind, bytes that are moved, the most of temporaries."""
     ops: dict[tuple[str, str], list[Any]] = {}
     for one in leaves:
@@ -141,7 +141,7 @@ def _ops(leaves: Iterable[Placed]) -> list[list[Any]]:
     return list(ops.values())
 
 
-def _pipeline(parts: Mapping[int, list[ProgramRow]], schedule: Schedule, loop: Placed) -> dict[str, Any]:
+def _pipeline_data(parts: Mapping[int, list[ProgramRow]], schedule: Schedule, loop: TimelineEvent) -> dict[str, Any]:
     """What the page draws slot by slot: parts of turns, with their first slot and when they begin and end in it."""
     drawn = [
         [
@@ -164,7 +164,7 @@ def _pipeline(parts: Mapping[int, list[ProgramRow]], schedule: Schedule, loop: P
     }
 
 
-def _error(profile: Profile, leaves: Iterable[Placed]) -> tuple[float, float]:
+def _error_bounds(profile: Profile, leaves: Iterable[TimelineEvent]) -> tuple[float, float]:
     """The least and the most cycles that are to be expected, as parts of what is modelled."""
     steps = {row.id: row.computation for row in profile.programs}
     factors: dict[str, float] = next(

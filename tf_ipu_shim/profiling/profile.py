@@ -185,6 +185,6 @@ class Profile(NamedTuple):
     exchanges: list[ExchangeRow]
 
 
-def facts_of(profile: Profile) -> dict[str, Any]:
+def parse_facts(profile: Profile) -> dict[str, Any]:
     """What a profile says of the whole program, by name."""
     return {row.name: json.loads(row.value) for row in profile.facts}

@@ -7,7 +7,7 @@ import sqlite3
 from typing import NamedTuple
 
 from tf_ipu_shim.profiling.profile import Profile
-from tf_ipu_shim.profiling.writer import FILE, READ_VERSIONS, RUNS, tables
+from tf_ipu_shim.profiling.writer import FILE, READ_VERSIONS, RUNS, table_definitions
 
 
 class Run(NamedTuple):
@@ -22,7 +22,7 @@ class Run(NamedTuple):
     end: int
 
 
-def read(path: str | pathlib.Path) -> Profile:
+def read_profile(path: str | pathlib.Path) -> Profile:
     """Reads a profile.
 
     Args:
@@ -49,7 +49,7 @@ def read(path: str | pathlib.Path) -> Profile:
                 raise ValueError(f"{found} is a profile of format {version}; this version reads {known}.")
             parts = {
                 table: [row(*values) for values in connection.execute(f"SELECT * FROM {table}")]
-                for table, row in tables().items()
+                for table, row in table_definitions().items()
             }
         finally:
             connection.close()
@@ -60,7 +60,7 @@ def read(path: str | pathlib.Path) -> Profile:
     return Profile(**parts)
 
 
-def runs(path: str | pathlib.Path) -> list[Run] | None:
+def read_runs(path: str | pathlib.Path) -> list[Run] | None:
     """The runs that were written down beside a profile, oldest first; None where none were to be."""
     found = pathlib.Path(path)
     beside = (found if found.is_dir() else found.parent) / RUNS

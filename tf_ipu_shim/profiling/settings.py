@@ -32,9 +32,9 @@ class ReportSettings:
     runs: int
 
 
-def asked_for(options: Mapping[str, str]) -> bool:
+def is_requested(options: Mapping[str, str]) -> bool:
     """Whether some engine options, or whoever runs the script, ask for a report at all."""
-    return any(_wanted(options)) or bool(os.environ.get(DIRECTORY_VARIABLE))
+    return any(_parse_requested(options)) or bool(os.environ.get(DIRECTORY_VARIABLE))
 
 
 def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
@@ -43,25 +43,25 @@ def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
     A script that reads its own profiles finds them where it has asked for them, also when it is run for a profile.
 
     Args:
-        options: as in `settings_of`.
+        options: as in `parse_settings`.
 
     Raises:
-        ValueError: as `settings_of` does.
+        ValueError: as `parse_settings` does.
 
     Example:
         >>> all_settings({"autoReport.all": "true"})[-1].directory
         PosixPath('.')
     """
-    own, directory = settings_of(options), os.environ.get(DIRECTORY_VARIABLE)
+    own, directory = parse_settings(options), os.environ.get(DIRECTORY_VARIABLE)
     if not directory:
         return (own,) if own else ()
-    outside = ReportSettings(pathlib.Path(directory), graph=True, execution=True, runs=_runs(options))
+    outside = ReportSettings(pathlib.Path(directory), graph=True, execution=True, runs=_parse_run_limit(options))
     if own is None or own.directory.resolve() == outside.directory.resolve():
         return (outside,)
     return (outside, own)
 
 
-def settings_of(options: Mapping[str, str]) -> ReportSettings | None:
+def parse_settings(options: Mapping[str, str]) -> ReportSettings | None:
     """The settings in some engine options; None where no report is asked for.
 
     Args:
@@ -76,21 +76,21 @@ def settings_of(options: Mapping[str, str]) -> ReportSettings | None:
         >>> settings_of({}) is None
         True
     """
-    graph, execution = _wanted(options)
+    graph, execution = _parse_requested(options)
     if not graph and not execution:
         return None
     directory = pathlib.Path(options.get(engine_options.REPORT_DIRECTORY) or ".")
-    return ReportSettings(directory, graph, execution, _runs(options))
+    return ReportSettings(directory, graph, execution, _parse_run_limit(options))
 
 
-def _runs(options: Mapping[str, str]) -> int:
+def _parse_run_limit(options: Mapping[str, str]) -> int:
     text = options.get(engine_options.REPORT_RUNS, str(DEFAULT_RUNS))
     if not text.isascii() or not text.isdigit():
         raise ValueError(f"{engine_options.REPORT_RUNS} is {text!r}; it must be a number of runs, such as '10'.")
     return int(text)
 
 
-def _wanted(options: Mapping[str, str]) -> tuple[bool, bool]:
+def _parse_requested(options: Mapping[str, str]) -> tuple[bool, bool]:
     """Whether what programs consist of is asked for, and whether their runs are."""
     everything = engine_options.is_enabled(options, engine_options.REPORT_ALL)
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tf_ipu_shim.profiling.placed import Placed, placed
-from tf_ipu_shim.profiling.profile import Profile, ProgramRow, facts_of
-from tf_ipu_shim.profiling.slots import Schedule, holders_of, parts_of, schedules_of
+from tf_ipu_shim.profiling.pipeline_timeline import Schedule, find_schedules, leaves_of_steps, map_to_steps
+from tf_ipu_shim.profiling.profile import Profile, ProgramRow, parse_facts
+from tf_ipu_shim.profiling.timeline_layout import TimelineEvent, lay_out_timeline
 
 TRACKS = {
     "compute": "compute",
@@ -22,7 +22,7 @@ _MOST = 100_000
 """Steps of a pipeline that are drawn slot by slot; of a longer one there is one mini-batch."""
 
 
-def trace_of(profile: Profile) -> dict[str, Any]:
+def make_trace(profile: Profile) -> dict[str, Any]:
     """The trace of one run.
 
     Args:
@@ -32,7 +32,7 @@ def trace_of(profile: Profile) -> dict[str, Any]:
         What `json.dump` writes to a file. Times are microseconds of the chip's clock; a loop is drawn once, stretched
         over its iterations, a pipeline slot by slot.
     """
-    facts = facts_of(profile)
+    facts = parse_facts(profile)
     scale = 1e6 / facts["clock_hz"]
     tracks = [*dict.fromkeys(TRACKS.values()), _LOOPS]
     events: list[dict[str, Any]] = []
@@ -41,18 +41,18 @@ def trace_of(profile: Profile) -> dict[str, Any]:
         for number, name in enumerate(tracks):
             named = {"ph": "M", "name": "thread_name", "pid": ipu.ipu, "tid": number, "args": {"name": name}}
             events.append(named)
-    leaves, loops = placed(profile)
+    leaves, loops = lay_out_timeline(profile)
     pipelines = {
         loop: one
-        for loop, one in schedules_of(profile.programs, facts).items()
+        for loop, one in find_schedules(profile.programs, facts).items()
         if one.mini_batches * len(one.turns) <= _MOST
     }
-    inside = holders_of(profile.programs, pipelines)
+    inside = map_to_steps(profile.programs, pipelines)
     leaves = [one for one in leaves if one.row.id not in inside]
-    parts = parts_of(profile.programs, inside)
+    parts = leaves_of_steps(profile.programs, inside)
     for one in loops:
         if one.row.id in pipelines:
-            leaves.extend(_in_slots(pipelines[one.row.id], one, parts))
+            leaves.extend(_unroll_pipeline(pipelines[one.row.id], one, parts))
     for one in leaves:
         events.extend(_events(one, tracks.index(TRACKS.get(one.row.kind, "compute")), scale))
     for one in loops:
@@ -60,7 +60,9 @@ def trace_of(profile: Profile) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"program": facts["program"]}}
 
 
-def _in_slots(schedule: Schedule, loop: Placed, parts: Mapping[int, list[ProgramRow]]) -> Iterator[Placed]:
+def _unroll_pipeline(
+    schedule: Schedule, loop: TimelineEvent, parts: Mapping[int, list[ProgramRow]]
+) -> Iterator[TimelineEvent]:
     """What a pipeline runs, each mini-batch in its slots."""
     scale = (loop.end - loop.begin) / max(1, loop.row.cycles)
     for slot in range(schedule.slots):
@@ -68,10 +70,10 @@ def _in_slots(schedule: Schedule, loop: Placed, parts: Mapping[int, list[Program
             for part in parts.get(turn.row.id, ()):
                 begins = loop.begin + scale * (begin + part.start - turn.row.start)
                 row = part._replace(ipus=json.dumps([turn.ipu]))
-                yield Placed(row, begins, begins + scale * part.cycles, loop.times)
+                yield TimelineEvent(row, begins, begins + scale * part.cycles, loop.times)
 
 
-def _events(one: Placed, track: int, scale: float) -> list[dict[str, Any]]:
+def _events(one: TimelineEvent, track: int, scale: float) -> list[dict[str, Any]]:
     row = one.row
     described = {"op": row.op, "line": row.line, "cycles": row.cycles, "times": one.times, "bytes": row.bytes}
     name = f"{row.name} ({row.times:g} times)" if row.kind == "loop" else row.name

@@ -10,7 +10,7 @@ import re
 import sqlite3
 from typing import Any, get_type_hints
 
-from tf_ipu_shim.profiling.profile import Profile, facts_of
+from tf_ipu_shim.profiling.profile import Profile, parse_facts
 
 FORMAT_VERSION = 2
 """Goes up where a reader of an older version would read something wrong."""
@@ -26,7 +26,7 @@ _APPLICATION_ID = 0x49505550  # "IPUP", so that `file` tells such a file from ot
 _TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}
 
 
-def make_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
+def make_profile_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
     """Makes a folder for a program's profile: `tf_report__<time>__<process>__<program>`.
 
     Args:
@@ -50,7 +50,7 @@ def make_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
     return made
 
 
-def write(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
+def write_profile(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
     """Writes a profile.
 
     Args:
@@ -71,7 +71,7 @@ def write(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")
-        for table, row_type in tables().items():
+        for table, row_type in table_definitions().items():
             columns = get_type_hints(row_type)
             declared = ", ".join(f"{name} {_sql_type(kind)}" for name, kind in columns.items())
             connection.execute(f"CREATE TABLE {table} ({declared})")
@@ -82,12 +82,12 @@ def write(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
         raise OSError(f"{path} cannot be written: {error}") from error
     finally:
         connection.close()
-    (folder / SUMMARY).write_text(json.dumps(summary(profile), indent=1) + "\n")
+    (folder / SUMMARY).write_text(json.dumps(summarize(profile), indent=1) + "\n")
     os.replace(unfinished, path)
     return path
 
 
-def tables() -> dict[str, Any]:
+def table_definitions() -> dict[str, Any]:
     """The type of the rows of each table, by its name."""
     return {name: hint.__args__[0] for name, hint in get_type_hints(Profile).items()}
 
@@ -96,9 +96,9 @@ def _sql_type(kind: Any) -> str:
     return _TYPES.get(kind, "TEXT")
 
 
-def summary(profile: Profile) -> dict[str, Any]:
+def summarize(profile: Profile) -> dict[str, Any]:
     """A program at a glance: the facts, each IPU, the longest compute sets, the largest variables."""
-    facts = facts_of(profile)
+    facts = parse_facts(profile)
     longest = sorted(profile.compute_sets, key=lambda row: -row.cycles * row.runs)[:20]
     largest = sorted(profile.variables, key=lambda row: -row.bytes)[:20]
     return {

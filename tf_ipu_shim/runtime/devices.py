@@ -229,7 +229,7 @@ def _in_force(options: Any) -> Any:
 def _watch_plain_ops(library: Library, device: IpuDevice) -> None:
     profiling = device.options.profiling
     has_transfers = profiling.enable_ipu_trace_events and profiling.enable_io_trace
-    if has_transfers or settings.asked_for(device.engine_options):
+    if has_transfers or settings.is_requested(device.engine_options):
         library.profile_plain_ops(device.ordinal)
     if profiling.enable_ipu_trace_events:
         events = trace.events_of(device.ordinal, "cluster", profiling, [])

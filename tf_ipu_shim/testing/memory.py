@@ -36,7 +36,7 @@ def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> No
     if not 0 <= headroom < 1:
         raise ValueError(f"headroom is {headroom!r}, and has to be a part of a tile's memory: 0 for none, below 1.")
     lines = []
-    for plan, ipu in _programs(report):
+    for plan, ipu in _program_plans(report):
         allowed = int(ipu.bytes_per_tile * (1 - headroom))
         if ipu.max_tile_bytes > allowed:
             lines.append(
@@ -44,7 +44,7 @@ def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> No
                 f"{ipu.max_tile}, and {allowed:,} of {ipu.bytes_per_tile:,} are allowed. In all "
                 f"{ipu.peak_bytes:,} bytes at {ipu.largest_step}:"
             )
-            lines += _largest(ipu)
+            lines += _largest_allocations(ipu)
     if lines:
         raise AssertionError("\n".join(lines))
 
@@ -71,7 +71,7 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
     if ipu is not None:
         _check_number("ipu", ipu, "which IPU of the device, such as 0")
     name = f"/device:IPU:{device}"
-    programs = list(_programs(report))
+    programs = list(_program_plans(report))
     found = [(plan, one) for plan, one in programs if plan.device == name and (ipu is None or one.ipu == ipu)]
     if not found:
         where = sorted({f"{plan.device}, IPU {one.ipu}" for plan, one in programs})
@@ -85,7 +85,7 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
                 f"{plan.program} on IPU {one.ipu} of {name}: {one.peak_bytes:,} bytes at {one.largest_step}, and the "
                 f"limit is {limit:,}:"
             )
-            lines += _largest(one)
+            lines += _largest_allocations(one)
     if lines:
         raise AssertionError("\n".join(lines))
 
@@ -107,16 +107,16 @@ def assert_no_growth(
         TypeError: `percent` is no number.
     """
     _check_number("percent", percent, "by how much a peak may grow, such as 2.5")
-    list(_programs(report))
+    list(_program_plans(report))
     now = baseline_of(report)
     if write:
-        baseline.write(now, path)
+        baseline.write_baseline(now, path)
         return
     if not os.path.exists(path):
         raise AssertionError(
             f"There is no baseline {os.fspath(path)}. Write it once with write=True, and keep it beside the test."
         )
-    lines = baseline.grown(baseline.read(path), now, percent)
+    lines = baseline.find_growth(baseline.read_baseline(path), now, percent)
     if lines:
         raise AssertionError("\n".join([f"More memory than {os.fspath(path)} says:", *lines]))
 
@@ -124,10 +124,10 @@ def assert_no_growth(
 def baseline_of(report: MemoryReport | None = None) -> baseline.Baseline:
     """The figures of a report as a baseline; of this process when not given."""
     report = memory_report() if report is None else report
-    return baseline.baseline_of({device.name: device.programs for device in report.devices})
+    return baseline.make_baseline({device.name: device.programs for device in report.devices})
 
 
-def _programs(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, IpuPlan]]:
+def _program_plans(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, IpuPlan]]:
     """All programs with what they need on each IPU.
 
     Raises:
@@ -148,7 +148,7 @@ def _check_number(name: str, value: object, what: str) -> None:
         raise TypeError(f"{name} is {value!r}, and has to be a number: {what}.")
 
 
-def _largest(ipu: IpuPlan) -> list[str]:
+def _largest_allocations(ipu: IpuPlan) -> list[str]:
     return [
         f"  {owner.bytes:>15,} bytes  {owner.kind:<10}  {owner.name}{f' ({owner.line})' if owner.line else ''}"
         for owner in ipu.owners[:_OWNERS_SHOWN]

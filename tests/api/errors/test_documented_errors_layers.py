@@ -14,7 +14,7 @@ from tf_ipu_shim import ipu, keras2
 pytestmark = pytest.mark.one_version
 
 v1 = tf.compat.v1
-keras = keras2.public()
+keras = keras2.public_module()
 SGD = keras.optimizers.legacy.SGD
 ALS = keras.ipu.optimizers.ALSOptimizer
 UNKNOWN = tf.TensorShape(None)

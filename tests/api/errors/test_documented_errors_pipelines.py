@@ -20,7 +20,7 @@ from tf_ipu_shim import ipu, keras2
 pytestmark = pytest.mark.one_version
 
 v1 = tf.compat.v1
-keras = keras2.public()
+keras = keras2.public_module()
 CAPTURING = ipu.eager.backprop.GradientCaptureContext
 OPTIONS = PipelineStageOptions()
 

@@ -9,7 +9,7 @@ from tf_ipu_shim import ipu, keras2
 
 pytestmark = pytest.mark.one_version
 
-keras = keras2.public()
+keras = keras2.public_module()
 SPEC = tf.TensorSpec([2], tf.float32, name="x")
 ROWS = tf.TensorSpec([1, 2], tf.float32, name="x")
 

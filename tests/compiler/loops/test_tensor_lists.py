@@ -18,7 +18,7 @@ from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec, bytes_of
 from tf_ipu_shim.memory_model.shapes.tensor_lists import forwarded_inputs, infer
 from tf_ipu_shim.runtime import captured_programs
 
-keras = keras2.public()
+keras = keras2.public_module()
 FLOAT, INT, LIST = (kind.as_datatype_enum for kind in (tf.float32, tf.int32, tf.variant))
 
 

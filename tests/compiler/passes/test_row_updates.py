@@ -11,7 +11,7 @@ from tf_ipu_shim import ipu, keras2, memory_report
 ROWS, WIDTH, RATE = 5000, 8, 0.25
 TABLE = np.random.RandomState(0).randn(ROWS, WIDTH).astype("f")
 IDS = np.array([[3, 7, 3], [0, 4999, 7]], np.int32)
-legacy = keras2.public().optimizers.legacy
+legacy = keras2.public_module().optimizers.legacy
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from nn_values import numbers
 
 from tf_ipu_shim import keras2
 
-keras = keras2.public()
+keras = keras2.public_module()
 
 
 @pytest.fixture(autouse=True)

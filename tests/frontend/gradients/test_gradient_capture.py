@@ -11,7 +11,7 @@ from tf_ipu_shim.keras import layers as ipu_layers
 
 from tf_ipu_shim import errors, ipu, keras2
 
-keras = keras2.public()
+keras = keras2.public_module()
 
 W, V, X = 3.0, 2.0, 2.0
 H = W * X

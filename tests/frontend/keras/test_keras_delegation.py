@@ -138,7 +138,7 @@ def sequential():
 def test_a_model_keeps_what_its_extension_writes(ipus, tmp_path, kind, base, make):
     ipus(1)
     module, _, name = kind.partition(".")
-    stock = getattr(keras2.module(f"engine.{module}", keras2.root_of(keras.Model)), name)
+    stock = getattr(keras2.module(f"engine.{module}", keras2.root_of_class(keras.Model)), name)
     module, _, name = base.partition(".")
     base = getattr(getattr(extensions, module), name)
     extension = remembering(base)
@@ -174,7 +174,7 @@ class Wide(keras.Model):
 
 def test_a_subclassed_model_is_made_of_what_its_constructor_takes(ipus):
     ipus(1)
-    stock = keras2.module("engine.training", keras2.root_of(keras.Model)).Model
+    stock = keras2.module("engine.training", keras2.root_of_class(keras.Model)).Model
     extension = remembering(extensions.model_extensions.ModelExtension)
     with registering(stock, extension).scope():
         model = Wide(5)
@@ -185,7 +185,7 @@ def test_a_subclassed_model_is_made_of_what_its_constructor_takes(ipus):
 
 
 def test_names_and_refusals():
-    layers = keras2.module("engine.base_layer", keras2.root_of(keras.Model))
+    layers = keras2.module("engine.base_layer", keras2.root_of_class(keras.Model))
     assert layers.KerasExtension is delegation.KerasExtension
     assert layers.extension_delegate is delegation.extension_delegate
     place = ipu.ipu_strategy.IPUStrategyV1()

@@ -41,7 +41,7 @@ def trained(batches):
     """Stock Keras, with the batches of all replicas as one."""
     from tf_ipu_shim import keras2
 
-    keras = keras2.public()
+    keras = keras2.public_module()
     model = keras.Sequential(
         [
             keras.layers.Dense(3, kernel_initializer=keras.initializers.Constant(0.5)),

@@ -15,7 +15,7 @@ from tf_ipu_shim import ipu, keras2
 from tf_ipu_shim.names import keras_ops
 
 F143 = ml_dtypes.float8_e4m3fnuz
-keras = keras2.public()
+keras = keras2.public_module()
 random = np.random.RandomState(3)
 ROWS = 4
 X = (random.rand(ROWS, 6) - 0.5).astype("f")
@@ -220,7 +220,7 @@ def test_all_public_ops_take_symbolic_tensors():
     known = {*CASES, *(f"{module}.{name}" for module, names in OTHERS.items() for name in names.split())}
     assert set(public_ops()) == known
     for path in known:
-        assert keras_ops.find(f"ipu.ops.{path}") is not None, path
+        assert keras_ops.find_op(f"ipu.ops.{path}") is not None, path
 
 
 def test_models_of_all_ops(strategy, twice, capfd, monkeypatch):

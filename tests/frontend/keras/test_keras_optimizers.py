@@ -19,8 +19,8 @@ pytestmark = pytest.mark.one_version
 random = np.random.RandomState(0)
 INPUTS = random.rand(8, 3, 2).astype("f")
 WEIGHT = random.rand(2, 2).astype("f")
-new = keras2.public().optimizers.experimental
-legacy = keras2.public().optimizers.legacy
+new = keras2.public_module().optimizers.experimental
+legacy = keras2.public_module().optimizers.legacy
 
 OPTIMIZERS = {
     "sgd": lambda: legacy.SGD(0.01),
@@ -134,7 +134,7 @@ def test_accumulates_in_a_loop_of_ours():
 
 @pytest.mark.parametrize("make", CONTROL)
 def test_fit_takes_a_wrapper(make):
-    keras = keras2.public()
+    keras = keras2.public_module()
 
     def fit(optimizer, batch):
         model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones", input_shape=(2,))])
@@ -161,7 +161,7 @@ def test_fit_takes_a_wrapper(make):
     ],
 )
 def test_fit_under_a_strategy(wrap, batch):
-    keras = keras2.public()
+    keras = keras2.public_module()
 
     def fit(optimizer, batch, **options):
         model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones", input_shape=(2,))])
@@ -178,7 +178,7 @@ def test_fit_under_a_strategy(wrap, batch):
 @pytest.mark.parametrize("stages", [None, [0, 1]], ids=["one IPU", "pipeline"])
 @pytest.mark.parametrize("wrap", [slowly(lambda made: made), old.CrossReplicaOptimizer], ids=["alone", "wrapped"])
 def test_loss_scaling_with_gradient_accumulation(stages, wrap):
-    keras = keras2.public()
+    keras = keras2.public_module()
 
     def fit(make_optimizer, batch, **options):
         layers = [keras.layers.Dense(2, kernel_initializer="ones", input_shape=(2,)), keras.layers.Dense(1)]
@@ -379,7 +379,7 @@ def test_options_that_may_be_left_open():
 def test_the_wrapped_optimizer_is_told_how_to_apply(wrap):
     told = []
 
-    class Told(keras2.public().optimizers.SGD):
+    class Told(keras2.public_module().optimizers.SGD):
         def apply_gradients(self, grads_and_vars, name=None, experimental_aggregate_gradients=True):
             told.append((name, experimental_aggregate_gradients))
             return super().apply_gradients(grads_and_vars)

@@ -16,7 +16,7 @@ import tensorflow as tf
 from keras_models import keras, strategy
 from slow_cases import slowly
 
-from tf_ipu_shim.frontend.keras.training import turns
+from tf_ipu_shim.frontend.keras.training import locks
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 BATCH = 4
@@ -260,7 +260,7 @@ def test_replicas_whose_metrics_another_thread_uses(ipus, caplog):
 def test_a_dataset_that_predicts_with_the_model_that_takes_it(ipus, monkeypatch):
     ipus(1)
     model = identity(steps_per_execution=1)
-    monkeypatch.setattr(turns, "HOST_FUNCTION_LIMIT", 0.5)
+    monkeypatch.setattr(locks, "HOST_FUNCTION_LIMIT", 0.5)
 
     def doubled(x):
         return 2.0 * model.predict(x, batch_size=BATCH, verbose=0)
@@ -302,10 +302,10 @@ def test_errors_leave_the_model_to_others(ipus):
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")  # since Python 3.12
 def test_a_turn_that_another_thread_has_is_free_in_a_fork():
-    lock, held, ended = turns.FairLock(), threading.Event(), threading.Event()
+    lock, held, ended = locks.FairLock(), threading.Event(), threading.Event()
 
     def holds():
-        with lock.held():
+        with lock.hold():
             held.set()
             ended.wait(WAIT)
 
@@ -315,7 +315,7 @@ def test_a_turn_that_another_thread_has_is_free_in_a_fork():
     child = os.fork()
     if child == 0:
         signal.alarm(30)  # who waits for the other thread would do so for ever
-        with lock.held():
+        with lock.hold():
             os._exit(5)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     ended.set()
@@ -325,14 +325,14 @@ def test_a_turn_that_another_thread_has_is_free_in_a_fork():
 
 def test_a_turn_ends_by_an_interrupt():
     """Some hit the code that takes the lock, some the code that releases it, and some the time in between."""
-    lock, interrupts = turns.FairLock(), 0
+    lock, interrupts = locks.FairLock(), 0
     handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         for microseconds in range(1, 400):
             try:
                 signal.setitimer(signal.ITIMER_REAL, microseconds / 1e6)
                 for _ in range(1_000_000):
-                    with lock.held():
+                    with lock.hold():
                         pass
             except KeyboardInterrupt:
                 interrupts += 1
@@ -341,7 +341,7 @@ def test_a_turn_ends_by_an_interrupt():
         signal.signal(signal.SIGALRM, handler)
 
     def takes():
-        with lock.held():
+        with lock.hold():
             return "taken"
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:

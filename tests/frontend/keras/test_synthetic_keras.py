@@ -8,7 +8,7 @@ from tf_ipu_shim.ipu import ipu_strategy
 
 from tf_ipu_shim import keras2
 
-keras = keras2.public()
+keras = keras2.public_module()
 SYNTHETIC = "--use_synthetic_data --synthetic_data_initializer=random"
 
 

@@ -18,7 +18,7 @@ from tf_ipu_shim import keras2
 
 pytestmark = pytest.mark.one_version
 
-keras = keras2.public()
+keras = keras2.public_module()
 
 
 @pytest.fixture(autouse=True)

@@ -131,7 +131,7 @@ def test_sample_is_log_uniform_without_repetition() -> None:
     def sample() -> Any:
         from tf_ipu_shim.frontend.ops import sampled_losses
 
-        return sampled_losses._sample(tf.constant([[0]]), 3, 8, None)
+        return sampled_losses._sample_candidates(tf.constant([[0]]), 3, 8, None)
 
     counts = np.zeros(8)
     for _ in range(400):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.one_version
 random = np.random.RandomState(0)
 INPUTS = random.rand(6, 5, 3).astype("f")
 START = random.rand(3, 2).astype("f")
-legacy = keras2.public().optimizers.legacy
+legacy = keras2.public_module().optimizers.legacy
 
 
 @pytest.fixture(autouse=True)

@@ -53,9 +53,9 @@ def test_automatic_loss_scaling_shows_its_counts(eager, accumulate, expected):
 def test_gradients_that_overflow_are_the_largest_number(eager, dtype, largest):
     """An IPU Model has infinity there, which would end the weights."""
     gradient = tf.constant([float("inf"), float("-inf"), 8.0, float("nan")], dtype)
-    found = loss_scaling.unscaled(gradient, tf.constant(4.0))
+    found = loss_scaling.unscale_gradient(gradient, tf.constant(4.0))
     np.testing.assert_array_equal(found, [largest / 4, -largest / 4, 2.0, np.nan])
-    rows = loss_scaling.unscaled(tf.IndexedSlices(gradient, tf.range(4)), tf.constant(4.0))
+    rows = loss_scaling.unscale_gradient(tf.IndexedSlices(gradient, tf.range(4)), tf.constant(4.0))
     np.testing.assert_array_equal(rows.values, found)
 
 

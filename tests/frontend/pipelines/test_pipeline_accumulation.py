@@ -20,7 +20,7 @@ from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.frontend.gradients.accumulators import accumulate
+from tf_ipu_shim.frontend.gradients.accumulators import add_gradient
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 
 v1 = tf.compat.v1
@@ -132,7 +132,7 @@ def test_gradients_are_scaled_and_not_divided(method):
     total = tf.zeros([64])
     by_hand = np.zeros(64, "f")
     for number, gradient in enumerate(gradients):
-        total = accumulate(total, tf.constant(gradient), number, 3, GradientAccumulationReductionMethod[method])
+        total = add_gradient(total, tf.constant(gradient), number, 3, GradientAccumulationReductionMethod[method])
         scale = np.float32(1) / np.float32(3 if method == "MEAN" else number + 1)
         kept = np.float32(1) if method == "MEAN" else np.float32(number) * scale
         by_hand = by_hand * kept + gradient * scale

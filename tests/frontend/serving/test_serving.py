@@ -442,7 +442,7 @@ def test_both_orders_of_positional_arguments():
     def export(step, directory, output_names=None, preprocessing_step=None, *more, **named):
         return {"output_names": output_names, "preprocessing_step": preprocessing_step, "more": more, **named}
 
-    either = argument_order.either_order(before=2)(export)
+    either = argument_order.accept_either_order(before=2)(export)
     start, step, signature = (lambda session: None), (lambda x: x), [tf.TensorSpec([1])]
     assert either("f", "d", "y", step, signature) == export("f", "d", "y", step, signature)
     assert either("f", "d", None, step) == export("f", "d", None, step)

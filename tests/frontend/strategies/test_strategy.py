@@ -162,7 +162,7 @@ def test_experimental_run_v2_of_old_releases(strategy, monkeypatch):
     with pytest.raises(RuntimeError, match="`experimental_run_v2` has been deleted. Use `run` instead."):
         strategy.experimental_run_v2(function, args=[1.0, 2.0])
     monkeypatch.delenv("TF_IPU_SHIM_SDK")
-    building._note_old_name.cache_clear()
+    building._warn_old_name.cache_clear()
     with mock.patch.object(building.tf_logging, "warning") as warning:
         for _ in range(2):
             assert float(strategy.experimental_run_v2(function, args=[3.0, 3.0])) == 9

@@ -13,7 +13,7 @@ from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, ExchangeSizes, Move
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
 from tf_ipu_shim.machine.pipelines.pipeline_schedule import PipelineTimetable
-from tf_ipu_shim.profiling import collect, page, slots, trace, writer
+from tf_ipu_shim.profiling import collect, page, pipeline_timeline, trace, writer
 
 pytestmark = pytest.mark.without_tensorflow
 
@@ -74,18 +74,18 @@ def profile_of(schedule, training, outer=1, labels=False):
     plans = tuple(plan_of(ipu, block, CHIP) for ipu, block in blocks.items())
     plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=plans)
     facts = {"sdk": "3.4", "way": "xla", "stages": [[stage] for stage in range(STAGES)], "is_model": True}
-    return collect.profile_of(plan, blocks, timeline_of(blocks, CHIP, STAGES), CHIP, STAGES, 1, {}.get, {}, facts)
+    return collect.make_profile(plan, blocks, timeline_of(blocks, CHIP, STAGES), CHIP, STAGES, 1, {}.get, {}, facts)
 
 
 def opened(profile, tmp_path):
-    writer.write(profile, tmp_path)
+    writer.write_profile(profile, tmp_path)
     (tmp_path / writer.RUNS).write_text("10 20\n")
     return pva.openReport(str(tmp_path / writer.FILE))
 
 
 def schedule_of(profile):
     facts = {row.name: json.loads(row.value) for row in profile.facts}
-    ((loop, found),) = slots.schedules_of(profile.programs, facts).items()
+    ((loop, found),) = pipeline_timeline.find_schedules(profile.programs, facts).items()
     return loop, found
 
 
@@ -165,12 +165,12 @@ def test_no_step_of_an_ipu_begins_before_its_last_one_ends(schedule, training, l
 @pytest.mark.parametrize(("schedule", "training"), WAYS)
 def test_pages_and_traces_have_each_mini_batch(schedule, training):
     profile = profile_of(schedule, training, outer=2)
-    events = trace.trace_of(profile)["traceEvents"]
+    events = trace.make_trace(profile)["traceEvents"]
     for stage in range(STAGES):
         begins = [event["ts"] for event in events if event["name"] == f"F{stage}"]
         assert len(begins) == COUNT and {event["pid"] for event in events if event["name"] == f"F{stage}"} == {stage}
         assert begins == sorted(begins)
-    (pipeline,) = json.loads(re.search(r"const D = (.*?), F = D.facts;", page.page_of(profile))[1])["pipelines"]
+    (pipeline,) = json.loads(re.search(r"const D = (.*?), F = D.facts;", page.render_page(profile))[1])["pipelines"]
     loop, found = schedule_of(profile)
     assert (pipeline["count"], pipeline["slots"], pipeline["cycles"]) == (COUNT, found.slots, found.cycles)
     # Twice the loop is drawn as one that takes twice as long.
@@ -180,7 +180,7 @@ def test_pages_and_traces_have_each_mini_batch(schedule, training):
 
 
 def test_a_profile_without_pipelines_has_none():
-    assert slots.schedules_of([], {}) == {}
+    assert pipeline_timeline.find_schedules([], {}) == {}
 
 
 def test_under_sequential_the_program_runs_as_it_stands(tmp_path):

@@ -14,7 +14,7 @@ from tf_ipu_shim import ipu, keras2, memory_report
 from tf_ipu_shim.compiler.checks import diagnostics
 from tf_ipu_shim.runtime.errors import layer_lines
 
-keras = keras2.public()
+keras = keras2.public_module()
 
 
 def here():

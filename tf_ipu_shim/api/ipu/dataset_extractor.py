@@ -13,7 +13,7 @@ import numpy as np
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.frontend.utilities.exports import write_dataset, write_once
+from tf_ipu_shim.frontend.utilities.exports import write_dataset, write_element
 from tf_ipu_shim.frontend.utilities.tensor_files import TensorFile, TensorInfo, check_filename, check_names
 from tf_ipu_shim.tf_private import variables as tf_variables
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
@@ -121,7 +121,7 @@ def export_variables(
     check_names(tensors, "Give export_variables a name of its own for each variable: names=[...].")
 
     def write(*values: Any) -> Any:
-        write_once(str(filename), "variables", tensors, values)
+        write_element(str(filename), "variables", tensors, values)
         if print_stats:
             print(f"{filename}: {len(values)} variables, {sum(np.asarray(value).nbytes for value in values)} bytes")
         return np.int64(len(values))

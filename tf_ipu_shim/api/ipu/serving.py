@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tf_ipu_shim.frontend.serving import exporting
-from tf_ipu_shim.frontend.serving.argument_order import either_order
+from tf_ipu_shim.frontend.serving.argument_order import accept_either_order
 
 
-@either_order(before=5)
+@accept_either_order(before=5)
 def export_single_step(
     predict_step: Callable[..., Any],
     export_dir: str,
@@ -73,11 +73,11 @@ def export_single_step(
         >>> served(x=tf.constant([3.0, 4.0]))["y"].numpy().tolist()
         [6.0, 8.0]
     """
-    return exporting.single_step(
+    return exporting.export_single_step(
         predict_step,
         export_dir,
         iterations,
-        predict_step_signature=exporting.one_of(predict_step_signature, input_signature),
+        predict_step_signature=exporting.resolve_alias(predict_step_signature, input_signature),
         input_dataset=input_dataset,
         output_names=output_names,
         preprocessing_step=preprocessing_step,
@@ -90,7 +90,7 @@ def export_single_step(
     )
 
 
-@either_order(before=10)
+@accept_either_order(before=10)
 def export_pipeline(
     computational_stages: Sequence[Any],
     export_dir: str,
@@ -156,7 +156,7 @@ def export_pipeline(
         >>> run(tf.constant([1.0, 2.0]))[0].numpy().tolist()  # on a device of two IPUs
         [5.0, 7.0]
     """
-    return exporting.pipeline(
+    return exporting.export_pipeline(
         computational_stages,
         export_dir,
         iterations,
@@ -165,7 +165,7 @@ def export_pipeline(
         pipeline_schedule=pipeline_schedule,
         poplar_options=poplar_options,
         name=name,
-        predict_step_signature=exporting.one_of(predict_step_signature, input_signature),
+        predict_step_signature=exporting.resolve_alias(predict_step_signature, input_signature),
         input_dataset=input_dataset,
         output_names=output_names,
         preprocessing_step=preprocessing_step,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.frontend.pipelines.sources import bytes_of
+from tf_ipu_shim.frontend.pipelines.sources import tensor_bytes
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, xla_data_pb2
 
@@ -32,7 +32,7 @@ def tensor_memory_use(tensor: Any) -> int:
         >>> tensor_memory_use(tf.zeros([2, 3]))
         24
     """
-    return bytes_of(tensor)
+    return tensor_bytes(tensor)
 
 
 def children(input_op: Any) -> set[Any]:

@@ -106,11 +106,11 @@ def embedded_runtime_start(
         >>> embedded_runtime_call([tf.constant([1.0, 2.0])], context)[0].numpy().tolist()
         [2.0, 4.0]
     """
-    file = ops.convert_to_tensor(_path(executable_file), dtypes.string)
+    file = ops.convert_to_tensor(_executable_path(executable_file), dtypes.string)
     executable = poplar_executable_pb2.PoplarExecutableProto.FromString(_find_opaque_blob(file))
     expected = executable.embedded_runtime_config.signature.inputs
     if isinstance(inputs, Mapping):
-        given = [_named(inputs, tensor.name) for tensor in expected]
+        given = [_find_input(inputs, tensor.name) for tensor in expected]
     elif isinstance(inputs, list):
         given = inputs
     else:
@@ -123,7 +123,7 @@ def embedded_runtime_start(
             f"Embedded application runtime expects {len(expected)} inputs, but {len(given)} were provided. They are: "
             f"{', '.join(tensor.name for tensor in expected) or 'none'}."
         )
-    given = _checked(given, expected)
+    given = _check_tensors(given, expected)
     with ops.device(_HOST):
         start_output = plugin.load().ops.application_runtime(
             inputs=given,
@@ -180,7 +180,7 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
         )
     with ops.device(_HOST):
         results = plugin.load().ops.application_call(
-            infeeds=_checked(inputs, signature.streamed_inputs),
+            infeeds=_check_tensors(inputs, signature.streamed_inputs),
             anchor=context.start_output(),
             outfeed_types=context.output_types(),
             engine_name=context.name(),
@@ -237,7 +237,7 @@ def _find_opaque_blob(executable_file: Any) -> bytes:
     return blob
 
 
-def _path(executable_file: Any) -> Any:
+def _executable_path(executable_file: Any) -> Any:
     if isinstance(executable_file, os.PathLike):
         return os.fspath(executable_file)
     if tensor_util.is_tf_type(executable_file) or isinstance(executable_file, (str, bytes, np.ndarray, np.str_)):
@@ -248,7 +248,7 @@ def _path(executable_file: Any) -> Any:
     )
 
 
-def _named(inputs: Mapping[str, Any], name: str) -> Any:
+def _find_input(inputs: Mapping[str, Any], name: str) -> Any:
     if name not in inputs:
         raise ValueError(
             f"Failed to find input tensor with name '{name}' in input dictionary. It has: {', '.join(inputs)}."
@@ -256,7 +256,7 @@ def _named(inputs: Mapping[str, Any], name: str) -> Any:
     return inputs[name]
 
 
-def _checked(given: Sequence[Any], expected: Any) -> list[Any]:
+def _check_tensors(given: Sequence[Any], expected: Any) -> list[Any]:
     tensors = []
     for position, (value, tensor) in enumerate(zip(given, expected)):
         where = f"at position {position} ('{tensor.name}')"

@@ -34,9 +34,9 @@ def application_compile(
     if not callable(func):
         raise TypeError(f"The application must be a function, not {func!r}.")
     inputs = [] if inputs is None else inputs
-    _check_count(func, inputs)
+    _check_argument_count(func, inputs)
     if not context.executing_eagerly():
-        return _compile(func, inputs, output_path, freeze, name)
+        return _trace_and_compile(func, inputs, output_path, freeze, name)
     # What is a tensor already is an input of the application; numbers and arrays become part of it, as in a graph.
     flat = nest.flatten(inputs)
     given = [index for index, value in enumerate(flat) if isinstance(value, ops.Tensor)]
@@ -45,15 +45,17 @@ def application_compile(
         symbolic = list(flat)
         for index, tensor in zip(given, tensors):
             symbolic[index] = tensor
-        return _compile(func, nest.pack_sequence_as(inputs, symbolic), output_path, freeze, name)
+        return _trace_and_compile(func, nest.pack_sequence_as(inputs, symbolic), output_path, freeze, name)
 
     return def_function.function(compiled, autograph=False)(*(flat[index] for index in given))
 
 
-def _compile(func: Callable[..., Any], inputs: Any, output_path: str | None, freeze: bool, name: str | None) -> Any:
-    traced = ipu_compiler.traced(func, inputs)
+def _trace_and_compile(
+    func: Callable[..., Any], inputs: Any, output_path: str | None, freeze: bool, name: str | None
+) -> Any:
+    traced = ipu_compiler.trace_computation(func, inputs)
     graph = traced.graph
-    function = tracing.as_function(graph, traced.result.tensors, traced.result.operations)
+    function = tracing.make_function(graph, traced.result.tensors, traced.result.operations)
     library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
     library.function.append(function.definition)
     infeeds, _ = find_feeds(graph.name, {listed.signature.name: listed for listed in library.function})
@@ -62,18 +64,18 @@ def _compile(func: Callable[..., Any], inputs: Any, output_path: str | None, fre
     names, frozen = [], []
     for index, tensor in enumerate(graph.external_captures):
         if tensor.dtype.name == "resource":
-            names.append(variable_names.get(id(tensor)) or _own_name(tensor, index))
+            names.append(variable_names.get(id(tensor)) or _argument_name(tensor, index))
             # An iterator has no value to freeze: it is an infeed of the engine.
             frozen.append(freeze and index not in iterators)
             continue
-        names.append(_own_name(tensor, index))
-        frozen.append(_is_known(tensor))
+        names.append(_argument_name(tensor, index))
+        frozen.append(_has_known_value(tensor))
         if not frozen[-1] and index >= len(traced.inputs):
             raise ValueError(
                 f"The application uses {tensor.name}, which is computed around it. Hand it over in `inputs`: it is "
                 "then an input of the engine."
             )
-    with ops.control_dependencies(_placement_checks(name or _NAME)):
+    with ops.control_dependencies(_add_placement_check(name or _NAME)):
         return plugin.load().ops.ipu_application_compile(
             args=graph.external_captures,
             function=graph.name,
@@ -86,7 +88,7 @@ def _compile(func: Callable[..., Any], inputs: Any, output_path: str | None, fre
         )
 
 
-def _placement_checks(name: str) -> list[Any]:
+def _add_placement_check(name: str) -> list[Any]:
     """An op that fails in a session if a script puts the compilation, which runs on the host, on an IPU."""
     graph = ops.get_default_graph()
     if graph.building_function:
@@ -102,7 +104,7 @@ def _placement_checks(name: str) -> list[Any]:
         return [control_flow_assert.Assert(array_ops.identity(False), [message])]
 
 
-def _check_count(func: Any, inputs: Sequence[Any]) -> None:
+def _check_argument_count(func: Any, inputs: Sequence[Any]) -> None:
     """Refuses a `tf.function` of more arguments in Python's own words, which TensorFlow's have replaced since 2.6."""
     if not isinstance(func, def_function.Function):
         return
@@ -120,14 +122,14 @@ def _check_count(func: Any, inputs: Sequence[Any]) -> None:
         )
 
 
-def _is_known(tensor: Any) -> bool:
+def _has_known_value(tensor: Any) -> bool:
     """Whether a tensor has its value already, so that it is part of the application."""
     if isinstance(tensor, ops.EagerTensor):
         return True
     graph = ops.get_default_graph()
     for outer, inner in getattr(graph, "captures", ()):
         if inner is tensor:
-            return _is_known(outer)
+            return _has_known_value(outer)
     return tensor_util.constant_value(tensor) is not None
 
 
@@ -144,7 +146,7 @@ def _variable_names(graph: Any) -> Iterator[tuple[int, str]]:
         graph = getattr(graph, "outer_graph", None)
 
 
-def _own_name(tensor: Any, index: int) -> str:
+def _argument_name(tensor: Any, index: int) -> str:
     if isinstance(tensor, ops.EagerTensor):
         return f"arg_{index}"
     shared = tensor.op.node_def.attr["shared_name"].s.decode() if tensor.op.type == "VarHandleOp" else ""

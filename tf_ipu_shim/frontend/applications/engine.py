@@ -63,19 +63,19 @@ class Engine:
         options = config_pb2.IpuOptions.FromString(executable.configuration)
         self.device: IpuDevice = devices.add_application(options, executable.embedded_runtime_config.num_ipus)
         try:
-            self.outfeed_ids = self._own_outfeeds()
+            self.outfeed_ids = self._rename_outfeeds()
             self._graph = ops.Graph()
             self._fed: dict[Any, Any] = {}
             with self._graph.as_default():
                 self._build()
-            self._session = session_lib.Session(graph=self._graph, config=_options(self.device.ordinal))
+            self._session = session_lib.Session(graph=self._graph, config=_session_config(self.device.ordinal))
             self._session.run(self._initialise, self._fed)
         except BaseException:
             devices.remove_application(self.device)
             raise
-        self._thread = threading.Thread(target=self._serve, name=f"ipu_engine_{name}", daemon=True)
+        self._thread = threading.Thread(target=self._run_program, name=f"ipu_engine_{name}", daemon=True)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Starts the thread: calls can come."""
         self._thread.start()
 
@@ -88,7 +88,7 @@ class Engine:
         self._session.close()
         devices.remove_application(self.device)
 
-    def _serve(self) -> None:
+    def _run_program(self) -> None:
         while not self._closing.is_set():
             try:
                 self._session.run(self._run)
@@ -112,7 +112,7 @@ class Engine:
     def _fail(self, code: int, message: str, closes: bool) -> None:
         self._library.fail_application(self.name, code, message, closes)
 
-    def _own_outfeeds(self) -> list[str]:
+    def _rename_outfeeds(self) -> list[str]:
         """Gives the outfeeds names of this engine's own: outfeeds are found by name in the whole process."""
         own = {feed.id: f"{feed.id}/engine_{self.device.ordinal}" for feed in self._program.outfeeds}
         for function in self._program.library.function:
@@ -131,7 +131,7 @@ class Engine:
             if argument.kind == argument.INFEED:
                 arguments.append(iterators[argument.index])
                 continue
-            value = self._value(argument, index)
+            value = self._load_argument(argument, index)
             if argument.variable:
                 with ops.device(ipu):
                     variable = gen_resource_variable_ops.var_handle_op(
@@ -154,7 +154,7 @@ class Engine:
         self._run = results if isinstance(results, ops.Operation) else results[0].op
         self._initialise = control_flow_ops.group(*initialisers)
 
-    def _value(self, argument: Any, index: int) -> Any:
+    def _load_argument(self, argument: Any, index: int) -> Any:
         dtype = dtypes.as_dtype(argument.tensor.data_type)
         shape = tensor_shape.as_shape(argument.tensor.shape)
         with ops.device(_HOST):
@@ -184,7 +184,7 @@ class Engine:
             )
 
         with ops.device(_HOST):
-            dataset = dataset_ops.DatasetV2.from_tensors(0).repeat().map(element).with_options(_one_by_one())
+            dataset = dataset_ops.DatasetV2.from_tensors(0).repeat().map(element).with_options(_no_prefetch_options())
             iterator = gen_dataset_ops.iterator_v2(
                 shared_name=self._program.infeeds[index].id or f"application_infeed_{index}",
                 container="",
@@ -195,7 +195,7 @@ class Engine:
         return iterator
 
 
-def _one_by_one() -> Any:
+def _no_prefetch_options() -> Any:
     """Options of a dataset of which no element is taken before the program wants it."""
     chosen = dataset_options.Options()
     chosen.autotune.enabled = False
@@ -203,7 +203,7 @@ def _one_by_one() -> Any:
     return chosen
 
 
-def _options(ordinal: int) -> Any:
+def _session_config(ordinal: int) -> Any:
     options = session_options.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=_THREADS)
     options.experimental.session_metadata.name = APPLICATION_SESSION
     options.experimental.session_metadata.version = ordinal

@@ -38,11 +38,11 @@ def start(request: Any) -> Any:
     executable, weights = application_file.read(request.file)
     signature = executable.embedded_runtime_config.signature
     if len(signature.inputs) != request.inputs:
-        raise _error(
+        raise _error_status(
             f"Embedded application runtime expects {len(signature.inputs)} inputs, but {request.inputs} were provided."
         )
     if not signature.streamed_inputs and not signature.streamed_outputs:
-        raise _error(
+        raise _error_status(
             f"{request.file!r} has no infeeds and no outfeeds, so that a call has nothing to hand over and nothing to "
             "get. Put the computation into ipu.loops.repeat with an IPUInfeedQueue and an IPUOutfeedQueue."
         )
@@ -50,7 +50,7 @@ def start(request: Any) -> Any:
     engine = Engine(request.engine, executable, weights)
     with _lock:
         _engines[request.engine] = engine
-    engine.begin()
+    engine.start()
     return driver_pb2.ApplicationStarted(
         infeeds=[_tensor(tensor) for tensor in signature.streamed_inputs],
         outfeeds=[_tensor(tensor) for tensor in signature.streamed_outputs],
@@ -64,12 +64,12 @@ def _tensor(tensor: Any) -> Any:
     return driver_pb2.ApplicationTensor(type=tensor.data_type, shape=shape, feed=tensor.feed)
 
 
-def _error(message: str) -> Exception:
+def _error_status(message: str) -> Exception:
     error: Exception = errors_impl.InvalidArgumentError(None, None, message)
     return error
 
 
-def _close_all() -> None:
+def _close_engines() -> None:
     with _lock:
         engines = list(_engines.values())
         _engines.clear()
@@ -77,4 +77,4 @@ def _close_all() -> None:
         engine.close()
 
 
-atexit.register(_close_all)
+atexit.register(_close_engines)

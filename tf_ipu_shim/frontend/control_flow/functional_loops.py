@@ -36,14 +36,14 @@ while_loop = while_v2.while_loop
 def install() -> None:
     """Has loops and branches in programs of TensorFlow 1 run what their values need, and nothing else."""
     why = "loops and branches of TensorFlow 1 run what their values need"
-    patches.replace(while_v2, "while_loop", _loops, why)
-    patches.replace(cond_v2, "cond_v2", _two_branches, why)
-    patches.replace(control_flow_util, "EnableControlFlowV2", _in_functions_too, why)
+    patches.replace(while_v2, "while_loop", _while_with_session_semantics, why)
+    patches.replace(cond_v2, "cond_v2", _cond_with_session_semantics, why)
+    patches.replace(control_flow_util, "EnableControlFlowV2", _functional_in_defun, why)
     handles = "gradients of loops in a branch take the variables of the loops from outside of the branch"
     patches.replace(control_flow.BranchGradient, "_capture_helper", _handles_from_outside, handles)
 
 
-def in_session_graph() -> bool:
+def is_session_graph() -> bool:
     """Whether what is being built is for a session."""
     graph = ops.get_default_graph()
     while isinstance(graph, (func_graph.FuncGraph, tf_graphs.DefunGraph)):
@@ -51,27 +51,27 @@ def in_session_graph() -> bool:
     return not (graph.building_function or ops.executing_eagerly_outside_functions())
 
 
-def needed_only() -> Any:
+def prune_loop_bodies() -> Any:
     """A context in which loops are marked: their bodies run what the values that they carry on depend on."""
-    return tracing.attributes({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
+    return tracing.attribute_scope({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
 
 
-def like_a_session() -> None:
+def mark_session_semantics() -> None:
     """Notes that the graph of the current body or branch is one of TensorFlow 1."""
     ops.get_default_graph()._ipu_like_a_session = True
 
 
-def note_what_waits(body: Any) -> None:
+def record_control_inputs(body: Any) -> None:
     """Notes which ops wait for others so far: TensorFlow is about to have ops with side effects wait for each other.
 
     Args:
         body: the graph of a loop's body, when all of it is there.
     """
-    host_variables.read_outside(body)
-    _note_waits(body)
+    host_variables.hoist_host_reads(body)
+    _record_control_inputs(body)
 
 
-def _note_waits(graph: Any) -> None:
+def _record_control_inputs(graph: Any) -> None:
     for op in graph.get_operations():
         names = [control.name.encode() for control in op.control_inputs]
         if names:
@@ -79,7 +79,7 @@ def _note_waits(graph: Any) -> None:
             tf_graphs.set_attr(op, vocabulary.WAITS_ATTRIBUTE, waits)
 
 
-def _in_functions_too(stock: Callable[..., bool]) -> Callable[..., bool]:
+def _functional_in_defun(stock: Callable[..., bool]) -> Callable[..., bool]:
     """Functions by `Defun` have functional loops and branches too, as XLA needs them; elsewhere those of graphs."""
 
     @functools.wraps(stock)
@@ -89,36 +89,36 @@ def _in_functions_too(stock: Callable[..., bool]) -> Callable[..., bool]:
     return is_functional
 
 
-def _loops(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _while_with_session_semantics(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def while_loop(cond: Callable[..., Any], body: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if not _is_of_tensorflow1():
+        if not _uses_v1_control_flow():
             return stock(cond, body, *args, **kwargs)
 
         returned: Any = None
 
         def condition(*values: Any) -> Any:
-            like_a_session()
+            mark_session_semantics()
             answer = ops.convert_to_tensor(cond(*values))
-            _note_waits(ops.get_default_graph())
+            _record_control_inputs(ops.get_default_graph())
             return answer
 
         def noted(*values: Any) -> Any:
             nonlocal returned
-            like_a_session()
+            mark_session_semantics()
             returned = body(*values)
-            carried = _read(returned)
-            note_what_waits(ops.get_default_graph())
+            carried = _read_variables(returned)
+            record_control_inputs(ops.get_default_graph())
             return carried
 
-        with needed_only():
+        with prune_loop_bodies():
             values = stock(condition, noted, *args, **kwargs)
-        return _in_sequence_of(values, returned)
+        return _pack_like_body(values, returned)
 
     return while_loop
 
 
-def _in_sequence_of(values: Any, returned: Any) -> Any:
+def _pack_like_body(values: Any, returned: Any) -> Any:
     """What a loop gives, in a sequence as its body returned it: a loop of TensorFlow 1 does so, for a tensor a list.
 
     Functional ones give the sequence that they were called with.
@@ -130,14 +130,14 @@ def _in_sequence_of(values: Any, returned: Any) -> Any:
     return list(values)
 
 
-def _two_branches(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _cond_with_session_semantics(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def cond_v2(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], name: str = "cond") -> Any:
-        if not _is_of_tensorflow1():
+        if not _uses_v1_control_flow():
             return stock(pred, true_fn, false_fn, name)
-        branches = (true_fn, false_fn) if _is_strict() else (_unpacked(true_fn), _unpacked(false_fn))
-        with needed_only():
-            return stock(pred, *map(_noted, branches), name)
+        branches = (true_fn, false_fn) if _is_strict() else (_unpack_single(true_fn), _unpack_single(false_fn))
+        with prune_loop_bodies():
+            return stock(pred, *map(_recording_branch, branches), name)
 
     return cond_v2
 
@@ -169,7 +169,7 @@ def _is_strict() -> bool:
     return bool(frame.f_locals["strict"]) if is_cond else True
 
 
-def _unpacked(branch: Callable[..., Any]) -> Callable[..., Any]:
+def _unpack_single(branch: Callable[..., Any]) -> Callable[..., Any]:
     """A branch that returns the element of a sequence with a single one, as `tf.cond` of TensorFlow 1 has it."""
 
     def unpacked(*values: Any) -> Any:
@@ -179,22 +179,22 @@ def _unpacked(branch: Callable[..., Any]) -> Callable[..., Any]:
     return unpacked
 
 
-def _noted(branch: Callable[..., Any]) -> Callable[..., Any]:
+def _recording_branch(branch: Callable[..., Any]) -> Callable[..., Any]:
     """A branch that notes which ops wait for others, and which operations it returns."""
 
     def noted(*values: Any) -> Any:
-        like_a_session()
-        returned, graph = _read(branch(*values)), ops.get_default_graph()
+        mark_session_semantics()
+        returned, graph = _read_variables(branch(*values)), ops.get_default_graph()
         for op in nest.flatten(returned):
             if isinstance(op, ops.Operation) and op.graph is graph:
                 tf_graphs.set_attr(op, vocabulary.ASKED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))
-        _note_waits(graph)
+        _record_control_inputs(graph)
         return returned
 
     return noted
 
 
-def _read(returned: Any) -> Any:
+def _read_variables(returned: Any) -> Any:
     """What a body or branch returned, with variables read: TensorFlow would do so later, when what waits is noted."""
     return nest.map_structure(
         lambda value: ops.convert_to_tensor(value) if resource_variable_ops.is_resource_variable(value) else value,
@@ -202,6 +202,6 @@ def _read(returned: Any) -> Any:
     )
 
 
-def _is_of_tensorflow1() -> bool:
+def _uses_v1_control_flow() -> bool:
     is_off = not control_flow_util.ENABLE_CONTROL_FLOW_V2
-    return is_off and tracing.in_compilation() and tracing.is_like_a_session(ops.get_default_graph())
+    return is_off and tracing.in_compilation() and tracing.has_session_semantics(ops.get_default_graph())

@@ -15,7 +15,7 @@ from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue, element_
 from tf_ipu_shim.frontend.gradients import accumulators
 from tf_ipu_shim.frontend.tracing import autograph, script_functions
 from tf_ipu_shim.frontend.validation import loop_counts
-from tf_ipu_shim.frontend.validation.results import as_list
+from tf_ipu_shim.frontend.validation.results import to_list
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops, math_ops
@@ -37,7 +37,7 @@ def current_counter() -> Any:
 
 
 @contextlib.contextmanager
-def counted_by(counter: Any) -> Iterator[None]:
+def set_counter(counter: Any) -> Iterator[None]:
     """Has `current_counter` give a tensor to what is traced inside.
 
     Args:
@@ -85,13 +85,13 @@ def repeat(
         15.0
     """
     note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
-    n = loop_counts.checked("repeat(n)", n)
+    n = loop_counts.check_trip_count("repeat(n)", n)
 
     def condition(counter: Any, *_: Any) -> Any:
         return (counter if isinstance(n, int) else math_ops.cast(counter, n.dtype)) < n
 
     bound = n if isinstance(n, int) else None
-    return _loop(condition, body, inputs, infeed_queue, counted=True, bound=bound)
+    return _build_loop(condition, body, inputs, infeed_queue, counted=True, bound=bound)
 
 
 def while_loop(
@@ -129,14 +129,14 @@ def while_loop(
         0.9765625
     """
     note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
-    values = as_list(inputs)
+    values = to_list(inputs)
     _check_arguments("condition", condition, len(values), None)
     if maximum_iterations is not None:
-        maximum_iterations = loop_counts.checked_int32("while_loop(maximum_iterations)", maximum_iterations)
-    return _loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)
+        maximum_iterations = loop_counts.check_int32_trip_count("while_loop(maximum_iterations)", maximum_iterations)
+    return _build_loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)
 
 
-def _loop(
+def _build_loop(
     condition: Callable[..., Any],
     body: Callable[..., Any],
     inputs: Sequence[Any] | None,
@@ -144,40 +144,40 @@ def _loop(
     counted: bool,
     bound: int | None,
 ) -> Any:
-    values = [ops.convert_to_tensor(value) for value in as_list(inputs)]
+    values = [ops.convert_to_tensor(value) for value in to_list(inputs)]
     _check_arguments("body", body, len(values), infeed_queue)
-    where = script_functions.named(body)
-    body, condition = autograph.converted(body), autograph.converted(condition)
+    where = script_functions.describe_function(body)
+    body, condition = autograph.convert_like_caller(body), autograph.convert_like_caller(condition)
     types = [value.dtype for value in values]
-    needed_only = functional_loops.in_session_graph()
+    needed_only = functional_loops.is_session_graph()
 
     def step(counter: Any, *current: Any) -> list[Any]:
         if needed_only:
-            functional_loops.like_a_session()
+            functional_loops.mark_session_semantics()
         positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
-        with counted_by(counter):
+        with set_counter(counter):
             tensors, operations = _sorted_outputs(body(*current, *positional, **keywords))
         if [tensor.dtype for tensor in tensors] != types:
             raise TypeError(
-                f"Mismatch between input types and output types of the loop: {where} takes {_names(types)} and "
-                f"returns {_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the type it "
-                "came in."
+                f"Mismatch between input types and output types of the loop: {where} takes {_dtype_names(types)} and "
+                f"returns {_dtype_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the "
+                "type it came in."
             )
         _check_shapes(where, values, tensors)
         with ops.control_dependencies(operations):
             carried = [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
         if needed_only:
-            functional_loops.note_what_waits(ops.get_default_graph())
+            functional_loops.record_control_inputs(ops.get_default_graph())
         return carried
 
     def goes_on(counter: Any, *current: Any) -> Any:
         if counted:
             return condition(counter, *current)
-        return _answer(condition(*current))
+        return _scalar_condition(condition(*current))
 
     counter = ops.convert_to_tensor(0, dtypes.int32)
-    with accumulators.inside_loop(bound if counted else None) as traced:
-        with _side_effects(needed_only):
+    with accumulators.trace_loop(bound if counted else None) as traced:
+        with _side_effect_scope(needed_only):
             results = functional_loops.while_loop(
                 goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
             )
@@ -188,7 +188,7 @@ def _loop(
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _answer(answer: Any) -> Any:
+def _scalar_condition(answer: Any) -> Any:
     """What a condition returned, a scalar boolean."""
     answer = ops.convert_to_tensor(answer)
     if answer.shape.rank:
@@ -204,15 +204,15 @@ def _answer(answer: Any) -> Any:
     return answer
 
 
-def _side_effects(needed_only: bool) -> Any:
+def _side_effect_scope(needed_only: bool) -> Any:
     """In a `tf.function` all of them happen, in a session's graph those that a returned value or operation needs."""
     if not needed_only:
         return contextlib.nullcontext()
-    return functional_loops.needed_only()
+    return functional_loops.prune_loop_bodies()
 
 
 def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:
-    flat = [value for value in nest.flatten(as_list(returned)) if value is not None]
+    flat = [value for value in nest.flatten(to_list(returned)) if value is not None]
     tensors: list[Any] = []
     operations: list[Any] = []
     for value in flat:
@@ -238,13 +238,13 @@ def _check_arguments(what: str, function: Callable[..., Any], given: int, infeed
             raise TypeError(f"infeed_queue must be an IPUInfeedQueue, not a {type(infeed_queue).__name__}.")
         positional, keywords = element_arguments(infeed_queue._structure)
         total += len(positional)
-    reason = script_functions.why_not_called_with(function, total, keywords)
+    reason = script_functions.explain_call_mismatch(function, total, keywords)
     if reason is not None:
         fed = f", {total - given + len(keywords)} of them from the infeed" if infeed_queue is not None else ""
         fed += f" by the names {', '.join(keywords)}" if keywords else ""
         raise TypeError(
             f"Supplied loop {what} function cannot be called with the specified inputs: "
-            f"{script_functions.named(function)} is given {total + len(keywords)} arguments{fed}. {reason}."
+            f"{script_functions.describe_function(function)} is given {total + len(keywords)} arguments{fed}. {reason}."
         )
 
 
@@ -259,5 +259,5 @@ def _check_shapes(where: str, given: list[Any], returned: list[Any]) -> None:
             )
 
 
-def _names(types: Any) -> str:
+def _dtype_names(types: Any) -> str:
     return "[" + ", ".join(kind.name for kind in types) + "]"

@@ -32,7 +32,7 @@ Program = Callable[[Any, Sequence[str], Sequence[str], Any, Any], Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class ApplicationSettings:
     """What an application is compiled for, and where it is written.
 
     Args:
@@ -59,7 +59,7 @@ class Settings:
         return os.path.join(self.directory, FILE)
 
 
-def repeated(iterations: int) -> Program:
+def loop_program(iterations: int) -> Program:
     """A program that runs a part of a graph in a loop.
 
     Args:
@@ -68,14 +68,14 @@ def repeated(iterations: int) -> Program:
 
     def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
         def body(*given: Any) -> Any:
-            return outfeed.enqueue(ipu_program.run(part, dict(zip(takes, given, strict=True)), gives))
+            return outfeed.enqueue(ipu_program.import_part(part, dict(zip(takes, given, strict=True)), gives))
 
         return loops.repeat(iterations, body, [], infeed)
 
     return program
 
 
-def pipelined(stages: Mapping[str, int], ipus: Mapping[int, int], executions: int) -> Program:
+def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executions: int) -> Program:
     """A program that runs a part of a graph as a pipeline.
 
     Args:
@@ -85,10 +85,10 @@ def pipelined(stages: Mapping[str, int], ipus: Mapping[int, int], executions: in
     """
 
     def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
-        graph_def = _alone(part)
+        graph_def = _without_outer_controls(part)
         there = {node.name for node in graph_def.node}
         own = {name: stage for name, stage in stages.items() if name in there}
-        parts = stage_functions.parts(graph_def, own, takes, gives)
+        parts = stage_functions.split_into_stages(graph_def, own, takes, gives)
         if len(parts) < 2:
             raise ValueError(
                 f"The part of the model on the IPU is in {len(parts)} stage: a pipeline has two or more. Leave "
@@ -96,7 +96,7 @@ def pipelined(stages: Mapping[str, int], ipus: Mapping[int, int], executions: in
             )
         placed = [ipus[stage] for stage in sorted(set(own.values()))]
         return pipelining_ops.pipeline(
-            [_stage(graph_def, one) for one in parts],
+            [_stage_function(graph_def, one) for one in parts],
             gradient_accumulation_count=len(parts),
             repeat_count=executions,
             infeed_queue=infeed,
@@ -107,7 +107,9 @@ def pipelined(stages: Mapping[str, int], ipus: Mapping[int, int], executions: in
     return program
 
 
-def embedded(graph_def: Any, signature_def: Any, program: Program, settings: Settings) -> tuple[Any, Any]:
+def embed_application(
+    graph_def: Any, signature_def: Any, program: Program, settings: ApplicationSettings
+) -> tuple[Any, Any]:
     """The graph with a call of an embedded engine in the place of its nodes on the IPU, and its signature.
 
     The application's file is written. What the host computes before and after stays. Where no node is placed, all but
@@ -125,20 +127,22 @@ def embedded(graph_def: Any, signature_def: Any, program: Program, settings: Set
     """
     placed = type(graph_def)()
     placed.CopyFrom(graph_def)
-    if not any(host_part.on_ipu(node) for node in placed.node):
+    if not any(host_part.is_on_ipu(node) for node in placed.node):
         for node in placed.node:
             node.device = "" if node.op == "Placeholder" else "/device:IPU:0"
     engine = f"saved_model_{uuid.uuid4().hex}"
 
     def call(part: Any, given: dict[str, Any], outputs: Sequence[str]) -> Any:
-        _compile(part, given, outputs, program, settings)
+        _compile_application(part, given, outputs, program, settings)
         context = calls.embedded_runtime_start(settings.path, [], engine, settings.timeout_us)
         return calls.embedded_runtime_call(list(given.values()), context)
 
-    return ipu_program.replaced(placed, signature_def, call)
+    return ipu_program.replace_ipu_part(placed, signature_def, call)
 
 
-def _compile(part: Any, given: dict[str, Any], outputs: Sequence[str], program: Program, settings: Settings) -> None:
+def _compile_application(
+    part: Any, given: dict[str, Any], outputs: Sequence[str], program: Program, settings: ApplicationSettings
+) -> None:
     if not given:
         raise ValueError("The part of the model on the IPU has no inputs: nothing could be handed to an application.")
     for name, tensor in given.items():
@@ -148,7 +152,7 @@ def _compile(part: Any, given: dict[str, Any], outputs: Sequence[str], program: 
                 "model with that shape; batch_size gives inputs their first axis alone."
             )
     os.makedirs(settings.directory, exist_ok=True)
-    with _configured(settings), v1.Graph().as_default(), v1.Session() as session:
+    with _temporary_configuration(settings), v1.Graph().as_default(), v1.Session() as session:
         zeros = tuple(v1.zeros(tensor.shape, tensor.dtype) for tensor in given.values())
         infeed = IPUInfeedQueue(v1.data.Dataset.from_tensors(zeros).repeat())
         outfeed = IPUOutfeedQueue()
@@ -159,7 +163,7 @@ def _compile(part: Any, given: dict[str, Any], outputs: Sequence[str], program: 
 
 
 @contextlib.contextmanager
-def _configured(settings: Settings) -> Iterator[None]:
+def _temporary_configuration(settings: ApplicationSettings) -> Iterator[None]:
     before = devices.configured()
     devices.reset()
     try:
@@ -173,7 +177,7 @@ def _configured(settings: Settings) -> Iterator[None]:
             devices.configure(before)
 
 
-def _alone(part: Any) -> Any:
+def _without_outer_controls(part: Any) -> Any:
     """A part of a graph without control inputs from outside of it: what it reads of there has been computed."""
     made = type(part)()
     made.CopyFrom(part)
@@ -183,6 +187,6 @@ def _alone(part: Any) -> Any:
     return made
 
 
-def _stage(graph_def: Any, part: stage_functions.Part) -> Callable[..., Any]:
-    function = stage_functions.function(graph_def, part)
+def _stage_function(graph_def: Any, part: stage_functions.StagePart) -> Callable[..., Any]:
+    function = stage_functions.stage_function(graph_def, part)
     return lambda *given: function(*given)

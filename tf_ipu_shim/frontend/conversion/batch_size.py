@@ -11,7 +11,7 @@ from tf_ipu_shim.frontend.conversion import graph_nodes
 _SHAPES = "_output_shapes"
 
 
-def fixed(graph_def: Any, signature_def: Any, batch_size: int) -> tuple[Any, Any]:
+def set_batch_size(graph_def: Any, signature_def: Any, batch_size: int) -> tuple[Any, Any]:
     """The graph whose inputs have that batch size where their first axis was open, and its signature.
 
     Args:
@@ -22,7 +22,7 @@ def fixed(graph_def: Any, signature_def: Any, batch_size: int) -> tuple[Any, Any
     Returns:
         Copies. Shapes of all other tensors, and those in the signature, follow from the inputs'.
     """
-    inputs = {graph_nodes.node_of(name) for name in graph_nodes.input_tensors(signature_def)}
+    inputs = {graph_nodes.node_name(name) for name in graph_nodes.input_tensors(signature_def)}
     made, signature = type(graph_def)(), type(signature_def)()
     made.CopyFrom(graph_def)
     signature.CopyFrom(signature_def)

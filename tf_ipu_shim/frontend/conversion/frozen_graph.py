@@ -45,7 +45,7 @@ def load(directory: str, tags: Sequence[str], signature_key: str) -> FrozenGraph
     Raises:
         ValueError: there is no such signature, or the model needs files of its own (assets).
     """
-    with v1.Graph().as_default(), v1.Session() as session, _quiet():
+    with v1.Graph().as_default(), v1.Session() as session, _silence_deprecations():
         meta_graph_def = v1.saved_model.loader.load(session, tags, directory)
         if _ASSETS in meta_graph_def.collection_def:
             raise ValueError(
@@ -69,8 +69,8 @@ def freeze(session: Any, meta_graph_def: Any, signature_key: str) -> FrozenGraph
         )
     signature_def = meta_graph_def.signature_def[signature_key]
     tables = [value for value in meta_graph_def.collection_def[_TABLES].node_list.value if value]
-    kept = [graph_nodes.node_of(name) for name in (*graph_nodes.signature_tensors(signature_def), *tables)]
-    with _quiet():
+    kept = [graph_nodes.node_name(name) for name in (*graph_nodes.signature_tensors(signature_def), *tables)]
+    with _silence_deprecations():
         graph_def = v1.graph_util.convert_variables_to_constants(
             session, session.graph.as_graph_def(add_shapes=True), list(dict.fromkeys(kept))
         )
@@ -89,11 +89,11 @@ def save(frozen: FrozenGraph, directory: str, tags: Sequence[str], signature_key
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(frozen.graph_def, name="")
         there = {node.name for node in frozen.graph_def.node}
-        names = [name for name in map(graph_nodes.node_of, frozen.initializers) if name in there]
+        names = [name for name in map(graph_nodes.node_name, frozen.initializers) if name in there]
         tables = [graph.get_operation_by_name(name) for name in names]
         main_op = v1.group(*tables, name="initialize_tables") if tables else None
         builder = v1.saved_model.builder.SavedModelBuilder(directory)
-        with v1.Session() as session, _quiet():
+        with v1.Session() as session, _silence_deprecations():
             builder.add_meta_graph_and_variables(
                 session, list(tags), signature_def_map={signature_key: frozen.signature_def}, main_op=main_op
             )
@@ -101,7 +101,7 @@ def save(frozen: FrozenGraph, directory: str, tags: Sequence[str], signature_key
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_deprecations() -> Iterator[None]:
     """TensorFlow says at each call that what TensorFlow 1 has is deprecated: the caller has chosen it."""
     logger = logging.getLogger("tensorflow")
     level = logger.level

@@ -15,7 +15,7 @@ def is_control(name: str) -> bool:
     return name.startswith("^")
 
 
-def tensor_of(name: str) -> Tensor:
+def parse_tensor(name: str) -> Tensor:
     """The tensor that a node's input names.
 
     Example:
@@ -26,18 +26,18 @@ def tensor_of(name: str) -> Tensor:
     return (node, int(index)) if colon else (index, 0)
 
 
-def node_of(name: str) -> str:
+def node_name(name: str) -> str:
     """The node that a node's input, or the name of a tensor, names.
 
     Example:
         >>> node_of("split:1"), node_of("^assert")
         ('split', 'assert')
     """
-    return tensor_of(name)[0]
+    return parse_tensor(name)[0]
 
 
-def input_of(tensor: Tensor) -> str:
-    """A tensor as a GraphDef writes it; the reverse of `tensor_of`.
+def format_input(tensor: Tensor) -> str:
+    """A tensor as a GraphDef writes it; the reverse of `parse_tensor`.
 
     Example:
         >>> input_of(("split", 1)), input_of(("add", 0))
@@ -57,7 +57,7 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
     return any(re.search(pattern, name) for pattern in patterns)
 
 
-def by_name(graph_def: Any) -> dict[str, Any]:
+def nodes_by_name(graph_def: Any) -> dict[str, Any]:
     """The nodes of a GraphDef by their names, in its order."""
     return {node.name: node for node in graph_def.node}
 
@@ -70,11 +70,11 @@ def ancestors(nodes: dict[str, Any], names: Iterable[str]) -> set[str]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += [node_of(given) for given in nodes[name].input if node_of(given) in nodes]
+            waiting += [node_name(given) for given in nodes[name].input if node_name(given) in nodes]
     return found
 
 
-def only(graph_def: Any, names: set[str]) -> Any:
+def subgraph(graph_def: Any, names: set[str]) -> Any:
     """A GraphDef of some of another's nodes, with its versions and functions."""
     part = type(graph_def)()
     part.versions.CopyFrom(graph_def.versions)
@@ -90,15 +90,15 @@ def signature_tensors(signature_def: Any) -> list[str]:
 
 def input_tensors(signature_def: Any) -> list[str]:
     """The names of the tensors that a signature takes, sorted by key."""
-    return [_dense(signature_def.inputs[key], key) for key in sorted(signature_def.inputs)]
+    return [_dense_name(signature_def.inputs[key], key) for key in sorted(signature_def.inputs)]
 
 
 def output_tensors(signature_def: Any) -> list[str]:
     """The names of the tensors that a signature gives, sorted by key."""
-    return [_dense(signature_def.outputs[key], key) for key in sorted(signature_def.outputs)]
+    return [_dense_name(signature_def.outputs[key], key) for key in sorted(signature_def.outputs)]
 
 
-def checked_patterns(patterns: Any, argument: str, error: type[Exception] = ValueError) -> Sequence[str]:
+def check_patterns(patterns: Any, argument: str, error: type[Exception] = ValueError) -> Sequence[str]:
     """An argument that is a list of regular expressions; nothing for None.
 
     Raises:
@@ -117,7 +117,7 @@ def checked_patterns(patterns: Any, argument: str, error: type[Exception] = Valu
     return patterns
 
 
-def _dense(info: Any, key: str) -> str:
+def _dense_name(info: Any, key: str) -> str:
     if info.WhichOneof("encoding") != "name":
         raise ValueError(
             f"The signature's {key!r} is a {info.WhichOneof('encoding')}: only dense tensors can be converted. Export "

@@ -57,7 +57,7 @@ def TransformGraph(  # noqa: N802  # TensorFlow's name
         found = _CALL.match(text)
         if found is None:
             raise ValueError(f"{text!r} is no transform: expected a name, and its arguments in brackets.")
-        name, options = found.group(1), _options(found.group(2) or "", text)
+        name, options = found.group(1), _parse_options(found.group(2) or "", text)
         if name not in _TRANSFORMS:
             raise errors.UnsupportedError(
                 f"TransformGraph: {name!r} is not emulated, only {', '.join(sorted(_TRANSFORMS))}, which published "
@@ -67,7 +67,7 @@ def TransformGraph(  # noqa: N802  # TensorFlow's name
     return graph_def
 
 
-def _options(text: str, transform: str) -> list[tuple[str, str]]:
+def _parse_options(text: str, transform: str) -> list[tuple[str, str]]:
     pairs = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         key, equals, value = part.partition("=")
@@ -88,11 +88,11 @@ def _strip_unused(graph_def: Any, fed: list[str], fetched: list[str], options: l
             continue
         kept.add(name)
         if name not in fed:
-            waiting += [_node_of(given) for given in nodes[name].input]
-    return _only(graph_def, kept)
+            waiting += [_node_name(given) for given in nodes[name].input]
+    return _subgraph(graph_def, kept)
 
 
-def _remove(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
+def _remove_nodes(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
     """Without the nodes of some ops that hand on their only input."""
     ops = {value for key, value in options if key == "op"}
     # Something that only runs after such a node still has to: the node stays.
@@ -102,20 +102,20 @@ def _remove(graph_def: Any, fed: list[str], fetched: list[str], options: list[tu
     passing = {
         node.name: node.input[0] for node in removed if len(node.input) == 1 and not node.input[0].startswith("^")
     }
-    made = _only(graph_def, {node.name for node in graph_def.node} - set(passing))
+    made = _subgraph(graph_def, {node.name for node in graph_def.node} - set(passing))
     for node in made.node:
-        node.input[:] = [_source(name, passing) for name in node.input]
+        node.input[:] = [_skip_removed(name, passing) for name in node.input]
     return made
 
 
-def _source(name: str, passing: dict[str, str]) -> str:
+def _skip_removed(name: str, passing: dict[str, str]) -> str:
     """What an input names once the nodes that only hand on are gone."""
-    while _node_of(name) in passing:
-        name = passing[_node_of(name)]
+    while _node_name(name) in passing:
+        name = passing[_node_name(name)]
     return name
 
 
-def _fold(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
+def _fold_constants(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
     """With constants in the place of what constants alone say."""
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(graph_def, name="")
@@ -130,7 +130,7 @@ def _fold(graph_def: Any, fed: list[str], fetched: list[str], options: list[tupl
     return tf_optimizer.OptimizeGraph(config, meta)
 
 
-def _sort(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
+def _sort_by_execution_order(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
     """With each node after those that it needs."""
     nodes = {node.name: node for node in graph_def.node}
     order: dict[str, None] = {}
@@ -142,13 +142,13 @@ def _sort(graph_def: Any, fed: list[str], fetched: list[str], options: list[tupl
                 order[name] = None
             elif name not in order:
                 waiting.append((name, True))
-                waiting += [(_node_of(given), False) for given in nodes[name].input if _node_of(given) not in order]
-    made = _only(graph_def, set())
+                waiting += [(_node_name(given), False) for given in nodes[name].input if _node_name(given) not in order]
+    made = _subgraph(graph_def, set())
     made.node.extend(nodes[name] for name in order)
     return made
 
 
-def _only(graph_def: Any, names: set[str]) -> Any:
+def _subgraph(graph_def: Any, names: set[str]) -> Any:
     made = type(graph_def)()
     made.CopyFrom(graph_def)
     del made.node[:]
@@ -156,13 +156,13 @@ def _only(graph_def: Any, names: set[str]) -> Any:
     return made
 
 
-def _node_of(name: str) -> str:
+def _node_name(name: str) -> str:
     return name.lstrip("^").split(":")[0]
 
 
 _TRANSFORMS: dict[str, Callable[[Any, list[str], list[str], list[tuple[str, str]]], Any]] = {
     "strip_unused_nodes": _strip_unused,
-    "remove_nodes": _remove,
-    "fold_constants": _fold,
-    "sort_by_execution_order": _sort,
+    "remove_nodes": _remove_nodes,
+    "fold_constants": _fold_constants,
+    "sort_by_execution_order": _sort_by_execution_order,
 }

@@ -8,21 +8,21 @@ from tf_ipu_shim.frontend.conversion import graph_nodes, node_types
 from tf_ipu_shim.tf_private.protos import meta_graph_pb2, node_def_pb2, tensor_shape_pb2
 
 
-def on_ipu(node: Any) -> bool:
+def is_on_ipu(node: Any) -> bool:
     """Whether a node is placed on an IPU."""
     return "IPU" in node.device
 
 
-def split(graph_def: Any) -> tuple[Any, Any]:
+def split_graph(graph_def: Any) -> tuple[Any, Any]:
     """The part of a graph on the IPU, and the rest."""
-    placed = {node.name for node in graph_def.node if on_ipu(node)}
+    placed = {node.name for node in graph_def.node if is_on_ipu(node)}
     return (
-        graph_nodes.only(graph_def, placed),
-        graph_nodes.only(graph_def, {node.name for node in graph_def.node} - placed),
+        graph_nodes.subgraph(graph_def, placed),
+        graph_nodes.subgraph(graph_def, {node.name for node in graph_def.node} - placed),
     )
 
 
-def crossings(sender: Any, receiver: Any) -> list[str]:
+def find_crossings(sender: Any, receiver: Any) -> list[str]:
     """The tensors that one part gives another, each once, in the order in which they are read.
 
     Returns:
@@ -30,15 +30,15 @@ def crossings(sender: Any, receiver: Any) -> list[str]:
     """
     sends = {node.name for node in sender.node}
     given = (
-        graph_nodes.tensor_of(name)
+        graph_nodes.parse_tensor(name)
         for node in receiver.node
         for name in node.input
-        if not graph_nodes.is_control(name) and graph_nodes.node_of(name) in sends
+        if not graph_nodes.is_control(name) and graph_nodes.node_name(name) in sends
     )
     return [f"{node}:{index}" for node, index in dict.fromkeys(given)]
 
 
-def refuse_incomplete(host: Any, ipu: Any) -> None:
+def check_host_first(host: Any, ipu: Any) -> None:
     """Checks that the host's part is what comes before the IPU's.
 
     Raises:
@@ -46,7 +46,7 @@ def refuse_incomplete(host: Any, ipu: Any) -> None:
     """
     computed = {node.name for node in ipu.node}
     for node in host.node:
-        needed = next((name for name in map(graph_nodes.node_of, node.input) if name in computed), None)
+        needed = next((name for name in map(graph_nodes.node_name, node.input) if name in computed), None)
         if needed is not None:
             raise ValueError(
                 f"Please place {needed} on CPU, a complete header of the graph must be there: the excluded node "
@@ -54,7 +54,7 @@ def refuse_incomplete(host: Any, ipu: Any) -> None:
             )
 
 
-def removed(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
+def remove_host_part(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
     """The graph without its host's part; what that gives the IPU becomes inputs.
 
     Returns:
@@ -64,27 +64,27 @@ def removed(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
     Raises:
         ValueError: the host's part is not what comes before the IPU's, or gives one of the model's outputs.
     """
-    ipu, host = split(graph_def)
-    refuse_incomplete(host, ipu)
-    hosts, made = graph_nodes.by_name(host), type(graph_def)()
+    ipu, host = split_graph(graph_def)
+    check_host_first(host, ipu)
+    hosts, made = graph_nodes.nodes_by_name(host), type(graph_def)()
     made.CopyFrom(ipu)
     for node in made.node:
         node.input[:] = [name for name in node.input if not (name.startswith("^") and name[1:] in hosts)]
     signature = meta_graph_pb2.SignatureDef(method_name=signature_def.method_name)
     for key, info in signature_def.outputs.items():
-        if graph_nodes.node_of(info.name) in hosts:
+        if graph_nodes.node_name(info.name) in hosts:
             raise ValueError(
                 f"The model's output {key!r} is {info.name}, which excluded_nodes has on the host: it cannot be "
                 "removed. Leave remove_excluded_nodes out, or do not exclude it."
             )
         signature.outputs[key].CopyFrom(info)
     keys = {info.name: key for key, info in signature_def.inputs.items()}
-    for tensor in crossings(host, ipu):
-        node, index = graph_nodes.tensor_of(tensor)
-        placeholder = _placeholder(hosts[node], index)
+    for tensor in find_crossings(host, ipu):
+        node, index = graph_nodes.parse_tensor(tensor)
+        placeholder = _make_placeholder(hosts[node], index)
         for user in made.node:
             user.input[:] = [
-                placeholder.name if graph_nodes.tensor_of(name) == (node, index) else name for name in user.input
+                placeholder.name if graph_nodes.parse_tensor(name) == (node, index) else name for name in user.input
             ]
         made.node.append(placeholder)
         info = signature.inputs[keys.get(tensor, placeholder.name)]
@@ -93,12 +93,12 @@ def removed(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
     return made, signature
 
 
-def _placeholder(node: Any, index: int) -> Any:
+def _make_placeholder(node: Any, index: int) -> Any:
     if node.op == "Placeholder":
         return node
     name = f"{node.name}_{index}" if index else node.name
     made = node_def_pb2.NodeDef(name=name, op="Placeholder")
-    made.attr["dtype"].type = node_types.outputs_of(node)[index]
+    made.attr["dtype"].type = node_types.output_dtypes(node)[index]
     shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else []
     unknown = tensor_shape_pb2.TensorShapeProto(unknown_rank=True)
     made.attr["shape"].shape.CopyFrom(shapes[index] if index < len(shapes) else unknown)

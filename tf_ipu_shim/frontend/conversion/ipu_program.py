@@ -21,12 +21,12 @@ CLUSTER_ATTRIBUTES = ("_XlaCompile", "_XlaScope", "_XlaSeparateCompiledGradients
 _WITH = "loc:@"  # before the name of a node that one is to be with
 
 
-def merged(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-    """The graph with one compiled program in the place of its nodes on the IPU, see `replaced`."""
-    return replaced(graph_def, signature_def, _compiled)
+def merge_program(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
+    """The graph with one compiled program in the place of its nodes on the IPU, see `replace_ipu_part`."""
+    return replace_ipu_part(graph_def, signature_def, _call_compiled)
 
 
-def replaced(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, Any]:
+def replace_ipu_part(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, Any]:
     """The graph with something else in the place of its nodes on the IPU.
 
     What the host computes before these nodes and after them stays. Outputs keep their names; one that is not the first
@@ -36,16 +36,16 @@ def replaced(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, A
         ValueError: there is no node on the IPU, or the host computes something between two of them, or there is a loop
             or condition without functions on the IPU.
     """
-    ipu, host = host_part.split(graph_def)
-    _refuse_frames(ipu)
+    ipu, host = host_part.split_graph(graph_def)
+    _check_no_frames(ipu)
     if not ipu.node:
         raise ValueError("No ops placed on IPU device to merge. Leave out merge_subgraphs, or ipu_placement=False.")
-    after = _after(host, ipu)
-    before = graph_nodes.only(host, {node.name for node in host.node} - {node.name for node in after.node})
-    host_part.refuse_incomplete(before, ipu)
-    _refuse_between(after, ipu)
-    outputs = _outputs(ipu, after, signature_def)
-    made, names = _built(before, ipu, after, outputs, runner)
+    after = _find_nodes_after(host, ipu)
+    before = graph_nodes.subgraph(host, {node.name for node in host.node} - {node.name for node in after.node})
+    host_part.check_host_first(before, ipu)
+    _check_not_interleaved(after, ipu)
+    outputs = _output_names(ipu, after, signature_def)
+    made, names = _build_graph(before, ipu, after, outputs, runner)
     signature = type(signature_def)()
     signature.CopyFrom(signature_def)
     for info in signature.outputs.values():
@@ -53,27 +53,30 @@ def replaced(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, A
     return made, signature
 
 
-def _compiled(part: Any, given: dict[str, Any], outputs: Sequence[str]) -> Any:
+def _call_compiled(part: Any, given: dict[str, Any], outputs: Sequence[str]) -> Any:
     with scopes.ipu_scope("/device:IPU:0"):
         return ipu_compiler.compile(
-            lambda *arguments: run(part, dict(zip(given, arguments, strict=True)), outputs), list(given.values())
+            lambda *arguments: import_part(part, dict(zip(given, arguments, strict=True)), outputs),
+            list(given.values()),
         )
 
 
-def _built(before: Any, ipu: Any, after: Any, outputs: Sequence[str], runner: Runner) -> tuple[Any, dict[str, str]]:
-    given = host_part.crossings(before, ipu)
+def _build_graph(
+    before: Any, ipu: Any, after: Any, outputs: Sequence[str], runner: Runner
+) -> tuple[Any, dict[str, str]]:
+    given = host_part.find_crossings(before, ipu)
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(before, name="")
         tensors = {name: graph.get_tensor_by_name(name) for name in given}
-        with v1.control_dependencies(_controls(graph, before, ipu)):
+        with v1.control_dependencies(_control_dependencies(graph, before, ipu)):
             results = runner(ipu, tensors, outputs)
         with v1.device("/device:CPU:0"):
-            named = {name: _named(result, name) for name, result in zip(outputs, results)}
+            named = {name: _rename_output(result, name) for name, result in zip(outputs, results)}
         names = {name: tensor.name for name, tensor in named.items()}
-        return _appended(graph.as_graph_def(), after, names), names
+        return _append_nodes(graph.as_graph_def(), after, names), names
 
 
-def _appended(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
+def _append_nodes(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
     """A graph with what comes after it, whose nodes keep their names: TensorFlow's import would give some new ones.
 
     Args:
@@ -81,22 +84,22 @@ def _appended(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
         after: what comes after it.
         names: of tensors in it, by the names that `after` knows them by.
     """
-    moved = {graph_nodes.tensor_of(name): graph_nodes.tensor_of(now) for name, now in names.items()}
+    moved = {graph_nodes.parse_tensor(name): graph_nodes.parse_tensor(now) for name, now in names.items()}
     there = {node.name for part in (graph_def, after) for node in part.node}
     for node in after.node:
         copy = graph_def.node.add()
         copy.CopyFrom(node)
-        _leave_out_places(copy, there)
+        _drop_outer_colocations(copy, there)
         data = [name for name in node.input if not graph_nodes.is_control(name)]
         order = [name for name in node.input if graph_nodes.is_control(name) and name[1:] in there]
         copy.input[:] = [
-            *(graph_nodes.input_of(moved.get(tensor, tensor)) for tensor in map(graph_nodes.tensor_of, data)),
+            *(graph_nodes.format_input(moved.get(tensor, tensor)) for tensor in map(graph_nodes.parse_tensor, data)),
             *order,
         ]
     return graph_def
 
 
-def run(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -> list[Any]:
+def import_part(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -> list[Any]:
     """Puts a part of a graph into the current one.
 
     Args:
@@ -110,15 +113,15 @@ def run(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -> list[A
     part.CopyFrom(graph_def)
     inside = {node.name for node in part.node}
     for node in part.node:
-        _leave_out_places(node, inside)
+        _drop_outer_colocations(node, inside)
         node.input[:] = [name for name in node.input if not graph_nodes.is_control(name) or name[1:] in inside]
-    read = {graph_nodes.tensor_of(name) for node in part.node for name in node.input}
-    used = {name: tensor for name, tensor in given.items() if graph_nodes.tensor_of(name) in read}
+    read = {graph_nodes.parse_tensor(name) for node in part.node for name in node.input}
+    used = {name: tensor for name, tensor in given.items() if graph_nodes.parse_tensor(name) in read}
     found = v1.import_graph_def(part, input_map=used, return_elements=list(outputs), name="")
     return list(found or [])
 
 
-def _leave_out_places(node: Any, there: Container[str]) -> None:
+def _drop_outer_colocations(node: Any, there: Container[str]) -> None:
     """Takes from a node what asks for a place of its own, and for that of a node that is in another part."""
     for attribute in CLUSTER_ATTRIBUTES:
         node.attr.pop(attribute, None)
@@ -129,7 +132,7 @@ def _leave_out_places(node: Any, there: Container[str]) -> None:
             del node.attr[vocabulary.COLOCATION_ATTRIBUTE]
 
 
-def _refuse_frames(ipu: Any) -> None:
+def _check_no_frames(ipu: Any) -> None:
     found = next((node for node in ipu.node if node.op.removeprefix("Ref") in vocabulary.FRAMES), None)
     if found is not None:
         raise ValueError(
@@ -140,7 +143,7 @@ def _refuse_frames(ipu: Any) -> None:
         )
 
 
-def _after(host: Any, ipu: Any) -> Any:
+def _find_nodes_after(host: Any, ipu: Any) -> Any:
     """The part of the host's that needs what the IPU computes."""
     found = {node.name for node in ipu.node}
     grew = True
@@ -148,17 +151,17 @@ def _after(host: Any, ipu: Any) -> Any:
         new = {
             node.name
             for node in host.node
-            if node.name not in found and any(graph_nodes.node_of(name) in found for name in node.input)
+            if node.name not in found and any(graph_nodes.node_name(name) in found for name in node.input)
         }
         found |= new
         grew = bool(new)
-    return graph_nodes.only(host, found)
+    return graph_nodes.subgraph(host, found)
 
 
-def _refuse_between(after: Any, ipu: Any) -> None:
+def _check_not_interleaved(after: Any, ipu: Any) -> None:
     names = {node.name for node in after.node}
     for node in ipu.node:
-        needed = next((name for name in map(graph_nodes.node_of, node.input) if name in names), None)
+        needed = next((name for name in map(graph_nodes.node_name, node.input) if name in names), None)
         if needed is not None:
             raise ValueError(
                 f"{needed} is on the host between nodes on the IPU: it needs what the IPU computes, and {node.name} "
@@ -166,21 +169,21 @@ def _refuse_between(after: Any, ipu: Any) -> None:
             )
 
 
-def _outputs(ipu: Any, after: Any, signature_def: Any) -> list[str]:
+def _output_names(ipu: Any, after: Any, signature_def: Any) -> list[str]:
     computed = {node.name for node in ipu.node}
-    signed = [name for name in graph_nodes.output_tensors(signature_def) if graph_nodes.node_of(name) in computed]
-    return list(dict.fromkeys([*host_part.crossings(ipu, after), *signed]))
+    signed = [name for name in graph_nodes.output_tensors(signature_def) if graph_nodes.node_name(name) in computed]
+    return list(dict.fromkeys([*host_part.find_crossings(ipu, after), *signed]))
 
 
-def _controls(graph: Any, before: Any, ipu: Any) -> list[Any]:
+def _control_dependencies(graph: Any, before: Any, ipu: Any) -> list[Any]:
     hosts = {node.name for node in before.node}
     named = {name[1:] for node in ipu.node for name in node.input if graph_nodes.is_control(name)}
     return [graph.get_operation_by_name(name) for name in sorted(named & hosts)]
 
 
-def _named(result: Any, name: str) -> Any:
+def _rename_output(result: Any, name: str) -> Any:
     """A result under the name that it has in the signature."""
-    node, index = graph_nodes.tensor_of(name)
+    node, index = graph_nodes.parse_tensor(name)
     if index == 0:
         return v1.identity(result, name=node)
     return v1.identity(result, name=f"{node}_output_{index}")

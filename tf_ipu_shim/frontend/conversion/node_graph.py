@@ -55,7 +55,7 @@ class NodeGraph:
         return name in self.nodes
 
 
-def depth_first(graph: NodeGraph, names: Iterable[str], key: Callable[[str], Any] | None = None) -> list[str]:
+def topological_order(graph: NodeGraph, names: Iterable[str], key: Callable[[str], Any] | None = None) -> list[str]:
     """Some nodes of a graph, each behind those that it has an edge from, chains kept together.
 
     Args:

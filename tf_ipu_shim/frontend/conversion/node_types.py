@@ -14,7 +14,7 @@ from tf_ipu_shim.tf_private.protos import types_pb2
 _HOST = "CPU"
 
 
-def op_def_of(node: Any) -> Any:
+def get_op_def(node: Any) -> Any:
     """The definition of a node's op.
 
     Raises:
@@ -29,32 +29,32 @@ def op_def_of(node: Any) -> Any:
     return found
 
 
-def attribute(node: Any, op_def: Any, name: str) -> Any:
+def get_attribute(node: Any, op_def: Any, name: str) -> Any:
     """An attribute of a node, or the op's default where the node was saved without it."""
     if name in node.attr:
         return node.attr[name]
     return next(attr.default_value for attr in op_def.attr if attr.name == name)
 
 
-def inputs_of(node: Any) -> list[int]:
+def input_dtypes(node: Any) -> list[int]:
     """The dtype of each of a node's inputs, as `DataType` of the protobuf."""
-    op_def = op_def_of(node)
-    return _types(node, op_def, op_def.input_arg)
+    op_def = get_op_def(node)
+    return _argument_dtypes(node, op_def, op_def.input_arg)
 
 
-def outputs_of(node: Any) -> list[int]:
+def output_dtypes(node: Any) -> list[int]:
     """The dtype of each of a node's outputs, as `DataType` of the protobuf."""
-    op_def = op_def_of(node)
-    return _types(node, op_def, op_def.output_arg)
+    op_def = get_op_def(node)
+    return _argument_dtypes(node, op_def, op_def.output_arg)
 
 
 def touches_state(node: Any) -> bool:
     """Whether a node takes or gives a reference, a resource or a variant: what others read has the dtype it has."""
-    op_def = op_def_of(node)
+    op_def = get_op_def(node)
     arguments = [*op_def.input_arg, *op_def.output_arg]
     if any(argument.is_ref for argument in arguments):
         return True
-    return bool({types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT} & {*inputs_of(node), *outputs_of(node)})
+    return bool({types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT} & {*input_dtypes(node), *output_dtypes(node)})
 
 
 def calls_functions(node: Any) -> bool:
@@ -64,7 +64,7 @@ def calls_functions(node: Any) -> bool:
     )
 
 
-def changed(node: Any, source: int, target: int) -> Any | None:
+def change_dtype(node: Any, source: int, target: int) -> Any | None:
     """A node with one dtype in place of another, in all its attributes that can have it.
 
     Args:
@@ -75,13 +75,13 @@ def changed(node: Any, source: int, target: int) -> Any | None:
     Returns:
         The new node; None where TensorFlow has no kernel on the CPU, and so none on a simulated IPU, for it.
     """
-    op_def, made = op_def_of(node), type(node)()
+    op_def, made = get_op_def(node), type(node)()
     made.CopyFrom(node)
     for attr in op_def.attr:
         allowed = attr.allowed_values.list.type
         if attr.type not in ("type", "list(type)") or (allowed and target not in allowed):
             continue
-        value = attribute(node, op_def, attr.name)
+        value = get_attribute(node, op_def, attr.name)
         if attr.type == "type" and value.type == source:
             made.attr[attr.name].type = target
         elif attr.type == "list(type)" and source in value.list.type:
@@ -89,14 +89,14 @@ def changed(node: Any, source: int, target: int) -> Any | None:
     return made if _has_kernel(made, op_def) else None
 
 
-def _types(node: Any, op_def: Any, arguments: Iterable[Any]) -> list[int]:
+def _argument_dtypes(node: Any, op_def: Any, arguments: Iterable[Any]) -> list[int]:
     found: list[int] = []
     for argument in arguments:
         if argument.type_list_attr:
-            found += attribute(node, op_def, argument.type_list_attr).list.type
+            found += get_attribute(node, op_def, argument.type_list_attr).list.type
             continue
-        count = attribute(node, op_def, argument.number_attr).i if argument.number_attr else 1
-        dtype = attribute(node, op_def, argument.type_attr).type if argument.type_attr else argument.type
+        count = get_attribute(node, op_def, argument.number_attr).i if argument.number_attr else 1
+        dtype = get_attribute(node, op_def, argument.type_attr).type if argument.type_attr else argument.type
         found += [dtype] * count
     return found
 
@@ -105,11 +105,11 @@ def _has_kernel(node: Any, op_def: Any) -> bool:
     found = [kernel for kernel in kernels.get_registered_kernels_for_op(node.op).kernel if kernel.device_type == _HOST]
     if not found:  # an op of the plugin's, or one that has no kernel anywhere
         return True
-    types = {attr.name: attribute(node, op_def, attr.name) for attr in op_def.attr if attr.type == "type"}
-    return any(_fits(kernel, types) for kernel in found)
+    types = {attr.name: get_attribute(node, op_def, attr.name) for attr in op_def.attr if attr.type == "type"}
+    return any(_accepts_dtypes(kernel, types) for kernel in found)
 
 
-def _fits(kernel: Any, types: Mapping[str, Any]) -> bool:
+def _accepts_dtypes(kernel: Any, types: Mapping[str, Any]) -> bool:
     return all(
         constraint.name not in types or types[constraint.name].type in constraint.allowed_values.list.type
         for constraint in kernel.constraint

@@ -10,7 +10,7 @@ _BOOLS = ("ipu_placement", "remove_excluded_nodes", "merge_subgraphs", "int64_to
 _PARTIALS = ("float", "half")
 
 
-def check(params: Any) -> None:
+def check_params(params: Any) -> None:
     """Checks an `IpuConversionParams`.
 
     Raises:

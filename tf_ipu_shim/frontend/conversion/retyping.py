@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2
 Values = Callable[[Any, list[Any]], Any]
 
 
-class Retyping:
+class DtypeConversion:
     """A graph with one dtype in the place of another.
 
     A node keeps its dtype where it has to: where the caller says so, where it touches a variable, a table or a list of
@@ -35,19 +35,19 @@ class Retyping:
 
     def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
         """The converted graph and its signature; what was given stays as it is."""
-        readers = _readers(graph_def)
+        readers = _find_consumers(graph_def)
         made = type(graph_def)()
         made.CopyFrom(graph_def)
         del made.node[:]
-        made.node.extend(self._node(node, readers.get(node.name, [])) for node in graph_def.node)
-        given = {node.name: node_types.outputs_of(node) for node in made.node}
+        made.node.extend(self._convert_node(node, readers.get(node.name, [])) for node in graph_def.node)
+        given = {node.name: node_types.output_dtypes(node) for node in made.node}
         self._insert_casts(made, given)
-        return made, _retyped_signature(signature_def, given)
+        return made, _convert_signature(signature_def, given)
 
-    def _node(self, node: Any, readers: list[Any]) -> Any:
+    def _convert_node(self, node: Any, readers: list[Any]) -> Any:
         if self._keeps(node.name) or node_types.calls_functions(node) or node_types.touches_state(node):
             return node
-        changed = node_types.changed(node, self._source, self._target)
+        changed = node_types.change_dtype(node, self._source, self._target)
         if changed is None:
             return node
         if changed.op == "Const" and changed.attr["dtype"].type != node.attr["dtype"].type:
@@ -58,8 +58,8 @@ class Retyping:
         both = {self._source, self._target}
         casts: dict[tuple[graph_nodes.Tensor, int], Any] = {}
         for node in graph_def.node:
-            for position, wanted in enumerate(node_types.inputs_of(node)):
-                tensor = graph_nodes.tensor_of(node.input[position])
+            for position, wanted in enumerate(node_types.input_dtypes(node)):
+                tensor = graph_nodes.parse_tensor(node.input[position])
                 has = given[tensor[0]][tensor[1]]
                 if has != wanted and {has, wanted} == both:
                     cast = casts.setdefault((tensor, wanted), self._cast(tensor, has, wanted, given))
@@ -70,26 +70,26 @@ class Retyping:
     def _cast(tensor: graph_nodes.Tensor, has: int, wanted: int, given: dict[str, list[int]]) -> Any:
         base = f"{tensor[0]}/{tensor[1]}_as_{dtypes.as_dtype(wanted).name}"
         name = next(name for name in (base + "_" * count for count in range(len(given) + 1)) if name not in given)
-        cast = node_def_pb2.NodeDef(name=name, op="Cast", input=[graph_nodes.input_of(tensor)])
+        cast = node_def_pb2.NodeDef(name=name, op="Cast", input=[graph_nodes.format_input(tensor)])
         cast.attr["SrcT"].type, cast.attr["DstT"].type, cast.attr["Truncate"].b = has, wanted, False
         return cast
 
 
-def _readers(graph_def: Any) -> dict[str, list[Any]]:
+def _find_consumers(graph_def: Any) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for node in graph_def.node:
         for name in node.input:
             if not graph_nodes.is_control(name):
-                found.setdefault(graph_nodes.node_of(name), []).append(node)
+                found.setdefault(graph_nodes.node_name(name), []).append(node)
     return found
 
 
-def _retyped_signature(signature_def: Any, given: dict[str, list[int]]) -> Any:
+def _convert_signature(signature_def: Any, given: dict[str, list[int]]) -> Any:
     made = type(signature_def)()
     made.CopyFrom(signature_def)
     for infos in (made.inputs, made.outputs):
         for info in infos.values():
-            node, index = graph_nodes.tensor_of(info.name)
+            node, index = graph_nodes.parse_tensor(info.name)
             if node in given:
                 info.dtype = given[node][index]
     return made

@@ -18,7 +18,7 @@ from tf_ipu_shim.tf_private.graphs import (
 
 
 @dataclasses.dataclass(frozen=True)
-class Cost:
+class NodeCost:
     """What one node costs.
 
     Args:
@@ -31,17 +31,17 @@ class Cost:
     constants: int
     results: int
 
-    def of(self, priority: str) -> int:
+    def value(self, priority: str) -> int:
         """What stages are to have the same of: operations for `"cycle"`, bytes for `"memory"`."""
         return self.operations if priority == "cycle" else self.constants + self.results
 
 
-def of_nodes(graph: Any, names: Sequence[str]) -> list[Cost]:
+def node_costs(graph: Any, names: Sequence[str]) -> list[NodeCost]:
     """The costs of some nodes of a `tf.Graph`."""
-    return [_cost(graph, graph.get_operation_by_name(name)) for name in names]
+    return [_node_cost(graph, graph.get_operation_by_name(name)) for name in names]
 
 
-def bytes_on_chip(costs: Sequence[Cost]) -> int:
+def stage_bytes(costs: Sequence[NodeCost]) -> int:
     """What a stage of some nodes has on its chip: the constants, and the largest results.
 
     Example:
@@ -56,13 +56,13 @@ def chip_bytes() -> int:
     return systems.current().chip.total_bytes
 
 
-def _cost(graph: Any, operation: Any) -> Cost:
+def _node_cost(graph: Any, operation: Any) -> NodeCost:
     constants = [tensor for tensor in operation.inputs if _is_constant(tensor.op)]
-    elements = sum(_elements(tensor) for tensor in operation.outputs)
-    return Cost(
-        _operations(graph, operation) + elements,
-        sum(_bytes(tensor) for tensor in constants),
-        sum(_bytes(tensor) for tensor in operation.outputs),
+    elements = sum(_num_elements(tensor) for tensor in operation.outputs)
+    return NodeCost(
+        _flops(graph, operation) + elements,
+        sum(_num_bytes(tensor) for tensor in constants),
+        sum(_num_bytes(tensor) for tensor in operation.outputs),
     )
 
 
@@ -72,17 +72,17 @@ def _is_constant(operation: Any) -> bool:
     return bool(operation.type == "Const")
 
 
-def _operations(graph: Any, operation: Any) -> int:
+def _flops(graph: Any, operation: Any) -> int:
     try:
         return int(ops.get_stats_for_node_def(graph, operation.node_def, "flops").value or 0)
     except ValueError:  # a shape that the statistics need is not known
         return 0
 
 
-def _elements(tensor: Any) -> int:
+def _num_elements(tensor: Any) -> int:
     known = tensor.shape.rank is not None
     return math.prod(1 if axis is None else axis for axis in tensor.shape.as_list()) if known else 1
 
 
-def _bytes(tensor: Any) -> int:
-    return _elements(tensor) * int(tensor.dtype.size)
+def _num_bytes(tensor: Any) -> int:
+    return _num_elements(tensor) * int(tensor.dtype.size)

@@ -12,7 +12,7 @@ Stage = Callable[..., list[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class StagePart:
     """What one stage takes, computes and hands on: tensors by their names in the graph.
 
     Args:
@@ -26,7 +26,9 @@ class Part:
     gives: list[str]
 
 
-def parts(graph_def: Any, stages: Mapping[str, int], inputs: Sequence[str], outputs: Sequence[str]) -> list[Part]:
+def split_into_stages(
+    graph_def: Any, stages: Mapping[str, int], inputs: Sequence[str], outputs: Sequence[str]
+) -> list[StagePart]:
     """Cuts a graph.
 
     Args:
@@ -38,34 +40,34 @@ def parts(graph_def: Any, stages: Mapping[str, int], inputs: Sequence[str], outp
     Raises:
         ValueError: a node needs one of a later stage.
     """
-    nodes = graph_nodes.by_name(graph_def)
+    nodes = graph_nodes.nodes_by_name(graph_def)
     order = sorted(set(stages.values()))
-    fed = {graph_nodes.node_of(name) for name in inputs}
-    refuse_backward(nodes, stages, fed)
+    fed = {graph_nodes.node_name(name) for name in inputs}
+    check_forward_only(nodes, stages, fed)
     insides: list[set[str]] = []
     needs: list[list[str]] = []
     for stage in order:
         own = {name for name, of in stages.items() if of == stage and name not in fed}
-        constants = _constants(nodes, own, stages, fed)
+        constants = _shared_constants(nodes, own, stages, fed)
         insides.append(own | constants)
-        needs.append(_needed(nodes, own | constants))
+        needs.append(_external_inputs(nodes, own | constants))
     # Outputs that are constants of the graph are computed in the last stage.
-    loose = {graph_nodes.node_of(name) for name in outputs} - set(stages) - fed
+    loose = {graph_nodes.node_name(name) for name in outputs} - set(stages) - fed
     insides[-1] |= graph_nodes.ancestors(nodes, loose)
     made, flowing = [], list(inputs)
     for index, inside in enumerate(insides):
-        computed = [tensor for tensor in _tensors(nodes, inside, needs, outputs)]
+        computed = [tensor for tensor in _read_tensors(nodes, inside, needs, outputs)]
         if index + 1 == len(insides):
             gives = list(outputs)
         else:
             later = {tensor for need in needs[index + 1 :] for tensor in need} | set(outputs)
             gives = [tensor for tensor in dict.fromkeys([*flowing, *computed]) if tensor in later]
-        made.append(Part(inside, flowing, gives))
+        made.append(StagePart(inside, flowing, gives))
         flowing = gives
     return made
 
 
-def refuse_backward(nodes: Mapping[str, Any], stages: Mapping[str, int], fed: set[str]) -> None:
+def check_forward_only(nodes: Mapping[str, Any], stages: Mapping[str, int], fed: set[str]) -> None:
     """Checks that data goes forward.
 
     Raises:
@@ -75,7 +77,7 @@ def refuse_backward(nodes: Mapping[str, Any], stages: Mapping[str, int], fed: se
         f"{name} (stage {stage}) needs {given} (stage {stages[given]})"
         for name, stage in stages.items()
         if name not in fed
-        for given in map(graph_nodes.node_of, nodes[name].input)
+        for given in map(graph_nodes.node_name, nodes[name].input)
         if given not in fed and stages.get(given, 0) > stage
     ]
     if wrong:
@@ -85,48 +87,48 @@ def refuse_backward(nodes: Mapping[str, Any], stages: Mapping[str, int], fed: se
         )
 
 
-def function(graph_def: Any, part: Part) -> Stage:
+def stage_function(graph_def: Any, part: StagePart) -> Stage:
     """A function that puts a part into the current graph, under the names that it has."""
-    own = graph_nodes.only(graph_def, part.nodes)
-    computed = {name for name in part.gives if graph_nodes.node_of(name) in part.nodes}
+    own = graph_nodes.subgraph(graph_def, part.nodes)
+    computed = {name for name in part.gives if graph_nodes.node_name(name) in part.nodes}
 
     def stage(*arguments: Any) -> list[Any]:
         given = dict(zip(part.takes, arguments))
         wanted = [name for name in part.gives if name in computed]
-        results = dict(zip(wanted, ipu_program.run(own, given, wanted)))
+        results = dict(zip(wanted, ipu_program.import_part(own, given, wanted)))
         return [results[name] if name in computed else given[name] for name in part.gives]
 
     return stage
 
 
-def _constants(nodes: Mapping[str, Any], own: set[str], stages: Mapping[str, int], fed: set[str]) -> set[str]:
+def _shared_constants(nodes: Mapping[str, Any], own: set[str], stages: Mapping[str, int], fed: set[str]) -> set[str]:
     """What a stage's nodes need and has no stage: constants, which each stage has its own copy of."""
     found: set[str] = set()
     waiting = list(own)
     while waiting:
-        for given in map(graph_nodes.node_of, nodes[waiting.pop()].input):
+        for given in map(graph_nodes.node_name, nodes[waiting.pop()].input):
             if given not in stages and given not in fed and given not in found:
                 found.add(given)
                 waiting.append(given)
     return found
 
 
-def _needed(nodes: Mapping[str, Any], inside: set[str]) -> list[str]:
+def _external_inputs(nodes: Mapping[str, Any], inside: set[str]) -> list[str]:
     """The tensors that some nodes read of others."""
     given = (
-        graph_nodes.tensor_of(name)
+        graph_nodes.parse_tensor(name)
         for node in inside
         for name in nodes[node].input
-        if not graph_nodes.is_control(name) and graph_nodes.node_of(name) not in inside
+        if not graph_nodes.is_control(name) and graph_nodes.node_name(name) not in inside
     )
     return [f"{node}:{index}" for node, index in dict.fromkeys(given)]
 
 
-def _tensors(
+def _read_tensors(
     nodes: Mapping[str, Any], inside: set[str], needs: Sequence[Sequence[str]], outputs: Sequence[str]
 ) -> list[str]:
     """The tensors of some nodes that anybody else reads, in the graph's order."""
     read = {*outputs, *(tensor for need in needs for tensor in need)}
     place = {name: position for position, name in enumerate(nodes)}
-    mine = [tensor for tensor in read if graph_nodes.node_of(tensor) in inside]
-    return sorted(mine, key=lambda tensor: (place[graph_nodes.node_of(tensor)], tensor))
+    mine = [tensor for tensor in read if graph_nodes.node_name(tensor) in inside]
+    return sorted(mine, key=lambda tensor: (place[graph_nodes.node_name(tensor)], tensor))

@@ -23,7 +23,7 @@ _NARROWER = {dtypes.int64: dtypes.int32, dtypes.uint64: dtypes.uint32, dtypes.fl
 _STRATEGY_DECIDES = (2, 2)  # the SDK from which a queue takes its device from the strategy around it
 
 
-def older_order(before: int, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Lets a queue's constructor take the positional arguments of SDK 2.3 and older, which begin with a feed's name.
 
     Args:
@@ -61,7 +61,7 @@ def older_order(before: int, *names: str) -> Callable[[Callable[..., None]], Cal
     return decorate
 
 
-def device_ordinal(value: Any) -> int:
+def resolve_device_ordinal(value: Any) -> int:
     """The TensorFlow device of a queue; where none is given that of the current IPU strategy, else 0.
 
     Raises:
@@ -83,7 +83,7 @@ def device_ordinal(value: Any) -> int:
     return int(value)
 
 
-def prefetch_depth(value: int | None) -> int:
+def resolve_prefetch_depth(value: int | None) -> int:
     """How many elements are ready ahead of time; the SDK's default where none is given.
 
     From SDK 2.6 on 0 gives the default too, as scripts of the time were used to.
@@ -108,7 +108,7 @@ def prefetch_depth(value: int | None) -> int:
     return value
 
 
-def element_structure(dataset: Any) -> Any:
+def get_element_structure(dataset: Any) -> Any:
     """The `TensorSpec`s of a dataset's elements, in its structure.
 
     Raises:

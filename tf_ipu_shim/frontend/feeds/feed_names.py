@@ -8,7 +8,7 @@ from typing import NoReturn
 _serial = itertools.count()
 
 
-def unique(kind: str, name: str = "") -> str:
+def unique_name(kind: str, name: str = "") -> str:
     """A feed id.
 
     Args:
@@ -22,7 +22,7 @@ def unique(kind: str, name: str = "") -> str:
     return f"{kind}_{name}_{next(_serial)}" if name else f"{kind}_{next(_serial)}"
 
 
-class Uncopied:
+class NonCopyable:
     """A queue, which no other object may be: two that have one name would take each other's elements.
 
     Example:

@@ -25,7 +25,7 @@ class IPUInfeedQueueSpec:
     _prefetch_depth: int
 
 
-def refuse(what: str) -> RuntimeError:
+def not_supported_error(what: str) -> RuntimeError:
     """The error for what a queue cannot do that has a spec and no dataset.
 
     Args:

@@ -8,7 +8,7 @@ from tf_ipu_shim import plugin
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names, infeed_queue_spec, null_data
 from tf_ipu_shim.frontend.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
-from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation import booleans
 from tf_ipu_shim.tf_private import datasets as tf_datasets
 from tf_ipu_shim.tf_private.datasets import gen_dataset_ops, structure
 from tf_ipu_shim.tf_private.eager import context
@@ -19,7 +19,7 @@ _HOST = "/device:CPU:0"
 __all__ = ["IPUInfeedQueue", "IPUIterator", "IPUOwnedIterator", "element_arguments"]
 
 
-class IPUInfeedQueue(feed_names.Uncopied):
+class IPUInfeedQueue(feed_names.NonCopyable):
     """Feeds a dataset to a loop or pipeline on an IPU, an element an iteration.
 
     The dataset runs on the host, in TensorFlow's own iterator; the program takes elements without returning to Python.
@@ -47,7 +47,7 @@ class IPUInfeedQueue(feed_names.Uncopied):
         6.0
     """
 
-    @feed_arguments.older_order(
+    @feed_arguments.accept_old_order(
         1, "feed_name", "device_ordinal", "replication_factor", "data_to_prefetch", "prefetch_depth"
     )
     def __init__(
@@ -63,13 +63,13 @@ class IPUInfeedQueue(feed_names.Uncopied):
         prefetch_depth = kwargs.pop("data_to_prefetch", prefetch_depth)
         if kwargs:
             raise TypeError(f"IPUInfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
-        switches.check("optimise_latency", optimise_latency)
+        booleans.check_boolean("optimise_latency", optimise_latency)
         note_arguments("IPUInfeedQueue", optimise_latency=optimise_latency, replication_factor=replication_factor)
-        self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
-        self._prefetch_depth = feed_arguments.prefetch_depth(prefetch_depth)
-        self._take_structure(feed_arguments.element_structure(dataset))
+        self._device_ordinal = feed_arguments.resolve_device_ordinal(device_ordinal)
+        self._prefetch_depth = feed_arguments.resolve_prefetch_depth(prefetch_depth)
+        self._set_structure(feed_arguments.get_element_structure(dataset))
         feed_arguments.check_shapes(self._shapes)
-        self._id = feed_names.unique("infeed", name)
+        self._id = feed_names.unique_name("infeed", name)
         with ops.device(_HOST):
             self._dataset = dataset.prefetch(self._prefetch_depth)
         self._has_been_started = False
@@ -81,7 +81,7 @@ class IPUInfeedQueue(feed_names.Uncopied):
         elif not ops.get_default_graph().building_function and not any(0 in shape.as_list() for shape in self._shapes):
             # Of the queue's own graph, which may be finished when the script asks for it. In a function it would run
             # by itself, at every call.
-            self._start = self._initializing_op()
+            self._start = self._make_initializer()
 
     @property
     def initializer(self) -> Any:
@@ -93,7 +93,7 @@ class IPUInfeedQueue(feed_names.Uncopied):
             RuntimeError: the queue was made from a spec.
         """
         if self._dataset is None:
-            raise infeed_queue_spec.refuse("initializer")
+            raise infeed_queue_spec.not_supported_error("initializer")
         self._has_been_started = True
         if context.executing_eagerly() and self._start is None:
             return self._initialize()
@@ -116,7 +116,7 @@ class IPUInfeedQueue(feed_names.Uncopied):
             RuntimeError: the queue was made from a spec.
         """
         if self._dataset is None:
-            raise infeed_queue_spec.refuse("deleter")
+            raise infeed_queue_spec.not_supported_error("deleter")
         if context.executing_eagerly() and self._start is not None:
             with self._start.graph.as_default():
                 return self.deleter
@@ -126,7 +126,7 @@ class IPUInfeedQueue(feed_names.Uncopied):
             started = plugin.load().ops.ipu_infeed_started(feed_id=self._id)
         with ops.device(_HOST), ops.control_dependencies([started]):
             # The iterator stays: ops of a session keep its handle.
-            nothing = null_data.null(self._structure).take(0)
+            nothing = null_data.make_null_dataset(self._structure).take(0)
             return gen_dataset_ops.make_iterator(tf_datasets.variant_tensor(nothing), self._iterator())
 
     @property
@@ -167,7 +167,7 @@ class IPUInfeedQueue(feed_names.Uncopied):
         queue = cls.__new__(cls)
         queue._device_ordinal = spec._device_ordinal
         queue._prefetch_depth = spec._prefetch_depth
-        queue._take_structure(spec._structure)
+        queue._set_structure(spec._structure)
         queue._id = spec._id
         queue._dataset = queue._start = None
         queue._has_been_started = queue._initialized = True
@@ -181,7 +181,7 @@ class IPUInfeedQueue(feed_names.Uncopied):
     def _check_types(self) -> None:
         feed_arguments.check_types(self._types, self._id)
 
-    def _take_structure(self, of_element: Any) -> None:
+    def _set_structure(self, of_element: Any) -> None:
         self._structure = of_element
         self._types = structure.get_flat_tensor_types(of_element)
         self._shapes = structure.get_flat_tensor_shapes(of_element)
@@ -190,11 +190,11 @@ class IPUInfeedQueue(feed_names.Uncopied):
         feed_arguments.check_not_empty(self._shapes, "infeed")
         self._check_types()
         self._initialized = True
-        return self._initializing_op()
+        return self._make_initializer()
 
-    def _initializing_op(self) -> Any:
+    def _make_initializer(self) -> Any:
         with ops.device(_HOST):
-            dataset = null_data.or_null(self._dataset, self._structure)
+            dataset = null_data.apply_null_data_flag(self._dataset, self._structure)
             if not context.executing_eagerly():
                 return gen_dataset_ops.make_iterator(tf_datasets.variant_tensor(dataset), self._iterator())
             return plugin.load().ops.ipu_start_infeed(

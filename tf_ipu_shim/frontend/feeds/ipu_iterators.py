@@ -77,16 +77,16 @@ class IPUIterator(iterator_ops.OwnedIterator):
             return
         if infeed_spec is not None or element_spec is not None:
             raise ValueError("When `dataset` is provided, `infeed_spec` and `element_spec` must not be specified.")
-        feed_arguments.device_ordinal(kwargs.pop("device_ordinal", None))
-        depth = feed_arguments.prefetch_depth(kwargs.pop("prefetch_depth", None))
+        feed_arguments.resolve_device_ordinal(kwargs.pop("device_ordinal", None))
+        depth = feed_arguments.resolve_prefetch_depth(kwargs.pop("prefetch_depth", None))
         note_arguments("IPUIterator", optimise_latency=kwargs.pop("optimise_latency", None))
         if kwargs:
             raise TypeError(f"IPUIterator takes no argument {sorted(kwargs)[0]!r}.")
-        elements = feed_arguments.element_structure(dataset)
+        elements = feed_arguments.get_element_structure(dataset)
         feed_arguments.check_shapes(structure.get_flat_tensor_shapes(elements))
         feed_arguments.check_types(structure.get_flat_tensor_types(elements), "of an iterator")
         with ops.device(_HOST):
-            given = null_data.or_null(dataset, elements)
+            given = null_data.apply_null_data_flag(dataset, elements)
             super().__init__(given.prefetch(depth))
             self._infeed_queue = IteratorQueue(self._iterator_resource, given)
 
@@ -195,24 +195,24 @@ def install() -> None:
     patches.replace(
         dataset_ops.DatasetV2,
         "__iter__",
-        _iterating,
+        _patch_iter,
         why="a dataset's iterator in a strategy's scope feeds programs on the IPU",
     )
 
 
-def _iterating(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _patch_iter(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def __iter__(self: Any) -> Any:
         if context.executing_eagerly() and distribute_lib.has_strategy():
             strategy = distribute_lib.get_strategy()
             wanted = getattr(strategy, "_enable_dataset_iterators", False) and sdk.current() >= _SINCE
-            if wanted and not _is_part_of_a_distributed_one(self):
+            if wanted and not _is_distributed_component(self):
                 return IPUOwnedIterator(self)
         return stock(self)
 
     return __iter__
 
 
-def _is_part_of_a_distributed_one(dataset: Any) -> bool:
+def _is_distributed_component(dataset: Any) -> bool:
     """Whether `experimental_distribute_dataset` made it: those elements are taken eagerly, and handed to `run`."""
     inputs = [dataset]
     while inputs:

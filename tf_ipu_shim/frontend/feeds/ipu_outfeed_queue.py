@@ -12,7 +12,7 @@ from tf_ipu_shim import plugin
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names
 from tf_ipu_shim.frontend.tracing import tracing
-from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation import booleans
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.runtime import devices
@@ -35,7 +35,7 @@ class IPUOutfeedMode(enum.Enum):
     LAST = "get_last"
 
 
-class _Sent(NamedTuple):
+class _EnqueuedElement(NamedTuple):
     """What a program sends to an outfeed."""
 
     graph: Any
@@ -44,7 +44,7 @@ class _Sent(NamedTuple):
     shapes: list[Any]
 
 
-class IPUOutfeedQueue(feed_names.Uncopied):
+class IPUOutfeedQueue(feed_names.NonCopyable):
     """Takes results of every iteration of a loop or pipeline, without leaving it.
 
     Args:
@@ -67,7 +67,9 @@ class IPUOutfeedQueue(feed_names.Uncopied):
         (8.0, [1.0, 2.0, 4.0])
     """
 
-    @feed_arguments.older_order(0, "feed_name", "outfeed_mode", "device_ordinal", "replication_factor", "io_batch_size")
+    @feed_arguments.accept_old_order(
+        0, "feed_name", "outfeed_mode", "device_ordinal", "replication_factor", "io_batch_size"
+    )
     def __init__(
         self,
         outfeed_mode: Any = None,
@@ -98,7 +100,7 @@ class IPUOutfeedQueue(feed_names.Uncopied):
         buffer_depth = check_integer("buffer_depth", buffer_depth)
         if buffer_depth <= 0:
             raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
-        switches.check("optimise_latency", optimise_latency)
+        booleans.check_boolean("optimise_latency", optimise_latency)
         note_arguments(
             "IPUOutfeedQueue",
             optimise_latency=optimise_latency,
@@ -106,10 +108,10 @@ class IPUOutfeedQueue(feed_names.Uncopied):
             io_batch_size=io_batch_size,
         )
         self._mode = outfeed_mode
-        self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
+        self._device_ordinal = feed_arguments.resolve_device_ordinal(device_ordinal)
         self._buffer_depth = buffer_depth
-        self._id = feed_names.unique("outfeed", name)
-        self._sent: _Sent | None = None
+        self._id = feed_names.unique_name("outfeed", name)
+        self._sent: _EnqueuedElement | None = None
         self._thread = threading.get_ident()
 
     @property
@@ -123,8 +125,8 @@ class IPUOutfeedQueue(feed_names.Uncopied):
             return False
         graph = ops.get_default_graph()
         if not ops.executing_eagerly_outside_functions():
-            return _root(self._sent.graph) is _root(graph)
-        traced = _outermost(graph)
+            return _session_graph(self._sent.graph) is _session_graph(graph)
+        traced = _outermost_function(graph)
         return traced is self._sent.graph or getattr(traced, "name", None) != getattr(self._sent.graph, "name", "")
 
     def enqueue(self, tensors: Any) -> Any:
@@ -139,13 +141,15 @@ class IPUOutfeedQueue(feed_names.Uncopied):
         Raises:
             ValueError: the queue is enqueued to a second time in one graph.
         """
-        outermost = _outermost(ops.get_default_graph())
+        outermost = _outermost_function(ops.get_default_graph())
         if self._sent is not None and self._sent.graph is outermost:
             raise ValueError("An outfeed can only be enqueued once. Enqueue several tensors as one tuple or dict.")
         flat = [ops.convert_to_tensor(tensor) for tensor in nest.flatten(tensors)]
         # All of it at once: another thread may be dequeuing already.
-        sent = _Sent(outermost, tensors, [tensor.dtype for tensor in flat], [tensor.shape for tensor in flat])
-        if tracing.is_kept(ops.get_default_graph()):
+        sent = _EnqueuedElement(
+            outermost, tensors, [tensor.dtype for tensor in flat], [tensor.shape for tensor in flat]
+        )
+        if tracing.may_run(ops.get_default_graph()):
             self._sent = sent
         with ops.device(_HOST):
             return plugin.load().ops.pop_datastream_outfeed_enqueue(
@@ -300,14 +304,14 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
             plugin.load().delete_outfeed(self._id)
 
 
-def _root(graph: Any) -> Any:
+def _session_graph(graph: Any) -> Any:
     """The graph that a session runs, or the outermost function."""
     while getattr(graph, "outer_graph", None) is not None:
         graph = graph.outer_graph
     return graph
 
 
-def _outermost(graph: Any) -> Any:
+def _outermost_function(graph: Any) -> Any:
     """The outermost function that is being traced."""
     while getattr(graph, "outer_graph", None) is not None and getattr(graph.outer_graph, "building_function", False):
         graph = graph.outer_graph

@@ -9,17 +9,17 @@ from tf_ipu_shim.tf_private.datasets import dataset_ops, structure
 from tf_ipu_shim.tf_private.operations import array_ops
 
 
-def or_null(dataset: Any, elements: Any) -> Any:
+def apply_null_data_flag(dataset: Any, elements: Any) -> Any:
     """A dataset, or with the flag null data in its place.
 
     Args:
         dataset: what the script feeds from; nothing is taken from it with the flag.
         elements: the structure of its elements, with fully defined shapes.
     """
-    return null(elements) if flags.current().null_data_feed else dataset
+    return make_null_dataset(elements) if flags.current().null_data_feed else dataset
 
 
-def null(elements: Any) -> Any:
+def make_null_dataset(elements: Any) -> Any:
     """A dataset of zeros without end.
 
     Args:

@@ -30,7 +30,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2
 from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops, resource_variable_ops
 
 
-def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduction) -> Any:
+def add_gradient(total: Any, gradient: Any, number: Any, count: int, method: Reduction) -> Any:
     """Adds a mini-batch's gradient to those before it.
 
     Args:
@@ -55,7 +55,7 @@ def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduc
         return total * (index * scale) + gradient * scale
 
 
-def accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype") -> Any:
+def resolve_accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype") -> Any:
     """The type in which a variable's gradients are accumulated.
 
     Args:
@@ -71,7 +71,7 @@ def accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype") -> An
         >>> accumulator_dtype(lambda variable: tf.float32, tf.Variable(1.0, dtype=tf.float16))
         tf.float32
     """
-    dtype = _chosen_dtype(chosen, variable, argument)
+    dtype = _resolve_dtype(chosen, variable, argument)
     if not dtype.is_floating and chosen is not None:
         raise ValueError(
             f"Gradients of {getattr(variable, 'name', 'a variable')} cannot be accumulated in {dtype.name}: they have "
@@ -80,7 +80,7 @@ def accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype") -> An
     return dtype
 
 
-def sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
+def resolve_sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
     """The type in which values of a tensor are added up; one that counts may be added up in integers.
 
     Args:
@@ -96,7 +96,7 @@ def sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
         >>> sum_dtype(lambda tensor: tensor.dtype, tf.constant([3, 4]), "accumulate_outfeed_dtype")
         tf.int32
     """
-    dtype = _chosen_dtype(chosen, tensor, argument)
+    dtype = _resolve_dtype(chosen, tensor, argument)
     if tensor.dtype.is_floating and not dtype.is_floating:
         raise ValueError(
             f"An output of {tensor.dtype.name} cannot be added up in {dtype.name}: it has fractions. Give {argument} a "
@@ -105,7 +105,7 @@ def sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
     return dtype
 
 
-def _chosen_dtype(chosen: Any, value: Any, argument: str) -> Any:
+def _resolve_dtype(chosen: Any, value: Any, argument: str) -> Any:
     if chosen is None:
         return value.dtype.base_dtype
     try:
@@ -123,13 +123,13 @@ def _chosen_dtype(chosen: Any, value: Any, argument: str) -> Any:
 
 
 @dataclasses.dataclass
-class _Loop:
+class _TracedLoop:
     """A loop whose body is being traced, and what accumulates in it."""
 
     graph: Any
     iterations: int | None
-    new: list[_State] = dataclasses.field(default_factory=list)
-    counters: dict[_State, int] = dataclasses.field(default_factory=dict)
+    new: list[_AccumulatorVariable] = dataclasses.field(default_factory=list)
+    counters: dict[_AccumulatorVariable, int] = dataclasses.field(default_factory=dict)
 
     @property
     def is_outermost(self) -> bool:
@@ -137,19 +137,19 @@ class _Loop:
         return not self.graph.building_function or not self.graph.outer_graph.building_function
 
 
-class _Tracing(threading.local):
+class _LoopStack(threading.local):
     """The loops whose bodies this thread is tracing, the outermost first."""
 
     def __init__(self) -> None:
-        self.loops: list[_Loop] = []
+        self.loops: list[_TracedLoop] = []
 
 
-_tracing = _Tracing()
+_tracing = _LoopStack()
 _COUNTER = "counter"
 
 
 @contextlib.contextmanager
-def inside_loop(iterations: int | None) -> Iterator[Callable[[Any], None]]:
+def trace_loop(iterations: int | None) -> Iterator[Callable[[Any], None]]:
     """Surrounds the tracing of an `ipu.loops` loop.
 
     Args:
@@ -158,18 +158,18 @@ def inside_loop(iterations: int | None) -> Iterator[Callable[[Any], None]]:
     Returns:
         What is to be called with a result of the loop: it has the accumulators that the body uses begin anew.
     """
-    loop = _Loop(ops.get_default_graph(), iterations)
+    loop = _TracedLoop(ops.get_default_graph(), iterations)
     _tracing.loops.append(loop)
     try:
-        yield lambda result: _begin_anew(loop, result)
+        yield lambda result: _reset_accumulators(loop, result)
     finally:
         _tracing.loops.remove(loop)
 
 
-def _begin_anew(loop: _Loop, result: Any) -> None:
+def _reset_accumulators(loop: _TracedLoop, result: Any) -> None:
     if context.executing_eagerly() or not (loop.new or loop.counters):
         return
-    operation = _loop_of(result)
+    operation = _find_loop(result)
     tf_graphs.add_control_inputs(operation, [state.write(state.zeros()) for state in loop.new])
     if loop.iterations is None:
         for counter in loop.counters:
@@ -185,7 +185,7 @@ def _begin_anew(loop: _Loop, result: Any) -> None:
         )
 
 
-def say_where_state_is(result: Any, offload: bool | None, sharding: bool | None) -> None:
+def annotate_state_placement(result: Any, offload: bool | None, sharding: bool | None) -> None:
     """Tells the memory model how the optimizer keeps its state that a loop's gradients are for.
 
     Args:
@@ -194,17 +194,17 @@ def say_where_state_is(result: Any, offload: bool | None, sharding: bool | None)
         sharding: whether replicas each have a part of it.
     """
     options = json.dumps([offload, sharding]).encode()
-    tf_graphs.set_attr(_loop_of(result), vocabulary.UPDATE_ATTRIBUTE, attr_value_pb2.AttrValue(s=options))
+    tf_graphs.set_attr(_find_loop(result), vocabulary.UPDATE_ATTRIBUTE, attr_value_pb2.AttrValue(s=options))
 
 
-def _loop_of(result: Any) -> Any:
+def _find_loop(result: Any) -> Any:
     operation = result.op
     while operation.type not in vocabulary.LOOPS:
         operation = operation.inputs[0].op
     return operation
 
 
-class _State:
+class _AccumulatorVariable:
     """A variable of the program's own, on the device of what it belongs to.
 
     Args:
@@ -245,13 +245,13 @@ class _State:
         return written
 
 
-class Accumulation:
+class GradientAccumulator:
     """What an optimizer accumulates between updates.
 
     Args:
         count: mini-batches to an update.
         method: how they are reduced.
-        dtype: of the accumulators; see `accumulator_dtype`.
+        dtype: of the accumulators; see `resolve_accumulator_dtype`.
         offload: whether optimizer state is in remote memory; None where the script left it open.
         sharding: whether replicas each have a part of it. For the memory model, both.
 
@@ -270,7 +270,7 @@ class Accumulation:
         self._method = method
         self._dtype = dtype
         self._options = json.dumps([offload, sharding]).encode()
-        self._states: dict[Any, _State] = {}
+        self._states: dict[Any, _AccumulatorVariable] = {}
 
     def update(
         self,
@@ -297,12 +297,12 @@ class Accumulation:
         number = counter.read()
         totals, written = [], []
         for gradient, variable in used:
-            dtype = accumulator_dtype(self._dtype, variable)
-            state = self._state(_key(variable), variable.shape, dtype, variable)
+            dtype = resolve_accumulator_dtype(self._dtype, variable)
+            state = self._state(_variable_key(variable), variable.shape, dtype, variable)
             # The sum is read once its gradient is there: it is added to where it is, and not copied before.
-            with _colocated(gradient), ops.control_dependencies([gradient]):
+            with _colocate_with(gradient), ops.control_dependencies([gradient]):
                 before = array_ops.where_v2(math_ops.equal(number, 0), state.zeros(), state.read())
-                total = accumulate(before, math_ops.cast(gradient, dtype), number, self._count, self._method)
+                total = add_gradient(before, math_ops.cast(gradient, dtype), number, self._count, self._method)
                 written.append(state.write(total))
                 totals.append(total)
         is_last = math_ops.equal(number, self._count - 1)
@@ -315,7 +315,7 @@ class Accumulation:
 
         if context.executing_eagerly():
             return apply_totals() if bool(is_last) else None
-        return control_flow_ops.group(*written, _when(is_last, apply_totals))
+        return control_flow_ops.group(*written, _run_if(is_last, apply_totals))
 
     def totals(
         self, grads_and_vars: Sequence[tuple[Any, Any]], total_scale: Any = 1.0, gradient_scale: Any = None
@@ -335,9 +335,9 @@ class Accumulation:
             if gradient is None:
                 summed.append((None, variable))
                 continue
-            gradient, dtype = ops.convert_to_tensor(gradient), accumulator_dtype(self._dtype, variable)
-            state = self._state(_key(variable), variable.shape, dtype, variable)
-            with _colocated(gradient), ops.name_scope("GradientAccumulatorAddWithScale"):
+            gradient, dtype = ops.convert_to_tensor(gradient), resolve_accumulator_dtype(self._dtype, variable)
+            state = self._state(_variable_key(variable), variable.shape, dtype, variable)
+            with _colocate_with(gradient), ops.name_scope("GradientAccumulatorAddWithScale"):
                 new = math_ops.cast(gradient, dtype)
                 if gradient_scale is not None:
                     new *= math_ops.cast(gradient_scale, dtype)
@@ -347,14 +347,14 @@ class Accumulation:
                     summed.append((array_ops.identity(total), variable))
         return summed
 
-    def _state(self, key: Any, shape: Any, dtype: Any, variable: Any) -> _State:
+    def _state(self, key: Any, shape: Any, dtype: Any, variable: Any) -> _AccumulatorVariable:
         loops = _tracing.loops
         with ops.init_scope():
             home = None if context.executing_eagerly() else ops.get_default_graph()
         is_new = home is not None and bool(loops) and loops[0].is_outermost
         identity = (key, home and id(home), dtype, is_new)
         if identity not in self._states:
-            self._states[identity] = _State(shape, dtype, variable.device, is_new, self._options)
+            self._states[identity] = _AccumulatorVariable(shape, dtype, variable.device, is_new, self._options)
         state = self._states[identity]
         if is_new and state not in loops[0].new:
             loops[0].new.append(state)
@@ -368,7 +368,7 @@ class Accumulation:
         return state
 
 
-def _when(condition: Any, action: Callable[[], Any]) -> Any:
+def _run_if(condition: Any, action: Callable[[], Any]) -> Any:
     def done() -> Any:
         with ops.control_dependencies([operation for operation in [action()] if operation is not None]):
             return array_ops.constant(True)
@@ -376,9 +376,9 @@ def _when(condition: Any, action: Callable[[], Any]) -> Any:
     return cond_v2.cond_v2(condition, done, lambda: array_ops.constant(False)).op
 
 
-def _key(variable: Any) -> Any:
+def _variable_key(variable: Any) -> Any:
     return tf_variables.unique_id(variable) or variable.ref()
 
 
-def _colocated(tensor: Any) -> Any:
+def _colocate_with(tensor: Any) -> Any:
     return contextlib.nullcontext() if context.executing_eagerly() else ops.colocate_with(tensor)

@@ -10,14 +10,14 @@ from tensorflow.compat.v2 import UnconnectedGradients
 from tf_ipu_shim.tf_private.eager import backprop
 
 
-class _Active(threading.local):
+class _ActiveContexts(threading.local):
     """The contexts of a thread that gradients are captured for, innermost last."""
 
     def __init__(self) -> None:
         self.contexts: list[GradientCaptureContext] = []
 
 
-_active = _Active()
+_active = _ActiveContexts()
 
 
 class GradientCaptureContext:
@@ -144,12 +144,12 @@ def num_gradient_collection_tapes() -> int:
     return len(_active.contexts)
 
 
-def entered() -> list[GradientCaptureContext]:
+def active_contexts() -> list[GradientCaptureContext]:
     """The contexts of this thread that are entered now."""
     return list(_active.contexts)
 
 
-def capture(tag: str, gradient: Any, around_value: list[GradientCaptureContext]) -> None:
+def capture_gradient(tag: str, gradient: Any, around_value: list[GradientCaptureContext]) -> None:
     """Hands a gradient to all contexts that are entered.
 
     Args:

@@ -36,12 +36,12 @@ def capture_upstream_gradients(args: Any, tag: str = "") -> Any:
     several = isinstance(args, (list, tuple))
     values = [ops.convert_to_tensor(value) for value in (args if several else [args])]
 
-    around = backprop.entered()
+    around = backprop.active_contexts()
 
     @custom_gradient.custom_gradient
     def marked(*inputs: Any) -> Any:
         def gradient(*upstream: Any) -> Any:
-            backprop.capture(tag, list(upstream) if several else upstream[0], around)
+            backprop.capture_gradient(tag, list(upstream) if several else upstream[0], around)
             return list(upstream) if len(upstream) > 1 else upstream[0]
 
         return [array_ops.identity(value) for value in inputs], gradient

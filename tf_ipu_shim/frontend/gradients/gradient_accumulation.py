@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from tf_ipu_shim.frontend.validation.named_members import named_member
+from tf_ipu_shim.frontend.validation.enum_members import parse_member
 
 
 class GradientAccumulationReductionMethod(enum.Enum):
@@ -37,7 +37,7 @@ class GradientAccumulationReductionMethod(enum.Enum):
             >>> GradientAccumulationReductionMethod.parse("mean").name
             'MEAN'
         """
-        found = named_member(cls, reduction_method)
+        found = parse_member(cls, reduction_method)
         if found is None:
             raise ValueError(
                 f"Cannot parse {reduction_method} as one of GradientAccumulationReductionMethod. reduction_method must "

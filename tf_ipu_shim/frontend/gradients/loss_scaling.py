@@ -19,7 +19,7 @@ from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class LossScaleRules:
     """When and how the factor changes.
 
     Args:
@@ -54,7 +54,7 @@ class Rules:
 FIRST_FORM: dict[str, Any] = {"edge": float(dtypes.float16.max), "late": False}
 
 
-def histogram(gradients: Iterable[Any], edge: float) -> Any:
+def gradient_histogram(gradients: Iterable[Any], edge: float) -> Any:
     """Counts magnitudes below an edge, and from it up.
 
     Args:
@@ -65,7 +65,7 @@ def histogram(gradients: Iterable[Any], edge: float) -> Any:
         The two counts, float32.
 
     Example:
-        >>> histogram([tf.constant([1.0, -9.0, 2.0], tf.float16)], 8.0).numpy().tolist()
+        >>> gradient_histogram([tf.constant([1.0, -9.0, 2.0], tf.float16)], 8.0).numpy().tolist()
         [2.0, 1.0]
     """
     counts = constant_op.constant([0.0, 0.0])
@@ -76,15 +76,15 @@ def histogram(gradients: Iterable[Any], edge: float) -> Any:
         # In float32: float16 has no room above its largest value to compare with.
         small = math_ops.abs(math_ops.cast(values, dtypes.float32)) < edge
         number = math_ops.reduce_sum(math_ops.cast(small, dtypes.float32))
-        counts += _pair(number, math_ops.cast(array_ops.size(values), dtypes.float32) - number)
+        counts += _add_pair(number, math_ops.cast(array_ops.size(values), dtypes.float32) - number)
     return counts
 
 
-def _pair(first: Any, second: Any) -> Any:
+def _add_pair(first: Any, second: Any) -> Any:
     return array_ops.concat([array_ops.reshape(first, [1]), array_ops.reshape(second, [1])], 0)
 
 
-def _kept(rules: Rules, due: Any, before: Any, counts: Any) -> Any:
+def _kept(rules: LossScaleRules, due: Any, before: Any, counts: Any) -> Any:
     """The counts that the next update begins with."""
     if rules.accumulate:
         return array_ops.where_v2(due, rules.lpf_alpha * counts, counts)
@@ -92,7 +92,7 @@ def _kept(rules: Rules, due: Any, before: Any, counts: Any) -> Any:
     return array_ops.where_v2(due, counts, before) if rules.lpf_alpha else array_ops.zeros_like(counts)
 
 
-def unscaled(gradient: Any, factor: Any) -> Any:
+def unscale_gradient(gradient: Any, factor: Any) -> Any:
     """A gradient of the scaled loss, divided by the factor; one that overflowed is the largest number of float16.
 
     The IPU clips such numbers anyway. Its Model gives infinity, which would end the weights.
@@ -104,14 +104,14 @@ def unscaled(gradient: Any, factor: Any) -> Any:
     if gradient is None:
         return None
     if isinstance(gradient, indexed_slices.IndexedSlices):
-        values = unscaled(gradient.values, factor)
+        values = unscale_gradient(gradient.values, factor)
         return indexed_slices.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     if gradient.dtype == dtypes.float16:
         gradient = clip_ops.clip_by_value(gradient, dtypes.float16.min, dtypes.float16.max)
     return gradient / math_ops.cast(factor, gradient.dtype)
 
 
-class State:
+class LossScaleState:
     """The factor and what it is decided by, in variables.
 
     Args:
@@ -168,7 +168,7 @@ class State:
         counts = self.histogram.read_value()
         return math_ops.div_no_nan(counts, math_ops.reduce_sum(counts))
 
-    def count(self, rules: Rules, gradients: Iterable[Any]) -> Any:
+    def count(self, rules: LossScaleRules, gradients: Iterable[Any]) -> Any:
         """Counts gradients of one of the mini-batches of the next update.
 
         Args:
@@ -181,9 +181,9 @@ class State:
         if self._captured is None:
             with ops.init_scope():
                 self._captured = self._variable([0.0, 0.0], "captured_gradient_histogram", dtypes.float32)
-        return self._captured.assign_add(histogram(gradients, rules.edge), read_value=False)
+        return self._captured.assign_add(gradient_histogram(gradients, rules.edge), read_value=False)
 
-    def advance(self, rules: Rules, gradients: Iterable[Any]) -> list[Any]:
+    def advance(self, rules: LossScaleRules, gradients: Iterable[Any]) -> list[Any]:
         """Counts an update's gradients, and changes the factor if it is time.
 
         Args:
@@ -194,7 +194,7 @@ class State:
             The operations that do it; what uses the present factor has to come before them.
         """
         factor, counter, before = self.factor.read_value(), self.counter.read_value(), self.histogram.read_value()
-        new = histogram(gradients, rules.edge)
+        new = gradient_histogram(gradients, rules.edge)
         if self._captured is not None:
             new += self._captured.read_value()
         counts = before + new if rules.accumulate else rules.lpf_alpha * before + (1 - rules.lpf_alpha) * new

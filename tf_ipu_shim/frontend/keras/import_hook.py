@@ -13,7 +13,7 @@ from typing import Any
 from tf_ipu_shim import patches
 from tf_ipu_shim.frontend.keras import keras3
 from tf_ipu_shim.frontend.keras.models import op_layers, option_transfer
-from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.imports import post_import_hooks
 from tf_ipu_shim.names import finder
 
 # Packages that have `ipu` as an attribute in Graphcore's Keras.
@@ -42,7 +42,7 @@ _NAMES = {
 }
 
 
-_finder = after_loading.Finder(_NAMES.__contains__, lambda module: _loaded(module.__name__, module))
+_finder = post_import_hooks.PostImportFinder(_NAMES.__contains__, lambda module: _patch_module(module.__name__, module))
 
 
 def install() -> None:
@@ -50,20 +50,20 @@ def install() -> None:
     _finder.install("Keras", why="Keras is changed, as the rest of this list says, when a script imports it")
     for name in _NAMES:
         if name in sys.modules:
-            _loaded(name, sys.modules[name])
+            _patch_module(name, sys.modules[name])
 
 
-def _loaded(name: str, module: Any) -> None:
+def _patch_module(name: str, module: Any) -> None:
     if name in option_transfer.CLONING or name in option_transfer.LOADING:
-        option_transfer.loaded(name, module)
+        option_transfer.patch_module(name, module)
     elif name in op_layers.MODULES:
-        op_layers.loaded(module)
+        op_layers.patch_module(module)
     elif name in PACKAGES:
         if "ipu" not in vars(module):  # `legacy` gives packages a `__getattr__` that would find it
             ours = importlib.import_module(finder.ALIASES["keras.ipu"])
             patches.replace(module, "ipu", lambda _: ours, why="Graphcore's `keras.ipu`")
     elif name == keras3.MODULE:
-        keras3.loaded(module)
+        keras3.patch_module(module)
     elif name in MODELS:
         from tf_ipu_shim.frontend.keras.models import construction
 

@@ -14,18 +14,21 @@ from tf_ipu_shim import errors, patches
 MODULE = "keras.src.models.model"
 
 
-def loaded(module: Any) -> None:
+def patch_module(module: Any) -> None:
     """Has models of Keras 3 look for the strategy of their scope.
 
     Args:
         module: `MODULE`, loaded. Keras 2 has none of that name.
     """
     patches.replace(
-        module.Model, "__new__", _refusing, why="a model of Keras 3 in a strategy's scope is refused: it has no IPUs"
+        module.Model,
+        "__new__",
+        _patch_model_new,
+        why="a model of Keras 3 in a strategy's scope is refused: it has no IPUs",
     )
 
 
-def _refusing(stock: Callable[..., Any]) -> Any:
+def _patch_model_new(stock: Callable[..., Any]) -> Any:
     from tensorflow.compat.v2 import distribute as distribute_lib
 
     @functools.wraps(stock)

@@ -173,7 +173,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
 
     def get_config(self) -> dict[str, Any]:
         """What `from_config` makes the same optimizer of."""
-        inner = keras2.public().optimizers.serialize(self._opt)
+        inner = keras2.public_module().optimizers.serialize(self._opt)
         if not isinstance(self._opt, OptimizerV2):
             inner = {"class_name": inner["class_name"], "config": self._opt.get_config()}
         return {
@@ -187,10 +187,10 @@ class _OptimizerV2Wrapper(OptimizerV2):
     def _inner_from_config(config: dict[str, Any], custom_objects: Any) -> Any:
         kind, legacy = config.pop("inner_optimizer_type"), config.pop("inner_optimizer_legacy", True)
         inner = config.pop("inner_optimizer_config")
-        for known in (*(custom_objects or {}).values(), *_wrappers(_OptimizerV2Wrapper)):
+        for known in (*(custom_objects or {}).values(), *_wrapper_classes(_OptimizerV2Wrapper)):
             if getattr(known, "__name__", None) == kind:
                 return known.from_config(dict(inner))
-        optimizers = keras2.public().optimizers
+        optimizers = keras2.public_module().optimizers
         # Newer classes of the same names are in `experimental`, also where the public names mean those of 2.6.
         found = getattr(optimizers.legacy if legacy else optimizers.experimental, kind, getattr(optimizers, kind, None))
         if found is None:
@@ -209,8 +209,8 @@ class _OptimizerV2Wrapper(OptimizerV2):
         return cls(cls._inner_from_config(config, custom_objects), **config)
 
 
-def _wrappers(kind: Any) -> list[Any]:
+def _wrapper_classes(kind: Any) -> list[Any]:
     found: list[Any] = []
     for each in kind.__subclasses__():
-        found += [each, *_wrappers(each)]
+        found += [each, *_wrapper_classes(each)]
     return found

@@ -11,7 +11,7 @@ from tf_ipu_shim.frontend.ops.float8.f8_ops import Format, QuarterTensor, conver
 
 __all__ = ["Dense", "Format", "QuarterTensor", "create_metadata", "f8_matmul"]
 
-_keras: Any = keras2.public()
+_keras: Any = keras2.public_module()
 _Dense: Any = _keras.layers.Dense
 _MIN_SCALE, _MAX_SCALE = -32, 31
 
@@ -81,7 +81,7 @@ class Dense(_Dense):  # type: ignore[misc]
         dtype = tf.as_dtype(self.dtype or "float16")
         if not (dtype.is_floating or dtype.is_complex):
             raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {dtype}.")
-        if not _are_two_shapes(input_shape):
+        if not _is_f8_shape_pair(input_shape):
             super().build(input_shape)
             self.input_spec = None
             return
@@ -158,6 +158,6 @@ class Dense(_Dense):  # type: ignore[misc]
         }
 
 
-def _are_two_shapes(shape: Any) -> bool:
+def _is_f8_shape_pair(shape: Any) -> bool:
     """Whether this is the shape of data and that of metadata, not one of floats."""
     return isinstance(shape, (list, tuple)) and len(shape) == 2 and not isinstance(shape[0], (int, type(None)))

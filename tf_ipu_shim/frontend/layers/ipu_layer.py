@@ -10,7 +10,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import keras2
 
 
-class IPULayer(keras2.public().layers.Layer):  # type: ignore[misc]
+class IPULayer(keras2.public_module().layers.Layer):  # type: ignore[misc]
     """A Keras layer made for IPUs.
 
     Source: `ipu_tensorflow_addons.keras.layers.ipu_layer.IPULayer`.

@@ -11,7 +11,7 @@ from tf_ipu_shim.frontend.layers.ipu_layer import IPULayer
 from tf_ipu_shim.frontend.ops import planner_options, rand_ops
 from tf_ipu_shim.frontend.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
 
-_keras = keras2.public()
+_keras = keras2.public_module()
 _ACTIVATIONS_SINCE = (2, 0)  # those that can be chosen
 
 
@@ -76,8 +76,8 @@ class PopnnRNN(IPULayer):
                 f"IPU custom {self._kind} layer does not support implementation = {arguments['implementation']!r}. "
                 "Use 1 or 2."
             )
-        planner_options.note_unread("keras PopnnLSTM", arguments["options"])
-        planner_options.note_unread("keras PopnnLSTM", arguments["options_bwd"], "options_bwd")
+        planner_options.record_ignored_options("keras PopnnLSTM", arguments["options"])
+        planner_options.record_ignored_options("keras PopnnLSTM", arguments["options_bwd"], "options_bwd")
         if sdk.current() < _ACTIVATIONS_SINCE:
             for name, only in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
                 if arguments[name] != only:
@@ -209,7 +209,7 @@ class PopnnRNN(IPULayer):
             )
         kernel = tf.concat([self.kernel, self.recurrent_kernel], axis=0)
         outputs, *last = self._run(inputs, [tf.cast(state, inputs.dtype) for state in states], kernel)
-        planner_options.check([outputs, *last], *self._planner_options())
+        planner_options.check_options([outputs, *last], *self._planner_options())
         if self.stateful:
             # Layers of TensorFlow 1's graphs have them among `updates`, which a session runs.
             self.add_update(
@@ -230,7 +230,7 @@ class PopnnRNN(IPULayer):
         given = self._arguments
         return planner_options.RecurrentOptions(
             *(
-                planner_options.of_recurrent(
+                planner_options.recurrent_options(
                     given["partials_dtype"], given[options], given[f"available_memory_proportion_{way}"]
                 )
                 for way, options in (("fwd", "options"), ("bwd", "options_bwd"))

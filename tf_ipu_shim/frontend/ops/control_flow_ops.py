@@ -28,15 +28,15 @@ def barrier(tensors: Any, insert_barrier_for_gradients: bool = False, name: Any 
     flat = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(tensors)]
     with tf.name_scope(name or "barrier"):
         if not insert_barrier_for_gradients:
-            return tf.nest.pack_sequence_as(tensors, _together(flat))
+            return tf.nest.pack_sequence_as(tensors, _join(flat))
 
         @tf.custom_gradient
         def both_ways(*values: Any) -> Any:
-            return _together(values), lambda *gradients: _together(gradients)
+            return _join(values), lambda *gradients: _join(gradients)
 
         return tf.nest.pack_sequence_as(tensors, list(both_ways(*flat)))
 
 
-def _together(values: Any) -> list[Any]:
+def _join(values: Any) -> list[Any]:
     with tf.control_dependencies(list(values)):
         return [tf.identity(value) for value in values]

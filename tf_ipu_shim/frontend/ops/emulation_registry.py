@@ -39,7 +39,7 @@ emulations: dict[tuple[str, str], Emulation] = {}
 """Those of this process, by path and op."""
 
 
-def parsed(name: Any) -> tuple[str, str]:
+def parse_name(name: Any) -> tuple[str, str]:
     """The library and the op that a name means.
 
     Args:
@@ -65,7 +65,7 @@ def parsed(name: Any) -> tuple[str, str]:
     return os.path.abspath(library) if library.startswith("..") else library, op
 
 
-def add(emulation: Emulation) -> None:
+def register_emulation(emulation: Emulation) -> None:
     """Registers an emulation, in place of one of the same name.
 
     Raises:
@@ -73,7 +73,7 @@ def add(emulation: Emulation) -> None:
     """
     key = emulation.library, emulation.op
     known = emulations.get(key)
-    if known is not None and "/" not in emulation.library and not _is_again(known.function, emulation.function):
+    if known is not None and "/" not in emulation.library and not _is_same_function(known.function, emulation.function):
         raise ValueError(
             f"register_emulation({emulation.name!r}): another function is registered under this file name. If there "
             f"are two libraries of this name, register each by its path, such as 'DIRECTORY/{emulation.name}'. To "
@@ -82,7 +82,7 @@ def add(emulation: Emulation) -> None:
     emulations[key] = emulation
 
 
-def find(path: str, op: str) -> Emulation | None:
+def find_emulation(path: str, op: str) -> Emulation | None:
     """The emulation of an op: of the longest matching path, and of this op before those of all ops.
 
     Args:
@@ -92,7 +92,7 @@ def find(path: str, op: str) -> Emulation | None:
     Raises:
         ValueError: the emulation stood for another library of the same name.
     """
-    fitting = [one for one in emulations.values() if one.op in (op, "") and _is_of(path, one.library)]
+    fitting = [one for one in emulations.values() if one.op in (op, "") and _matches_path(path, one.library)]
     if not fitting:
         return None
     found = max(fitting, key=lambda one: (os.path.isabs(one.library), one.library.count("/"), one.op == op))
@@ -100,7 +100,7 @@ def find(path: str, op: str) -> Emulation | None:
     return found
 
 
-def _is_again(known: Callable[..., Any], given: Callable[..., Any]) -> bool:
+def _is_same_function(known: Callable[..., Any], given: Callable[..., Any]) -> bool:
     """Whether a function is the one that is registered, or the same statement of a script or notebook run again."""
     if known is given or known == given:
         return True
@@ -112,7 +112,7 @@ def _is_again(known: Callable[..., Any], given: Callable[..., Any]) -> bool:
     return places[0] == places[1] or (names[0] == names[1] and _LAMBDA not in names[0][1])
 
 
-def _is_of(path: str, registered: str) -> bool:
+def _matches_path(path: str, registered: str) -> bool:
     """Whether a library's path is a registered one, or ends with it."""
     if os.path.isabs(registered):
         return os.path.realpath(path) == os.path.realpath(registered)
@@ -121,7 +121,7 @@ def _is_of(path: str, registered: str) -> bool:
 
 def _check_library(found: Emulation, path: str) -> None:
     library = os.path.realpath(path)
-    if found.used_by and found.used_by != library and not _is_copy(found.used_by, library):
+    if found.used_by and found.used_by != library and not _is_same_file(found.used_by, library):
         raise ValueError(
             f"precompiled_user_op({path!r}): the emulation registered as {found.name!r} stands for {found.used_by} "
             "already, and this is another library of the same name. Register each by its path: "
@@ -130,6 +130,6 @@ def _check_library(found: Emulation, path: str) -> None:
     found.used_by = library
 
 
-def _is_copy(known: str, library: str) -> bool:
+def _is_same_file(known: str, library: str) -> bool:
     """Whether two files have the same content, as a library that is built again elsewhere."""
     return os.path.isfile(known) and os.path.isfile(library) and filecmp.cmp(known, library, shallow=False)

@@ -41,15 +41,17 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
             "Cast it with tf.cast."
         )
     if not image.shape.rank:
-        raise _invalid(f"The image has the shape {image.shape}, expected channels as the last axis. Use set_shape.")
+        raise _invalid_argument(
+            f"The image has the shape {image.shape}, expected channels as the last axis. Use set_shape."
+        )
     if not image.shape[-1:].is_compatible_with([3]):
-        raise _invalid(f"The image has {image.shape[-1]} channels, expected 3. Its shape is {image.shape}.")
+        raise _invalid_argument(f"The image has {image.shape[-1]} channels, expected 3. Its shape is {image.shape}.")
     with tf.name_scope(name or "normalise_image"):
         dtype = tf.float16 if image.dtype == tf.uint8 else image.dtype
         offsets, scales = (tf.cast(tf.convert_to_tensor(value), dtype) for value in (channel_offsets, channel_scales))
         for what, given in (("channel_offsets", offsets), ("channel_scales", scales)):
             if not given.shape.is_compatible_with([3]):
-                raise _invalid(
+                raise _invalid_argument(
                     f"The input `{what}` must be the same size as the number of image channels 3, but was of the shape "
                     f"{given.shape}. Give it a number for each channel."
                 )
@@ -58,5 +60,5 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
         return tf.pad(normalised, padding)
 
 
-def _invalid(message: str) -> Exception:
+def _invalid_argument(message: str) -> Exception:
     return tf.errors.InvalidArgumentError(None, None, f"normalise_image: {message}")

@@ -33,7 +33,7 @@ def print_tensor(input: Any, name: str = "") -> Any:
         >>> float(strategy.run(tf.function(step), args=[tf.constant(0.5)]))
         0.5
     """
-    with host_ops.on_host("print_tensor"):
+    with host_ops.host_placement("print_tensor"):
         return tf.print(f"{name}:" if name else "", input, output_stream=sys.stderr, summarize=-1, sep=" ")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.frontend.ops.serialization_factor import whole
+from tf_ipu_shim.frontend.ops.serialization_factor import check_factor
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None) -> tf.Tensor:
@@ -83,7 +83,7 @@ def serialized_matmul(
         [[8.0, 8.0, 8.0, 8.0]]
     """
     a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
-    serialization_factor = whole(serialization_factor)
+    serialization_factor = check_factor(serialization_factor)
     for what, tensor in (("a", a), ("b", b)):
         if len(tensor.shape) < 2:
             raise ValueError(f"Expected tensor '{what}' to have a minimum rank of 2, but its shape is {tensor.shape}.")
@@ -95,7 +95,7 @@ def serialized_matmul(
             return tf.matmul(left, right, transpose_a=transpose_a, transpose_b=transpose_b)
 
         if serialization_dimension == "a_columns":
-            _check_divides("columns of 'a'", a.shape[rows], serialization_factor)
+            _check_divisible("columns of 'a'", a.shape[rows], serialization_factor)
             return tf.concat([product(part, b) for part in tf.split(a, serialization_factor, rows)], -2)
         if serialization_dimension == "a_rows_b_columns":
             if a.shape[inner_a] != b.shape[inner_b]:
@@ -103,11 +103,11 @@ def serialized_matmul(
                     f"Expected the number of columns in 'a' ({a.shape[inner_a]}) to be the number of rows in 'b' "
                     f"({b.shape[inner_b]})."
                 )
-            _check_divides("rows of 'a' and the columns of 'b'", a.shape[inner_a], serialization_factor)
+            _check_divisible("rows of 'a' and the columns of 'b'", a.shape[inner_a], serialization_factor)
             lefts, rights = tf.split(a, serialization_factor, inner_a), tf.split(b, serialization_factor, inner_b)
             return tf.add_n([product(left, right) for left, right in zip(lefts, rights)])
         if serialization_dimension == "b_rows":
-            _check_divides("rows of 'b'", b.shape[columns], serialization_factor)
+            _check_divisible("rows of 'b'", b.shape[columns], serialization_factor)
             return tf.concat([product(a, part) for part in tf.split(b, serialization_factor, columns)], -1)
     raise ValueError(
         f"Invalid serialization_dimension={serialization_dimension}, expected one of: 'a_columns', "
@@ -115,6 +115,6 @@ def serialized_matmul(
     )
 
 
-def _check_divides(what: str, size: int, factor: int) -> None:
+def _check_divisible(what: str, size: int, factor: int) -> None:
     if size % factor:
         raise ValueError(f"Expected 'serialization_factor' ({factor}) to divide the {what} ({size}).")

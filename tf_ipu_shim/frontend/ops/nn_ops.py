@@ -146,7 +146,7 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
         ...     return tf.nn.conv2d(x, w1, 1, "SAME"), tf.nn.conv2d(y, w2, 1, "SAME")
     """
 
-    planner_options.note_unread("nn_ops.multi_conv", options)
+    planner_options.record_ignored_options("nn_ops.multi_conv", options)
 
     def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)
@@ -155,10 +155,10 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
                 raise TypeError(f"Expected the multi_conv `options` to be a `dict`, but got {options!r} instead.")
             graph = tf.compat.v1.get_default_graph()
             before = len(graph.get_operations())
-            with planner_options.planned(convolution=options):
+            with planner_options.planner_scope(convolution=options):
                 results = inner(*args, **kwargs)
             _check_independent(graph.get_operations()[before:])
-            return planner_options.check(results, options)
+            return planner_options.check_options(results, options)
 
         return multi_conv_wrapper
 

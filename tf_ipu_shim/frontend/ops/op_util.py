@@ -27,7 +27,7 @@ def get_accumulator_dtype(variable: Any, dtype_override: Any) -> Any:
         >>> get_accumulator_dtype(tf.Variable(1.0, dtype=tf.float16), tf.float32)
         tf.float32
     """
-    return accumulators.accumulator_dtype(dtype_override, variable)
+    return accumulators.resolve_accumulator_dtype(dtype_override, variable)
 
 
 def accumulate_gradients(
@@ -63,7 +63,9 @@ def accumulate_gradients(
         ...     [(total, _)] = accumulate_gradients(sgd.compute_gradients(tf.square(weight)), tf.float32)
     """
     note_arguments("op_util.accumulate_gradients", create_accumulator_from_shape=create_accumulator_from_shape)
-    accumulation = accumulators.Accumulation(1, GradientAccumulationReductionMethod.SUM, gradient_accumulation_dtype)
+    accumulation = accumulators.GradientAccumulator(
+        1, GradientAccumulationReductionMethod.SUM, gradient_accumulation_dtype
+    )
     return accumulation.totals(list(grads_and_vars), accum_scale, grad_scale)
 
 

@@ -29,8 +29,8 @@ _GRADIENT = "IpuPlannedMatMul"
 
 
 @contextlib.contextmanager
-def planned(**options: Mapping[str, Any] | None) -> Iterator[None]:
-    """Has the machine model plan the products inside by options, as far as these are right: see `check`.
+def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
+    """Has the machine model plan the products inside by options, as far as these are right: see `check_options`.
 
     Args:
         **options: for `dot`, matrix products, and `convolution`: their options.
@@ -39,18 +39,18 @@ def planned(**options: Mapping[str, Any] | None) -> Iterator[None]:
         >>> with planned(convolution={"partialsType": "half"}):
         ...     y = tf.nn.conv2d(tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 2]), 1, "SAME")
     """
-    mark = planning_mark(**options)
-    with tracing.attributes({} if mark is None else {vocabulary.PLANNING_ATTRIBUTE: mark}):
+    mark = planner_attribute(**options)
+    with tracing.attribute_scope({} if mark is None else {vocabulary.PLANNING_ATTRIBUTE: mark}):
         yield
 
 
-def planning_mark(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrValue | None:
-    """What `planned` marks ops with; None where nothing is asked for.
+def planner_attribute(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrValue | None:
+    """What `planner_scope` marks ops with; None where nothing is asked for.
 
     Args:
-        **options: see `planned`.
+        **options: see `planner_scope`.
     """
-    given = {opcode: dict(each) for opcode, each in options.items() if each and _wrong(each) is None}
+    given = {opcode: dict(each) for opcode, each in options.items() if each and _find_error(each) is None}
     return attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode()) if given else None
 
 
@@ -67,7 +67,7 @@ class RecurrentOptions(NamedTuple):
 
 
 @contextlib.contextmanager
-def planned_recurrent(options: RecurrentOptions | None) -> Iterator[None]:
+def recurrent_planner_scope(options: RecurrentOptions | None) -> Iterator[None]:
     """Has the machine model plan the matrix products inside, and their gradients, by options of their own.
 
     Args:
@@ -76,23 +76,23 @@ def planned_recurrent(options: RecurrentOptions | None) -> Iterator[None]:
     if options is None:
         yield
         return
-    mark = planning_mark(dot=options.backward)
+    mark = planner_attribute(dot=options.backward)
     overrides = {"MatMul": _GRADIENT} if mark is not None and not context.executing_eagerly() else {}
     marks = {vocabulary.GRADIENT_PLANNING_ATTRIBUTE: mark} if mark is not None else {}
     graph = ops.get_default_graph()
-    with planned(dot=options.forward), tracing.attributes(marks), graph.gradient_override_map(overrides):
+    with planner_scope(dot=options.forward), tracing.attribute_scope(marks), graph.gradient_override_map(overrides):
         yield
 
 
 @ops.RegisterGradient(_GRADIENT)
-def _gradient(operation: Any, gradient: Any) -> Any:
+def _planned_matmul_gradient(operation: Any, gradient: Any) -> Any:
     """The gradients of a matrix product that says how these are planned."""
     options = json.loads(operation.get_attr(vocabulary.GRADIENT_PLANNING_ATTRIBUTE))
-    with planned(**options):
+    with planner_scope(**options):
         return ops.gradient_registry.lookup("MatMul")(operation, gradient)
 
 
-def of_recurrent(partials_dtype: Any, options: Any, proportion: Any = None) -> dict[str, Any]:
+def recurrent_options(partials_dtype: Any, options: Any, proportion: Any = None) -> dict[str, Any]:
     """What the products of one pass of a recurrent layer are planned by.
 
     Args:
@@ -104,17 +104,17 @@ def of_recurrent(partials_dtype: Any, options: Any, proportion: Any = None) -> d
         >>> of_recurrent("float16", '{"availableMemoryProportion": "0.2"}')
         {'partialsType': 'half', 'availableMemoryProportion': '0.2'}
     """
-    given = read(options)
+    given = parse_options(options)
     partials = "half" if dtypes.as_dtype(partials_dtype) == dtypes.float16 else "float"
     return {planning.PARTIALS: partials, planning.PROPORTION: proportion, **(given or {})}
 
 
-def read(options: Any) -> Any:
+def parse_options(options: Any) -> Any:
     """Options as a dictionary, where a script gives their JSON."""
     return json.loads(options) if isinstance(options, str) else options
 
 
-def unread(options: Any) -> dict[str, Any]:
+def find_ignored_options(options: Any) -> dict[str, Any]:
     """The options that change nothing, for the memory report and the log.
 
     Args:
@@ -128,7 +128,7 @@ def unread(options: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in planning.READ}
 
 
-def note_unread(call: str, options: Any, name: str = "options") -> None:
+def record_ignored_options(call: str, options: Any, name: str = "options") -> None:
     """Keeps the options of a call that change nothing for the memory report and the log.
 
     Args:
@@ -137,11 +137,11 @@ def note_unread(call: str, options: Any, name: str = "options") -> None:
         name: of the argument.
     """
     row = f"{call}({name})"
-    if others := unread(options):
+    if others := find_ignored_options(options):
         ignored_options.note_arguments({row: others})
 
 
-def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
+def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
     """Has the program fail that an op with wrong options is in.
 
     Args:
@@ -154,13 +154,13 @@ def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
     Raises:
         InternalError: one is wrong, and the op runs eagerly; in a program, when that runs.
     """
-    wrong = next((message for one in options if (message := _wrong(one)) is not None), None)
+    wrong = next((message for one in options if (message := _find_error(one)) is not None), None)
     if wrong is None:
         return results
     if context.executing_eagerly():
         raise errors_impl.InternalError(None, None, wrong)
     if type(ops.get_default_graph()) is not ops.Graph:
-        return nest.map_structure(lambda tensor: _marked(tensor, wrong), results)
+        return nest.map_structure(lambda tensor: _attach_check(tensor, wrong), results)
     # A session runs the op by itself, and Poplar compiles that: a program of its own that can only fail.
     flat = nest.flatten(results)
 
@@ -168,28 +168,28 @@ def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
     def fail(*given: Any) -> Any:
         with ops.device(flat[0].device):
             failing = ipu_compiler.compile(
-                lambda *taken: [_marked(array_ops.identity(one), wrong) for one in taken], list(given)
+                lambda *taken: [_attach_check(array_ops.identity(one), wrong) for one in taken], list(given)
             )
         return failing, lambda *gradients: gradients
 
     return nest.pack_sequence_as(results, nest.flatten(fail(*flat)))
 
 
-def check_products(results: Any, operations: Sequence[Any], *given: Mapping[str, Mapping[str, Any]]) -> None:
+def check_matmul_options(results: Any, operations: Sequence[Any], *given: Mapping[str, Mapping[str, Any]]) -> None:
     """Has the program fail whose products are to be planned by wrong options. Without such products nobody reads these.
 
     Args:
         results: tensors of the ops.
         operations: the ops of one graph that the options are for, and with them what their loops and calls run.
-        *given: options by XLA's instruction, as `planned` takes them.
+        *given: options by XLA's instruction, as `planner_scope` takes them.
     """
     for options in given:
         for opcode, each in options.items():
-            if _wrong(each) is not None and planner_options.has_matmuls(opcode, _types(operations)):
-                check(results, each)
+            if _find_error(each) is not None and planner_options.has_matmuls(opcode, _operand_dtypes(operations)):
+                check_options(results, each)
 
 
-def _types(operations: Sequence[Any]) -> Iterator[str]:
+def _operand_dtypes(operations: Sequence[Any]) -> Iterator[str]:
     nodes = [operation.node_def for operation in operations]
     library = {function.signature.name: function for function in operations[0].graph.as_graph_def().library.function}
     while nodes:
@@ -200,14 +200,14 @@ def _types(operations: Sequence[Any]) -> Iterator[str]:
                 nodes.extend(library.pop(name).node_def)
 
 
-def _marked(tensor: Any, wrong: str) -> Any:
+def _attach_check(tensor: Any, wrong: str) -> Any:
     tf_graphs.set_attr(tensor.op, vocabulary.REFUSED_ATTRIBUTE, attr_value_pb2.AttrValue(s=wrong.encode()))
     return tensor
 
 
-def _wrong(options: Mapping[str, Any] | str | None) -> str | None:
+def _find_error(options: Mapping[str, Any] | str | None) -> str | None:
     try:
-        MatmulOptions().updated(read(options) or {})  # "null" is none, too
+        MatmulOptions().updated(parse_options(options) or {})  # "null" is none, too
     except OptionError as error:
         return str(error)
     return None

@@ -29,7 +29,7 @@ def popnn_ctc_loss_with_logits(
     data: Any, labels: Any, data_lengths: Any, label_lengths: Any, blank_index: int, out_dtype: Any, name: Any = None
 ) -> Any:
     """See `nn_ops.ctc_loss_v2`; the loss of each sample, and the gradient of their sum with regard to `data`."""
-    return _ctc(nn_ops.ctc_loss_v2, data, labels, data_lengths, label_lengths, blank_index, out_dtype, name)
+    return _call_ctc(nn_ops.ctc_loss_v2, data, labels, data_lengths, label_lengths, blank_index, out_dtype, name)
 
 
 def popnn_ctc_loss_with_log_probs(
@@ -37,7 +37,7 @@ def popnn_ctc_loss_with_log_probs(
 ) -> Any:
     """See `nn_ops.ctc_loss_with_log_probs`; the loss of each sample, and the gradient of their sum."""
     loss = nn_ops.ctc_loss_with_log_probs
-    return _ctc(loss, data, labels, data_lengths, label_lengths, blank_index, out_dtype, name)
+    return _call_ctc(loss, data, labels, data_lengths, label_lengths, blank_index, out_dtype, name)
 
 
 def popnn_ctc_beam_search_with_logits(
@@ -56,7 +56,7 @@ def popnn_ctc_beam_search_with_log_probs(
     return PopnnCtcBeamSearch(*decode(data, data_lengths, beam_width, top_paths, blank_index, name))
 
 
-def _ctc(
+def _call_ctc(
     function: Callable[..., Any],
     data: Any,
     labels: Any,

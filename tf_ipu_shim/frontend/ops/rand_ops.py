@@ -59,7 +59,7 @@ def dropout(
         return tf.identity(x, name=name)
     else:
         seed = new_seed()
-    return tf.identity(drop(x, seed, rate, 1.0 / (1.0 - rate), mask), name=name)
+    return tf.identity(apply_dropout(x, seed, rate, 1.0 / (1.0 - rate), mask), name=name)
 
 
 def new_seed() -> Any:
@@ -67,7 +67,7 @@ def new_seed() -> Any:
     return tf.random.uniform([2], minval=0, maxval=2**31 - 1, dtype=tf.int32)
 
 
-def drop(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> Any:
+def apply_dropout(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> Any:
     """Sets elements to zero as a seed says, and scales the others; the gradient has the same mask.
 
     Args:

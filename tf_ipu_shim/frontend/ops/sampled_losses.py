@@ -57,7 +57,7 @@ def sampled_softmax_loss(
     """
     with tf.name_scope(name or "sampled_softmax_loss"):
         operands, sizes = (weights, biases, labels, inputs), (num_sampled, num_classes, num_true)
-        logits, targets = _logits(operands, sizes, sampled_values, True, False, seed)
+        logits, targets = _sampled_logits(operands, sizes, sampled_values, True, False, seed)
         return tf.nn.softmax_cross_entropy_with_logits(tf.stop_gradient(targets), logits)
 
 
@@ -98,7 +98,7 @@ def nce_loss(
     """
     with tf.name_scope(name or "nce_loss"):
         operands, sizes = (weights, biases, labels, inputs), (num_sampled, num_classes, num_true)
-        logits, targets = _logits(operands, sizes, sampled_values, True, False, None)
+        logits, targets = _sampled_logits(operands, sizes, sampled_values, True, False, None)
         return tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels=targets, logits=logits), axis=1)
 
 
@@ -118,7 +118,7 @@ def _compute_sampled_logits(
 ) -> tuple[Any, Any]:
     """Logits of the true and then the sampled classes, less the logarithms of their expected counts, and targets."""
     with tf.name_scope(name or "compute_sampled_logits"):
-        return _logits(
+        return _sampled_logits(
             (weights, biases, labels, inputs),
             (num_sampled, num_classes, num_true),
             sampled_values,
@@ -128,7 +128,7 @@ def _compute_sampled_logits(
         )
 
 
-def _logits(
+def _sampled_logits(
     operands: Sequence[Any],
     sizes: tuple[int, int, int],
     sampled_values: Any,
@@ -141,7 +141,7 @@ def _logits(
     weights, biases, inputs = (tf.convert_to_tensor(value) for value in (weights, biases, inputs))
     labels = tf.reshape(labels, [-1, num_true])
     if sampled_values is None:
-        sampled_values = _sample(labels, num_sampled, num_classes, seed)
+        sampled_values = _sample_candidates(labels, num_sampled, num_classes, seed)
     sampled, true_count, sampled_count = (tf.stop_gradient(value) for value in sampled_values)
     sampled = tf.cast(sampled, labels.dtype)
     of_true = tf.einsum("bs,bts->bt", inputs, tf.gather(weights, labels)) + tf.gather(biases, labels)
@@ -156,7 +156,7 @@ def _logits(
     return tf.concat([of_true, of_sampled], axis=1), targets
 
 
-def _sample(labels: Any, num_sampled: int, num_classes: int, seed: int | None) -> tuple[Any, Any, Any]:
+def _sample_candidates(labels: Any, num_sampled: int, num_classes: int, seed: int | None) -> tuple[Any, Any, Any]:
     ranks = tf.range(num_classes, dtype=tf.float32)
     probabilities = tf.math.log1p(1.0 / (ranks + 1.0)) / math.log(num_classes + 1.0)
     draws = tf.random.uniform([num_classes], minval=1e-30, seed=seed)

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 
-def whole(factor: Any) -> int:
+def check_factor(factor: Any) -> int:
     """The number of parts.
 
     Args:

@@ -34,14 +34,14 @@ def sequence_slice(
         [3.0, 4.0, 0.0, 0.0, 0.0, 0.0]
     """
     dst, src = tf.convert_to_tensor(dst), tf.convert_to_tensor(src)
-    counts, sources, targets = _slices(
+    counts, sources, targets = _slice_error(
         "num_elems, src_offsets and dst_offsets must have matching, nonzero first dimensions",
         num_elems,
         src_offsets,
         dst_offsets,
     )
     _check_inner_shapes(src, dst)
-    return _copy(dst, src, counts, sources, targets, zero_unused)
+    return _copy_slices(dst, src, counts, sources, targets, zero_unused)
 
 
 def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, zero_unused: bool) -> tf.Tensor:
@@ -68,11 +68,11 @@ def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, ze
         [1.0, 0.0, 0.0, 2.0, 3.0, 0.0]
     """
     dst, src = tf.convert_to_tensor(dst), tf.convert_to_tensor(src)
-    counts, targets = _slices(
+    counts, targets = _slice_error(
         "num_elems and dst_offsets must have matching, nonzero first dimensions", num_elems, dst_offsets
     )
     _check_inner_shapes(src, dst)
-    return _copy(dst, src, counts, tf.cumsum(counts, exclusive=True), targets, zero_unused)
+    return _copy_slices(dst, src, counts, tf.cumsum(counts, exclusive=True), targets, zero_unused)
 
 
 def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elements: int) -> tf.Tensor:
@@ -98,16 +98,16 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
         [0.0, 3.0, 4.0]
     """
     src = tf.convert_to_tensor(src)
-    counts, sources = _slices(
+    counts, sources = _slice_error(
         "num_elems and src_offsets must have matching, nonzero first dimensions", num_elems, src_offsets
     )
     if not src.shape.rank:
         raise ValueError("sequence_slice_unpack takes elements, but src is a scalar. Give it a first dimension.")
     dst = tf.zeros([total_elements, *src.shape[1:]], src.dtype)
-    return _copy(dst, src, counts, sources, tf.cumsum(counts, exclusive=True), True)
+    return _copy_slices(dst, src, counts, sources, tf.cumsum(counts, exclusive=True), True)
 
 
-def _slices(message: str, *numbers: Any) -> list[tf.Tensor]:
+def _slice_error(message: str, *numbers: Any) -> list[tf.Tensor]:
     given = [tf.convert_to_tensor(value) for value in numbers]
     for tensor in given:
         if not tensor.dtype.is_integer:
@@ -127,7 +127,7 @@ def _check_inner_shapes(src: tf.Tensor, dst: tf.Tensor) -> None:
         )
 
 
-def _copy(dst: Any, src: Any, counts: Any, sources: Any, targets: Any, zero_unused: bool) -> tf.Tensor:
+def _copy_slices(dst: Any, src: Any, counts: Any, sources: Any, targets: Any, zero_unused: bool) -> tf.Tensor:
     """One gather: for each element of the result, the last slice that covers it, and its place in the source."""
     place = tf.range(dst.shape[0])
     begins, numbers = targets[:, tf.newaxis], tf.range(tf.shape(targets)[0])[:, tf.newaxis]

@@ -37,7 +37,7 @@ def histogram(inputs: Any, levels: Any, absolute_of_input: bool = False) -> tf.T
             f"histogram expects rank-1 tensor inputs. inputs has the shape {inputs.shape}, levels {levels.shape}; "
             "use tf.reshape(..., [-1])."
         )
-    return _counts(inputs, levels, absolute_of_input)
+    return _count_values(inputs, levels, absolute_of_input)
 
 
 def histogram_update(hist: Any, inputs: Any, levels: Any, absolute_of_input: bool = False) -> tf.Tensor:
@@ -75,7 +75,7 @@ def histogram_update(hist: Any, inputs: Any, levels: Any, absolute_of_input: boo
             f"hist and levels shapes are incompatible. For {levels.shape[0]} levels hist has {levels.shape[0] + 1} "
             f"bins; this one has {hist.shape[0]}."
         )
-    return hist + _counts(inputs, levels, absolute_of_input)
+    return hist + _count_values(inputs, levels, absolute_of_input)
 
 
 def histogram_normalize(hist: Any) -> tf.Tensor:
@@ -132,7 +132,7 @@ def _check_types(*tensors: tf.Tensor) -> None:
         raise ValueError(f"Only float16 and float32 types are supported by histograms, not {', '.join(names)}.")
 
 
-def _counts(inputs: tf.Tensor, levels: tf.Tensor, absolute: bool) -> tf.Tensor:
+def _count_values(inputs: tf.Tensor, levels: tf.Tensor, absolute: bool) -> tf.Tensor:
     values, edges = tf.cast(inputs, tf.float32), tf.cast(levels, tf.float32)
     if absolute:
         values = tf.abs(values)

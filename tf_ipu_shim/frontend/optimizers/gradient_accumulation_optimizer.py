@@ -7,11 +7,11 @@ from typing import Any
 
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.frontend.gradients.accumulators import Accumulation
+from tf_ipu_shim.frontend.gradients.accumulators import GradientAccumulator
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
 from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
-from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation import booleans
 
 
 def check_options(num_mini_batches: Any, offload: Any, sharding: Any) -> None:
@@ -28,8 +28,8 @@ def check_options(num_mini_batches: Any, offload: Any, sharding: Any) -> None:
     """
     if isinstance(num_mini_batches, (str, bytes)) or num_mini_batches is None:
         raise TypeError(f"num_mini_batches must be a positive number, not {num_mini_batches!r}.")
-    switches.check("offload_weight_update_variables", offload)
-    switches.check("replicated_optimizer_state_sharding", sharding)
+    booleans.check_boolean("offload_weight_update_variables", offload)
+    booleans.check_boolean("replicated_optimizer_state_sharding", sharding)
     if num_mini_batches < 1 or num_mini_batches != int(num_mini_batches):
         raise ValueError(
             f"num_mini_batches must be a positive number. It is {num_mini_batches}; give an integer of 1 or more."
@@ -88,7 +88,7 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
         check_options(num_mini_batches, offload_weight_update_variables, replicated_optimizer_state_sharding)
         self._dtype = dtype
         self._reduction_method = GradientAccumulationReductionMethod.parse(reduction_method)
-        self._accumulation = Accumulation(
+        self._accumulation = GradientAccumulator(
             num_mini_batches,
             self._reduction_method,
             dtype,
@@ -101,11 +101,11 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
         return self._accumulation.update(
             list(grads_and_vars),
             lambda reduced: self._opt.apply_gradients(reduced, global_step, name),
-            keeps_dtype=_has_its_own_update(self._opt),
+            keeps_dtype=_overrides_apply_gradients(self._opt),
         )
 
 
-def _has_its_own_update(optimizer: Any) -> bool:
+def _overrides_apply_gradients(optimizer: Any) -> bool:
     """Whether a script's class applies the gradients itself, in whatever type they were accumulated.
 
     TensorFlow's optimizers want gradients of their variables' types.

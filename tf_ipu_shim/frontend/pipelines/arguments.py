@@ -14,7 +14,7 @@ from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, PipelineStageOptions, RecomputationMode
-from tf_ipu_shim.frontend.validation import loop_counts, switches
+from tf_ipu_shim.frontend.validation import booleans, loop_counts
 from tf_ipu_shim.frontend.validation.counts import check_integer
 
 ALL_IPUS = -1  # in a device mapping
@@ -95,7 +95,7 @@ class PipelineArguments:
         if self.count is None:
             raise ValueError("gradient_accumulation_count must be specified.")
         if not isinstance(self.count, (int, np.integer)):
-            self.count = loop_counts.checked_int32("gradient_accumulation_count", self.count)
+            self.count = loop_counts.check_int32_trip_count("gradient_accumulation_count", self.count)
         if isinstance(self.count, (int, np.integer)):
             if self.count < 0:
                 raise ValueError(f"gradient_accumulation_count must be >= 0, not {self.count}.")
@@ -128,7 +128,7 @@ class PipelineArguments:
                 )
             self.repeat_count = int(self.repeat_count)
         else:
-            self.repeat_count = loop_counts.checked_int32("repeat_count", self.repeat_count)
+            self.repeat_count = loop_counts.check_int32_trip_count("repeat_count", self.repeat_count)
 
     def _check_schedule(self) -> None:
         iterations = check_integer("batch_serialization_iterations", self.batch_serialization_iterations)
@@ -225,16 +225,16 @@ class PipelineArguments:
 
     def _check_switches(self) -> None:
         for name in _SWITCHES:
-            switches.check(name, getattr(self, name))
-        switches.check("gradient_accumulation_for_captured_grads", self.accumulates_captured)
+            booleans.check_boolean(name, getattr(self, name))
+        booleans.check_boolean("gradient_accumulation_for_captured_grads", self.accumulates_captured)
         if self.accumulate_outfeed is not AccumulatedOutfeed.LAST:
-            switches.check("accumulate_outfeed", self.accumulate_outfeed)
+            booleans.check_boolean("accumulate_outfeed", self.accumulate_outfeed)
         if self.outfeed_mask is not None and not isinstance(self.outfeed_mask, (list, tuple)):
             raise TypeError(
                 f"outfeed_mask must be a list or a tuple with True or False for each output, not {self.outfeed_mask!r}."
             )
         for masked in self.outfeed_mask or ():
-            switches.check("Each entry of outfeed_mask", masked)
+            booleans.check_boolean("Each entry of outfeed_mask", masked)
 
     def _check_sharding(self) -> None:
         offload = self.offload_weight_update_variables

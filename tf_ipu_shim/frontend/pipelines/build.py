@@ -14,7 +14,7 @@ from tf_ipu_shim.frontend.control_flow import functional_loops
 from tf_ipu_shim.frontend.gradients import accumulators
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed, PipelineArguments
-from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, RecomputationMode, multiple_of
+from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, RecomputationMode, mini_batch_multiple
 from tf_ipu_shim.frontend.pipelines.step import PipelineStep
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
@@ -24,7 +24,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2
 from tf_ipu_shim.tf_private.tensors import dtypes
 
 
-def build(arguments: PipelineArguments, name: str) -> Any:
+def build_pipeline(arguments: PipelineArguments, name: str) -> Any:
     """Builds a pipeline.
 
     Args:
@@ -36,7 +36,7 @@ def build(arguments: PipelineArguments, name: str) -> Any:
     """
 
     def execute(counter: Any) -> list[Any]:
-        with ops.control_dependencies([_execution(arguments, name)]):
+        with ops.control_dependencies([_build_execution(arguments, name)]):
             return [counter + 1]
 
     # A loop even where it runs once: what is in it is traced before anything is called.
@@ -49,46 +49,48 @@ def build(arguments: PipelineArguments, name: str) -> Any:
     return control_flow_ops.group(counted[0].op, name=name)
 
 
-def _execution(arguments: PipelineArguments, name: str) -> Any:
+def _build_execution(arguments: PipelineArguments, name: str) -> Any:
     """All mini-batches of one execution, then the update."""
     step = PipelineStep(arguments, name)
-    loop, reduced = _mini_batches(step, _parts(arguments, step), arguments.mini_batches)
-    _mark(loop, arguments, step, name)
-    return control_flow_ops.group(loop, *_after(arguments, step, *reduced))
+    loop, reduced = _build_mini_batch_loop(step, _collect_outputs(arguments, step), arguments.mini_batches)
+    _annotate_loop(loop, arguments, step, name)
+    return control_flow_ops.group(loop, *_finish_execution(arguments, step, *reduced))
 
 
-def _parts(arguments: PipelineArguments, step: PipelineStep) -> list[_Part]:
+def _collect_outputs(arguments: PipelineArguments, step: PipelineStep) -> list[_LoopOutput]:
     """What outlives a mini-batch: gradients, captured gradients, what goes to the outfeed, hyperparameters."""
     captured = [ops.convert_to_tensor(gradient) for gradient in nest.flatten(step.captured)]
     sent = nest.flatten(step.outfeed) if step.outfeed is not None else []
     kept = [value for _, value in step.hyperparameters.values()]
     return [
-        _Part(
+        _LoopOutput(
             step.gradients,
             [
-                accumulators.accumulator_dtype(arguments.accumulator_dtype, variable, "gradient_accumulation_dtype")
+                accumulators.resolve_accumulator_dtype(
+                    arguments.accumulator_dtype, variable, "gradient_accumulation_dtype"
+                )
                 for variable in step.variables
             ],
             arguments.reduction_method,
         ),
-        _Part(
+        _LoopOutput(
             captured,
             [gradient.dtype for gradient in captured],
             arguments.reduction_method if arguments.accumulates_captured else None,
         ),
-        _Part(
+        _LoopOutput(
             sent,
             [_sum_dtype(arguments, tensor) for tensor in sent],
             None
             if arguments.accumulate_outfeed is AccumulatedOutfeed.LAST
             else GradientAccumulationReductionMethod.SUM,
         ),
-        _Part(kept, [value.dtype for value in kept], None),
+        _LoopOutput(kept, [value.dtype for value in kept], None),
     ]
 
 
 def _sum_dtype(arguments: PipelineArguments, tensor: Any) -> Any:
-    dtype = accumulators.sum_dtype(arguments.accumulate_outfeed_dtype, tensor, "accumulate_outfeed_dtype")
+    dtype = accumulators.resolve_sum_dtype(arguments.accumulate_outfeed_dtype, tensor, "accumulate_outfeed_dtype")
     if dtype == dtypes.bool and arguments.accumulate_outfeed is not AccumulatedOutfeed.LAST:
         raise ValueError(
             "accumulate_outfeed adds up what the last stage returns, and booleans have no sums. Cast them there, as in "
@@ -97,7 +99,7 @@ def _sum_dtype(arguments: PipelineArguments, tensor: Any) -> Any:
     return dtype
 
 
-def _mini_batches(step: PipelineStep, parts: Sequence[_Part], count: Any) -> tuple[Any, list[list[Any]]]:
+def _build_mini_batch_loop(step: PipelineStep, parts: Sequence[_LoopOutput], count: Any) -> tuple[Any, list[list[Any]]]:
     """The loop over mini-batches, and what it leaves of each part."""
 
     def mini_batch(counter: Any, *carried: Any) -> list[Any]:
@@ -119,7 +121,7 @@ def _mini_batches(step: PipelineStep, parts: Sequence[_Part], count: Any) -> tup
     return results[0].op, [[next(left) for _ in part.tensors] for part in parts]
 
 
-def _after(
+def _finish_execution(
     arguments: PipelineArguments, step: PipelineStep, totals: Any, captured: Any, sums: Any, rates: Any
 ) -> list[Any]:
     """What is done with the values that all mini-batches leave: the update, and what is sent out."""
@@ -136,7 +138,7 @@ def _after(
 
 
 @dataclasses.dataclass
-class _Part:
+class _LoopOutput:
     """Values of a mini-batch that outlive it, and how: reduced over mini-batches, or those of the last one."""
 
     tensors: list[Any]
@@ -152,12 +154,12 @@ class _Part:
         if self.method is None:
             return [math_ops.cast(value, total.dtype) for total, value in zip(before, new)]
         return [
-            accumulators.accumulate(total, math_ops.cast(value, total.dtype), number, count, self.method)
+            accumulators.add_gradient(total, math_ops.cast(value, total.dtype), number, count, self.method)
             for total, value in zip(before, new)
         ]
 
 
-def _mark(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str) -> None:
+def _annotate_loop(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str) -> None:
     """Leaves on the loop what is checked before it runs, as Graphcore checks it, and what the memory model reads."""
     schedule = arguments.schedule or PipelineSchedule.Grouped
     while loop.type not in vocabulary.LOOPS:
@@ -184,7 +186,7 @@ def _mark(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str
     )
     tf_graphs.set_attr(loop, vocabulary.PIPELINE_ATTRIBUTE, attr_value_pb2.AttrValue(s=description.to_json().encode()))
     if isinstance(arguments.count, int):
-        multiple = multiple_of(schedule, len(arguments.stages), arguments.training)
+        multiple = mini_batch_multiple(schedule, len(arguments.stages), arguments.training)
         tf_graphs.set_attr(
             loop,
             vocabulary.PIPELINE_COUNT_ATTRIBUTE,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.frontend.pipelines.sources import Source, Sources, source_bytes
+from tf_ipu_shim.frontend.pipelines.sources import SourceFinder, TensorSource, source_bytes
 from tf_ipu_shim.machine.pipelines.stage_memory import stashed
 
 # Weights and constants are in memory anyway; shapes become constants.
@@ -17,7 +17,7 @@ _TAKES_SHAPES = vocabulary.SHAPE_QUERIES | {"OnesLike", "ZerosLike"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Footprint:
+class StageFootprint:
     """Bytes of one mini-batch, for each stage; see `PipelineDescription`."""
 
     inputs: tuple[int, ...]
@@ -25,7 +25,7 @@ class Footprint:
     checkpoints: tuple[int, ...]
 
 
-def footprint(graph: Any, bounds: Sequence[int]) -> Footprint:
+def measure_footprint(graph: Any, bounds: Sequence[int]) -> StageFootprint:
     """Looks at a traced mini-batch.
 
     Args:
@@ -33,29 +33,29 @@ def footprint(graph: Any, bounds: Sequence[int]) -> Footprint:
         bounds: numbers of ops before the first stage, and after each stage.
     """
     operations = graph.get_operations()
-    stages = _Stages(operations[: bounds[-1]], bounds)
+    stages = _StageOps(operations[: bounds[-1]], bounds)
     kept = stages.kept(operations[bounds[-1] :])
     stashes = [stages.stash(stage, names) for stage, names in enumerate(kept)]
-    return Footprint(
+    return StageFootprint(
         tuple(stages.bytes(inputs) for inputs, _ in stashes),
         tuple(map(stages.bytes, kept)),
         tuple(stages.bytes(checkpoints) for _, checkpoints in stashes),
     )
 
 
-class _Stages:
+class _StageOps:
     """The ops of the stages. Tensors go by their names.
 
     Args:
         operations: of the forward pass.
-        bounds: see `footprint`.
+        bounds: see `measure_footprint`.
     """
 
     def __init__(self, operations: Sequence[Any], bounds: Sequence[int]) -> None:
         self._operations, self._bounds = operations, bounds
         self._number_of = {operation.name: number for number, operation in enumerate(operations)}
-        self._sources = Sources()
-        self._found: dict[str, Source] = {}
+        self._sources = SourceFinder()
+        self._found: dict[str, TensorSource] = {}
 
     def kept(self, gradients: Iterable[Any]) -> list[set[str]]:
         """For each stage, what its backward ops take of the forward pass."""
@@ -73,7 +73,7 @@ class _Stages:
     def stash(self, stage: int, kept: Iterable[str]) -> tuple[set[str], set[str]]:
         """What a stage keeps instead, to compute these anew: what comes into it, and checkpoints."""
         first, end = self._bounds[stage : stage + 2]
-        marked = [one for one in self._operations[first:end] if one.type == "Identity" and _is_marked(one)]
+        marked = [one for one in self._operations[first:end] if one.type == "Identity" and _is_checkpoint(one)]
         return stashed(
             kept,
             self._taken(operation.outputs[0] for operation in marked),
@@ -86,7 +86,7 @@ class _Stages:
 
     def _taken(self, tensors: Iterable[Any]) -> Iterator[str]:
         """What tensors are of the forward pass, but for weights and the like."""
-        for source in map(self._sources.of, tensors):
+        for source in map(self._sources.find, tensors):
             if source.outer.op.name in self._number_of and source.inner.op.type not in _NOT_KEPT:
                 self._found[source.outer.name] = source
                 yield source.outer.name
@@ -97,5 +97,5 @@ class _Stages:
         return sum(map(source_bytes, {tensor.ref(): tensor for tensor in inner}.values()))
 
 
-def _is_marked(operation: Any) -> bool:
+def _is_checkpoint(operation: Any) -> bool:
     return vocabulary.CHECKPOINT_ATTRIBUTE in operation.node_def.attr

@@ -282,5 +282,5 @@ class OptimizerFunctionOutput:
         further = dict(self.apply_gradients_kwargs)
         if captured and getattr(self._opt, "supports_captured_grads", False):
             further["captured_grads"] = captured
-        with update_types.taken_by(self._opt, gradients):
+        with update_types.accept_accumulator_dtype(self._opt, gradients):
             return self._opt.apply_gradients(gradients, *self.apply_gradients_args, **further)

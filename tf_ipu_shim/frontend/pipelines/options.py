@@ -72,8 +72,8 @@ class PipelineStageOptions:
     def unread(self) -> dict[str, dict[str, str]]:
         """Those that the machine model does not read, by argument."""
         products = {
-            "convolution_options": planner_options.unread(self.convolution_options),
-            "matmul_options": planner_options.unread(self.matmul_options),
+            "convolution_options": planner_options.find_ignored_options(self.convolution_options),
+            "matmul_options": planner_options.find_ignored_options(self.matmul_options),
         }
         return {name: options for name, options in {**products, "slice_options": self.slice_options}.items() if options}
 
@@ -107,11 +107,14 @@ def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
         [0.0, 2.0]
     """
     mark = attr_value_pb2.AttrValue(b=True)
-    with ops.name_scope(name, "recomputation_checkpoint"), tracing.attributes({vocabulary.CHECKPOINT_ATTRIBUTE: mark}):
+    with (
+        ops.name_scope(name, "recomputation_checkpoint"),
+        tracing.attribute_scope({vocabulary.CHECKPOINT_ATTRIBUTE: mark}),
+    ):
         return nest.map_structure(array_ops.identity, tensors)
 
 
-def multiple_of(schedule: PipelineSchedule, stages: int, training: bool) -> int:
+def mini_batch_multiple(schedule: PipelineSchedule, stages: int, training: bool) -> int:
     """What the number of mini-batches has to be a multiple of.
 
     Args:

@@ -9,7 +9,7 @@ from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed, PipelineArguments, check_stage_options
-from tf_ipu_shim.frontend.pipelines.build import build
+from tf_ipu_shim.frontend.pipelines.build import build_pipeline
 from tf_ipu_shim.frontend.pipelines.optimizer_output import OptimizerFunctionOutput
 from tf_ipu_shim.frontend.pipelines.options import (
     PipelineSchedule,
@@ -160,7 +160,7 @@ def pipeline(
         count=pipeline_depth if gradient_accumulation_count is None else gradient_accumulation_count,
         repeat_count=repeat_count,
         batch_serialization_iterations=batch_serialization_iterations,
-        inputs=_tensors(inputs),
+        inputs=_to_tensors(inputs),
         infeed_queue=infeed_queue,
         outfeed_queue=outfeed_queue,
         optimizer_function=optimizer_function,
@@ -206,16 +206,16 @@ def pipeline(
             "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "
             "IPUStrategy.run runs, or in a function that ipu_compiler.compile compiles."
         )
-    return build(arguments, _checked_name(name))
+    return build_pipeline(arguments, _check_name(name))
 
 
-def _tensors(inputs: Any) -> list[Any]:
+def _to_tensors(inputs: Any) -> list[Any]:
     if inputs is not None and not isinstance(inputs, (list, tuple)):
         raise TypeError(f"inputs must be a list or a tuple of tensors for the first stage, not {inputs!r}.")
     return [ops.convert_to_tensor(value) for value in inputs or []]
 
 
-def _checked_name(name: Any) -> str:
+def _check_name(name: Any) -> str:
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a string, not {name!r}.")
     return name or "pipeline"

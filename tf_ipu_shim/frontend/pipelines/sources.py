@@ -15,7 +15,7 @@ from tf_ipu_shim.tf_private.control_flow import control_flow_util_v2
 _VIEWS = vocabulary.VIEWS | {"TensorListFromTensor"}
 
 
-class Source(NamedTuple):
+class TensorSource(NamedTuple):
     """What a tensor is.
 
     Args:
@@ -27,13 +27,13 @@ class Source(NamedTuple):
     inner: Any
 
 
-class Sources:
+class SourceFinder:
     """Finds sources; keeps the graphs of functions that it has looked into."""
 
     def __init__(self) -> None:
         self._graphs: dict[tuple[int, str], Any] = {}
 
-    def of(self, tensor: Any) -> Source:
+    def find(self, tensor: Any) -> TensorSource:
         """Follows a tensor back.
 
         Args:
@@ -45,23 +45,23 @@ class Sources:
                 tensor = operation.inputs[0]
             elif operation.type in vocabulary.LOOPS and tensor.dtype.base_dtype.name == "variant":
                 # No more than the list had room for. It may be made with the gradient, long after the loop.
-                return Source(tensor, self.of(operation.inputs[tensor.value_index]).inner)
+                return TensorSource(tensor, self.find(operation.inputs[tensor.value_index]).inner)
             elif operation.type in vocabulary.LOOPS and self._is_carried(tensor):
                 tensor = operation.inputs[tensor.value_index]
             elif operation.type in vocabulary.CALLS:
                 graph = self._graph(operation, "f")
-                inner = self.of(graph.outputs[tensor.value_index]).inner
-                number = _number(inner, graph.inputs)
+                inner = self.find(graph.outputs[tensor.value_index]).inner
+                number = _index_of(inner, graph.inputs)
                 if number is None:
-                    return Source(tensor, inner)
+                    return TensorSource(tensor, inner)
                 tensor = operation.inputs[number]
             else:
-                return Source(tensor, tensor)
+                return TensorSource(tensor, tensor)
 
     def _is_carried(self, tensor: Any) -> bool:
         """Whether a loop leaves a value as it was given."""
         body, index = self._graph(tensor.op, "body"), tensor.value_index
-        return _number(self.of(body.outputs[index]).inner, body.inputs) == index
+        return _index_of(self.find(body.outputs[index]).inner, body.inputs) == index
 
     def _graph(self, operation: Any, attribute: str) -> Any:
         key = (id(operation.graph), operation.name)
@@ -72,7 +72,7 @@ class Sources:
         return self._graphs[key]
 
 
-def bytes_of(tensor: Any) -> int:
+def tensor_bytes(tensor: Any) -> int:
     """Bytes of a tensor; one of unknown size or of no plain type counts nothing.
 
     Args:
@@ -85,13 +85,13 @@ def bytes_of(tensor: Any) -> int:
 
 
 def source_bytes(tensor: Any) -> int:
-    """Bytes of a tensor of a graph, as `Sources` gives them: those of a list by what it has room for.
+    """Bytes of a tensor of a graph, as `SourceFinder` gives them: those of a list by what it has room for.
 
     Args:
         tensor: where a list is made, or any other.
     """
-    return created_list(tensor.op).bytes if tensor.op.type in MAKE else bytes_of(tensor)
+    return created_list(tensor.op).bytes if tensor.op.type in MAKE else tensor_bytes(tensor)
 
 
-def _number(tensor: Any, among: Any) -> int | None:
+def _index_of(tensor: Any, among: Any) -> int | None:
     return next((number for number, one in enumerate(among) if one is tensor), None)

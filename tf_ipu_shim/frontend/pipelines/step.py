@@ -16,12 +16,12 @@ from tf_ipu_shim.frontend.control_flow import loops
 from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import element_arguments
 from tf_ipu_shim.frontend.ops import planner_options
 from tf_ipu_shim.frontend.pipelines.arguments import PipelineArguments
-from tf_ipu_shim.frontend.pipelines.footprint import footprint
+from tf_ipu_shim.frontend.pipelines.footprint import measure_footprint
 from tf_ipu_shim.frontend.pipelines.optimizer_output import OptimizerFunctionOutput
 from tf_ipu_shim.frontend.pipelines.options import PipelineStageOptions
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.tracing import autograph, script_functions, tracing
-from tf_ipu_shim.frontend.validation.results import as_list
+from tf_ipu_shim.frontend.validation.results import to_list
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import ops
@@ -60,8 +60,8 @@ class PipelineStep:
         self._operations: list[Any] = []
         # Stands for the number of the mini-batch, which the loop around the step knows when it calls it.
         self._counter = array_ops.identity(array_ops.zeros([], "int32"), name="mini_batch")
-        with loops.counted_by(self._counter):
-            self.graph, _ = tracing.trace(name.replace("/", "_"), self._trace, arguments.inputs)
+        with loops.set_counter(self._counter):
+            self.graph, _ = tracing.trace_function(name.replace("/", "_"), self._trace, arguments.inputs)
         self._refuse_captures()
         self.hyperparameters = self._find_hyperparameters()
 
@@ -79,7 +79,7 @@ class PipelineStep:
             zip(self._arguments.functions, forward_options, backward_options)
         ):
             mark = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=number)}
-            with planner_options.planned(**_products(options)), tracing.attributes(mark):
+            with planner_options.planner_scope(**_matmul_options(options)), tracing.attribute_scope(mark):
                 outputs = self._run_stage(number, stage, outputs, keywords)
             self._check_products(bounds[-1], outputs, options, backward)
             keywords = {}
@@ -89,14 +89,14 @@ class PipelineStep:
         if self._arguments.optimizer_function is not None:
             bounds[-1] = self._train(tensors, self._arguments.functions[-1][-1][1])
             self._plan_gradients(bounds)
-        self.footprint = footprint(ops.get_default_graph(), bounds)
+        self.footprint = measure_footprint(ops.get_default_graph(), bounds)
         self._feed_out(tensors)
 
     def _check_products(self, first: int, outputs: list[Any], *options: PipelineStageOptions) -> None:
         operations = ops.get_default_graph().get_operations()[first:]
         given = [value for value in outputs if tensor_util.is_tf_type(value)]
         read = options if self._arguments.optimizer_function is not None else options[:1]
-        planner_options.check_products(given, operations, *map(_products, read))
+        planner_options.check_matmul_options(given, operations, *map(_matmul_options, read))
 
     @staticmethod
     def _number_of_ops() -> int:
@@ -105,21 +105,21 @@ class PipelineStep:
     def _run_stage(self, number: int, stage: Any, inputs: list[Any], keywords: dict[str, Any]) -> list[Any]:
         outputs: list[Any] = []
         for function, ipu in stage:
-            reason = script_functions.why_not_called_with(function, len(inputs), keywords)
+            reason = script_functions.explain_call_mismatch(function, len(inputs), keywords)
             if reason is not None:
                 source = f"what stage {number - 1} returned" if number else "the pipeline's inputs and infeed"
                 raise TypeError(
-                    f"Pipeline stage {number} cannot be called: {script_functions.named(function)} is given {source}, "
-                    f"arguments: {len(inputs) + len(keywords)}. {reason}."
+                    f"Pipeline stage {number} cannot be called: {script_functions.describe_function(function)} is "
+                    f"given {source}, arguments: {len(inputs) + len(keywords)}. {reason}."
                 )
             with scopes.ipu_shard(ipu):
-                outputs.extend(as_list(autograph.converted(function)(*inputs, **keywords)))
+                outputs.extend(to_list(autograph.convert_like_caller(function)(*inputs, **keywords)))
         return outputs
 
     def _train(self, outputs: list[Any], last_ipu: int) -> int:
         """Adds loss and gradients; returns the number of ops before the gradients."""
         with scopes.ipu_shard(last_ipu):
-            self.optimizer = autograph.converted(self._arguments.optimizer_function)(*outputs)  # type: ignore[arg-type]
+            self.optimizer = autograph.convert_like_caller(self._arguments.optimizer_function)(*outputs)  # type: ignore[arg-type]
         if not isinstance(self.optimizer, OptimizerFunctionOutput):
             raise TypeError(
                 "optimizer_function must return a pipelining_ops.OptimizerFunctionOutput, not "
@@ -146,13 +146,16 @@ class PipelineStep:
         }
         for operation in operations[bounds[-1] :]:
             stage = stage_of.get(tf_graphs.original_op(operation))
-            if stage is not None and (mark := planner_options.planning_mark(**_products(options[stage]))) is not None:
+            if (
+                stage is not None
+                and (mark := planner_options.planner_attribute(**_matmul_options(options[stage]))) is not None
+            ):
                 tf_graphs.set_attr(operation, vocabulary.PLANNING_ATTRIBUTE, mark)
 
     def _feed_out(self, outputs: list[Any]) -> None:
         arguments = self._arguments
         if arguments.accumulate_outfeed_dtype is not None:
-            outputs = _named(outputs)
+            outputs = _rename_outputs(outputs)
         sent = self._what_is_sent(outputs)
         if isinstance(sent, list) and not sent:
             return
@@ -235,18 +238,18 @@ class PipelineStep:
         """
         inputs = [counter if tensor is self._counter else tensor for tensor in self.graph.external_captures]
         tensors = [tensor for group in groups for tensor in group]
-        results = iter(tracing.call_inside(self.graph, tensors, self._operations, inputs))
+        results = iter(tracing.add_nested_call(self.graph, tensors, self._operations, inputs))
         if not any(groups):
             return [list(results)]
         return [[next(results) for _ in group] for group in groups]
 
 
-def _named(outputs: list[Any]) -> list[Any]:
+def _rename_outputs(outputs: list[Any]) -> list[Any]:
     """Outputs under names as in Graphcore's graph, by which a function from tensor to dtype tells them apart."""
     named = array_ops.identity_n(nest.flatten(outputs), name="PipelineStage")
     return nest.pack_sequence_as(outputs, named)  # type: ignore[no-any-return]
 
 
-def _products(options: PipelineStageOptions) -> dict[str, dict[str, str]]:
+def _matmul_options(options: PipelineStageOptions) -> dict[str, dict[str, str]]:
     """What a stage's options say of products, by XLA's instruction."""
     return {"dot": options.matmul_options, "convolution": options.convolution_options}

@@ -12,7 +12,7 @@ _UPDATES = ("ResourceApply", "ResourceSparseApply")
 
 
 @contextlib.contextmanager
-def taken_by(optimizer: Any, gradients: Sequence[tuple[Any, Any]]) -> Iterator[None]:
+def accept_accumulator_dtype(optimizer: Any, gradients: Sequence[tuple[Any, Any]]) -> Iterator[None]:
     """While it is entered an optimizer applies gradients.
 
     Args:
@@ -32,19 +32,19 @@ def taken_by(optimizer: Any, gradients: Sequence[tuple[Any, Any]]) -> Iterator[N
     except (TypeError, ValueError) as error:
         if not mixed:
             raise
-        raise _refused(name, *mixed[0]) from error
-    if mixed and any(_is_mixed(operation) for operation in graph.get_operations()[before:]):
-        raise _refused(name, *mixed[0])
+        raise _dtype_error(name, *mixed[0]) from error
+    if mixed and any(_has_mixed_dtypes(operation) for operation in graph.get_operations()[before:]):
+        raise _dtype_error(name, *mixed[0])
 
 
-def _is_mixed(operation: Any) -> bool:
+def _has_mixed_dtypes(operation: Any) -> bool:
     if not operation.type.startswith(_UPDATES):
         return False
     known = handle_data_util.get_resource_handle_data(operation.inputs[0]).shape_and_type
     return bool(known) and known[0].dtype != operation.get_attr("T").as_datatype_enum
 
 
-def _refused(name: str, dtype: Any, variable: Any) -> TypeError:
+def _dtype_error(name: str, dtype: Any, variable: Any) -> TypeError:
     return TypeError(
         f"gradient_accumulation_dtype has gradients accumulated in {dtype.name}, and {name} takes "
         f"none of that type for weights of {variable.dtype.base_dtype.name} ({variable.name}). Leave it out, or give "

@@ -21,7 +21,7 @@ _TENSORFLOW_1 = (
 )
 
 
-def either_order(
+def accept_either_order(
     before: int,
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
     """Has a function with the order of TensorFlow 2 take positional arguments in that of TensorFlow 1 too.
@@ -47,7 +47,7 @@ def either_order(
         @functools.wraps(function)
         def either(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
             rest = args[before:]
-            if not _is_tensorflow_1(rest):
+            if not _uses_tf1_order(rest):
                 return function(*args, **kwargs)
             if len(rest) > len(_TENSORFLOW_1):
                 raise TypeError(f"{function.__name__}() takes {before + len(_TENSORFLOW_1)} positional arguments.")
@@ -62,6 +62,6 @@ def either_order(
     return decorate
 
 
-def _is_tensorflow_1(rest: tuple[Any, ...]) -> bool:
+def _uses_tf1_order(rest: tuple[Any, ...]) -> bool:
     first, second, third = (*rest, None, None, None)[:3]
     return callable(first) or isinstance(second, (str, list)) or callable(third)

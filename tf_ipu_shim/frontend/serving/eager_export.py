@@ -12,8 +12,8 @@ from typing import Any
 
 from tf_ipu_shim.frontend.serving import loading, served_call
 from tf_ipu_shim.frontend.serving import plan as plans
-from tf_ipu_shim.frontend.serving.plan import Plan
-from tf_ipu_shim.frontend.serving.references import held_by
+from tf_ipu_shim.frontend.serving.plan import ExportPlan
+from tf_ipu_shim.frontend.serving.references import find_referenced
 from tf_ipu_shim.frontend.tracing import compiled_functions
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.functions import def_function
@@ -25,7 +25,7 @@ from tf_ipu_shim.tf_private.variables import resource_variable_ops
 _KEY = signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
 
-def export(plan: Plan) -> Callable[..., Any]:
+def export(plan: ExportPlan) -> Callable[..., Any]:
     """Writes the SavedModel, and reads it again.
 
     Args:
@@ -34,22 +34,22 @@ def export(plan: Plan) -> Callable[..., Any]:
     Returns:
         A `tf.function` that runs what was written.
     """
-    weights = _Weights()
-    served = _with_arguments(plan, lambda *values: _serve(plan, weights, values))
+    weights = _WeightCopies()
+    served = _name_arguments(plan, lambda *values: _add_serving_function(plan, weights, values))
     concrete = served.get_concrete_function()
-    served_call.refuse_foreign_ops(concrete.graph.as_graph_def())
+    served_call.check_stock_ops(concrete.graph.as_graph_def())
     module = autotrackable.AutoTrackable()
     setattr(module, loading.ON_IPUS, list(weights.copies.values()))
     captured = {id(tensor) for tensor in concrete.graph.external_captures}
     on_host = [variable for variable in concrete.graph.variables if id(variable.handle) in captured]
     setattr(module, loading.ON_HOST, on_host)
-    module.resources = _resources(plan, concrete)
+    module.resources = _find_resources(plan, concrete)
     save.save(module, plan.empty_directory(), signatures={_KEY: concrete})
-    served_call.seal(plan.directory)
-    return _loaded(plan)
+    served_call.strip_ipu_devices(plan.directory)
+    return _check_reload(plan)
 
 
-class _Weights:
+class _WeightCopies:
     """Copies of the variables of the prediction: it shares none with the steps on the host, which is another device."""
 
     def __init__(self) -> None:
@@ -71,19 +71,19 @@ class _Weights:
         return self.copies[id(variable.handle)]
 
 
-def _serve(plan: Plan, weights: _Weights, values: Sequence[Any]) -> dict[str, Any]:
+def _add_serving_function(plan: ExportPlan, weights: _WeightCopies, values: Sequence[Any]) -> dict[str, Any]:
     tensors = list(values)
     with ops.device(loading.HOST):
         if plan.before is not None:
-            tensors = plans.handed_over(plan.before, plan.before(tensors), plan.predict)
-    tensors = served_call.call(plan, tensors, weights.replaced)
+            tensors = plans.pass_tensors(plan.before, plan.before(tensors), plan.predict)
+    tensors = served_call.add_call(plan, tensors, weights.replaced)
     with ops.device(loading.HOST):
         if plan.after is not None:
-            tensors = plan.after(plans.handed_over(plan.predict, tensors, plan.after))
+            tensors = plan.after(plans.pass_tensors(plan.predict, tensors, plan.after))
     return dict(zip(plan.names(len(tensors)), tensors))
 
 
-def _with_arguments(plan: Plan, function: Callable[..., Any]) -> Any:
+def _name_arguments(plan: ExportPlan, function: Callable[..., Any]) -> Any:
     """A `tf.function` whose arguments have the names of a request's inputs."""
 
     def request(*values: Any) -> Any:
@@ -96,7 +96,7 @@ def _with_arguments(plan: Plan, function: Callable[..., Any]) -> Any:
     return def_function.function(request, input_signature=plan.request, autograph=False)
 
 
-def _loaded(plan: Plan) -> Any:
+def _check_reload(plan: ExportPlan) -> Any:
     model = load.load(plan.directory)
     signature = model.signatures[_KEY]
     keys = list(signature.structured_outputs)
@@ -106,19 +106,19 @@ def _loaded(plan: Plan) -> Any:
         outputs = signature(**{spec.name: value for spec, value in zip(plan.request, values)})
         return plan.returned([outputs[name] for name in names])
 
-    function = _with_arguments(plan, run)
-    compiled_functions.mark_program(function)
+    function = _name_arguments(plan, run)
+    compiled_functions.annotate_program(function)
     function._ipu_model = model  # its variables live as long as the function
     return function
 
 
-def _resources(plan: Plan, concrete: Any) -> list[Any]:
+def _find_resources(plan: ExportPlan, concrete: Any) -> list[Any]:
     """Tables and the like that the steps use: a SavedModel has those that something in it refers to."""
     wanted = {id(tensor) for tensor in concrete.graph.external_captures}
     steps = [step.function for step in (plan.before, plan.predict, plan.after) if step is not None]
     return [
         one
-        for root in held_by(steps)
+        for root in find_referenced(steps)
         for one in trackable_view.TrackableView(root).descendants()
         if isinstance(one, resource.CapturableResource) and id(one.resource_handle) in wanted
     ]

@@ -6,28 +6,28 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tf_ipu_shim.frontend.serving import eager_export, graph_export, plan, stages
-from tf_ipu_shim.frontend.serving.plan import Plan
+from tf_ipu_shim.frontend.serving.plan import ExportPlan
 from tf_ipu_shim.tf_private.graphs import ops
 
 
-def single_step(predict_step: Callable[..., Any], export_dir: str, iterations: int, **arguments: Any) -> Any:
+def export_single_step(predict_step: Callable[..., Any], export_dir: str, iterations: int, **arguments: Any) -> Any:
     """Exports a function.
 
     Args:
         predict_step: the function.
         export_dir: where the SavedModel goes.
         iterations: of Graphcore's loop.
-        **arguments: of `plan.make`.
+        **arguments: of `plan.make_plan`.
 
     Raises:
         TypeError: it is no function.
     """
     if not callable(predict_step):
         raise TypeError(f"predict_step must be a function, not {type(predict_step).__name__}.")
-    return export(plan.make(predict_step, export_dir, iterations, **arguments))
+    return export_plan(plan.make_plan(predict_step, export_dir, iterations, **arguments))
 
 
-def pipeline(
+def export_pipeline(
     computational_stages: Sequence[Any],
     export_dir: str,
     iterations: int,
@@ -50,7 +50,7 @@ def pipeline(
         pipeline_schedule: a `PipelineSchedule`.
         poplar_options: a `PipelineStageOptions` for each stage.
         name: of the pipeline.
-        **arguments: of `plan.make`.
+        **arguments: of `plan.make_plan`.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -60,19 +60,19 @@ def pipeline(
         raise TypeError(f"inputs must be a list or a tuple of values for the first stage, not {inputs!r}.")
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a string, not {name!r}.")
-    iterations = plan.checked_whole_number("iterations", iterations)
-    directory = plan.checked_directory(export_dir, arguments.get("purge_export_dir", False))
-    pipelined, ipus = stages.checked(
+    iterations = plan.check_count("iterations", iterations)
+    directory = plan.check_directory(export_dir, arguments.get("purge_export_dir", False))
+    pipelined, ipus = stages.check_pipeline(
         computational_stages, iterations, device_mapping, pipeline_schedule, poplar_options
     )
-    chained = stages.chained(pipelined, inputs)
+    chained = stages.chain_stages(pipelined, inputs)
 
     def predict(*values: Any) -> Any:
         with ops.name_scope(name or "pipeline"):
             return chained(*values)
 
-    return export(
-        plan.make(
+    return export_plan(
+        plan.make_plan(
             predict,
             directory,
             iterations,
@@ -84,7 +84,7 @@ def pipeline(
     )
 
 
-def export(made: Plan) -> Any:
+def export_plan(made: ExportPlan) -> Any:
     """Exports what was planned, in the manner of the TensorFlow that the script runs in.
 
     Raises:
@@ -95,7 +95,7 @@ def export(made: Plan) -> Any:
         if made.variable_initializer is not None and not callable(made.variable_initializer):
             raise TypeError(f"variable_initializer must be a function, not {type(made.variable_initializer).__name__}.")
         if made.checkpoint is not None:
-            graph_export.latest(made.checkpoint)
+            graph_export.latest_checkpoint(made.checkpoint)
         return graph_export.export(made)
     for argument, value in (
         ("variable_initializer", made.variable_initializer),
@@ -109,7 +109,7 @@ def export(made: Plan) -> Any:
     return eager_export.export(made)
 
 
-def one_of(new: Any, old: Any) -> Any:
+def resolve_alias(new: Any, old: Any) -> Any:
     """An argument under the name that it has, or the one that it had.
 
     Raises:

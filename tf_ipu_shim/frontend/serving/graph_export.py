@@ -11,7 +11,7 @@ from typing import Any
 
 from tf_ipu_shim.frontend.serving import loading, served_call
 from tf_ipu_shim.frontend.serving import plan as plans
-from tf_ipu_shim.frontend.serving.plan import Plan, Step
+from tf_ipu_shim.frontend.serving.plan import ExportPlan, ServingStep
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.graphs import convert_to_constants, importer, ops
@@ -30,7 +30,7 @@ from tf_ipu_shim.tf_private.training import saver as saver_lib
 _TABLES = ops.GraphKeys.TABLE_INITIALIZERS
 
 
-def export(plan: Plan) -> Callable[..., Any]:
+def export(plan: ExportPlan) -> Callable[..., Any]:
     """Writes the SavedModel.
 
     Args:
@@ -42,39 +42,41 @@ def export(plan: Plan) -> Callable[..., Any]:
     Raises:
         ValueError: there are variables and nothing that initialises them.
     """
-    predict = _frozen(plan, [plan.predict], None, compiled=True)[0]
+    predict = _freeze_steps(plan, [plan.predict], None, compiled=True)[0]
     hosts = [step for step in (plan.before, plan.after) if step is not None]
-    frozen = dict(zip((step.label for step in hosts), _frozen(plan, hosts, plan.checkpoint)))
+    frozen = dict(zip((step.label for step in hosts), _freeze_steps(plan, hosts, plan.checkpoint)))
     graph = ops.Graph()
     with graph.as_default():
         with ops.device(loading.HOST):
             inputs = [array_ops.placeholder(spec.dtype, spec.shape, name=spec.name) for spec in plan.request]
-        outputs = _serve(plan, predict, frozen, inputs)
+        outputs = _build_serving_graph(plan, predict, frozen, inputs)
         names = plan.names(len(outputs))
         tables = control_flow_ops.group(*ops.get_collection(_TABLES)) if ops.get_collection(_TABLES) else None
-        served_call.refuse_foreign_ops(graph.as_graph_def())
-        _write(plan, inputs, dict(zip(names, outputs)), tables)
+        served_call.check_stock_ops(graph.as_graph_def())
+        _write_saved_model(plan, inputs, dict(zip(names, outputs)), tables)
         definition = graph.as_graph_def()
-    return _runtime(plan, definition, inputs, outputs, tables)
+    return _ipu_runtime(plan, definition, inputs, outputs, tables)
 
 
-def _serve(plan: Plan, predict: _Frozen, frozen: dict[str, _Frozen], inputs: Sequence[Any]) -> list[Any]:
+def _build_serving_graph(
+    plan: ExportPlan, predict: _FrozenStep, frozen: dict[str, _FrozenStep], inputs: Sequence[Any]
+) -> list[Any]:
     tensors = list(inputs)
     if plan.before is not None:
         with ops.device(loading.HOST):
-            tensors = plans.handed_over(plan.before, frozen[plan.before.label].call(tensors), plan.predict)
+            tensors = plans.pass_tensors(plan.before, frozen[plan.before.label].call(tensors), plan.predict)
     thawed = dataclasses.replace(
-        plan, predict=Step(plan.predict.label, lambda *values: predict.call(values), plan.predict.signature)
+        plan, predict=ServingStep(plan.predict.label, lambda *values: predict.call(values), plan.predict.signature)
     )
-    tensors = served_call.call(thawed, tensors)
+    tensors = served_call.add_call(thawed, tensors)
     if plan.after is not None:
         with ops.device(loading.HOST):
-            tensors = frozen[plan.after.label].call(plans.handed_over(plan.predict, tensors, plan.after))
+            tensors = frozen[plan.after.label].call(plans.pass_tensors(plan.predict, tensors, plan.after))
     return tensors
 
 
 @dataclasses.dataclass
-class _Frozen:
+class _FrozenStep:
     """A step as a graph without variables."""
 
     graph_def: graph_pb2.GraphDef
@@ -95,7 +97,9 @@ class _Frozen:
         return results[: len(self.outputs)]
 
 
-def _frozen(plan: Plan, steps: Sequence[Step], checkpoint: str | None, compiled: bool = False) -> list[_Frozen]:
+def _freeze_steps(
+    plan: ExportPlan, steps: Sequence[ServingStep], checkpoint: str | None, compiled: bool = False
+) -> list[_FrozenStep]:
     """Steps of one graph, with the values that their variables are given.
 
     Args:
@@ -109,37 +113,37 @@ def _frozen(plan: Plan, steps: Sequence[Step], checkpoint: str | None, compiled:
         pairs = []
         for step in steps:
             inputs = [array_ops.placeholder(spec.dtype, spec.shape) for spec in step.signature]
-            pairs.append((inputs, _traced(step, inputs) if compiled else _named(step(inputs))))
-        _initialise(plan, session, steps, checkpoint)
+            pairs.append((inputs, _trace_step(step, inputs) if compiled else _name_outputs(step(inputs))))
+        _restore_variables(plan, session, steps, checkpoint)
         tables = [operation.name for operation in ops.get_collection(_TABLES)]
         return [_freeze(session, inputs, outputs, tables) for inputs, outputs in pairs]
 
 
-def _named(outputs: Sequence[Any]) -> list[Any]:
+def _name_outputs(outputs: Sequence[Any]) -> list[Any]:
     return [array_ops.identity(output) for output in outputs]
 
 
-def _traced(step: Step, inputs: Sequence[Any]) -> list[Any]:
+def _trace_step(step: ServingStep, inputs: Sequence[Any]) -> list[Any]:
     outputs: list[Any] = []
-    graph, _ = tracing.trace(step.label, lambda *values: outputs.extend(_named(step(values))), inputs)
-    return tracing.call_inside(graph, outputs, []) if outputs else []
+    graph, _ = tracing.trace_function(step.label, lambda *values: outputs.extend(_name_outputs(step(values))), inputs)
+    return tracing.add_nested_call(graph, outputs, []) if outputs else []
 
 
-def _freeze(session: Any, inputs: Sequence[Any], outputs: Sequence[Any], tables: Sequence[str]) -> _Frozen:
+def _freeze(session: Any, inputs: Sequence[Any], outputs: Sequence[Any], tables: Sequence[str]) -> _FrozenStep:
     ends = [tensor.op.name for tensor in (*inputs, *outputs)]
     graph_def = session.graph.as_graph_def(add_shapes=True)
     frozen = convert_to_constants.convert_variables_to_constants_from_session_graph(
         session, graph_def, list(dict.fromkeys([*ends, *tables]))
     )
-    return _Frozen(frozen, [one.name for one in inputs], [one.name for one in outputs], list(tables))
+    return _FrozenStep(frozen, [one.name for one in inputs], [one.name for one in outputs], list(tables))
 
 
-def _initialise(plan: Plan, session: Any, steps: Sequence[Step], checkpoint: str | None) -> None:
+def _restore_variables(plan: ExportPlan, session: Any, steps: Sequence[ServingStep], checkpoint: str | None) -> None:
     variables = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
     if not variables:
         return
     if checkpoint is not None:
-        saver_lib.Saver(variables).restore(session, latest(checkpoint))
+        saver_lib.Saver(variables).restore(session, latest_checkpoint(checkpoint))
     elif plan.variable_initializer is not None:
         plan.variable_initializer(session)
     else:
@@ -150,7 +154,7 @@ def _initialise(plan: Plan, session: Any, steps: Sequence[Step], checkpoint: str
         )
 
 
-def latest(directory: str) -> str:
+def latest_checkpoint(directory: str) -> str:
     """The newest checkpoint in a directory.
 
     Raises:
@@ -164,7 +168,7 @@ def latest(directory: str) -> str:
     return found
 
 
-def _write(plan: Plan, inputs: Sequence[Any], outputs: dict[str, Any], tables: Any) -> None:
+def _write_saved_model(plan: ExportPlan, inputs: Sequence[Any], outputs: dict[str, Any], tables: Any) -> None:
     signature = signature_def_utils.predict_signature_def(
         {spec.name: tensor for spec, tensor in zip(plan.request, inputs)}, outputs
     )
@@ -177,13 +181,13 @@ def _write(plan: Plan, inputs: Sequence[Any], outputs: dict[str, Any], tables: A
             main_op=tables,
         )
         writer.save()
-    served_call.seal(plan.directory)
+    served_call.strip_ipu_devices(plan.directory)
 
 
-def _runtime(
-    plan: Plan, definition: graph_pb2.GraphDef, inputs: Sequence[Any], outputs: Sequence[Any], tables: Any
+def _ipu_runtime(
+    plan: ExportPlan, definition: graph_pb2.GraphDef, inputs: Sequence[Any], outputs: Sequence[Any], tables: Any
 ) -> Callable[..., Any]:
-    loading.make_programs(definition)
+    loading.create_programs(definition)
     names = [one.name for one in inputs]
     ends = [*(one.name for one in outputs), *([tables.name] if tables is not None else [])]
 

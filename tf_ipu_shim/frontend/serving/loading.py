@@ -29,19 +29,19 @@ _PAST_STRATEGIES = 200  # a strategy's own creators have the priority 100
 def install() -> None:
     """Has SavedModels that were exported for IPUs run on them."""
     patches.replace(
-        loader_impl, "parse_saved_model", _parsing, why="models that were exported for serving run on the IPUs"
+        loader_impl, "parse_saved_model", _patch_parser, why="models that were exported for serving run on the IPUs"
     )
     patches.replace(
-        load.Loader, "_recreate_variable", _recreating, why="the variables of such models are where they are used"
+        load.Loader, "_recreate_variable", _patch_recreate, why="the variables of such models are where they are used"
     )
 
 
-def _parsing(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_parser(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def parse_saved_model(*args: Any, **kwargs: Any) -> Any:
         model = stock(*args, **kwargs)
         for meta_graph in model.meta_graphs:
-            if make_programs(meta_graph.graph_def):
+            if create_programs(meta_graph.graph_def):
                 _place_variables(meta_graph.object_graph_def)
         return model
 
@@ -57,7 +57,7 @@ def _place_variables(objects: Any) -> None:
                 objects.nodes[element.node_id].variable.device = device
 
 
-def _recreating(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_recreate(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def recreate(self: Any, proto: Any) -> Any:
         if proto.device not in (DEVICE, HOST):
@@ -73,7 +73,7 @@ def _recreating(stock: Callable[..., Any]) -> Callable[..., Any]:
     return recreate
 
 
-def make_programs(graph_def: graph_pb2.GraphDef) -> bool:
+def create_programs(graph_def: graph_pb2.GraphDef) -> bool:
     """Makes programs of the marked calls of a graph; leaves a graph without any as it is.
 
     Args:
@@ -84,7 +84,7 @@ def make_programs(graph_def: graph_pb2.GraphDef) -> bool:
     """
     library = {function.signature.name: function for function in graph_def.library.function}
     nodes = [*graph_def.node, *(node for function in library.values() for node in function.node_def)]
-    found = any([_make_program(node, library) for node in nodes])
+    found = any([_create_program(node, library) for node in nodes])
     if found:
         _place_handles(graph_def.node, library)
     return found
@@ -95,14 +95,14 @@ def _place_handles(nodes: Iterable[Any], library: Mapping[str, function_pb2.Func
     needed: set[str] = set()
     nodes = list(nodes)
     for node in nodes:
-        for index in _taken_by_programs(node, library):
+        for index in _program_inputs(node, library):
             needed.add(node.input[index].partition(":")[0])
     for node in nodes:
         if node.op == "VarHandleOp" and node.name in needed:
             node.device = DEVICE
 
 
-def _taken_by_programs(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> list[int]:
+def _program_inputs(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> list[int]:
     """Which inputs of a node a program in the functions that it calls takes, or it takes itself."""
     if node.op == vocabulary.PROGRAM:
         return list(range(len(node.attr["Tin"].list.type)))
@@ -112,20 +112,22 @@ def _taken_by_programs(node: Any, library: Mapping[str, function_pb2.FunctionDef
     arguments = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
     taken = set()
     for inside in function.node_def:
-        for index in _taken_by_programs(inside, library):
+        for index in _program_inputs(inside, library):
             if inside.input[index] in arguments:
                 taken.add(arguments[inside.input[index]])
     return sorted(taken)
 
 
-def _make_program(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> bool:
+def _create_program(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> bool:
     if vocabulary.SERVED_ATTRIBUTE not in node.attr:
         return False
     mark = ServedCall.from_bytes(node.attr[vocabulary.SERVED_ATTRIBUTE].s)
     function = node.attr["f"].func.name
-    needed = function_pb2.FunctionDefLibrary(function=[library[name] for name in _reached(function, library)])
+    needed = function_pb2.FunctionDefLibrary(
+        function=[library[name] for name in _reachable_functions(function, library)]
+    )
     for inside in needed.function:
-        _fill_defaults(inside.node_def)
+        _fill_default_attributes(inside.node_def)
     kept = {name: attr_value_pb2.AttrValue.FromString(node.attr[name].SerializeToString()) for name in ("Tin", "Tout")}
     node.attr.clear()
     node.op, node.device = vocabulary.PROGRAM, DEVICE
@@ -141,7 +143,7 @@ def _make_program(node: Any, library: Mapping[str, function_pb2.FunctionDef]) ->
     return True
 
 
-def _fill_defaults(nodes: Iterable[Any]) -> None:
+def _fill_default_attributes(nodes: Iterable[Any]) -> None:
     """Writes out what is left out of a SavedModel because it is an op's default; a program is read as it stands."""
     for node in nodes:
         definition = op_def_registry.get(node.op)
@@ -150,19 +152,19 @@ def _fill_defaults(nodes: Iterable[Any]) -> None:
                 node.attr[attribute.name].CopyFrom(attribute.default_value)
 
 
-def _reached(name: str, library: Mapping[str, function_pb2.FunctionDef]) -> list[str]:
+def _reachable_functions(name: str, library: Mapping[str, function_pb2.FunctionDef]) -> list[str]:
     """A function and all that it calls, in order of their names."""
     found, waiting = {name}, [name]
     while waiting:
         for node in library[waiting.pop()].node_def:
-            for called in _functions_of(node):
+            for called in _called_functions(node):
                 if called in library and called not in found:
                     found.add(called)
                     waiting.append(called)
     return sorted(found)
 
 
-def _functions_of(node: Any) -> list[str]:
+def _called_functions(node: Any) -> list[str]:
     """Names of the functions that a node names."""
     return [
         function.name

@@ -19,7 +19,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 
 
 @dataclasses.dataclass
-class Step:
+class ServingStep:
     """A function that a request goes through.
 
     Args:
@@ -41,7 +41,7 @@ class Step:
         if isinstance(self.function, def_function.Function):
             returned = self.function(*tensors)
         else:
-            returned = autograph.always_converted(self.function)(*tensors)
+            returned = autograph.convert(self.function)(*tensors)
         return [self._tensor(position, value) for position, value in enumerate(nest.flatten(returned))]
 
     def _tensor(self, position: int, value: Any) -> Any:
@@ -57,7 +57,7 @@ class Step:
 
 
 @dataclasses.dataclass
-class Plan:
+class ExportPlan:
     """An export.
 
     Args:
@@ -76,9 +76,9 @@ class Plan:
 
     directory: str
     request: list[Any]
-    predict: Step
-    before: Step | None
-    after: Step | None
+    predict: ServingStep
+    before: ServingStep | None
+    after: ServingStep | None
     output_names: list[str] | None
     iterations: int
     purges: bool = False
@@ -118,7 +118,7 @@ class Plan:
         return list(outputs) if self.output_names is None else dict(zip(self.output_names, outputs))
 
 
-def make(
+def make_plan(
     predict_step: Callable[..., Any],
     export_dir: str,
     iterations: Any,
@@ -134,7 +134,7 @@ def make(
     postprocessing_step_signature: Any = None,
     purge_export_dir: bool = False,
     **others: Any,
-) -> Plan:
+) -> ExportPlan:
     """Checks the arguments of an export.
 
     Args:
@@ -151,14 +151,14 @@ def make(
         postprocessing_step: runs on the host behind.
         postprocessing_step_signature: what it takes.
         purge_export_dir: whether the directory is emptied first.
-        **others: of `Plan`.
+        **others: of `ExportPlan`.
 
     Raises:
         TypeError: an argument has the wrong type.
         ValueError: the directory is not empty, or signatures are missing or do not go together.
     """
-    directory = checked_directory(export_dir, purge_export_dir)
-    number = checked_whole_number("iterations", iterations)
+    directory = check_directory(export_dir, purge_export_dir)
+    number = check_count("iterations", iterations)
     for step, function in (("preprocessing_step", preprocessing_step), ("postprocessing_step", postprocessing_step)):
         if function is not None and not callable(function):
             raise TypeError(f"{step} must be a function, not {type(function).__name__}.")
@@ -166,21 +166,23 @@ def make(
     predict = StepSignature("predict_step", first_stage or predict_step, predict_step_signature, bound)
     before = StepSignature("preprocessing_step", preprocessing_step, preprocessing_step_signature)
     after = StepSignature("postprocessing_step", postprocessing_step, postprocessing_step_signature)
-    request, taken = signatures.of_request(predict, before, input_dataset)
-    return Plan(
+    request, taken = signatures.request_signatures(predict, before, input_dataset)
+    return ExportPlan(
         directory,
         request,
-        Step(predict.label, predict_step, request if taken is None else taken),
-        None if preprocessing_step is None else Step(before.label, preprocessing_step, request),
-        None if postprocessing_step is None else Step(after.label, postprocessing_step, signatures.of_step(after)),
-        _checked_names(output_names),
+        ServingStep(predict.label, predict_step, request if taken is None else taken),
+        None if preprocessing_step is None else ServingStep(before.label, preprocessing_step, request),
+        None
+        if postprocessing_step is None
+        else ServingStep(after.label, postprocessing_step, signatures.step_signature(after)),
+        _check_output_names(output_names),
         number,
         purges=purge_export_dir,
         **others,
     )
 
 
-def handed_over(source: Step, tensors: Sequence[Any], target: Step) -> list[Any]:
+def pass_tensors(source: ServingStep, tensors: Sequence[Any], target: ServingStep) -> list[Any]:
     """What one step gives to the next.
 
     Args:
@@ -205,7 +207,7 @@ def handed_over(source: Step, tensors: Sequence[Any], target: Step) -> list[Any]
     return list(tensors)
 
 
-def checked_directory(export_dir: Any, purge: bool) -> str:
+def check_directory(export_dir: Any, purge: bool) -> str:
     """The directory of an export as text.
 
     Args:
@@ -231,7 +233,7 @@ def checked_directory(export_dir: Any, purge: bool) -> str:
     return directory
 
 
-def checked_whole_number(name: str, value: Any) -> int:
+def check_count(name: str, value: Any) -> int:
     """An argument that counts something.
 
     Args:
@@ -250,7 +252,7 @@ def checked_whole_number(name: str, value: Any) -> int:
     return number
 
 
-def _checked_names(output_names: Any) -> list[str] | None:
+def _check_output_names(output_names: Any) -> list[str] | None:
     if not output_names:
         return None
     names = [output_names] if isinstance(output_names, str) else output_names

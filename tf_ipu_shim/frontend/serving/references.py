@@ -11,7 +11,7 @@ from tf_ipu_shim.tf_private.saved_models import base
 _LIBRARIES = ("tensorflow", "keras", "tf_keras", "numpy")
 
 
-def held_by(functions: Iterable[Any]) -> list[Any]:
+def find_referenced(functions: Iterable[Any]) -> list[Any]:
     """What TensorFlow can track among the objects that functions refer to, through other functions too.
 
     Args:
@@ -37,11 +37,11 @@ def held_by(functions: Iterable[Any]) -> list[Any]:
         elif isinstance(value, Mapping):
             waiting.extend(value.values())
         else:
-            waiting.extend(_references(inspect.unwrap(function) if callable(function) else function))
+            waiting.extend(_direct_references(inspect.unwrap(function) if callable(function) else function))
     return found
 
 
-def _references(function: Any) -> list[Any]:
+def _direct_references(function: Any) -> list[Any]:
     method = getattr(function, "__func__", function)
     if not inspect.isfunction(method) or method.__module__.partition(".")[0] in _LIBRARIES:
         return []

@@ -14,7 +14,7 @@ from typing import Any
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.frontend.serving.plan import Plan
+from tf_ipu_shim.frontend.serving.plan import ExportPlan
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import device as device_lib
@@ -60,7 +60,9 @@ class ServedCall:
         return cls(**fields)
 
 
-def call(plan: Plan, arguments: Sequence[Any], replaced: Callable[[Any, Any], Any] | None = None) -> list[Any]:
+def add_call(
+    plan: ExportPlan, arguments: Sequence[Any], replaced: Callable[[Any, Any], Any] | None = None
+) -> list[Any]:
     """Calls the prediction in the current graph.
 
     Args:
@@ -83,7 +85,7 @@ def call(plan: Plan, arguments: Sequence[Any], replaced: Callable[[Any, Any], An
     around = func_graph.FuncGraph("served_call")  # so that the current graph captures nothing that is replaced
     with around.as_default():
         stand_ins = [array_ops.placeholder(spec.dtype, spec.shape) for spec in plan.predict.signature]
-        graph, _ = tracing.trace("served", predict, stand_ins)
+        graph, _ = tracing.trace_function("served", predict, stand_ins)
     if not outputs:
         raise ValueError(f"`{plan.predict.label}` returned nothing. A served model has at least one output.")
     given = {id(stand_in): argument for stand_in, argument in zip(stand_ins, arguments)}
@@ -92,17 +94,17 @@ def call(plan: Plan, arguments: Sequence[Any], replaced: Callable[[Any, Any], An
     for tensor in graph.external_captures:
         outside = captured.get(id(tensor), tensor)  # what is eager is captured past `around`
         inputs.append(given[id(tensor)] if id(tensor) in given else replaced(graph, outside) if replaced else outside)
-    results = tracing.call_inside(graph, outputs, [], inputs)
-    mark = ServedCall([_shape(tensor) for tensor in outputs], plan.ipus, plan.iterations)
+    results = tracing.add_nested_call(graph, outputs, [], inputs)
+    mark = ServedCall([_static_shape(tensor) for tensor in outputs], plan.ipus, plan.iterations)
     tf_graphs.set_attr(results[0].op, vocabulary.SERVED_ATTRIBUTE, attr_value_pb2.AttrValue(s=mark.to_bytes()))
     return results
 
 
-def _shape(tensor: Any) -> list[int | None] | None:
+def _static_shape(tensor: Any) -> list[int | None] | None:
     return None if tensor.shape.rank is None else tensor.shape.as_list()
 
 
-def refuse_foreign_ops(graph_def: graph_pb2.GraphDef) -> None:
+def check_stock_ops(graph_def: graph_pb2.GraphDef) -> None:
     """Refuses what stock TensorFlow could not run.
 
     Args:
@@ -124,7 +126,7 @@ def refuse_foreign_ops(graph_def: graph_pb2.GraphDef) -> None:
             )
 
 
-def seal(directory: str) -> None:
+def strip_ipu_devices(directory: str) -> None:
     """Takes IPU devices out of a SavedModel: where it is served there may be none.
 
     Args:

@@ -43,7 +43,7 @@ class StepSignature:
         return f"{self.label}_signature"
 
 
-def of_request(
+def request_signatures(
     predict: StepSignature, preprocessing: StepSignature, dataset: Any
 ) -> tuple[list[Any], list[Any] | None]:
     """The signatures of a request, and of the prediction where a step comes before it.
@@ -63,7 +63,7 @@ def of_request(
     """
     first = preprocessing if preprocessing.function is not None else predict
     for step in (predict, preprocessing):
-        _check(step)
+        _check_spec(step)
     if dataset is not None and first.given is not None:
         raise ValueError(
             f"Both `{first.argument}` and `input_dataset` cannot be provided. Leave one of them out: each says what "
@@ -74,25 +74,25 @@ def of_request(
             "If `input_dataset` is provided, it should be an instance of tf.data.Dataset, not "
             f"{type(dataset).__name__}."
         )
-    specs = _of_dataset(first, dataset) if dataset is not None else _of_step(first)
-    request = _named(first, specs)
+    specs = _dataset_specs(first, dataset) if dataset is not None else _declared_specs(first)
+    request = _name_specs(first, specs)
     if first is predict:
         return request, None
-    return request, _of_step(predict)
+    return request, _declared_specs(predict)
 
 
-def of_step(step: StepSignature) -> list[Any]:
+def step_signature(step: StepSignature) -> list[Any]:
     """The signature of a step: the argument's, else that of its `tf.function`.
 
     Raises:
         TypeError: it is no list or tuple of `TensorSpec`.
         ValueError: there is none.
     """
-    _check(step)
-    return _of_step(step)
+    _check_spec(step)
+    return _declared_specs(step)
 
 
-def _check(step: StepSignature) -> None:
+def _check_spec(step: StepSignature) -> None:
     signature = step.given
     if signature is None:
         return
@@ -113,7 +113,7 @@ def _check(step: StepSignature) -> None:
             )
 
 
-def _of_step(step: StepSignature) -> list[Any]:
+def _declared_specs(step: StepSignature) -> list[Any]:
     signature = step.given
     if signature is None:
         if not isinstance(step.function, def_function.Function):
@@ -136,7 +136,7 @@ def _of_step(step: StepSignature) -> list[Any]:
     return specs
 
 
-def _of_dataset(step: StepSignature, dataset: Any) -> list[Any]:
+def _dataset_specs(step: StepSignature, dataset: Any) -> list[Any]:
     structure = dataset_ops.get_structure(dataset)
     for spec in nest.flatten(structure):
         if not isinstance(spec, tensor_spec.TensorSpec):
@@ -155,10 +155,11 @@ def _of_dataset(step: StepSignature, dataset: Any) -> list[Any]:
     return [structure[name] for name in names]
 
 
-def _named(step: StepSignature, specs: Sequence[Any]) -> list[Any]:
+def _name_specs(step: StepSignature, specs: Sequence[Any]) -> list[Any]:
     """The specs under names that a signature of a SavedModel can have: their own, else those of the arguments."""
     names = [
-        _plain(spec.name or argument) for spec, argument in zip(specs, argument_names(step, len(specs)), strict=True)
+        _valid_name(spec.name or argument)
+        for spec, argument in zip(specs, argument_names(step, len(specs)), strict=True)
     ]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -168,7 +169,7 @@ def _named(step: StepSignature, specs: Sequence[Any]) -> list[Any]:
     return [tensor_spec.TensorSpec(spec.shape, spec.dtype, name=name) for spec, name in zip(specs, names)]
 
 
-def _plain(name: str) -> str:
+def _valid_name(name: str) -> str:
     plain = re.sub(r"\W", "_", name)
     return plain if plain[:1].isalpha() else f"input{plain}"
 

@@ -8,17 +8,17 @@ from typing import Any
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.pipelines.arguments import PipelineArguments, check_stage_options
-from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, multiple_of
+from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, mini_batch_multiple
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.tracing import autograph
-from tf_ipu_shim.frontend.validation.results import as_list
+from tf_ipu_shim.frontend.validation.results import to_list
 from tf_ipu_shim.tf_private.functions import def_function
 from tf_ipu_shim.tf_private.graphs import ops
 
 Stages = list[list[tuple[Callable[..., Any], int]]]
 
 
-def checked(
+def check_pipeline(
     stages: Sequence[Any], iterations: Any, device_mapping: Any, schedule: Any, options: Any
 ) -> tuple[Stages, int]:
     """Checks a pipeline as it is checked when it is trained.
@@ -65,7 +65,7 @@ def checked(
     ).check()
     check_stage_options("poplar_options", options, len(stages))
     chosen = arguments.schedule or PipelineSchedule.Grouped
-    multiple = multiple_of(chosen, len(stages), training=False)
+    multiple = mini_batch_multiple(chosen, len(stages), training=False)
     if int(iterations) % multiple:
         raise ValueError(
             f"A pipeline of {len(stages)} stages and the schedule {chosen.name} runs a multiple of {multiple} "
@@ -75,7 +75,7 @@ def checked(
     return arguments.functions, 1 + max(ipu for stage in arguments.functions for _, ipu in stage)
 
 
-def chained(stages: Stages, inputs: Sequence[Any] | None) -> Callable[..., list[Any]]:
+def chain_stages(stages: Stages, inputs: Sequence[Any] | None) -> Callable[..., list[Any]]:
     """The stages one after another, as one function.
 
     Args:
@@ -86,7 +86,7 @@ def chained(stages: Stages, inputs: Sequence[Any] | None) -> Callable[..., list[
     def predict(*values: Any) -> list[Any]:
         passed = [*(ops.convert_to_tensor(value) for value in inputs or ()), *values]
         for stage in stages:
-            passed = [output for function, ipu in stage for output in _run(function, ipu, passed)]
+            passed = [output for function, ipu in stage for output in _run_stage(function, ipu, passed)]
         return passed
 
     return predict
@@ -97,9 +97,9 @@ def first_function(stages: Stages) -> Callable[..., Any]:
     return stages[0][0][0]
 
 
-def _run(function: Callable[..., Any], ipu: int, values: Sequence[Any]) -> list[Any]:
+def _run_stage(function: Callable[..., Any], ipu: int, values: Sequence[Any]) -> list[Any]:
     with scopes.ipu_shard(ipu):
         if isinstance(function, def_function.Function):
             # Called as it is, its ops would not bear the stage's mark.
             function = function.python_function
-        return as_list(autograph.always_converted(function)(*values))
+        return to_list(autograph.convert(function)(*values))

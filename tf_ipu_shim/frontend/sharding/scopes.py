@@ -51,12 +51,12 @@ def ipu_scope(device: str) -> Iterator[None]:
         except ValueError as error:
             said = f"ipu_scope takes a device such as '/device:IPU:0', and was given {device!r}: {error}"
             raise ValueError(said) from None
-    have_device(device, functools.partial(devices.get, attach=False))
-    with tracing.resource_variables(), ops.device(device), ipu_jit_scope(0):
+    ensure_device(device, functools.partial(devices.get, attach=False))
+    with tracing.resource_variable_scope(), ops.device(device), ipu_jit_scope(0):
         yield
 
 
-def have_device(device: Any, find: Callable[..., Any] = devices.named) -> None:
+def ensure_device(device: Any, find: Callable[..., Any] = devices.named) -> None:
     """Has TensorFlow have a device where ops run at once: it would run them on the CPU, and say nothing.
 
     Args:
@@ -85,7 +85,7 @@ def ipu_jit_scope(ipu_scope: Any) -> Iterator[None]:
         >>> with ipu_jit_scope("encoder"):
         ...     y = tf.nn.relu(tf.constant([-1.0, 2.0]))
     """
-    with tracing.attributes(
+    with tracing.attribute_scope(
         {
             "_XlaCompile": attr_value_pb2.AttrValue(b=True),
             "_XlaSeparateCompiledGradients": attr_value_pb2.AttrValue(b=False),
@@ -130,7 +130,7 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
             f"ipu_shard({index!r}): there is no such IPU. Count from 0 within the device; -1 means every IPU."
         )
     sharding = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_devices=shards)
-    with tracing.attributes(
+    with tracing.attribute_scope(
         {vocabulary.SHARDING_ATTRIBUTE: attr_value_pb2.AttrValue(s=sharding.SerializeToString(deterministic=True))}
     ):
         yield
@@ -162,12 +162,12 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
         10
     """
     by_script = attr_value_pb2.AttrValue(b=True)
-    with host_part(name), tracing.attributes({vocabulary.OUTSIDE_SCOPE_ATTRIBUTE: by_script}):
+    with host_scope(name), tracing.attribute_scope({vocabulary.OUTSIDE_SCOPE_ATTRIBUTE: by_script}):
         yield
 
 
 @contextmanager
-def host_part(name: str) -> Iterator[None]:
+def host_scope(name: str) -> Iterator[None]:
     """The same scope for what this package puts on the host, which may be in a loop too.
 
     Args:
@@ -185,7 +185,7 @@ def host_part(name: str) -> Iterator[None]:
     if OUTSIDE_COMPILATION_NAME in tf_graphs.attr_scope_map(graph):
         raise ValueError("Illegal nesting of outside_compilation_scope: close the outer scope first.")
     group = graph.unique_name(name)
-    with tracing.attributes({OUTSIDE_COMPILATION_NAME: attr_value_pb2.AttrValue(s=group.encode())}):
+    with tracing.attribute_scope({OUTSIDE_COMPILATION_NAME: attr_value_pb2.AttrValue(s=group.encode())}):
         yield
 
 
@@ -207,19 +207,19 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
     patches.replace(
         control_flow_v2_func_graphs.ControlFlowFuncGraph,
         "__init__",
-        _inheriting,
+        _patch_inherit,
         why="what a script tells the compiler of a loop or branch holds for the ops in it",
     )
     graph = ops.get_default_graph()
-    before = _frontend_attributes(graph)
+    before = _current_attributes(graph)
     inside = xla_data_pb2.FrontendAttributes()
     inside.CopyFrom(before)
     inside.map[attribute_name] = str(attribute_value)
-    with tracing.attributes({FRONTEND_ATTRIBUTES_NAME: _frontend_value(inside)}):
+    with tracing.attribute_scope({FRONTEND_ATTRIBUTES_NAME: _serialize_attributes(inside)}):
         yield
     if restore_to is not None:
         before.map[attribute_name] = str(restore_to)
-        tf_graphs.attr_scope_map(graph)[FRONTEND_ATTRIBUTES_NAME] = _frontend_value(before)
+        tf_graphs.attr_scope_map(graph)[FRONTEND_ATTRIBUTES_NAME] = _serialize_attributes(before)
 
 
 @contextmanager
@@ -244,7 +244,7 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
         raise TypeError(f"stochastic_rounding({override!r}): expected True or False.")
     name = "STOCHASTIC_ROUNDING"
     on, off, undefined = "THREESTATE_ON", "THREESTATE_OFF", "THREESTATE_UNDEFINED"
-    before = _frontend_attributes(ops.get_default_graph()).map
+    before = _current_attributes(ops.get_default_graph()).map
     with frontend_attribute(name, on if override else off, restore_to=before.get(name, undefined)):
         yield
 
@@ -274,7 +274,7 @@ def partials_type(override_type: Any) -> Iterator[None]:
         yield
 
 
-def _inheriting(stock: Callable[..., None]) -> Callable[..., None]:
+def _patch_inherit(stock: Callable[..., None]) -> Callable[..., None]:
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         stock(self, *args, **kwargs)
         tracing.inherit_attributes(self)
@@ -282,11 +282,11 @@ def _inheriting(stock: Callable[..., None]) -> Callable[..., None]:
     return made
 
 
-def _frontend_attributes(graph: Any) -> Any:
+def _current_attributes(graph: Any) -> Any:
     """What ops that are made now are marked with."""
     current = tf_graphs.attr_scope_map(graph).get(FRONTEND_ATTRIBUTES_NAME)
     return xla_data_pb2.FrontendAttributes.FromString(current.s if current is not None else b"")
 
 
-def _frontend_value(attributes: Any) -> attr_value_pb2.AttrValue:
+def _serialize_attributes(attributes: Any) -> attr_value_pb2.AttrValue:
     return attr_value_pb2.AttrValue(s=attributes.SerializeToString(deterministic=True))

@@ -25,10 +25,10 @@ _MARKS = "_ipu_marks"  # among the attributes of an op that a tape is told of
 _WHY = "gradients are marked for the shard of their forward op"
 
 
-def enable() -> None:
+def enable_sharding() -> None:
     """Wraps TensorFlow's functions, once a process."""
-    patches.replace(execute, "record_gradient", _recording, why=_WHY)
-    patches.replace(gradients_util, "_MaybeCompile", _with_mark, why=_WHY)
+    patches.replace(execute, "record_gradient", _patch_record_gradient, why=_WHY)
+    patches.replace(gradients_util, "_MaybeCompile", _patch_maybe_compile, why=_WHY)
     patches.change(
         "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
         lambda: pywrap_tfe.TFE_Py_RegisterGradientFunction(_gradient_function),
@@ -38,20 +38,20 @@ def enable() -> None:
     )
 
 
-def _with_mark(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_maybe_compile(stock: Callable[..., Any]) -> Callable[..., Any]:
     def maybe_compile(scope: Any, op: Any, *arguments: Any) -> Any:
-        marks = _marks_of(op.outputs[0]) if op.outputs else {}
+        marks = _gradient_attributes(op.outputs[0]) if op.outputs else {}
         if not marks:
             return stock(scope, op, *arguments)
-        with tracing.attributes(marks):
+        with tracing.attribute_scope(marks):
             return stock(scope, op, *arguments)
 
     return maybe_compile
 
 
-def _recording(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_record_gradient(stock: Callable[..., Any]) -> Callable[..., Any]:
     def record_gradient(op_name: Any, inputs: Any, attrs: Any, outputs: Any) -> Any:
-        marks = _marks_of(outputs[0]) if outputs and not context.executing_eagerly() else {}
+        marks = _gradient_attributes(outputs[0]) if outputs and not context.executing_eagerly() else {}
         if marks:
             attrs = (*(attrs or ()), _MARKS, marks)
         return stock(op_name, inputs, attrs, outputs)
@@ -65,12 +65,12 @@ def _gradient_function(
     # `runtime/errors/error_display` finds the op of which there is no gradient in `outputs`.
     arguments = (num_inputs, inputs, outputs, *arguments)
     if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == _MARKS:
-        with tracing.attributes(attr_tuple[-1]):
+        with tracing.attribute_scope(attr_tuple[-1]):
             return tf_eager.gradient_function(op_name, attr_tuple[:-2], *arguments)
     return tf_eager.gradient_function(op_name, attr_tuple, *arguments)
 
 
-def _marks_of(tensor: Any) -> dict[str, attr_value_pb2.AttrValue]:
+def _gradient_attributes(tensor: Any) -> dict[str, attr_value_pb2.AttrValue]:
     """Attributes of the gradient of an op."""
     op = getattr(tensor, "op", None) if hasattr(tensor, "graph") else None
     given = {} if op is None else op.node_def.attr

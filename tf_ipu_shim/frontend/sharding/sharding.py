@@ -81,13 +81,13 @@ def get_shard_from_colocation(op: Any) -> Any:
         return None
     for group in op.get_attr(_COLOCATION):
         if group.startswith(_COLOCATED):
-            other = _operation(op.graph, group[len(_COLOCATED) :].decode())
+            other = _find_operation(op.graph, group[len(_COLOCATED) :].decode())
             if other is not None and has_attr(other, _SHARDING):
                 return other
     return None
 
 
-def _operation(graph: Any, name: str) -> Any:
+def _find_operation(graph: Any, name: str) -> Any:
     """The operation of a name, in the body of a loop or the graph around it, where variables are; None without one."""
     while graph is not None:
         with contextlib.suppress(KeyError):
@@ -138,7 +138,7 @@ def propagate_sharding(g: Any) -> None:
     while waiting and progress:
         left = []
         for op in waiting:
-            source = _marked_neighbour(op)
+            source = _annotated_neighbor(op)
             if source is None:
                 left.append(op)
             else:
@@ -147,7 +147,7 @@ def propagate_sharding(g: Any) -> None:
         waiting = left
 
 
-def _marked_neighbour(op: Any) -> Any:
+def _annotated_neighbor(op: Any) -> Any:
     colocated = get_shard_from_colocation(op)
     if colocated is not None:
         return colocated
@@ -169,4 +169,4 @@ def enable_sharded_gradient_tape() -> None:
     Example:
         >>> enable_sharded_gradient_tape()
     """
-    sharded_tape.enable()
+    sharded_tape.enable_sharding()

@@ -47,7 +47,7 @@ _CLASSES = {
 _said_open: set[str] = set()
 
 
-class ClusterExtended(strategy_extended.OneIpu, collective_all_reduce_strategy.CollectiveAllReduceExtended):
+class ClusterExtended(strategy_extended.SingleDevice, collective_all_reduce_strategy.CollectiveAllReduceExtended):
     """The extended part of a strategy of one worker of a cluster, in a graph.
 
     Args:
@@ -79,7 +79,7 @@ class ClusterExtended(strategy_extended.OneIpu, collective_all_reduce_strategy.C
         self._host_device = device_util.canonicalize(f"{self._worker_device}/device:CPU:0")
         self._ipu_device = device_util.canonicalize(self._given_device, self._host_device)
         self._variable_device = self._host_device if self._variables_on_host else self._ipu_device
-        _say_what_is_open(self._cluster_spec.task_address(self._task_type, self._task_id))
+        _warn_open_server(self._cluster_spec.task_address(self._task_type, self._task_id))
 
     @property
     def _collective_keys(self) -> Any:
@@ -126,7 +126,7 @@ class ClusterExtended(strategy_extended.OneIpu, collective_all_reduce_strategy.C
         initial_value = self._get_variable_creator_initial_value(0, self._host_device, None, **kwargs)
 
         def on_host() -> Any:
-            with _together_on(self._host_device):
+            with _initialize_on_device(self._host_device):
                 return initial_value()
 
         with ops.device(device):
@@ -171,7 +171,7 @@ class ClusterExtended(strategy_extended.OneIpu, collective_all_reduce_strategy.C
 
 
 @contextmanager
-def _together_on(device: str) -> Iterator[None]:
+def _initialize_on_device(device: str) -> Iterator[None]:
     """Has what a variable begins with made on one device; its graph would have it where the variable is."""
     graph = ops.get_default_graph()
     group = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=[b"loc:@cpu"]))
@@ -179,7 +179,7 @@ def _together_on(device: str) -> Iterator[None]:
         yield
 
 
-def _say_what_is_open(address: str) -> None:
+def _warn_open_server(address: str) -> None:
     """Warns of a worker's server, once: TensorFlow binds it to all interfaces and asks nobody for a password."""
     if address in _said_open:
         return

@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.operations import array_ops
 
 
 @contextlib.contextmanager
-def _where_read(variable: Any) -> Iterator[None]:
+def _read_device(variable: Any) -> Iterator[None]:
     """A program that a session runs is given the value of a variable of the host, also where a loop in it reads it."""
     graph = ops.get_default_graph()
     if isinstance(graph, func_graph.FuncGraph) and not ops.executing_eagerly_outside_functions():
@@ -49,12 +49,12 @@ class IPUMirroredVariable(values.MirroredVariable):
 
     def value(self) -> Any:
         """The value on the device that ops are made on, wherever the variable lives."""
-        with _where_read(self):
+        with _read_device(self):
             value = super().value()
         return array_ops.identity(value)
 
     def _dense_var_to_tensor(self, dtype: Any = None, name: Any = None, as_ref: bool = False) -> Any:
-        with _where_read(self):
+        with _read_device(self):
             value = super()._dense_var_to_tensor(dtype, name, as_ref)
         return value
 

@@ -59,26 +59,29 @@ def extension_delegate(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def delegating(owner: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs.pop(_SWITCH, True):
-            supported, delegate = _answers(owner, f"_{name}_supported"), _answers(owner, f"_{name}_delegate")
+            supported, delegate = (
+                _find_delegate(owner, f"_{name}_supported"),
+                _find_delegate(owner, f"_{name}_delegate"),
+            )
             if supported is not None and delegate is not None and supported(*args, **kwargs):
                 return delegate(*args, **kwargs)
         status = ag_ctx.control_status_ctx()
         return autograph.tf_convert(method.__get__(owner, type(owner)), status)(*args, **kwargs)
 
-    _reading_as(delegating, method)
+    _preserve_signature(delegating, method)
     return autograph.autograph_artifact(delegating)  # type: ignore[no-any-return]
 
 
-def _answers(owner: Any, name: str) -> Any:
+def _find_delegate(owner: Any, name: str) -> Any:
     """A method of the extension that an object has, or that is registered for a class; None where there is none."""
     if not isinstance(owner, type):
         return getattr(owner, name, None) if isinstance(owner, KerasExtension) else None
-    extension = registered(owner)
+    extension = registered_extension(owner)
     found = None if extension is None else inspect.getattr_static(extension, name, None)
     return None if found is None else functools.partial(getattr(found, "__func__", found), owner)
 
 
-def register(strategy: Any, kind: type, base: type, extension: type) -> None:
+def register_extension(strategy: Any, kind: type, base: type, extension: type) -> None:
     """Has a strategy's scope give an extension to what is made of a class.
 
     Args:
@@ -99,8 +102,8 @@ def register(strategy: Any, kind: type, base: type, extension: type) -> None:
     vars(strategy).setdefault(_REGISTERED, {})[kind] = extension
 
 
-def delete(strategy: Any, kind: type, base: type) -> None:
-    """Takes back what `register` did; what has been made keeps its extension.
+def delete_extension(strategy: Any, kind: type, base: type) -> None:
+    """Takes back what `register_extension` did; what has been made keeps its extension.
 
     Args:
         strategy: that was told.
@@ -119,7 +122,7 @@ def delete(strategy: Any, kind: type, base: type) -> None:
     del known[kind]
 
 
-def registered(kind: type) -> type | None:
+def registered_extension(kind: type) -> type | None:
     """The extension that the current strategy has for a class, or for the nearest of its bases."""
     known = vars(distribute_lib.get_strategy()).get(_REGISTERED)
     return next((known[base] for base in kind.__mro__ if base in known), None) if known else None
@@ -133,25 +136,25 @@ def install(layer: type, root: str) -> None:
         root: of the package, such as `keras.src`.
     """
     why = "a layer made in a strategy's scope gets the extension that is registered for its class"
-    patches.replace(layer, "__new__", functools.partial(_making, root), why=why)
+    patches.replace(layer, "__new__", functools.partial(_patch_new, root), why=why)
 
 
-def _making(root: str, stock: Callable[..., Any]) -> Any:
+def _patch_new(root: str, stock: Callable[..., Any]) -> Any:
     @functools.wraps(stock)
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
         made = stock(cls, *args, **kwargs)
-        extension = registered(cls)
+        extension = registered_extension(cls)
         if extension is not None and not issubclass(cls, (extension, keras2.module("engine.training", root).Model)):
-            object.__setattr__(made, "__class__", _with_extension(cls, extension))  # type: ignore[arg-type]
+            object.__setattr__(made, "__class__", _extended_class(cls, extension))  # type: ignore[arg-type]
         return made
 
     return staticmethod(new)
 
 
 @functools.cache
-def _with_extension(kind: type, extension: type) -> type:
+def _extended_class(kind: type, extension: type) -> type:
     attributes = {
-        "__init__": constructor(kind, extension),
+        "__init__": make_constructor(kind, extension),
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__,
@@ -159,7 +162,7 @@ def _with_extension(kind: type, extension: type) -> type:
     return type(kind)(kind.__name__, (kind, extension), attributes)
 
 
-def constructor(kind: type, extension: type) -> Callable[..., None]:
+def make_constructor(kind: type, extension: type) -> Callable[..., None]:
     """A constructor of a class with an extension: the class' own, then the extension's, which takes nothing.
 
     Args:
@@ -173,11 +176,11 @@ def constructor(kind: type, extension: type) -> Callable[..., None]:
         stock(self, *args, **kwargs)
         extension.__init__(self)  # type: ignore[misc]
 
-    _reading_as(__init__, stock)
+    _preserve_signature(__init__, stock)
     return __init__
 
 
-def _reading_as(function: Any, stock: Callable[..., Any]) -> None:
+def _preserve_signature(function: Any, stock: Callable[..., Any]) -> None:
     """Keras asks for the arguments; autograph would convert what is wrapped, without what is around it."""
     del function.__wrapped__
     function.__signature__ = inspect.signature(stock)

@@ -18,7 +18,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.frontend.validation.counts import check_integer
-from tf_ipu_shim.frontend.validation.results import as_list
+from tf_ipu_shim.frontend.validation.results import to_list
 from tf_ipu_shim.runtime.jobs import collectives, job, waits
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.distribute import reduce_util
@@ -57,7 +57,7 @@ def all_reduce(tensors: Sequence[Any], mean: bool, name: str | None = None) -> l
 
         return _exchange(kind, values, name), gradient
 
-    return as_list(reduced(*map(ops.convert_to_tensor, tensors)))
+    return to_list(reduced(*map(ops.convert_to_tensor, tensors)))
 
 
 def all_gather(tensor: Any, name: str | None = None) -> Any:
@@ -87,7 +87,7 @@ def all_gather(tensor: Any, name: str | None = None) -> Any:
     return gathered(ops.convert_to_tensor(tensor))
 
 
-def all_stacked(tensor: Any, name: str | None = None) -> Any:
+def all_stack(tensor: Any, name: str | None = None) -> Any:
     """The tensors of all processes along a new first axis, in the order of ranks.
 
     Args:
@@ -155,11 +155,11 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
     def finish(number: Any) -> list[Any]:
         return collectives.finish(key, int(number))
 
-    with _on_host():
+    with _host_placement():
         # TensorFlow has what keeps state in a function follow each other, and so all of these beginnings.
         started = script_ops.numpy_function(start, list(tensors), dtypes.int64)
-        with _in_order():
-            results: list[Any] = as_list(
+        with _order_controls():
+            results: list[Any] = to_list(
                 script_ops.numpy_function(finish, [started], [tensor.dtype for tensor in tensors], stateful=False)
             )
     for tensor, result in zip(tensors, results):
@@ -171,7 +171,7 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
 
 
 @contextmanager
-def ordered() -> Iterator[None]:
+def ordered_exchanges() -> Iterator[None]:
     """Has the exchanges made inside be waited for one after the other, in graphs that would do so in any order.
 
     A process has few threads that run ops, and each exchange that is waited for holds one: processes that all wait
@@ -187,7 +187,7 @@ def ordered() -> Iterator[None]:
 
 
 @contextmanager
-def _in_order() -> Iterator[None]:
+def _order_controls() -> Iterator[None]:
     graph = ops.get_default_graph()
     if not (graph.building_function or getattr(graph, _ORDERED, False)):
         yield  # in a session a script chooses what runs
@@ -202,15 +202,15 @@ def _in_order() -> Iterator[None]:
     setattr(graph, _LAST, exchange[-1] if exchange else last)
 
 
-def _on_host() -> Any:
+def _host_placement() -> Any:
     """In a program for the IPU its ops on the host are marked; a script may have done so already."""
     marked = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in tf_graphs.attr_scope_map(ops.get_default_graph())
     if tracing.in_compilation() and not marked:
-        return scopes.host_part("host_collective")
+        return scopes.host_scope("host_collective")
     return ops.device(_HOST)
 
 
-def name_of(tensor: Any, kind: str) -> str | None:
+def collective_name(tensor: Any, kind: str) -> str | None:
     """What a collective operation of a script's is called where the script gives no name: it goes by its tensor's.
 
     Processes may then come to several such operations in any order, as long as their graphs name the tensors alike.

@@ -23,7 +23,7 @@ _RUN_SINCE = (2, 2)  # the SDK in which `run` took the place of `experimental_ru
 
 
 @functools.cache
-def _note_old_name() -> None:
+def _warn_old_name() -> None:
     """Says once which release `experimental_run_v2` is of: scripts call it for every step."""
     tf_logging.warning("`experimental_run_v2` is of SDK 2.1 and older; it runs as `run` does.")
 
@@ -115,7 +115,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
                 "SDKs up to 2.1 have it (TF_IPU_SHIM_SDK=2.1)."
             )
         if not sdk.named():
-            _note_old_name()
+            _warn_old_name()
         return self._run("IPUStrategy.experimental_run_v2", fn, args, kwargs, None)
 
     @property
@@ -130,14 +130,14 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
 
     def _run(self, name: str, fn: Any, args: Sequence[Any], kwargs: Any, options: Any) -> Any:
         is_function = compiled_functions.is_function(fn)
-        scopes.have_device(self.extended._ipu_device)
+        scopes.ensure_device(self.extended._ipu_device)
         if context.executing_eagerly() and not is_function:
             raise ValueError(
                 f"{name}(fn, ...) does not support eager execution. It was given {fn!r}: decorate it with "
                 "`@tf.function(jit_compile=True)`."
             )
         if is_function and not tracing.in_compilation():
-            fn = compiled_functions.compiled(fn)
+            fn = compiled_functions.compile_function(fn)
         return super().run(fn, args, kwargs, options)
 
 
@@ -157,13 +157,13 @@ class IPUExtendedV1(strategy_extended.DeviceExtended):
     """
 
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        refuse_unsupported_types((args, kwargs), "input")
+        check_supported_dtypes((args, kwargs), "input")
         result = super()._call_for_each_replica(fn, args, kwargs)
-        refuse_unsupported_types(result, "output")
+        check_supported_dtypes(result, "output")
         return result
 
 
-def refuse_unsupported_types(values: Any, what: str) -> None:
+def check_supported_dtypes(values: Any, what: str) -> None:
     """Refuses what no IPU computes with.
 
     Args:

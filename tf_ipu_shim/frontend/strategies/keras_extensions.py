@@ -27,8 +27,8 @@ class KerasExtensions:
 
     def _register_keras_extension(self, class_type: Any, keras_extension_base: Any, extension: Any) -> None:
         """Has objects of a Keras class that are made in the scope get an extension; see `delegation`."""
-        delegation.register(self, class_type, keras_extension_base, extension)
+        delegation.register_extension(self, class_type, keras_extension_base, extension)
 
     def _delete_keras_extension(self, class_type: Any, keras_extension_base: Any) -> None:
         """Takes back what `_register_keras_extension` did: models get the IPU's own extension again."""
-        delegation.delete(self, class_type, keras_extension_base)
+        delegation.delete_extension(self, class_type, keras_extension_base)

@@ -72,7 +72,7 @@ class IPUMirroredVariable(IPUDistributedVariable):
         return super().assign_sub(self._reduced(delta), *args, **kwargs)
 
     def _reduced(self, value: Any) -> Any:
-        if self.aggregation not in (_SUM, _MEAN) or not _in_replica() or _in_update():
+        if self.aggregation not in (_SUM, _MEAN) or not _is_in_replica() or _is_in_update():
             return value
         tensor = ops.convert_to_tensor(value, self.dtype)
         return self._extended._reduced(reduce_util.ReduceOp.from_variable_aggregation(self.aggregation), [tensor])[0]
@@ -142,14 +142,14 @@ class IPUSyncOnReadVariable(IPUDistributedVariable):
 
     def _is_shared(self) -> bool:
         """Whether the value is that of all processes where ops are made now."""
-        return bool(self._extended._job.size > 1) and not _in_replica() and not _in_update()
+        return bool(self._extended._job.size > 1) and not _is_in_replica() and not _is_in_update()
 
     def _read_variable_op(self, no_copy: bool = False) -> Any:
         value = super()._read_variable_op(no_copy)
         if not self._is_shared() or self.aggregation == _FIRST:
             return value
         if no_copy:  # only checkpoints read so, and a script may write them in one process
-            _say_whose_value(self.name)
+            _warn_local_value(self.name)
             return value
         if self.aggregation == _NONE:
             raise ValueError(
@@ -172,12 +172,12 @@ def with_synchronization(variable: Any, extended: Any) -> Any:
             f"Variable {variable.name} with synchronization ON_READ and aggregation MEAN: its dtype is "
             f"{variable.dtype.name}; expected a floating-point one. Use SUM, or another dtype."
         )
-    variable.__class__ = _class_of(on_read, type(variable))
+    variable.__class__ = _variable_class(on_read, type(variable))
     variable._extended = extended
     return variable
 
 
-def _class_of(on_read: bool, made: type) -> Any:
+def _variable_class(on_read: bool, made: type) -> Any:
     """Our class of that synchronization over the class of variable that TensorFlow made."""
     if (on_read, made) not in _classes:
         behaviour = IPUSyncOnReadVariable if on_read else IPUMirroredVariable
@@ -186,19 +186,19 @@ def _class_of(on_read: bool, made: type) -> Any:
     return _classes[on_read, made]
 
 
-def _in_replica() -> bool:
+def _is_in_replica() -> bool:
     """Whether ops made now run in each replica."""
     replica = distribute_lib.get_replica_context()
     return tracing.in_compilation() or (replica is not None and distribute_lib.has_strategy())
 
 
-def _in_update() -> bool:
+def _is_in_update() -> bool:
     """Whether ops made now update variables with values that are already reduced."""
     return distribute_lib.get_update_replica_id() is not None
 
 
 @functools.cache
-def _say_whose_value(name: str) -> None:
+def _warn_local_value(name: str) -> None:
     log.warning(
         f"A checkpoint of this process has its own value of variable {name}, whose synchronization is ON_READ. For the "
         "value of all processes, read it in each of them and assign what is read before one writes the checkpoint."

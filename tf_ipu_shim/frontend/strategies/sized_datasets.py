@@ -14,7 +14,7 @@ from tf_ipu_shim.tf_private.datasets import cardinality
 from tf_ipu_shim.tf_private.distribute import input_lib
 
 
-def _length(self: Any) -> int:
+def _dataset_length(self: Any) -> int:
     count = int(self.cardinality)
     if count == cardinality.INFINITE:
         raise TypeError("len() of a distributed dataset that repeats for ever: it has no length. Use .take(count).")
@@ -26,12 +26,12 @@ def _length(self: Any) -> int:
     return count
 
 
-def _is_true(self: Any) -> bool:
+def _always_true(self: Any) -> bool:
     """As datasets are: an empty one is true, too, and one without a length can be asked."""
     return True
 
 
-def own_dataset(distributed: Any) -> Any:
+def unwrap_dataset(distributed: Any) -> Any:
     """The script's dataset in one that a strategy of one IPU device distributes; anything else unchanged.
 
     Args:
@@ -49,11 +49,11 @@ def own_dataset(distributed: Any) -> Any:
 
 # No class that both have as a base: an object takes another class only if that has the same layout.
 class _SizedDataset(input_lib.DistributedDataset):
-    __len__, __bool__ = _length, _is_true
+    __len__, __bool__ = _dataset_length, _always_true
 
 
 class _SizedDatasetsFromFunction(input_lib.DistributedDatasetsFromFunction):
-    __len__, __bool__ = _length, _is_true
+    __len__, __bool__ = _dataset_length, _always_true
 
 
 _SIZED = {
@@ -62,7 +62,7 @@ _SIZED = {
 }
 
 
-def sized(distributed: Any) -> Any:
+def add_length(distributed: Any) -> Any:
     """Gives a distributed dataset its length.
 
     Args:

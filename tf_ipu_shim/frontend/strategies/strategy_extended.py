@@ -53,7 +53,7 @@ def _check_device(strategy: Any, argument: str, device: Any) -> None:
         ) from None
 
 
-class OneIpu:
+class SingleDevice:
     """What is asked of the extended part of a strategy whose functions run on one IPU device."""
 
     _ipu_device: str
@@ -78,7 +78,7 @@ class OneIpu:
         return (self._variable_device,)
 
 
-class DeviceExtended(OneIpu, distribute_lib.StrategyExtendedV1):
+class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
     """The extended part of a strategy whose one worker is an IPU device.
 
     Args:
@@ -166,7 +166,7 @@ class DeviceExtended(OneIpu, distribute_lib.StrategyExtendedV1):
     def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         colocate_with = kwargs.pop("colocate_with", None)
         kwargs["initial_value"] = self._initial_value_on_host(kwargs.get("initial_value"))
-        scopes.have_device(self._ipu_device)
+        scopes.ensure_device(self._ipu_device)
         if colocate_with is None:
             with ops.device(self._ipu_device):
                 return next_creator(**kwargs)
@@ -182,7 +182,7 @@ class DeviceExtended(OneIpu, distribute_lib.StrategyExtendedV1):
             return initial_value
 
         def on_host(*args: Any, **kwargs: Any) -> Any:
-            with on_device(self._cpu_device):
+            with device_scope(self._cpu_device):
                 return initial_value(*args, **kwargs)
 
         return on_host
@@ -227,7 +227,7 @@ class DeviceExtended(OneIpu, distribute_lib.StrategyExtendedV1):
     def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
         if not isinstance(dataset, dataset_ops.DatasetV2):
             raise TypeError(f"A strategy distributes a tf.data.Dataset, not a {type(dataset).__name__}.")
-        return sized_datasets.sized(
+        return sized_datasets.add_length(
             input_util.get_distributed_dataset(
                 dataset, self._input_workers, self._container_strategy(), options=options
             )
@@ -238,7 +238,7 @@ class DeviceExtended(OneIpu, distribute_lib.StrategyExtendedV1):
 
     def _from_function(self, dataset_fn: Any, this: Any, options: Any) -> Any:
         """The datasets of the process that `this`, an `InputContext`, describes."""
-        return sized_datasets.sized(
+        return sized_datasets.add_length(
             input_util.get_distributed_datasets_from_function(
                 dataset_fn, self._input_workers, [this], self._container_strategy(), options
             )
@@ -249,7 +249,7 @@ class DeviceExtended(OneIpu, distribute_lib.StrategyExtendedV1):
 
 
 @contextmanager
-def on_device(device: str) -> Iterator[None]:
+def device_scope(device: str) -> Iterator[None]:
     """As `tf.device`, and where a graph's variable would have its initialiser on its own device, too.
 
     Args:
@@ -297,10 +297,10 @@ def is_on_device() -> bool:
         >>> is_on_device()  # outside a tf.function ops run at once
         False
     """
-    return not context.executing_eagerly() and _is_on_ipu(device_util.current())
+    return not context.executing_eagerly() and _is_ipu_device(device_util.current())
 
 
-def within_instance() -> Any:
+def instance_reduction_scope() -> Any:
     """A scope whose reductions are over the replicas of this process, also where several have one program's.
 
     Example:
@@ -313,5 +313,5 @@ def within_instance() -> Any:
     return tf_graphs.attr_scope(ops.get_default_graph(), {vocabulary.WITHIN_INSTANCE_ATTRIBUTE: attribute})
 
 
-def _is_on_ipu(device: str) -> bool:
+def _is_ipu_device(device: str) -> bool:
     return bool(device) and device_lib.DeviceSpec.from_string(device).device_type == "IPU"

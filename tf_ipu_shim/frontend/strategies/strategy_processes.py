@@ -51,7 +51,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
             2.0
         """
         if compiled_functions.is_function(fn) and not tracing.in_compilation():
-            fn = compiled_functions.compiled(fn)
+            fn = compiled_functions.compile_function(fn)
         return super().run(fn, args, kwargs, options)
 
     def experimental_run_v2(
@@ -121,7 +121,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         return self._job.size
 
     def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
-        kwargs["initial_value"] = _of_type(kwargs.get("initial_value"), kwargs.get("dtype"))
+        kwargs["initial_value"] = _typed_initial_value(kwargs.get("initial_value"), kwargs.get("dtype"))
         if kwargs.get("colocate_with") is None and self._variable_device != self._ipu_device:
             kwargs.pop("colocate_with", None)
             kwargs["initial_value"] = self._initial_value_on_host(kwargs.get("initial_value"))
@@ -136,9 +136,9 @@ class ProcessExtended(strategy_extended.DeviceExtended):
             return on_host
 
         def from_the_first(*args: Any, **kwargs: Any) -> Any:
-            with strategy_extended.on_device(self._cpu_device):
+            with strategy_extended.device_scope(self._cpu_device):
                 value = on_host(*args, **kwargs) if callable(on_host) else on_host
-                with host_collectives.ordered():
+                with host_collectives.ordered_exchanges():
                     return host_collectives.broadcast(value, 0)
 
         return from_the_first
@@ -153,12 +153,12 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         """Reduces all at once: processes that wait for each other one tensor at a time may do so in other orders."""
         parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in given]
         if self._add_ipu_cross_replica_reductions:
-            with strategy_extended.within_instance():
+            with strategy_extended.instance_reduction_scope():
                 parts = [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
         elif self._scripts_reduce_on_device and strategy_extended.is_on_device():
             return parts
         mean = host_collectives.is_mean(reduce_op)
-        tensors = [index for index, value in enumerate(parts) if _is_value(value)]
+        tensors = [index for index, value in enumerate(parts) if _is_tensor_like(value)]
         if self._job.size == 1 or not tensors:
             return parts
         for index, value in zip(tensors, host_collectives.all_reduce([parts[i] for i in tensors], mean)):
@@ -178,7 +178,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         return self._from_function(dataset_fn, this, options)
 
 
-def _is_value(value: Any) -> bool:
+def _is_tensor_like(value: Any) -> bool:
     return isinstance(value, indexed_slices.IndexedSlices) or hasattr(value, "dtype")
 
 
@@ -188,7 +188,7 @@ def warn_of_deprecation(strategy: str) -> None:
         tf_logging.warning(f"{strategy} is deprecated. Use PopDistStrategy instead.")
 
 
-def _of_type(initial_value: Any, dtype: Any) -> Any:
+def _typed_initial_value(initial_value: Any, dtype: Any) -> Any:
     """A variable's first value as a function that makes it of the variable's type: processes hand tensors on.
 
     Args:

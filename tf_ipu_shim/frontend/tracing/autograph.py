@@ -22,7 +22,7 @@ def install() -> None:
     )
 
 
-def converted(function: Callable[..., Any]) -> Callable[..., Any]:
+def convert_like_caller(function: Callable[..., Any]) -> Callable[..., Any]:
     """A script's function, converted where the code that hands it over is.
 
     Args:
@@ -48,7 +48,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     return api.tf_convert(function, status)
 
 
-def always_converted(function: Callable[..., Any]) -> Callable[..., Any]:
+def convert(function: Callable[..., Any]) -> Callable[..., Any]:
     """A script's function, converted as `tf.function` would convert it.
 
     Args:
@@ -63,10 +63,10 @@ def always_converted(function: Callable[..., Any]) -> Callable[..., Any]:
         >>> float(tf.function(always_converted(positive), autograph=False)(tf.constant(-2.0)))
         2.0
     """
-    return api.tf_convert(function, enabled())
+    return api.tf_convert(function, enable_conversion())
 
 
-def enabled() -> AbstractContextManager[Any]:
+def enable_conversion() -> AbstractContextManager[Any]:
     """A context in which Keras has a script's layers, losses and metrics converted, as where `tf.function` traces them.
 
     Example:

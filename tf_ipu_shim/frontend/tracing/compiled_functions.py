@@ -25,7 +25,7 @@ def is_function(function: Any) -> bool:
     return isinstance(function, (def_function.Function, concrete_function.ConcreteFunction))
 
 
-def compiled(function: Any) -> Any:
+def compile_function(function: Any) -> Any:
     """The `tf.function` that does the same as one program.
 
     A function that was not declared with `jit_compile=True` gets a twin that is: it has traces of its own, so that the
@@ -41,16 +41,16 @@ def compiled(function: Any) -> Any:
         >>> float(compiled(tf.function(abs))(tf.constant(-1.0)))
         1.0
     """
-    if tf_functions.jit_compile(function) or _declares_compilation(function) or holds_program(function):
+    if tf_functions.jit_compile(function) or _declares_compilation(function) or contains_program(function):
         return function
     twin = getattr(function, _TWIN, None)
     if twin is None:
-        twin = _twin(function)
+        twin = _compiled_copy(function)
         setattr(function, _TWIN, twin)  # the two live as long as each other
     return twin
 
 
-def _twin(function: Any) -> Any:
+def _compiled_copy(function: Any) -> Any:
     if isinstance(function, concrete_function.ConcreteFunction):
         return def_function.function(
             lambda *args, **kwargs: function(*args, **kwargs), autograph=False, jit_compile=True
@@ -58,7 +58,7 @@ def _twin(function: Any) -> Any:
     return tf_functions.compiled_twin(function)
 
 
-def holds_program(function: Any) -> bool:
+def contains_program(function: Any) -> bool:
     """Whether a function is from a model that was exported for serving: the part of it that IPUs run is a program.
 
     Args:
@@ -71,7 +71,7 @@ def holds_program(function: Any) -> bool:
     return known
 
 
-def mark_program(function: Any) -> None:
+def annotate_program(function: Any) -> None:
     """Says of a `tf.function` that the part of it that IPUs run is a program already."""
     setattr(function, _HOLDS_PROGRAM, True)
 

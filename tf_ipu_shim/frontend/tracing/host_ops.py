@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 
 @contextmanager
-def on_host(name: str) -> Iterator[None]:
+def host_placement(name: str) -> Iterator[None]:
     """Marks ops for the host, in whatever kind of program they are traced; outside programs they are placed there.
 
     Unlike `scopes.outside_compilation_scope` it may stand anywhere, inside that scope too: library functions do not
@@ -23,5 +23,5 @@ def on_host(name: str) -> Iterator[None]:
         name: of the group of ops.
     """
     mark = attr_value_pb2.AttrValue(s=name.encode())
-    with tracing.attributes({vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE: mark}), tf.device("/device:CPU:0"):
+    with tracing.attribute_scope({vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE: mark}), tf.device("/device:CPU:0"):
         yield

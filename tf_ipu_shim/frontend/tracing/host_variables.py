@@ -14,7 +14,7 @@ from tf_ipu_shim.tf_private.graphs import func_graph, ops
 from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 
-def read_outside(graph: func_graph.FuncGraph) -> None:
+def hoist_host_reads(graph: func_graph.FuncGraph) -> None:
     """Has a traced function take the values of the host's variables that it does nothing with but read.
 
     Args:
@@ -22,23 +22,23 @@ def read_outside(graph: func_graph.FuncGraph) -> None:
             in the function around it, and so is that function's to have read outside.
     """
     for handle, inside in list(graph.captures):
-        if handle.dtype.name != "resource" or not _is_on_host(handle):
+        if handle.dtype.name != "resource" or not _is_host_handle(handle):
             continue
         reads = inside.consumers()
-        if reads and all(_only_reads(read, graph) for read in reads):
-            _give_value(graph, handle, inside, reads)
+        if reads and all(_is_read_only(read, graph) for read in reads):
+            _pass_value(graph, handle, inside, reads)
 
 
-def _is_on_host(handle: Any) -> bool:
+def _is_host_handle(handle: Any) -> bool:
     return bool(handle.device) and device_lib.DeviceSpec.from_string(handle.device).device_type == "CPU"
 
 
-def _only_reads(op: ops.Operation, graph: func_graph.FuncGraph) -> bool:
+def _is_read_only(op: ops.Operation, graph: func_graph.FuncGraph) -> bool:
     is_waited_for = bool(tf_graphs.control_outputs(op)) or op in graph.control_outputs
     return op.type == "ReadVariableOp" and not is_waited_for
 
 
-def _give_value(graph: func_graph.FuncGraph, handle: Any, inside: Any, reads: list[ops.Operation]) -> None:
+def _pass_value(graph: func_graph.FuncGraph, handle: Any, inside: Any, reads: list[ops.Operation]) -> None:
     with graph.outer_graph.as_default(), ops.control_dependencies(None), ops.device(handle.device):
         outside = gen_resource_variable_ops.read_variable_op(handle, reads[0].outputs[0].dtype)
     outside.set_shape(reads[0].outputs[0].shape)

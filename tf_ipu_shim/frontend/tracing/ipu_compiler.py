@@ -57,10 +57,10 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
 
         def compiled() -> Any:
             with ops.device(device):
-                return _compile(computation, inputs)
+                return _compile_traced(computation, inputs)
 
         return def_function.function(compiled, autograph=False)()
-    return _compile(computation, inputs)
+    return _compile_traced(computation, inputs)
 
 
 def compile_named(name: str, computation: Callable[..., Any]) -> Any:
@@ -75,11 +75,11 @@ def compile_named(name: str, computation: Callable[..., Any]) -> Any:
         ...     compile_named("train", lambda: tf.constant(1.0) + 1.0)
         [<tf.Tensor 'output_0:0' shape=() dtype=float32>]
     """
-    return _compile(computation, [], name)
+    return _compile_traced(computation, [], name)
 
 
 @dataclasses.dataclass(frozen=True)
-class Traced:
+class TracedComputation:
     """A function that was traced, to be compiled.
 
     Args:
@@ -92,10 +92,12 @@ class Traced:
     name: str
     graph: Any
     inputs: list[Any]
-    result: Result
+    result: ComputationResult
 
 
-def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = "") -> Traced:
+def trace_computation(
+    computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = ""
+) -> TracedComputation:
     """Traces a function as `compile` does; takes and raises the same.
 
     Args:
@@ -112,27 +114,27 @@ def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None, progra
         inputs = []
     if not isinstance(inputs, Sequence):
         raise TypeError(f"inputs must be a list, not {type(inputs).__name__}. Put a single input into a list.")
-    _refuse_nesting()
+    _check_not_nested()
     flat = [ops.convert_to_tensor(value) for value in nest.flatten(inputs)]
-    result = Result()
+    result = ComputationResult()
 
     def function(*arguments: Any) -> None:
         ops.get_default_graph()._ipu_compiled = True
-        result.take(computation(*nest.pack_sequence_as(inputs, list(arguments))))
+        result.unpack(computation(*nest.pack_sequence_as(inputs, list(arguments))))
 
     name = ops.get_default_graph().unique_name("cluster", mark_as_used=False)
     try:
-        graph, _ = tracing.trace(program or _name_of(computation) or name, function, flat)
+        graph, _ = tracing.trace_function(program or _program_name(computation) or name, function, flat)
     except TypeError as error:
         if "_ref" in str(error):  # TensorFlow's own words for writing to one: "expected types ([tf.float32_ref, ...])"
             raise _reference_variable_error(str(error)) from None  # whose text is in it
         raise
-    _refuse_foreign_tensors(graph)
-    _refuse_reference_variables(graph)
-    return Traced(name, graph, flat, result)
+    _check_captured_tensors(graph)
+    _check_resource_variables(graph)
+    return TracedComputation(name, graph, flat, result)
 
 
-def _name_of(function: Any) -> str:
+def _program_name(function: Any) -> str:
     """The name that the script gave a function, by which profiles call its program; empty for a lambda."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -140,16 +142,16 @@ def _name_of(function: Any) -> str:
     return name if _NAME.fullmatch(name) else ""
 
 
-def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = "") -> Any:
-    function = traced(computation, inputs, program)
+def _compile_traced(computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = "") -> Any:
+    function = trace_computation(computation, inputs, program)
     graph, result = function.graph, function.result
     if all(operation.type == "NoOp" for operation in graph.get_operations()):
         return control_flow_ops.no_op(name="output_0")  # nothing to compile, so it matters not where
-    program = tracing.call(graph, _ipu_device_of(graph), result.tensors, result.operations, function.name)
-    return result.outside(program)
+    program = tracing.add_program_op(graph, _ipu_device_of(graph), result.tensors, result.operations, function.name)
+    return result.pack_outer(program)
 
 
-class Result:
+class ComputationResult:
     """What a compiled function returned, inside and outside of it.
 
     Attributes:
@@ -163,7 +165,7 @@ class Result:
         self._structure: Any = None
         self._is_flat = True
 
-    def take(self, returned: Any) -> None:
+    def unpack(self, returned: Any) -> None:
         """Sorts what was returned, in the function's graph."""
         self._refuse_estimator_spec(returned)
         self._structure = returned
@@ -193,7 +195,7 @@ class Result:
                 ) from error
             self.tensors.append(array_ops.identity(tensor))
 
-    def outside(self, program: Any) -> Any:
+    def pack_outer(self, program: Any) -> Any:
         """The same in the caller's graph."""
         if not self.tensors:
             with ops.control_dependencies([program]):
@@ -244,11 +246,11 @@ def _ipu_device_of(graph: Any) -> str:
     """
     operations = graph.get_operations()
     for operation in operations:
-        if _is_ipu(operation.device):
+        if _is_ipu_device(operation.device):
             return operation.device
     for function in graph.as_graph_def().library.function:  # bodies of loops and branches
         for node in function.node_def:
-            if _is_ipu(node.device):
+            if _is_ipu_device(node.device):
                 return str(node.device)
     raise Exception(
         "A computation has been compiled, however it was not placed on an IPU device: none of its "
@@ -256,11 +258,11 @@ def _ipu_device_of(graph: Any) -> str:
     )
 
 
-def _is_ipu(device: str) -> bool:
+def _is_ipu_device(device: str) -> bool:
     return bool(device) and device_lib.DeviceSpec.from_string(device).device_type == "IPU"
 
 
-def _graphs_around() -> list[Any]:
+def _enclosing_graphs() -> list[Any]:
     """The current graph, and those it is nested in."""
     graphs, graph = [], ops.get_default_graph()
     while graph is not None:
@@ -269,8 +271,8 @@ def _graphs_around() -> list[Any]:
     return graphs
 
 
-def _refuse_nesting() -> None:
-    for graph in _graphs_around():
+def _check_not_nested() -> None:
+    for graph in _enclosing_graphs():
         if getattr(graph, "_ipu_compiled", False):
             raise ValueError(
                 f"XLA compiled computations cannot be nested: this is already compiled as part of {graph.name}. Call "
@@ -278,8 +280,8 @@ def _refuse_nesting() -> None:
             )
 
 
-def _refuse_foreign_tensors(graph: Any) -> None:
-    around = _graphs_around()
+def _check_captured_tensors(graph: Any) -> None:
+    around = _enclosing_graphs()
     for tensor in graph.external_captures:
         if getattr(tensor, "graph", around[0]) not in around:  # an eager tensor has none
             raise ValueError(
@@ -288,7 +290,7 @@ def _refuse_foreign_tensors(graph: Any) -> None:
             )
 
 
-def _refuse_reference_variables(graph: Any) -> None:
+def _check_resource_variables(graph: Any) -> None:
     for tensor in graph.external_captures:
         if tf_tensors.is_ref_dtype(tensor.dtype):
             raise _reference_variable_error(f"{tensor.op.type} {tensor.op.name} makes no resource variable.", tensor.op)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 
-def named(function: Callable[..., Any]) -> str:
+def describe_function(function: Callable[..., Any]) -> str:
     """A function with the line where the script has it.
 
     Args:
@@ -30,7 +30,7 @@ def named(function: Callable[..., Any]) -> str:
     return f"`{name}`" if code is None else f"`{name}`, defined at {code.co_filename}:{code.co_firstlineno},"
 
 
-def why_not_called_with(function: Callable[..., Any], given: int, keywords: Iterable[str] = ()) -> str | None:
+def explain_call_mismatch(function: Callable[..., Any], given: int, keywords: Iterable[str] = ()) -> str | None:
     """Why a function cannot be called with so many arguments.
 
     Args:

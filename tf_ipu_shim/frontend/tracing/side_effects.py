@@ -14,12 +14,12 @@ from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import auto_control_deps, auto_control_deps_utils, func_graph, ops
 
 
-def on_the_host(graph: func_graph.FuncGraph) -> list[ops.Operation]:
+def host_side_effects(graph: func_graph.FuncGraph) -> list[ops.Operation]:
     """The ops that send to the host or, outside compilation, have an effect there other than on variables."""
-    return [op for op in graph.get_operations() if _acts_on_the_host(op)]
+    return [op for op in graph.get_operations() if _has_host_effect(op)]
 
 
-def _acts_on_the_host(op: ops.Operation) -> bool:
+def _has_host_effect(op: ops.Operation) -> bool:
     if op.type == vocabulary.SEND_TO_HOST:
         return True
     if not auto_control_deps.op_is_stateful(op):
@@ -29,19 +29,19 @@ def _acts_on_the_host(op: ops.Operation) -> bool:
     return vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in op.node_def.attr
 
 
-def not_needed(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> list[ops.Operation]:
+def unneeded_side_effects(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> list[ops.Operation]:
     """The ops with a side effect that nothing wanted needs; loops, branches and calls are taken as a whole.
 
     Each comes after what the script did with the same variable before it, and before what it did later. Effects other
     than on variables keep the script's order, too.
     """
-    needed = _needed_by(graph, wanted)
+    needed = _required_ops(graph, wanted)
     further: list[ops.Operation] = []
     before: dict[int, list[ops.Operation]] = {}
     last: dict[int, ops.Operation] = {}
     for op in graph.get_operations():
         reads, writes = auto_control_deps_utils.get_read_write_resource_inputs(op)
-        has_effect = bool(writes) or _has_other_effect(op)
+        has_effect = bool(writes) or _has_nonvariable_effect(op)
         is_further = has_effect and op not in needed
         touched = [*map(id, (*reads, *writes))]
         if has_effect and not writes:
@@ -62,7 +62,7 @@ _ELSEWHERE = 0
 """Stands for what is no variable, where objects have their addresses."""
 
 
-def _needed_by(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> set[ops.Operation]:
+def _required_ops(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> set[ops.Operation]:
     needed: set[ops.Operation] = set()
     waiting = [op for op in wanted if op.graph is graph]
     while waiting:
@@ -73,7 +73,7 @@ def _needed_by(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> 
     return needed
 
 
-def _has_other_effect(op: ops.Operation) -> bool:
+def _has_nonvariable_effect(op: ops.Operation) -> bool:
     """Whether an op that writes no variable has an effect: a message, a check, an element of an outfeed, a call."""
     if op.type in auto_control_deps_utils.RESOURCE_READ_OPS or op.type in _WITHOUT_EFFECT:
         return False

@@ -26,18 +26,18 @@ def install() -> None:
     TensorFlow marks the ops and leaves it to its graph passes to find them again, which know no device of a plugin.
     """
     for module in (xla, tf.xla.experimental, tf.compat.v1.xla.experimental):
-        patches.replace(module, "compile", _compiling, _WHY)
+        patches.replace(module, "compile", _patch_compile, _WHY)
 
 
-def _compiling(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_compile(stock: Callable[..., Any]) -> Callable[..., Any]:
     def compile(computation: Callable[..., Any], inputs: Any = None) -> Any:
-        return ipu_compiler.compile(computation, inputs) if is_under_ipu() else stock(computation, inputs)
+        return ipu_compiler.compile(computation, inputs) if is_in_ipu_scope() else stock(computation, inputs)
 
     compile.__doc__ = stock.__doc__
     return compile
 
 
-def is_under_ipu() -> bool:
+def is_in_ipu_scope() -> bool:
     """Whether ops of the session's graph that are made here are on an IPU device."""
     if context.executing_eagerly():
         return False  # where TensorFlow runs the function op by op

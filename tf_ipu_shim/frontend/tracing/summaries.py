@@ -23,13 +23,13 @@ _LEFT_OUT = (
 )
 
 
-def leave_out() -> None:
+def skip_summaries() -> None:
     """Has programs be built without summaries, from now on; what is no program is not changed."""
     why = "summaries are left out of programs, as `xla.compile` leaves them out, but for scopes on the host"
-    patches.replace(summary_op_util, "skip_summary", _left_out, why=why)
+    patches.replace(summary_op_util, "skip_summary", _patch_skip_summary, why=why)
 
 
-def _left_out(stock: Callable[[], Any]) -> Callable[[], Any]:
+def _patch_skip_summary(stock: Callable[[], Any]) -> Callable[[], Any]:
     def skip_summary() -> Any:
         if control_flow_ops.get_enclosing_xla_context() is None:
             return stock()
@@ -41,7 +41,7 @@ def _left_out(stock: Callable[[], Any]) -> Callable[[], Any]:
     return skip_summary
 
 
-def forget(graph: Any) -> None:
+def remove_host_summaries(graph: Any) -> None:
     """Takes the summaries made in a program's scopes on the host out of what the session's `merge_all` finds.
 
     Args:
@@ -49,10 +49,10 @@ def forget(graph: Any) -> None:
     """
     for key in (ops.GraphKeys.SUMMARIES, tf_graphs.SUMMARIES_OF_VERSION_2):
         if found := graph.get_collection_ref(key) if key in graph.collections else []:
-            found[:] = [one for one in found if not _is_inside(one, graph)]
+            found[:] = [one for one in found if not _is_descendant(one, graph)]
 
 
-def _is_inside(made: Any, graph: Any) -> bool:
+def _is_descendant(made: Any, graph: Any) -> bool:
     around = getattr(made, "graph", None)
     while around is not None and around is not graph:
         around = getattr(around, "outer_graph", None)

@@ -33,7 +33,7 @@ def in_compilation() -> bool:
     return control_flow_ops.get_enclosing_xla_context() is not None
 
 
-def is_like_a_session(graph: Any) -> bool:
+def has_session_semantics(graph: Any) -> bool:
     """Whether loops and branches that are built in a graph run what their results need, as those of TensorFlow 1 do.
 
     Those that TensorFlow makes functional, in `tf.function` and `tf.switch_case`, run all of their side effects.
@@ -44,7 +44,7 @@ def is_like_a_session(graph: Any) -> bool:
     return isinstance(graph, tf_graphs.DefunGraph) or getattr(graph, "_ipu_like_a_session", False)
 
 
-def never_runs(graph: Any) -> None:
+def mark_scratch(graph: Any) -> None:
     """Notes that a graph is traced for what tracing it makes, as variables: what it builds is no part of a program.
 
     Args:
@@ -53,20 +53,20 @@ def never_runs(graph: Any) -> None:
     graph._ipu_never_runs = True
 
 
-def is_kept(graph: Any) -> bool:
-    """Whether a program may come of a graph, see `never_runs`.
+def may_run(graph: Any) -> bool:
+    """Whether a program may come of a graph, see `mark_scratch`.
 
     Args:
         graph: the innermost one.
     """
     while graph is not None:
-        if getattr(graph, "_ipu_never_runs", False) or _is_scratch(graph):
+        if getattr(graph, "_ipu_never_runs", False) or _is_inference_scratch(graph):
             return False
         graph = getattr(graph, "outer_graph", None)
     return True
 
 
-def _is_scratch(graph: Any) -> bool:
+def _is_inference_scratch(graph: Any) -> bool:
     """Whether TensorFlow throws a graph away: it calls a function in it to see of which shape results are.
 
     Keras 2.15.0 and tf_keras 2.21.0 call layers so, in a graph that they name after the layer; autograph the body of a
@@ -80,11 +80,11 @@ def _is_scratch(graph: Any) -> bool:
 
 
 @contextmanager
-def attributes(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[None]:
+def attribute_scope(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[None]:
     """Gives every op made inside these attributes; does nothing where ops run at once."""
     with ExitStack() as stack:
         graph = ops.get_default_graph()
-        if not _runs_eagerly():
+        if not _is_eager():
             stack.enter_context(tf_graphs.attr_scope(graph, dict(values)))
         yield
 
@@ -101,9 +101,9 @@ def inherit_attributes(graph: Any) -> None:
 
 
 @contextmanager
-def resource_variables() -> Iterator[None]:
+def resource_variable_scope() -> Iterator[None]:
     """Makes resource variables of those created inside: there are no others on an IPU."""
-    if _runs_eagerly():
+    if _is_eager():
         yield
         return
     scope = variable_scope.get_variable_scope()
@@ -115,7 +115,9 @@ def resource_variables() -> Iterator[None]:
         tf_variables.set_use_resource(scope, before)
 
 
-def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[func_graph.FuncGraph, Any]:
+def trace_function(
+    name: str, function: Callable[..., Any], arguments: Sequence[Any]
+) -> tuple[func_graph.FuncGraph, Any]:
     """Calls a Python function with placeholders in a graph of its own.
 
     Args:
@@ -127,9 +129,9 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
         The graph, without outputs yet, and what the function returned. Inside it the default device and the
         variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order.
         In a session's graph those that something returned depends on, what is sent to the host's part of the step, and
-        those on the host in an `outside_compilation_scope`; `as_function` adds the others.
+        those on the host in an `outside_compilation_scope`; `make_function` adds the others.
     """
-    summaries.leave_out()
+    summaries.skip_summaries()
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
     collections = None if ops.executing_eagerly_outside_functions() else tf_graphs.collections_of(outer)
@@ -137,7 +139,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     # Loops in the function order their side effects as the script does, as `tf.function` has them.
     tf_graphs.order_side_effects(graph)
     graph._ipu_like_a_session = not ops.executing_eagerly_outside_functions() and (
-        not outer.building_function or is_like_a_session(outer)
+        not outer.building_function or has_session_semantics(outer)
     )
     # TensorFlow's own functions take the caller's device only where it is a Python function.
     tf_graphs.copy_device_scopes(graph, outer)
@@ -148,13 +150,13 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     # There, too, names of ops begin with the scope around them; a `tf.function` begins anew.
     scope = "" if collections is None else outer.get_name_scope()
     named = graph.name_scope(f"{scope}/") if scope else nullcontext()
-    with _entered(outer), graph.as_default(), named, order, resource_variables():
+    with _enter_graph(outer), graph.as_default(), named, order, resource_variable_scope():
         placeholders = [graph.capture(argument) for argument in arguments]
-        returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
-    summaries.forget(graph)
+        returned = function(*[array_ops.identity(p) if _is_plain_tensor(p) else p for p in placeholders])
+    summaries.remove_host_summaries(graph)
     if not outer.building_function:
         _order_variables(graph, arguments)
-    on_the_host = side_effects.on_the_host(graph)
+    on_the_host = side_effects.host_side_effects(graph)
     graph.control_outputs = list(getattr(order, "ops_which_must_run", on_the_host))
     traced_functions.remember(graph)
     # An error that names an op's line needs the graph as long as the program can run.
@@ -176,7 +178,9 @@ def _order_variables(graph: func_graph.FuncGraph, arguments: Sequence[Any]) -> N
         graph.add_capture(*(next(in_order) if id(pair) in taken else pair))
 
 
-def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str) -> Any:
+def add_program_op(
+    graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str
+) -> Any:
     """Adds the op that runs a traced function to the graph around it.
 
     Args:
@@ -190,8 +194,8 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
         The op; its outputs stand for `outputs`.
     """
     if not ops.get_default_graph().building_function:
-        host_variables.read_outside(graph)
-    function = as_function(graph, outputs, controls)
+        host_variables.hoist_host_reads(graph)
+    function = make_function(graph, outputs, controls)
     library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
     library.function.append(function.definition)
     shapes = [tensor.shape.as_proto() for tensor in outputs]
@@ -204,12 +208,12 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
             [tensor.dtype for tensor in outputs],
             name=name,
             attrs={
-                "Tin": _types(graph.external_captures),
-                "Tout": _types(outputs),
+                "Tin": _dtypes(graph.external_captures),
+                "Tout": _dtypes(outputs),
                 "function": attr_value_pb2.AttrValue(s=graph.name.encode()),
                 "library": attr_value_pb2.AttrValue(s=library.SerializeToString(deterministic=True)),
                 "output_shapes": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(shape=shapes)),
-                "device_ordinal": attr_value_pb2.AttrValue(i=_ordinal(device)),
+                "device_ordinal": attr_value_pb2.AttrValue(i=_device_ordinal(device)),
             },
         )
     for inner, outer in zip(outputs, op.outputs):
@@ -217,12 +221,12 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
     return op
 
 
-def _ordinal(device: str) -> int:
+def _device_ordinal(device: str) -> int:
     index = device_lib.DeviceSpec.from_string(device).device_index
     return 0 if index is None else index
 
 
-def call_inside(
+def add_nested_call(
     graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any], inputs: Sequence[Any] | None = None
 ) -> list[Any]:
     """Calls a traced function within another one that is being traced, so that both are lowered together.
@@ -236,7 +240,7 @@ def call_inside(
     Returns:
         What stands for `outputs` in the current graph; where there are none, the call itself.
     """
-    function = as_function(graph, outputs, controls)
+    function = make_function(graph, outputs, controls)
     current = ops.get_default_graph()
     tf_graphs.add_function_recursive(current, function)
     op = tf_graphs.create_op(
@@ -246,8 +250,8 @@ def call_inside(
         [tensor.dtype for tensor in outputs],
         name="call",
         attrs={
-            "Tin": _types(graph.external_captures),
-            "Tout": _types(outputs),
+            "Tin": _dtypes(graph.external_captures),
+            "Tout": _dtypes(outputs),
             "f": attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=graph.name)),
         },
     )
@@ -256,7 +260,7 @@ def call_inside(
     return list(op.outputs) or [op]
 
 
-def as_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> Any:
+def make_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> Any:
     """Makes TensorFlow's function of a traced graph.
 
     Args:
@@ -269,14 +273,14 @@ def as_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: S
     graph.outputs = list(outputs)
     graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
     if not graph.outer_graph.building_function:
-        graph.control_outputs += side_effects.not_needed(
+        graph.control_outputs += side_effects.unneeded_side_effects(
             graph, [*(output.op for output in outputs), *graph.control_outputs]
         )
     return atomic_function.from_func_graph(graph.name, graph, {})
 
 
 @contextmanager
-def _entered(graph: Any) -> Iterator[None]:
+def _enter_graph(graph: Any) -> Iterator[None]:
     """Has `init_scope`, which creates variables, find a graph that is the default without ever having been entered."""
     if graph.building_function:
         yield
@@ -285,16 +289,16 @@ def _entered(graph: Any) -> Iterator[None]:
             yield
 
 
-def _types(tensors: Sequence[Any]) -> attr_value_pb2.AttrValue:
+def _dtypes(tensors: Sequence[Any]) -> attr_value_pb2.AttrValue:
     kinds = [tensor.dtype.base_dtype.as_datatype_enum for tensor in tensors]
     return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=kinds))
 
 
-def _is_value(tensor: Any) -> bool:
+def _is_plain_tensor(tensor: Any) -> bool:
     return tensor.dtype.name not in ("resource", "variant")
 
 
-def _runs_eagerly() -> bool:
+def _is_eager() -> bool:
     from tf_ipu_shim.tf_private.eager import context
 
     return context.executing_eagerly()

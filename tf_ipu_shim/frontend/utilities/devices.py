@@ -50,7 +50,7 @@ def get_num_of_ipus_in_device(ipu_device: str, device: str = "cpu") -> int:
     from tf_ipu_shim.runtime import devices
 
     note_arguments("get_num_of_ipus_in_device", device=device)
-    return devices.get(_ordinal(ipu_device), attach=False).num_ipus
+    return devices.get(_device_ordinal(ipu_device), attach=False).num_ipus
 
 
 def reset_ipu_seed(
@@ -85,7 +85,7 @@ def reset_ipu_seed(
         number = operator.index(seed)
     except TypeError:
         raise TypeError(f"`seed` must be an integer; received {seed!r}, a {type(seed).__name__}.") from None
-    seeds.reset(_ordinal(device), number, bool(experimental_identical_replicas))
+    seeds.reset(_device_ordinal(device), number, bool(experimental_identical_replicas))
 
 
 def use_synthetic_data_for(synthetic_data_category: int) -> bool:
@@ -108,7 +108,7 @@ def use_synthetic_data_for(synthetic_data_category: int) -> bool:
     return driver.is_synthetic(int(synthetic_data_category))
 
 
-def _ordinal(device: str) -> int:
+def _device_ordinal(device: str) -> int:
     match = _DEVICE.search(device) if isinstance(device, str) else None
     if match is None:
         from tensorflow.compat.v2 import errors

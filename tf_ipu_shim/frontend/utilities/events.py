@@ -35,7 +35,7 @@ def extract_all_events(events: Any) -> list[Any]:
         >>> extract_all_events([event.SerializeToString()])[0].type
         5
     """
-    return [trace_pb2.IpuTraceEvent.FromString(event) for event in _flat(events)]
+    return [trace_pb2.IpuTraceEvent.FromString(event) for event in _flatten_events(events)]
 
 
 def extract_all_strings_from_event_trace(events: Any) -> str:
@@ -62,7 +62,7 @@ def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
 
     Arguments and source as for `extract_all_events`.
     """
-    return _reports(events, "compile_end", "compilation_report")
+    return _extract_reports(events, "compile_end", "compilation_report")
 
 
 def extract_poplar_serialized_graphs(events: Any) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ def extract_poplar_serialized_graphs(events: Any) -> list[tuple[str, str]]:
 
     Arguments and source as for `extract_all_events`.
     """
-    return _reports(events, "compile_end", "poplar_graph")
+    return _extract_reports(events, "compile_end", "poplar_graph")
 
 
 def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
@@ -81,10 +81,10 @@ def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
 
     Arguments and source as for `extract_all_events`.
     """
-    return _reports(events, "execute", "execution_report")
+    return _extract_reports(events, "execute", "execution_report")
 
 
-def _reports(events: Any, kind: str, report: str) -> list[tuple[str, str]]:
+def _extract_reports(events: Any, kind: str, report: str) -> list[tuple[str, str]]:
     found = [getattr(event, kind) for event in extract_all_events(events) if event.WhichOneof("event") == kind]
     texts = [(message.module_name, getattr(message, report)) for message in found]
     if found and not any(text for _, text in texts):
@@ -95,7 +95,7 @@ def _reports(events: Any, kind: str, report: str) -> list[tuple[str, str]]:
     return [(module.decode(), text.decode()) for module, text in texts if text]
 
 
-def _flat(events: Any) -> Iterator[bytes]:
+def _flatten_events(events: Any) -> Iterator[bytes]:
     if isinstance(events, bytes):
         yield events
     elif isinstance(events, str) or not hasattr(events, "__iter__"):
@@ -104,9 +104,9 @@ def _flat(events: Any) -> Iterator[bytes]:
             "Pass what running the ipu_event_trace op returned."
         )
     elif hasattr(events, "numpy"):
-        yield from _flat(events.numpy())
+        yield from _flatten_events(events.numpy())
     elif hasattr(events, "tolist"):
-        yield from _flat(events.tolist())
+        yield from _flatten_events(events.tolist())
     else:
         for event in events:
-            yield from _flat(event)
+            yield from _flatten_events(event)

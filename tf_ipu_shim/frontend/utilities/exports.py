@@ -49,7 +49,7 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
     if num_elements < 1:
         raise ValueError(f"num_elements must be at least 1. It is {num_elements}.")
     check_filename(filename)
-    tensors = _named(dataset.element_spec)
+    tensors = _name_tensors(dataset.element_spec)
     writer = _DatasetWriter(filename, tensors, feed_name, num_elements, print_stats)
 
     def add(number: Any, *element: Any) -> Any:
@@ -97,7 +97,7 @@ class _DatasetWriter:
         return np.int64(writer.elements)
 
 
-def _named(structure: Any) -> list[TensorInfo]:
+def _name_tensors(structure: Any) -> list[TensorInfo]:
     """A name for each tensor of an element: its keys and places in the structure."""
     tensors = []
     for path, part in nest.flatten_with_joined_string_paths(structure, separator="."):
@@ -186,21 +186,23 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
     given: Any = inputs
     if not isinstance(given, Iterable):
         raise TypeError(f"inputs must be a list of the program's placeholders, not {given!r}.")
-    by_reference = {_key(tensor): value for tensor, value in feed_dict.items()}
+    by_reference = {_tensor_name(tensor): value for tensor, value in feed_dict.items()}
     tensors, values = [], []
     for tensor in inputs:
-        if _key(tensor) not in by_reference:
+        if _tensor_name(tensor) not in by_reference:
             raise ValueError(f"feed_dict has no value for the input {tensor.name}.")
-        value = np.asarray(by_reference[_key(tensor)], tensor.dtype.as_numpy_dtype)
+        value = np.asarray(by_reference[_tensor_name(tensor)], tensor.dtype.as_numpy_dtype)
         if not tensor.shape.is_compatible_with(value.shape):
             raise ValueError(f"The input {tensor.name} has the shape {tensor.shape}, and its value {value.shape}.")
         tensors.append(TensorInfo(tensor.op.name, tensor.dtype.name, value.shape))
         values.append(value)
     check_names(tensors, "Give each input once.")
-    write_once(output_filename, "inputs", tensors, values)
+    write_element(output_filename, "inputs", tensors, values)
 
 
-def write_once(filename: str, kind: str, tensors: Sequence[TensorInfo], values: Sequence[Any], feed: str = "") -> None:
+def write_element(
+    filename: str, kind: str, tensors: Sequence[TensorInfo], values: Sequence[Any], feed: str = ""
+) -> None:
     """Writes a file of one element."""
     check_filename(filename)
     writer = TensorFileWriter(filename, kind, tensors, feed)
@@ -212,5 +214,5 @@ def write_once(filename: str, kind: str, tensors: Sequence[TensorInfo], values: 
     writer.close()
 
 
-def _key(tensor: Any) -> Any:
+def _tensor_name(tensor: Any) -> Any:
     return tensor.ref() if hasattr(tensor, "ref") else tensor

@@ -46,13 +46,13 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
     while pending:
         user, device = pending.pop()
         for tensor in user.inputs:
-            if tensor.op not in seen and not _touches_variable(tensor.op):
+            if tensor.op not in seen and not _uses_variable(tensor.op):
                 seen.add(tensor.op)
                 pending.append((tensor.op, device))
-                _move(tensor.op, tensor.op.device or device)
+                _move_op(tensor.op, tensor.op.device or device)
 
 
-def _touches_variable(op: Any) -> bool:
+def _uses_variable(op: Any) -> bool:
     from tensorflow.compat.v2 import dtypes
 
     from tf_ipu_shim.tf_private import tensors as tf_tensors
@@ -60,7 +60,7 @@ def _touches_variable(op: Any) -> bool:
     return any(t.dtype == dtypes.resource or tf_tensors.is_ref_dtype(t.dtype) for t in (*op.inputs, *op.outputs))
 
 
-def _move(op: Any, device: str) -> None:
+def _move_op(op: Any, device: str) -> None:
     from tensorflow.compat.v2 import DeviceSpec as DeviceSpecV2
 
     spec = DeviceSpecV2.from_string(device or "")

@@ -14,7 +14,7 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 _MOST = 2**31 - 1
 
 
-def checked(name: str, count: Any) -> Any:
+def check_trip_count(name: str, count: Any) -> Any:
     """A number of iterations.
 
     Args:
@@ -54,9 +54,9 @@ def checked(name: str, count: Any) -> Any:
     return int(count)
 
 
-def checked_int32(name: str, count: Any) -> Any:
-    """As `checked`, for what counts in int32 alone; larger tensors are taken for the largest."""
-    count = checked(name, count)
+def check_int32_trip_count(name: str, count: Any) -> Any:
+    """As `check_trip_count`, for what counts in int32 alone; larger tensors are taken for the largest."""
+    count = check_trip_count(name, count)
     if isinstance(count, int) or count.dtype == dtypes.int32:
         return count
     return math_ops.cast(math_ops.minimum(count, _MOST), dtypes.int32)

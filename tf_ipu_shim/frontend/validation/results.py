@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def as_list(returned: Any) -> list[Any]:
+def to_list(returned: Any) -> list[Any]:
     """The values as a list.
 
     Args:

@@ -16,7 +16,7 @@ from tensorflow.compat.v2 import distribute as distribute_lib
 from tensorflow.compat.v2 import dtypes, nest
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.frontend.keras.models import lost_losses
+from tf_ipu_shim.frontend.keras.models import untraced_losses
 from tf_ipu_shim.frontend.keras.stages import layer_construction
 from tf_ipu_shim.frontend.strategies import delegation
 from tf_ipu_shim.legacy.keras_2_6 import loss_scale_classes, methods, seeds
@@ -71,7 +71,7 @@ def loaded(name: str, module: Any) -> None:
         layer_construction.install(module.Layer)
         methods.layers_loaded(module.Layer)
         delegation.install(module.Layer, name.removesuffix(f".{_LAYER}"))
-        lost_losses.install(module.Layer)
+        untraced_losses.install(module.Layer)
         patches.replace(
             module, "KerasExtension", lambda _: delegation.KerasExtension, why="a name of Graphcore's Keras"
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.imports import after_loading, aliases, importers
+from tf_ipu_shim.imports import aliases, import_callers, post_import_hooks
 from tf_ipu_shim.legacy.names import mode
 from tf_ipu_shim.legacy.names.contrib import contrib_ipu, loader
 from tf_ipu_shim.legacy.names.keras import keras_modules, keras_paths
@@ -27,8 +27,8 @@ def find(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
 def find_moved(fullname: str) -> ModuleSpec | None:
     """The spec of a module that stock TensorFlow has under another name."""
     moved = stock_aliases.find(fullname)
-    target = aliases.find_spec(moved) if moved else None
-    return aliases.spec(fullname, target) if target else None
+    target = aliases.find_alias_spec(moved) if moved else None
+    return aliases.make_alias_spec(fullname, target) if target else None
 
 
 def find_in_contrib(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
@@ -41,12 +41,12 @@ def find_in_contrib(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpe
         return None
     moved = contrib_ipu.find(fullname) or loader.moved(fullname)
     if moved is not None:
-        target = aliases.find_spec(moved)
-        return aliases.spec(fullname, target) if target else None
+        target = aliases.find_alias_spec(moved)
+        return aliases.make_alias_spec(fullname, target) if target else None
     spec = loader.spec(fullname)
     if spec is not None:
         aliases.served.append(fullname)
-    elif importers.is_imported():
+    elif import_callers.is_module_imported():
         raise errors.MissingModuleError(loader.absence(fullname[len(loader.NAME) + 1 :]), name=fullname)
     return spec
 
@@ -63,8 +63,8 @@ def _find_in_keras(fullname: str) -> ModuleSpec | None:
     spec = keras_modules.spec(fullname, path)
     if spec is not None:
         aliases.served.append(fullname)
-        if path.partition(".")[0] == _OPTIMIZERS and not mode.active() and importers.asked_by_a_script():
-            after_loading.call(spec.loader, _use_ipu)
+        if path.partition(".")[0] == _OPTIMIZERS and not mode.active() and import_callers.is_imported_by_script():
+            post_import_hooks.call_after_loading(spec.loader, _use_ipu)
     return spec
 
 

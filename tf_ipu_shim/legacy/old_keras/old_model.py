@@ -140,7 +140,7 @@ class OldModel(PipelinedExtension):
                 shuffle=shuffle,
             )
             listed = self._callbacks(callbacks, verbose, epochs, data)
-            trainable_state = keras2.module("engine.training_utils", model_step.package_of(self))
+            trainable_state = keras2.module("engine.training_utils", model_step.keras_package(self))
             with trainable_state.RespectCompiledTrainableState(self):
                 return loop.fit(self, data, listed, None, self._runs("fit", data))
 
@@ -172,7 +172,7 @@ class OldModel(PipelinedExtension):
             x = step_data.with_targets(self._named("evaluate"), x)
             data = self._data("evaluate", x, steps, steps_per_run, y=y, batch_size=batch_size)
             listed = self._callbacks(callbacks, verbose, 1, data)
-            with self._ipu.turns.evaluating(self):
+            with self._ipu.locks.hold_for_evaluate(self):
                 logs = loop.evaluate(self, data, listed, self._runs("evaluate", data))
             found = loop.in_order(logs, self.metrics_names)  # type: ignore[attr-defined]
             return found if isinstance(found, list) else [found]
@@ -241,7 +241,7 @@ class OldModel(PipelinedExtension):
         Returns:
             The metrics so far.
         """
-        return model_step.update(self, data)
+        return model_step.apply_update(self, data)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None) -> Any:
         """The loss whose gradients are added up over replicas: a replica's part of their mean.
@@ -305,7 +305,7 @@ class OldModel(PipelinedExtension):
         return found
 
     def _callbacks(self, callbacks: Any, verbose: Any, epochs: int, data: step_data.StepData) -> Any:
-        package = model_step.package_of(self)
+        package = model_step.keras_package(self)
         return loop.callback_list(self, callbacks, package, verbose, epochs, data.steps_per_epoch)
 
     def _runs(self, mode: str, data: step_data.StepData) -> Iterator[tuple[int, loop.Execution]]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.memory.tiles import Tiles
 from tf_ipu_shim.profiling.profile import IpuRow, Profile
-from tf_ipu_shim.profiling.pva.engine import engine_of
+from tf_ipu_shim.profiling.pva.engine import make_engine
 from tf_ipu_shim.profiling.pva.memory import (
     IpuMemory,
     LiveMemory,
@@ -17,11 +17,11 @@ from tf_ipu_shim.profiling.pva.memory import (
     Tile,
     TileMemory,
     Variable,
-    variable_of,
+    make_variable,
 )
 from tf_ipu_shim.profiling.pva.program import ComputeSet, Program
 from tf_ipu_shim.profiling.pva.refusing import NO_MAPPING, Refusing
-from tf_ipu_shim.profiling.pva.target import target_of
+from tf_ipu_shim.profiling.pva.target import make_target
 
 
 class Graph(NamedTuple):
@@ -44,7 +44,7 @@ class Compilation(Refusing):
     def __init__(self, profile: Profile, facts: dict[str, Any]) -> None:
         self._profile = profile
         self._io_tiles: dict[str, int] = facts.get("io_tiles", {})
-        self.target = target_of(facts)
+        self.target = make_target(facts)
         self.graph = Graph(len(profile.compute_sets), sum(row.vertices for row in profile.compute_sets))
 
     @functools.cached_property
@@ -69,12 +69,12 @@ class Compilation(Refusing):
     def programs(self) -> list[Program]:
         """All programs, those that others are put together of included: the engine's, then those of a run."""
         run = [program for several in self.by_row.values() for program in several]
-        return [*engine_of(self._profile, self.by_row), *run]
+        return [*make_engine(self._profile, self.by_row), *run]
 
     @property
     def alwaysLiveVariables(self) -> list[Variable]:
         """Variables and constants: what is there at every step."""
-        return [variable_of(row) for row in self._profile.variables if row.always]
+        return [make_variable(row) for row in self._profile.variables if row.always]
 
     @functools.cached_property
     def ipus(self) -> list[IpuMemory]:

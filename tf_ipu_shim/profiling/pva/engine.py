@@ -10,7 +10,7 @@ from tf_ipu_shim.profiling.pva.program import Program
 _KEPT = frozenset({"weight", "optimizer_state", "accumulator"})
 
 
-def engine_of(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> list[Program]:
+def make_engine(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> list[Program]:
     """The switch, with what it chooses from: variables to the IPUs, a run, variables back; and what comes before it.
 
     Which program is to run, and seeds, go to all IPUs where there are several. Variables of an IPU are one copy.
@@ -21,36 +21,36 @@ def engine_of(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> list
 
     Source: docs/facts.md, section "Profiles".
     """
-    switch = _made("branch", "switchControl")
-    main = _made("part", "main")
+    switch = _make_program("branch", "switchControl")
+    main = _make_program("part", "main")
     for row in profile.programs:
         if row.parent < 0:
             whole = by_row[row.id]
             main.children.extend(whole[-1].children if row.kind == "step" else whole)
-    switch.children.extend([_copies(profile, "host to device"), main, _copies(profile, "device to host")])
+    switch.children.extend([_copy_program(profile, "host to device"), main, _copy_program(profile, "device to host")])
     made = [switch, *switch.children, *(one for part in switch.children if part is not main for one in part.children)]
     if len(profile.ipus) > 1:
         names = ("switchControlBroadcast/GlobalPre", "__seed/set/setMasterSeed/GlobalPre")
-        made = [*(_made("links", name) for name in names), *made]
+        made = [*(_make_program("links", name) for name in names), *made]
     return made
 
 
-def _copies(profile: Profile, name: str) -> Program:
+def _copy_program(profile: Profile, name: str) -> Program:
     """Copies of all variables with the host."""
-    whole = _made("part", name)
+    whole = _make_program("part", name)
     for ipu in profile.ipus:
         sizes = (row.bytes for row in profile.variables if row.always and row.ipu == ipu.ipu and row.kind in _KEPT)
         if total := sum(sizes):
             moved = f"variables of IPU {ipu.ipu}"
-            row = _row("host", moved, total)
+            row = _make_row("host", moved, total)
             whole.children.extend([Program(row, kind=Program.Type.StreamCopyBegin), Program(row)])
     return whole
 
 
-def _made(kind: str, name: str) -> Program:
-    return Program(_row(kind, name))
+def _make_program(kind: str, name: str) -> Program:
+    return Program(_make_row(kind, name))
 
 
-def _row(kind: str, name: str, size: int = 0) -> ProgramRow:
+def _make_row(kind: str, name: str, size: int = 0) -> ProgramRow:
     """A node that no run has: it takes no cycles of one."""
     return ProgramRow(-1, -1, kind, name, "", None, "[]", 0, 0, 1.0, 1, 0, 0, size, 0, -1, "")

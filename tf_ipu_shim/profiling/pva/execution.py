@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
+from tf_ipu_shim.profiling.pipeline_timeline import Schedule, find_schedules
 from tf_ipu_shim.profiling.profile import ProgramRow
 from tf_ipu_shim.profiling.pva.compilation import Compilation
 from tf_ipu_shim.profiling.pva.program import ComputeSet, Program, by_tile
 from tf_ipu_shim.profiling.reader import Run
-from tf_ipu_shim.profiling.slots import Schedule, schedules_of
 
 
 class Cycles(NamedTuple):
@@ -144,7 +144,7 @@ class Steps(Sequence[Step]):
 
     def __init__(self, compilation: Compilation, rows: Sequence[ProgramRow], facts: Mapping[str, Any]) -> None:
         self._compilation = compilation
-        schedules = schedules_of(rows, facts)
+        schedules = find_schedules(rows, facts)
         self._schedules = {loop: one.once() for loop, one in schedules.items()}
         self._apart = {row: found for one in schedules.values() for row, found in one.apart().items()}
         self._ends: dict[int, list[int]] = {}

@@ -102,7 +102,7 @@ class Variable(NamedTuple):
     line: str | None
 
 
-def variable_of(row: VariableRow) -> Variable:
+def make_variable(row: VariableRow) -> Variable:
     """A variable of a profile's row."""
     return Variable(row.name, row.bytes, row.kind, row.line)
 
@@ -147,7 +147,7 @@ class LiveMemory:
     def variables(self) -> list[Variable]:
         """Tensors that are there then: those of an IPU at the step that it is at; and temporaries of library calls."""
         tensors = [
-            variable_of(row)
+            make_variable(row)
             for row in self._variables
             if row.ipu in self._ipus and not row.always and row.first <= self._steps[row.ipu] <= row.last
         ]

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.errors import UnsupportedError
-from tf_ipu_shim.profiling.page import page_of
-from tf_ipu_shim.profiling.profile import Profile, facts_of
+from tf_ipu_shim.profiling.page import render_page
+from tf_ipu_shim.profiling.profile import Profile, parse_facts
 from tf_ipu_shim.profiling.pva.compilation import Compilation
 from tf_ipu_shim.profiling.pva.execution import Execution
 from tf_ipu_shim.profiling.pva.refusing import Refusing
@@ -52,13 +52,13 @@ class Report(Refusing):
     refused = {"instrumentationSettings": "nothing is instrumented: cycles are computed"}
 
     def __init__(self, profile: Profile, runs: Sequence[Run] | None) -> None:
-        self.facts = facts_of(profile)
+        self.facts = parse_facts(profile)
         self.compilation = Compilation(profile, self.facts)
         self._profile, self._runs = profile, runs
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the page of the profile, in a frame of its own."""
-        page = html.escape(page_of(self._profile, None if self._runs is None else list(self._runs)))
+        page = html.escape(render_page(self._profile, None if self._runs is None else list(self._runs)))
         return f'<iframe srcdoc="{page}" title="profile" style="width:100%;height:720px;border:0"></iframe>'
 
     @functools.cached_property

@@ -74,7 +74,7 @@ class Target(_TargetRecord):
         return self.ipusPerReplica * self.bytesPerIPU
 
 
-def target_of(facts: dict[str, object]) -> Target:
+def make_target(facts: dict[str, object]) -> Target:
     """The target in the facts of a profile."""
     chip = chips.CHIPS[str(facts["chip"])]
     return Target(

@@ -167,7 +167,7 @@ class IpuGraphConverter:
         self._params = IpuConversionParams() if conversion_params is None else conversion_params
         if not isinstance(self._params, IpuConversionParams):
             raise TypeError(f"conversion_params should be an IpuConversionParams, not {conversion_params!r}.")
-        parameter_checks.check(self._params)
+        parameter_checks.check_params(self._params)
         self._directory = None if input_saved_model_dir is None else os.fspath(input_saved_model_dir)
         self._meta_graph_def = input_meta_graph_def
         self._session = input_sess

@@ -103,7 +103,7 @@ def allreduce(
     """
     options.update(device_dense=device_dense, device_sparse=device_sparse)
     reduction = Reduction(_operation(average, op), compression, options, prescale_factor, postscale_factor)
-    return reduction([tensor], name or host_collectives.name_of(tensor, "allreduce"))[0]
+    return reduction([tensor], name or host_collectives.collective_name(tensor, "allreduce"))[0]
 
 
 def grouped_allreduce(

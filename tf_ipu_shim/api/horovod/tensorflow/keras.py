@@ -96,7 +96,7 @@ def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
     return collectives.run("broadcast", name or "keras", [np.asarray(value)], root_rank)[0]
 
 
-_Callback: Any = keras2.public().callbacks.Callback
+_Callback: Any = keras2.public_module().callbacks.Callback
 
 
 class BroadcastGlobalVariablesCallback(_Callback):  # type: ignore[misc]

@@ -66,7 +66,7 @@ def allreduce(
     given = tensor if value is None else value
     if prescale_factor != 1.0:
         given = given * prescale_factor
-    name = tensor_name or host_collectives.name_of(given, "allreduce")
+    name = tensor_name or host_collectives.collective_name(given, "allreduce")
     (result,) = host_collectives.all_reduce([given], mean, name)
     return result if postscale_factor == 1.0 else result * postscale_factor
 
@@ -100,7 +100,7 @@ def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None,
     if not stacks:
         return horovod_allgather(tensor, name)
     given = tensor if value is None else value
-    return host_collectives.all_stacked(given, tensor_name or host_collectives.name_of(given, "allgather"))
+    return host_collectives.all_stack(given, tensor_name or host_collectives.collective_name(given, "allgather"))
 
 
 def horovod_allgather(tensor: Any, name: str | None = None) -> Any:
@@ -119,7 +119,7 @@ def horovod_allgather(tensor: Any, name: str | None = None) -> Any:
         >>> horovod_allgather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
         [1.0]
     """
-    return host_collectives.all_gather(tensor, name or host_collectives.name_of(tensor, "allgather"))
+    return host_collectives.all_gather(tensor, name or host_collectives.collective_name(tensor, "allgather"))
 
 
 def broadcast(
@@ -152,7 +152,7 @@ def broadcast(
         [1.0]
     """
     given = tensor if value is None else value
-    called = name or tensor_name or host_collectives.name_of(given, "broadcast")
+    called = name or tensor_name or host_collectives.collective_name(given, "broadcast")
     return host_collectives.broadcast(given, root_rank, called)
 
 

@@ -27,7 +27,7 @@ def allreduce(value: Any, reduce_op: Any, tensor_name: str | None = None) -> Any
         >>> allreduce(tf.constant([1.0]), tf.distribute.ReduceOp.MEAN).numpy().tolist()  # in a job of one process
         [1.0]
     """
-    name = tensor_name or host_collectives.name_of(value, "allreduce")
+    name = tensor_name or host_collectives.collective_name(value, "allreduce")
     return host_collectives.all_reduce([value], host_collectives.is_mean(reduce_op), name)[0]
 
 
@@ -50,7 +50,7 @@ def allgather(value: Any, tensor_name: str | None = None) -> Any:
         >>> allgather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
         [[1.0]]
     """
-    return host_collectives.all_stacked(value, tensor_name or host_collectives.name_of(value, "allgather"))
+    return host_collectives.all_stack(value, tensor_name or host_collectives.collective_name(value, "allgather"))
 
 
 def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) -> Any:
@@ -73,7 +73,7 @@ def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) ->
         >>> broadcast(tf.constant([1.0])).numpy().tolist()
         [1.0]
     """
-    name = tensor_name or host_collectives.name_of(value, "broadcast")
+    name = tensor_name or host_collectives.collective_name(value, "broadcast")
     return host_collectives.broadcast(value, root_rank, name)
 
 

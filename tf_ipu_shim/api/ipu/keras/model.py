@@ -11,7 +11,7 @@ from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.api.ipu.keras.layer_replacement import IPULayerReplacer, replace_in_graph
 from tf_ipu_shim.frontend.keras.models.functional_extensions import FunctionalExtension
 from tf_ipu_shim.frontend.keras.models.sequential_extensions import SequentialExtension
-from tf_ipu_shim.frontend.keras.training.model_step import package_of
+from tf_ipu_shim.frontend.keras.training.model_step import keras_package
 from tf_ipu_shim.legacy.old_keras import keras_packages
 from tf_ipu_shim.legacy.old_keras.old_arguments import chosen_count, refuse_deleted, remember
 from tf_ipu_shim.legacy.old_keras.old_model import OldModel
@@ -41,7 +41,7 @@ def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:
 
 def package_of_class(cls: type) -> str:
     """The root of the Keras package that a class of models comes from."""
-    return keras2.root_of(cls) or keras2.root()
+    return keras2.root_of_class(cls) or keras2.root()
 
 
 class ModelMethods(OldModel, FunctionalExtension):
@@ -92,7 +92,7 @@ class ModelMethods(OldModel, FunctionalExtension):
         )
         count = chosen_count(type(self).__name__, given, older)
         dtype = accumulation_dtype if gradient_accumulation_dtype is None else gradient_accumulation_dtype
-        init_graph(super().__init__, package_of(self), args, kwargs, layer_replacement)
+        init_graph(super().__init__, keras_package(self), args, kwargs, layer_replacement)
         remember_accumulation(self, count, dtype)
 
     def build(self, input_shape: Any) -> None:
@@ -102,7 +102,7 @@ class ModelMethods(OldModel, FunctionalExtension):
             input_shape: not looked at.
         """
 
-    def _check_remembered_stages(self) -> None:
+    def _check_recorded_stages(self) -> None:
         """Layers may have been made in stages: this model is on one IPU all the same."""
 
     def _is_pipelined(self) -> bool:
@@ -152,7 +152,7 @@ class SequentialMethods(OldModel, SequentialExtension):
     ) -> None:
         if not isinstance(layers, list):
             raise ValueError(f"IPU Sequential requires a list of Layers. It was given {layers!r}.")
-        check_layers(layers, package_of(self), "An IPU Sequential's list of Layers may only contain Keras Layers")
+        check_layers(layers, keras_package(self), "An IPU Sequential's list of Layers may only contain Keras Layers")
         older = {"accumulation_count": None if accumulation_count == 1 else accumulation_count}
         given = (
             None if gradient_accumulation_count == 1 and older["accumulation_count"] else gradient_accumulation_count

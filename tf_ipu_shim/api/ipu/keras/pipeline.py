@@ -15,7 +15,7 @@ from tf_ipu_shim.frontend.keras.models.pipelined_programs import StagedModel
 from tf_ipu_shim.frontend.keras.models.sequential_extensions import SequentialExtension
 from tf_ipu_shim.frontend.keras.stages import stage_plan
 from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import PipelineStage
-from tf_ipu_shim.frontend.keras.training.model_step import package_of
+from tf_ipu_shim.frontend.keras.training.model_step import keras_package
 from tf_ipu_shim.legacy.old_keras import keras_packages
 from tf_ipu_shim.legacy.old_keras.old_arguments import refuse_deleted, remember
 from tf_ipu_shim.legacy.old_keras.old_pipelined import OLDER_COUNTS, OPTIONS, Pipelined
@@ -92,7 +92,7 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
     ) -> None:
         given = {name: value for name, value in locals().items() if name in OPTIONS}
         older = {name: kwargs.pop(name, None) for name in OLDER_COUNTS}
-        init_graph(super().__init__, package_of(self), args, kwargs, layer_replacement)
+        init_graph(super().__init__, keras_package(self), args, kwargs, layer_replacement)
         self._remember_pipeline(gradient_accumulation_count, older, given)
         remember(self, shard_count=self._shards())
 
@@ -103,14 +103,14 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
             input_shape: not looked at.
         """
 
-    def _check_remembered_stages(self) -> None:
-        if not self._remembered_stages():
+    def _check_recorded_stages(self) -> None:
+        if not self._has_recorded_stages():
             name = next((node.layer.name for node in self._network().nodes), "the model")
             raise ValueError(
                 "All layers of a pipelined model must have an associated pipeline stage. However, "
                 f"{name} has not been assigned to one. Make or call it in a PipelineStage."
             )
-        super()._check_remembered_stages()
+        super()._check_recorded_stages()
 
     def _input_count(self) -> int:
         return len(nest.flatten(self.inputs))  # type: ignore[attr-defined]
@@ -181,7 +181,7 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
         **kwargs: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in OPTIONS}
-        _check_stages(stages, package_of(self))
+        _check_stages(stages, keras_package(self))
         older = {name: kwargs.pop(name, None) for name in OLDER_COUNTS}
         if layer_replacement:
             replacer = IPULayerReplacer()
@@ -192,8 +192,8 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
 
     stages: list[list[Any]]
 
-    def _staged(self, infeed: Any) -> StagedModel:
-        steps: list[stage_plan.Step] = []
+    def _make_staged_model(self, infeed: Any) -> StagedModel:
+        steps: list[stage_plan.PipelineLayerStep] = []
         first: stage_plan.Key = ("input",)
         given = first
         for number, layers in enumerate(self.stages):

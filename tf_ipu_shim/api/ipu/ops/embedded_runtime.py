@@ -11,7 +11,7 @@ from tf_ipu_shim.frontend.applications.calls import (
     embedded_runtime_start,
     embedded_runtime_start_and_call,
 )
-from tf_ipu_shim.names.refused import refused
+from tf_ipu_shim.names.not_supported_marker import not_supported
 
 __all__ = [
     "RuntimeContext",
@@ -22,7 +22,9 @@ __all__ = [
 ]
 
 
-@refused("is refused, as Graphcore does: Embedded runtime doesn't support stopping an engine.", NotImplementedError)
+@not_supported(
+    "is refused, as Graphcore does: Embedded runtime doesn't support stopping an engine.", NotImplementedError
+)
 def embedded_runtime_stop(context: Any) -> None:
     """Graphcore's runtime cannot stop an engine; it ends with the process.
 

@@ -62,7 +62,7 @@ def outlined_function(
                 return called(*args, **kwargs)
             positional, keywords = tf.nest.map_structure(functools.partial(_argument, scope), (args, kwargs))
             mark = attr_value_pb2.AttrValue(s=made.rstrip("/").encode())
-            with tracing.attributes({vocabulary.OUTLINED_CALL_ATTRIBUTE: mark}):
+            with tracing.attribute_scope({vocabulary.OUTLINED_CALL_ATTRIBUTE: mark}):
                 return called(*positional, **keywords)
 
     return call
@@ -72,7 +72,7 @@ def _argument(function: str, value: Any) -> Any:
     """An argument as the function sees it: whole numbers, which could be shapes or axes, are marked."""
     if not isinstance(value, tf.Tensor) or not value.dtype.is_integer:
         return value
-    with tracing.attributes({vocabulary.OUTLINED_ATTRIBUTE: attr_value_pb2.AttrValue(s=function.encode())}):
+    with tracing.attribute_scope({vocabulary.OUTLINED_ATTRIBUTE: attr_value_pb2.AttrValue(s=function.encode())}):
         return tf.identity(value, name="argument")
 
 

@@ -8,7 +8,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.legacy.utilities import compile_summaries
-from tf_ipu_shim.names.refused import refused
+from tf_ipu_shim.names.not_supported_marker import not_supported
 
 _GONE_IN = (2, 4)
 _REASON = (
@@ -43,7 +43,7 @@ def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> Any
     return compile_summaries.add(name, op_list, collections)
 
 
-@refused(_REASON, NotImplementedError)
+@not_supported(_REASON, NotImplementedError)
 def get_ipu_reports() -> None:
     """Not functional since Graphcore's SDK 2.4.
 

@@ -118,10 +118,10 @@ class AutomaticLossScalingOptimizer(IpuOptimizer):
         self.max_loss_scaling_factor = max_loss_scaling_factor
         self.accumulate_statistics_over_update_period = accumulate_statistics_over_update_period
         self.ratio_threshold = ratio_threshold
-        self._state = loss_scaling.State(initial_loss_scaling_factor)
+        self._state = loss_scaling.LossScaleState(initial_loss_scaling_factor)
 
-    def _rules(self) -> loss_scaling.Rules:
-        return loss_scaling.Rules(
+    def _rules(self) -> loss_scaling.LossScaleRules:
+        return loss_scaling.LossScaleRules(
             self.update_frequency,
             self.increase_factor,
             self.decrease_factor,
@@ -161,7 +161,7 @@ class AutomaticLossScalingOptimizer(IpuOptimizer):
         pairs = list(grads_and_vars)
         factor = self._state.factor.read_value()
         applied = self._opt.apply_gradients(
-            [(loss_scaling.unscaled(g, factor), v) for g, v in pairs], global_step, name
+            [(loss_scaling.unscale_gradient(g, factor), v) for g, v in pairs], global_step, name
         )
         with ops.control_dependencies([] if applied is None else [applied]):
             return control_flow_ops.group(*self._state.advance(self._rules(), [gradient for gradient, _ in pairs]))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.gradients.grad_util_ops import capture_upstream_gradients
 
-_keras: Any = keras2.public()
+_keras: Any = keras2.public_module()
 _Layer: Any = _keras.layers.Layer
 
 __all__ = ["CaptureActivationGradients", "CaptureUpstreamGradients", "capture_upstream_gradients"]

@@ -55,7 +55,7 @@ class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
         name: str = "ALSOptimizerAdam",
     ) -> None:
         super().__init__(
-            keras2.public().optimizers.legacy.Adam(learning_rate, beta_1, beta_2, epsilon),
+            keras2.public_module().optimizers.legacy.Adam(learning_rate, beta_1, beta_2, epsilon),
             initial_loss_scaling_factor,
             update_frequency,
             increase_factor,

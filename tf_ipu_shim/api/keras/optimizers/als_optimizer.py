@@ -14,7 +14,7 @@ from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.gradients import loss_scaling
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
-from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation import booleans
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.eager import gradients_impl
@@ -115,8 +115,8 @@ class ALSOptimizer(_OptimizerV2Wrapper):
                 "ALSOptimizer has been used to wrap an optimizer that scales the loss by itself, "
                 f"{type(opt).__name__}. Use it without {type(self).__name__}."
             )
-        switches.check("accumulate_statistics_over_update_period", accumulate_statistics_over_update_period)
-        switches.check("captured_grads_only", captured_grads_only)
+        booleans.check_boolean("accumulate_statistics_over_update_period", accumulate_statistics_over_update_period)
+        booleans.check_boolean("captured_grads_only", captured_grads_only)
         _check_number("lpf_alpha", lpf_alpha)
         _check_number("histogram_bin_edge", histogram_bin_edge)
         self._maximum: float | None = None
@@ -129,7 +129,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         self.captured_grads_only = captured_grads_only
         self.lpf_alpha = lpf_alpha
         self.histogram_bin_edge = histogram_bin_edge
-        self._state = loss_scaling.State(initial_loss_scaling_factor)
+        self._state = loss_scaling.LossScaleState(initial_loss_scaling_factor)
 
     def get_scaled_loss(self, loss: Any) -> Any:
         """A loss, times the factor.
@@ -158,7 +158,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
             grads: the gradients.
         """
         factor = self._state.factor.read_value()
-        return [loss_scaling.unscaled(gradient, factor) for gradient in grads]
+        return [loss_scaling.unscale_gradient(gradient, factor) for gradient in grads]
 
     def apply_gradients(
         self,
@@ -201,8 +201,8 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         """
         return self._state.count(self._rules(), nest.flatten(captured_grads))
 
-    def _rules(self) -> loss_scaling.Rules:
-        return loss_scaling.Rules(
+    def _rules(self) -> loss_scaling.LossScaleRules:
+        return loss_scaling.LossScaleRules(
             self.update_frequency,
             self.increase_factor,
             self.decrease_factor,

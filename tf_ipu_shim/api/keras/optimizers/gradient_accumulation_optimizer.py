@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tf_ipu_shim.configuration.argument_order import argument_order
-from tf_ipu_shim.frontend.gradients.accumulators import Accumulation
+from tf_ipu_shim.frontend.gradients.accumulators import GradientAccumulator
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
 from tf_ipu_shim.frontend.ops import op_util
@@ -61,7 +61,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         self.replicated_optimizer_state_sharding = replicated_optimizer_state_sharding
         self.dtype = dtype
         self.reduction_method = GradientAccumulationReductionMethod.parse(reduction_method)
-        self._accumulation = Accumulation(
+        self._accumulation = GradientAccumulator(
             num_mini_batches,
             self.reduction_method,
             dtype,

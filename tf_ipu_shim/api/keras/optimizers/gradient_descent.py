@@ -51,7 +51,7 @@ class ALSOptimizerSGD(_ParameterUnscalingALSOptimizer):
         name: str = "ALSOptimizerSGD",
     ) -> None:
         super().__init__(
-            keras2.public().optimizers.legacy.SGD(learning_rate, momentum),
+            keras2.public_module().optimizers.legacy.SGD(learning_rate, momentum),
             initial_loss_scaling_factor,
             update_frequency,
             increase_factor,

@@ -57,7 +57,7 @@ class ALSOptimizerRMSProp(_ParameterUnscalingALSOptimizer):
         name: str = "ALSOptimizerRMSProp",
     ) -> None:
         super().__init__(
-            keras2.public().optimizers.legacy.RMSprop(learning_rate, rho, momentum, epsilon, centered),
+            keras2.public_module().optimizers.legacy.RMSprop(learning_rate, rho, momentum, epsilon, centered),
             initial_loss_scaling_factor,
             update_frequency,
             increase_factor,

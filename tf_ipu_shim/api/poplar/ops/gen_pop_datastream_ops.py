@@ -134,14 +134,14 @@ def ipu_host_embedding_register(
     """Has the ops below find a variable on the host by an id, also those that were made before; gives its value."""
     note_arguments("device_embeddings", device_ordinal=device_ordinal)
     with tf.name_scope(name or "IpuHostEmbeddingRegister"):
-        return embedding_ids.register(embedding_id, ref, optimizer)
+        return embedding_ids.register_table(embedding_id, ref, optimizer)
 
 
 def ipu_host_embedding_deregister(ref: Any, embedding_id: str, device_ordinal: int = 0, name: Any = None) -> Any:
     """Has the ops below find no table by an id any more; gives the table's value, after `ref`."""
     note_arguments("device_embeddings", device_ordinal=device_ordinal)
     with tf.name_scope(name or "IpuHostEmbeddingDeregister"), tf.control_dependencies([tf.convert_to_tensor(ref)]):
-        return embedding_ids.deregister(embedding_id, ref)
+        return embedding_ids.deregister_table(embedding_id, ref)
 
 
 def ipu_device_embedding_lookup(
@@ -155,7 +155,7 @@ def ipu_device_embedding_lookup(
     """Rows of a host table, which have no gradient: shape [*indices.shape, encoding]."""
     note_arguments("device_embeddings", partition_strategy=partition_strategy)
     with tf.name_scope(name or "IpuDeviceEmbeddingLookup"):
-        return embedding_ids.lookup(embedding_id, embedding_shape, dtype, indices)
+        return embedding_ids.lookup_rows(embedding_id, embedding_shape, dtype, indices)
 
 
 def ipu_device_embedding_lookup_trainable(
@@ -197,7 +197,7 @@ def ipu_device_embedding_notify(embedding_id: str, device_ordinal: int = 0, name
     """Says that a program has done with a host table, which must be there; an operation."""
     note_arguments("device_embeddings", device_ordinal=device_ordinal)
     with tf.name_scope(name or "IpuDeviceEmbeddingNotify"):
-        return embedding_ids.notify(embedding_id)
+        return embedding_ids.apply_pending_updates(embedding_id)
 
 
 def _iterator(feed_id: str, types: Any, shapes: Any) -> Any:

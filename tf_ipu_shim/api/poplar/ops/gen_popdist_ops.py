@@ -44,7 +44,7 @@ def popdist_all_gather(tensor: Any, tensor_name: str, name: str | None = None) -
         The tensors in the order of instances, shape [instances, ...].
     """
     with ops.name_scope(name or "PopdistAllGather"):
-        return host_collectives.all_stacked(tensor, tensor_name)
+        return host_collectives.all_stack(tensor, tensor_name)
 
 
 def popdist_broadcast(tensor: Any, tensor_name: str, name: str | None = None) -> Any:

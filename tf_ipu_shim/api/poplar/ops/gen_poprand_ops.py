@@ -110,7 +110,7 @@ def ipu_dropout_with_seed_and_reference(
 def _dropped(input: Any, seed: Any, rate: float, scale: float, noise_shape: Any) -> tuple[Any, Any]:
     values, seed = tf.convert_to_tensor(input), tf.convert_to_tensor(seed, tf.int32)
     mask = rand_ops.mask_shape(values, noise_shape)
-    return rand_ops.drop(values, seed, float(rate), float(scale), mask), tf.identity(seed)
+    return rand_ops.apply_dropout(values, seed, float(rate), float(scale), mask), tf.identity(seed)
 
 
 def _nothing() -> Any:

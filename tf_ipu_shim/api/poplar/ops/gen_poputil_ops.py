@@ -57,7 +57,7 @@ def replication_index(name: Any = None) -> Any:
 
 def ipu_replication_factor(name: Any = None) -> Any:
     """How many replicas run the program: an int32 scalar, 1 where there are none."""
-    return uncompiled_collectives.replicated(lambda: plugin.load().ops.ipu_replication_factor(name=name))
+    return uncompiled_collectives.build_replicated(lambda: plugin.load().ops.ipu_replication_factor(name=name))
 
 
 def ipu_replication_normalise(input: Any, name: Any = None) -> Any:

@@ -39,65 +39,68 @@ def install() -> None:
                 continue
             if "from_config" in vars(kind):
                 patches.replace(
-                    kind, "from_config", option_transfer.reading, why="a saved model keeps its options for the IPU"
+                    kind,
+                    "from_config",
+                    option_transfer.patch_from_config,
+                    why="a saved model keeps its options for the IPU",
                 )
             if kind_name == "Model":
                 patches.replace(
                     kind,
                     "__new__",
-                    functools.partial(_making, kind),
+                    functools.partial(_patch_new, kind),
                     why="a model made in a strategy's scope becomes, on the way, one of a class with extensions",
                 )
                 for method in _RUNNING:
                     patches.replace(
                         kind,
                         method,
-                        functools.partial(_running, method),
+                        functools.partial(_patch_run_method, method),
                         why="a model that was made outside the scope of the strategy it is run in is refused",
                     )
                 # No method of the extension: loading a model asks whether Keras' own is overridden.
                 patches.replace(
                     kind,
                     "compile",
-                    _compiling,
+                    _patch_compile,
                     why="`steps_per_execution` may be a tensor, and models made outside the scope are refused",
                 )
 
 
-def _making(model: type, stock: Callable[..., Any]) -> Any:
+def _patch_new(model: type, stock: Callable[..., Any]) -> Any:
     @functools.wraps(stock)
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
-        if _wanted():
-            _become_functional(model, cls, args, kwargs)
+        if _extension_requested():
+            _make_functional(model, cls, args, kwargs)
         made = stock(cls, *args, **kwargs)
-        return extended(made) if isinstance(made, model) and _wanted() else made
+        return extend_model(made) if isinstance(made, model) and _extension_requested() else made
 
     return staticmethod(new)
 
 
-def _become_functional(model: type, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _make_functional(model: type, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """A user's class without a constructor that is called with inputs and outputs is one of functional models.
 
     Keras makes it one in its own constructor, after the extension has been chosen.
     """
     if cls is model or cls.__init__ is not model.__init__:  # type: ignore[misc]
         return
-    training = keras2.module("engine.training", keras2.root_of(cls))
+    training = keras2.module("engine.training", keras2.root_of_class(cls))
     if training.is_functional_model_init_params(args, kwargs):
         training.inject_functional_model_class(cls)
 
 
-def _running(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_run_method(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _refuse_from_outside(self, name)
+        _check_made_in_scope(self, name)
         return stock(self, *args, **kwargs)
 
     return run
 
 
-def _refuse_from_outside(model: Any, name: str) -> None:
-    if _wanted() and not getattr(type(model), "_ipu_generated", False):
+def _check_made_in_scope(model: Any, name: str) -> None:
+    if _extension_requested() and not getattr(type(model), "_ipu_generated", False):
         raise ValueError(
             f"Model {model.name!r} was made outside the scope of the IPUStrategy that {name} is called in, so that "
             "its variables are not on the IPU. Make it, and call compile, in the scope too: "
@@ -105,32 +108,32 @@ def _refuse_from_outside(model: Any, name: str) -> None:
         )
 
 
-def _compiling(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_compile(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _refuse_from_outside(self, "compile")
+        _check_made_in_scope(self, "compile")
         if hasattr(self, "_ipu"):
-            args, kwargs = _steps_as_number(args), {**kwargs, **_steps_of(kwargs)}
+            args, kwargs = _convert_steps(args), {**kwargs, **_steps_keyword(kwargs)}
         return stock(self, *args, **kwargs)
 
     return compile
 
 
-def _steps_as_number(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _convert_steps(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Positional arguments of `compile` with the seventh, `steps_per_execution`, a number."""
-    return tuple(_number(value) if place == 6 else value for place, value in enumerate(arguments))
+    return tuple(_to_python_number(value) if place == 6 else value for place, value in enumerate(arguments))
 
 
-def _steps_of(keywords: dict[str, Any]) -> dict[str, Any]:
-    return {name: _number(value) for name, value in keywords.items() if name == "steps_per_execution"}
+def _steps_keyword(keywords: dict[str, Any]) -> dict[str, Any]:
+    return {name: _to_python_number(value) for name, value in keywords.items() if name == "steps_per_execution"}
 
 
-def _number(steps: Any) -> Any:
+def _to_python_number(steps: Any) -> Any:
     """The number a tensor holds, such as `dataset.cardinality()`: Keras 2.15 compares it with a text, 2.6 did not."""
     return int(steps) if isinstance(steps, (tensor.Tensor, variables.Variable)) and hasattr(steps, "numpy") else steps
 
 
-def extended(made: Any) -> Any:
+def extend_model(made: Any) -> Any:
     """Gives a model its extension.
 
     Args:
@@ -141,16 +144,16 @@ def extended(made: Any) -> Any:
     """
     kind = type(made)
     if not vars(kind).get("_ipu_generated"):
-        extended_kind: type = _extended_class(kind, delegation.registered(kind))  # type: ignore[arg-type]
+        extended_kind: type = _make_extended_class(kind, delegation.registered_extension(kind))  # type: ignore[arg-type]
         object.__setattr__(made, "__class__", extended_kind)
     return made
 
 
 @functools.cache
-def _extended_class(kind: type, registered: type | None) -> type:
+def _make_extended_class(kind: type, registered: type | None) -> type:
     from tf_ipu_shim.frontend.keras.models import functional_extensions, model_extensions, sequential_extensions
 
-    root = keras2.root_of(kind)
+    root = keras2.root_of_class(kind)
     for name, extension in (
         ("sequential.Sequential", sequential_extensions.SequentialExtension),
         ("functional.Functional", functional_extensions.FunctionalExtension),
@@ -168,7 +171,7 @@ def _extended_class(kind: type, registered: type | None) -> type:
     if registered is None:
         between = type(stock)(stock.__name__, (extension_class, stock), inherited)
     else:
-        between = _registered_class(stock, registered, extension_class)
+        between = _make_registered_class(stock, registered, extension_class)
     bases = (between,) if kind is stock else (kind, between)
     attributes = {
         "_ipu_generated": True,
@@ -184,7 +187,7 @@ def _extended_class(kind: type, registered: type | None) -> type:
     return type(kind)(kind.__name__, bases, attributes)
 
 
-def _registered_class(stock: type, registered: type, own: type) -> type:
+def _make_registered_class(stock: type, registered: type, own: type) -> type:
     """A class of Keras' own with the script's extension, whose `get_config` may answer for the model's."""
     if not issubclass(registered, own):
         raise TypeError(
@@ -202,7 +205,7 @@ def _registered_class(stock: type, registered: type, own: type) -> type:
     attributes = {
         "_ipu_generated": True,
         "__module__": stock.__module__,
-        "__init__": delegation.constructor(stock, registered),
+        "__init__": delegation.make_constructor(stock, registered),
         "get_config": get_config,
     }
     made: Any = type(stock)(stock.__name__, (registered, stock), attributes)
@@ -210,6 +213,6 @@ def _registered_class(stock: type, registered: type, own: type) -> type:
     return made  # type: ignore[no-any-return]
 
 
-def _wanted() -> bool:
+def _extension_requested() -> bool:
     strategy = distribute_lib.get_strategy()
     return bool(getattr(strategy, "_enable_keras_extensions", False))

@@ -9,15 +9,15 @@ from typing import Any, cast
 from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedMode
-from tf_ipu_shim.frontend.keras.models import lost_losses
+from tf_ipu_shim.frontend.keras.models import untraced_losses
 from tf_ipu_shim.frontend.keras.options import replication, saved_options
 from tf_ipu_shim.frontend.keras.options.option_setters import OptionSetters
 from tf_ipu_shim.frontend.keras.options.options import ModelOptions
 from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod
-from tf_ipu_shim.frontend.keras.training import loop, loss_scales, model_step, programs, replica_shares, turns
+from tf_ipu_shim.frontend.keras.training import loop, loss_scales, model_step, programs, partial_batches, locks
 from tf_ipu_shim.frontend.keras.training.data_adapter import IPUDataHandler
 from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedManager, OutfeedManager
-from tf_ipu_shim.frontend.keras.training.on_batch import OnBatch
+from tf_ipu_shim.frontend.keras.training.on_batch import OnBatchMethods
 from tf_ipu_shim.frontend.keras.training.traced_program import TracedProgram
 from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.frontend.strategies import delegation
@@ -36,7 +36,7 @@ class ModelState:
         self.infeeds = InfeedManager()
         self.outfeeds = OutfeedManager()
         self.programs: dict[Any, TracedProgram] = {}
-        self.turns = turns.Turns()
+        self.locks = locks.ModelLocks()
         self.stages: list[Any] | None = None  # assignments that were set
         self.stages_reset = False  # whether layers' own stages no longer count
         self.input_shape: Any = None  # of a subclassed model that was built
@@ -51,7 +51,7 @@ class ModelState:
         self.outfeeds.reset()
 
 
-class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
+class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtension):
     """The methods that a Keras model made in the scope of an `IPUStrategy` has on top of its own.
 
     Mixed in between the user's class and Keras': what a user overrides comes first, and may call these by `super()`.
@@ -82,7 +82,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
     def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
         """Tells the model what an earlier one of this configuration was told about accumulation and pipelining."""
         if config.get(saved_options.ENTRY) is not None:
-            saved_options.restore(self, config[saved_options.ENTRY])
+            saved_options.restore_options(self, config[saved_options.ENTRY])
 
     def _reset_compile_cache(self) -> None:
         """Part of Keras' `compile`, which must stay Keras' own: loading a model asks whether it is."""
@@ -132,7 +132,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         model: Any = self
         self._check_mode("fit")
         _note_queues(max_queue_size, workers, use_multiprocessing)
-        package = model_step.package_of(model)
+        package = model_step.keras_package(model)
         adapters = keras2.module("engine.data_adapter", package)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = adapters.train_validation_split(
@@ -140,7 +140,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             )
         trainable_state = keras2.module("engine.training_utils", package).RespectCompiledTrainableState
         with model.distribute_strategy.scope(), trainable_state(model):
-            handler = self._handler(
+            handler = self._make_data_handler(
                 "fit",
                 x=x,
                 y=y,
@@ -153,10 +153,10 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 class_weight=class_weight,
             )
             listed = loop.callback_list(model, callbacks, package, verbose, epochs, handler.inferred_steps)
-            replica_shares.say_what_is_left_out("fit", handler, listed)
+            partial_batches.warn_dropped_batches("fit", handler, listed)
             validate = None
             if validation_data:
-                validate = self._validation(
+                validate = self._make_validation(
                     validation_data, validation_batch_size or batch_size, validation_steps, validation_freq, listed
                 )
             return loop.fit(model, handler, listed, validate, self._executions("fit", handler))
@@ -193,13 +193,13 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         if kwargs:
             raise TypeError(f"Invalid keyword arguments: {list(kwargs)}")
         with model.distribute_strategy.scope():
-            handler = self._handler(
+            handler = self._make_data_handler(
                 "evaluate", x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps_per_epoch=steps
             )
-            package = model_step.package_of(model)
+            package = model_step.keras_package(model)
             listed = loop.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
-            replica_shares.say_what_is_left_out("evaluate", handler, listed)
-            with self._ipu.turns.evaluating(model):
+            partial_batches.warn_dropped_batches("evaluate", handler, listed)
+            with self._ipu.locks.hold_for_evaluate(model):
                 logs = loop.evaluate(model, handler, listed, self._executions("evaluate", handler, listed))
             return logs if return_dict else loop.in_order(logs, model.metrics_names)
 
@@ -229,8 +229,8 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         self._check_mode("predict")
         _note_queues(max_queue_size, workers, use_multiprocessing)
         with model.distribute_strategy.scope():
-            handler = self._handler("predict", x=x, batch_size=batch_size, steps_per_epoch=steps)
-            package = model_step.package_of(model)
+            handler = self._make_data_handler("predict", x=x, batch_size=batch_size, steps_per_epoch=steps)
+            package = model_step.keras_package(model)
             listed = loop.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
             return loop.predict(model, handler, listed, self._executions("predict", handler, listed))
 
@@ -250,7 +250,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         """Prints the pipeline stage of each layer; each kind of model has its own."""
         raise NotImplementedError
 
-    def _layers_are_known(self) -> bool:
+    def _has_layer_graph(self) -> bool:
         """Whether the graph of the model's layers is known, so that they can be in stages."""
         return False
 
@@ -261,14 +261,14 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         """IPUs that one replica takes."""
         return 1
 
-    def _stages_are_open(self, mode: str) -> bool:
+    def _stages_need_trace(self, mode: str) -> bool:
         """Whether only the trace of a program tells if the model is in stages, and so how many replicas it has."""
         return False
 
-    def _look(self, spec: Any, step: str) -> None:
-        """As `_see`, by a trace of the model that never runs."""
+    def _find_stages_by_scratch_trace(self, spec: Any, step: str) -> None:
+        """As `_find_stages`, by a trace of the model that never runs."""
 
-    def _see(self, spec: Any, step: str = "") -> None:
+    def _find_stages(self, spec: Any, step: str = "") -> None:
         """Looks for stages in the model's own `call`, where it has one and must be in some.
 
         Args:
@@ -276,7 +276,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             step: the method that runs a mini-batch, where one of the script's own may do without `call`.
         """
 
-    def _traced(self, mode: str, spec: Any, before: int) -> None:
+    def _check_traced_stages(self, mode: str, spec: Any, before: int) -> None:
         """Checks what the trace of a program has shown, before the program runs.
 
         Args:
@@ -286,18 +286,18 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         """
 
     def _check_trace(self, mode: str, spec: Any, concrete: Any, before: int) -> None:
-        """As `_traced`, and that a loss which the script adds is in the program; `concrete` is the traced function."""
-        if mode != "predict" and not model_step.overrides(self, programs.STEP_METHODS[mode]):
-            lost_losses.refuse(concrete)
+        """As `_check_traced_stages`, and that a loss which the script adds is in the program; `concrete` is the traced function."""
+        if mode != "predict" and not model_step.overrides_method(self, programs.STEP_METHODS[mode]):
+            untraced_losses.check_losses(concrete)
         if mode == "fit":
             loss_scales.warn_if_they_only_grow(self, self._device())
-        self._traced(mode, spec, before)
+        self._check_traced_stages(mode, spec, before)
 
     def _accumulates_outfeed(self, mode: str) -> bool:
         """Whether metrics of mini-batches are added up before they are sent."""
         return False
 
-    def _unpacked(self, mode: str) -> Callable[[Any], Any]:
+    def _result_unpacker(self, mode: str) -> Callable[[Any], Any]:
         """From what the outfeed gives to metrics or predictions."""
         return lambda values: values
 
@@ -333,7 +333,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         steps = getattr(self, "_steps_per_execution", None)
         return 1 if steps is None else int(steps.numpy())
 
-    def _handler(self, mode: str, steps_per_execution: int | None = None, **data: Any) -> IPUDataHandler:
+    def _make_data_handler(self, mode: str, steps_per_execution: int | None = None, **data: Any) -> IPUDataHandler:
         steps = steps_per_execution or self._steps_per_execution_value()
         with ops.device("/device:CPU:0"):
             handler = IPUDataHandler(
@@ -343,14 +343,14 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 **data,
             )
         if mode == "predict":
-            handler.pad()
-        with turns.building.held():
-            self._see(handler.element_spec, programs.STEP_METHODS[mode])
-            if self._stages_are_open(mode) and not handler.suits(self._replicas()):
-                self._look(handler.element_spec, programs.STEP_METHODS[mode])
+            handler.enable_padding()
+        with locks.build_lock.hold():
+            self._find_stages(handler.element_spec, programs.STEP_METHODS[mode])
+            if self._stages_need_trace(mode) and not handler.divides_evenly(self._replicas()):
+                self._find_stages_by_scratch_trace(handler.element_spec, programs.STEP_METHODS[mode])
         replicas = self._replicas()
         if steps_per_execution is None:
-            handler.share_execution(replicas)
+            handler.split_execution(replicas)
         with ops.device("/device:CPU:0"):
             handler.set_replication_factor(replicas)
         if mode == "fit":
@@ -404,18 +404,18 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             mode, {**chosen.outfeed_kwargs, "outfeed_mode": IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST}
         )
         reduction = ReplicatedMetricReductionMethod.parse(chosen.metric_reduction)
-        training = turns.Training(replicas) if mode == "fit" else None
+        training = locks.FitMetrics(replicas) if mode == "fit" else None
         try:
             for epoch, iterator in handler.iterators(self._ipu.infeeds, mode, chosen.infeed_kwargs):
-                program = self._known_program(mode, iterator.infeed, outfeed, steps, replicas)
-                if self._stages_are_open(mode) and self._finds_stages(program, handler, callbacks):
+                program = self._get_program(mode, iterator.infeed, outfeed, steps, replicas)
+                if self._stages_need_trace(mode) and self._finds_stages(program, handler, callbacks):
                     yield from self._executions(mode, handler)
                     return
-                replica_shares.check_padding(self, program, handler, replicas)
+                partial_batches.check_padding(self, program, handler, replicas)
                 if mode == "fit":
                     cast(Any, self).train_tf_function = program.function  # its graph is what TensorBoard shows
-                turn = functools.partial(self._ipu.turns.of_call, self, mode, iterator, training)
-                unpack = self._unpacked(mode)
+                turn = functools.partial(self._ipu.locks.hold_for_call, self, mode, iterator, training)
+                unpack = self._result_unpacker(mode)
                 yield (
                     epoch,
                     loop.Execution(program, outfeed, unpack, steps, replicas, reduction, asynchronous, turn),
@@ -435,7 +435,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             callbacks.set_params({**callbacks.params, "steps": handler.inferred_steps})
         return True
 
-    def _known_program(self, mode: str, infeed: Any, outfeed: Any, steps: int, replicas: int) -> TracedProgram:
+    def _get_program(self, mode: str, infeed: Any, outfeed: Any, steps: int, replicas: int) -> TracedProgram:
         """The program of a mode, queues, steps and replicas; no other thread makes one meanwhile."""
         key = (mode, infeed._id, outfeed._id, steps, replicas)
         known = self._ipu.programs.get(key)
@@ -443,28 +443,28 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             return known
         make = f"make_{'train' if mode == 'fit' else 'test' if mode == 'evaluate' else 'predict'}_function"
         programs.refuse_overridden(self, (make,), "with IPU extensions: override the step function instead")
-        with turns.building.held():
+        with locks.build_lock.hold():
             if key not in self._ipu.programs:
                 self._ipu.programs[key] = TracedProgram(
-                    self._program(mode, infeed, outfeed, steps),
+                    self._build_program(mode, infeed, outfeed, steps),
                     functools.partial(self._check_trace, mode, infeed._structure),
                     lambda: self._ipu.programs.pop(key, None),
                 )
             return self._ipu.programs[key]
 
-    def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+    def _build_program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
         if mode == "fit" and self._accumulation() > 1:
             why = "when using gradient accumulation"
-            programs.refuse_overridden(self, ("train_step",), why)
-            programs.refuse_own_minimize(cast(Any, self).optimizer)
-            return programs.accumulating_program(self, infeed, outfeed, steps, self._ipu.options)
-        return programs.loop_program(self, mode, infeed, outfeed, steps)
+            programs.check_not_overridden(self, ("train_step",), why)
+            programs.check_no_custom_minimize(cast(Any, self).optimizer)
+            return programs.make_accumulating_program(self, infeed, outfeed, steps, self._ipu.options)
+        return programs.make_loop_program(self, mode, infeed, outfeed, steps)
 
-    def _validation(
+    def _make_validation(
         self, data: Any, batch_size: int | None, steps: int | None, frequency: Any, callbacks: Any
     ) -> Callable[[int], dict[str, Any]]:
         model: Any = self
-        x, y, weights = model_step.unpack(model, data)
+        x, y, weights = model_step.unpack_element(model, data)
 
         def validate(epoch: int) -> dict[str, Any]:
             if not keras_members.should_eval(model, epoch, frequency):

@@ -13,7 +13,7 @@ from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
     FunctionalNestedModelPipelineStageAssignment,
     PipelineStage,
 )
-from tf_ipu_shim.frontend.keras.training.model_step import package_of
+from tf_ipu_shim.frontend.keras.training.model_step import keras_package
 from tf_ipu_shim.tf_private import keras_members
 
 
@@ -39,7 +39,7 @@ class FunctionalExtension(SavedOptions, NetworkExtension):
 
     def _init_set_name(self, name: str | None, zero_based: bool = True) -> None:
         model: Any = self
-        package = package_of(model)
+        package = keras_package(model)
         functional = keras2.module("engine.functional", package).Functional
         if not name and getattr(model, "_ipu_original", None) is functional:  # Keras asks for its own class, too
             name = keras2.module("backend", package).unique_object_name("model", zero_based=zero_based)
@@ -48,7 +48,7 @@ class FunctionalExtension(SavedOptions, NetworkExtension):
     def _init_graph_network(self, *args: Any, **kwargs: Any) -> None:
         super()._init_graph_network(*args, **kwargs)  # type: ignore[misc]
         if not networks.is_sequential(self):
-            self._check_remembered_stages()
+            self._check_recorded_stages()
 
     def get_config(self) -> dict[str, Any]:
         """As Keras', with an entry for what the model was told about accumulation and pipelining."""

@@ -20,7 +20,7 @@ from tf_ipu_shim.frontend.keras.stages import stage_scopes
 from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
     ModelLayerPipelineStageAssignment,
     NestedModelPipelineStageAssignment,
-    entered,
+    entered_stages,
     stage_of,
 )
 from tf_ipu_shim.frontend.keras.training import model_step, programs, variable_creation
@@ -72,22 +72,22 @@ class ModelExtension(NetworkExtension):
             super().build(input_shape)  # type: ignore[misc]
             return
         self._check_call()
-        before = entered()
+        before = entered_stages()
         flat = nest.flatten(input_shape)
         if flat and all(hasattr(one, "dtype") for one in flat):
             spec = nest.map_structure(lambda one: tensor_spec.TensorSpec(one.shape, one.dtype), input_shape)
             # Keras would call the model with tensors of float32 first.
             self._trace(None, spec)
-            keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, _shapes(input_shape))
+            keras2.module("engine.base_layer", model_step.keras_package(self)).Layer.build(self, _shapes(input_shape))
         elif not self._build_of_layers(input_shape):
-            self._build_of_shapes(input_shape)
+            self._build_from_shapes(input_shape)
             self._ipu.network, self._ipu.input_shape = None, input_shape
         known = self._ipu.stages
         if known is not None and len(known) != len(self._network().nodes):
             self._ipu.stages = None
             self._ipu.forget_programs()
-        if self._ipu.stages is None and not self._ipu.stages_reset and self._has_scopes(before):
-            self._check_remembered_stages()
+        if self._ipu.stages is None and not self._ipu.stages_reset and self._uses_stage_scopes(before):
+            self._check_recorded_stages()
 
     # Keras calls a `build` that is not its own before the first call, with shapes that need not be all it takes.
     keras_members.mark_default(build)
@@ -99,7 +99,7 @@ class ModelExtension(NetworkExtension):
             dynamic_batch: whether the first dimension is left open.
         """
         model: Any = self
-        if keras_members.saved_inputs_spec(model) is None and self._layers_are_known():
+        if keras_members.saved_inputs_spec(model) is None and self._has_layer_graph():
             keras_members.set_save_spec(model, self._network().given)
         return super().save_spec(dynamic_batch)  # type: ignore[misc]
 
@@ -107,20 +107,20 @@ class ModelExtension(NetworkExtension):
     def _trackable_saved_model_saver(self) -> Any:
         """Keras' writer, with an entry beside the configuration, which the user's class has for itself."""
         saver = super()._trackable_saved_model_saver  # type: ignore[misc]
-        keras_members.add_saved_property(saver, saved_options.ENTRY, lambda: saved_options.to_config(self))
+        keras_members.add_saved_property(saver, saved_options.ENTRY, lambda: saved_options.options_to_config(self))
         return saver
 
-    def _read_saved_entry(self, entry: dict[str, Any]) -> None:
+    def _restore_saved_options(self, entry: dict[str, Any]) -> None:
         """Tells the model what was written with an earlier one.
 
         Args:
             entry: of the saved model.
         """
         model: Any = self
-        if entry["stages"] is not None and not self._layers_are_known():
+        if entry["stages"] is not None and not self._has_layer_graph():
             (inputs, *_), _ = model.save_spec(dynamic_batch=False)
             self._trace(None, inputs)
-        saved_options.restore(self, entry)
+        saved_options.restore_options(self, entry)
 
     def get_pipeline_stage_assignment(self) -> list[Any]:
         """The pipeline stage of each call of a layer, in post-order; None where it has none.
@@ -128,7 +128,7 @@ class ModelExtension(NetworkExtension):
         Raises:
             RuntimeError: the model is not built.
         """
-        self._check_known("get")
+        self._check_layer_graph("get")
         return super().get_pipeline_stage_assignment()
 
     def set_pipeline_stage_assignment(self, pipeline_stage_assignment: list[Any]) -> None:
@@ -141,7 +141,7 @@ class ModelExtension(NetworkExtension):
             RuntimeError: the model is not built.
             ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
         """
-        self._check_known("set")
+        self._check_layer_graph("set")
         super().set_pipeline_stage_assignment(pipeline_stage_assignment)
 
     def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
@@ -154,7 +154,7 @@ class ModelExtension(NetworkExtension):
         Raises:
             RuntimeError: the model is not built.
         """
-        self._check_known("get")
+        self._check_layer_graph("get")
         super().print_pipeline_stage_assignment_summary(line_length, print_fn)
 
     def _network(self) -> networks.Network:
@@ -164,39 +164,41 @@ class ModelExtension(NetworkExtension):
             self._trace(self._ipu.input_shape, None)
         return self._ipu.network
 
-    def _remembered_stages(self) -> bool:
+    def _has_recorded_stages(self) -> bool:
         known = networks.is_functional(self) or self._ipu.network is not None
-        return known and super()._remembered_stages()
+        return known and super()._has_recorded_stages()
 
-    def _layers_are_known(self) -> bool:
+    def _has_layer_graph(self) -> bool:
         return networks.is_functional(self) or self._ipu.network is not None or self._ipu.input_shape is not None
 
-    def _has_scopes(self, before: int) -> bool:
+    def _uses_stage_scopes(self, before: int) -> bool:
         """Whether layers were made in stages, or the model's code has entered some since.
 
         Args:
             before: how many stages had been entered.
         """
         model: Any = self
-        return entered() != before or any(stage_of(layer) is not None for layer in keras_members.flatten_layers(model))
+        return entered_stages() != before or any(
+            stage_of(layer) is not None for layer in keras_members.flatten_layers(model)
+        )
 
-    def _see(self, spec: Any, step: str = "") -> None:
-        if not self._is_unseen() or not self._check_call(step):
+    def _find_stages(self, spec: Any, step: str = "") -> None:
+        if not self._is_uninspected() or not self._check_call(step):
             return
         if not step:
-            self._look(spec, step)
-        elif self._must_be_staged() and not self._see_layers(spec) and self._is_unseen():
-            self._look(spec, step)
+            self._find_stages_by_scratch_trace(spec, step)
+        elif self._requires_stages() and not self._find_stages_symbolically(spec) and self._is_unseen():
+            self._find_stages_by_scratch_trace(spec, step)
 
-    def _stages_are_open(self, mode: str) -> bool:
-        if mode == "fit" or not self._is_unseen():  # stages without options for pipelines cannot train
+    def _stages_need_trace(self, mode: str) -> bool:
+        if mode == "fit" or not self._is_uninspected():  # stages without options for pipelines cannot train
             return False
         return self._check_call(programs.STEP_METHODS[mode]) and replication.num_ipus(self._device()) > 1
 
-    def _is_unseen(self) -> bool:
+    def _is_uninspected(self) -> bool:
         return not networks.is_functional(self) and self._ipu.network is None and not self._ipu.seen
 
-    def _must_be_staged(self) -> bool:
+    def _requires_stages(self) -> bool:
         """Whether the model's options, layers or code tell that it is in stages, or can be."""
         chosen, model = self._ipu.options, cast(Any, self)
         if chosen.device_mapping or chosen.pipelining_steps is not None or chosen.pipelining_kwargs:
@@ -205,48 +207,48 @@ class ModelExtension(NetworkExtension):
             return True
         return stage_scopes.are_named_in(type(self))
 
-    def _see_layers(self, spec: Any) -> bool:
+    def _find_stages_symbolically(self, spec: Any) -> bool:
         """Looks for stages by the call with Keras tensors that stages need; whether there are any."""
         model: Any = self
-        x, _, _ = model_step.unpack(model, spec)
-        before = entered()
+        x, _, _ = model_step.unpack_element(model, spec)
+        before = entered_stages()
         try:
             self._trace(None, x)
         except Exception:  # which another model than one in stages may raise; one in stages raises it again
             return False
         self._ipu.seen = True
-        if not self._has_scopes(before):
+        if not self._uses_stage_scopes(before):
             self._ipu.network = None
             return False
-        keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, _shapes(x))
-        self._check_remembered_stages()
+        keras2.module("engine.base_layer", model_step.keras_package(self)).Layer.build(self, _shapes(x))
+        self._check_recorded_stages()
         return True
 
-    def _look(self, spec: Any, step: str) -> None:
+    def _find_stages_by_scratch_trace(self, spec: Any, step: str) -> None:
         model: Any = self
         self._ipu.seen = True
-        x, _, _ = model_step.unpack(model, spec)
-        before = entered()
+        x, _, _ = model_step.unpack_element(model, spec)
+        before = entered_stages()
 
         def made(given: Any) -> None:
-            tracing.never_runs(ops.get_default_graph())
-            with programs.in_replica(model), variable_creation.in_step():
+            tracing.mark_scratch(ops.get_default_graph())
+            with programs.replica_context(model), variable_creation.variable_creation_scope():
                 model(given, training=step == "train_step")
 
         def_function.function(made, autograph=False).get_concrete_function(x)
-        if self._has_scopes(before):
+        if self._uses_stage_scopes(before):
             self._trace(None, x)
-            self._check_remembered_stages()
+            self._check_recorded_stages()
 
-    def _traced(self, mode: str, spec: Any, before: int) -> None:
-        if not self._is_unseen():
+    def _check_traced_stages(self, mode: str, spec: Any, before: int) -> None:
+        if not self._is_uninspected():
             return
         self._ipu.seen = True
-        if not self._has_scopes(before):
+        if not self._uses_stage_scopes(before):
             return
-        self._trace(None, model_step.unpack(self, spec)[0])
+        self._trace(None, model_step.unpack_element(self, spec)[0])
         self._ipu.forget_programs()
-        self._check_remembered_stages()
+        self._check_recorded_stages()
         self._replicas()
         if mode == "fit":
             self._accumulation()
@@ -261,9 +263,9 @@ class ModelExtension(NetworkExtension):
         """Whether the model has a `call`, where a step of its own does not do without."""
         model: Any = self
         call = getattr(model.call, "__func__", model.call)  # one that was loaded has an attribute of its own
-        if call is not keras2.module("engine.training", model_step.package_of(model)).Model.call:
+        if call is not keras2.module("engine.training", model_step.keras_package(model)).Model.call:
             return True
-        if step and model_step.overrides(model, step):
+        if step and model_step.overrides_method(model, step):
             return False
         raise NotImplementedError(
             f"The function `call` for the model {model.name} has not been implemented: it says how the model's "
@@ -282,7 +284,7 @@ class ModelExtension(NetworkExtension):
         keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, input_shape)
         return True
 
-    def _build_of_shapes(self, input_shape: Any) -> None:
+    def _build_from_shapes(self, input_shape: Any) -> None:
         try:
             super().build(input_shape)  # type: ignore[misc]
         except ValueError as error:
@@ -297,18 +299,20 @@ class ModelExtension(NetworkExtension):
 
     def _trace(self, shapes: Any, spec: Any) -> None:
         model: Any = self
-        package = model_step.package_of(model)
+        package = model_step.keras_package(model)
         make = keras2.module("engine.input_layer", package).Input
         if spec is not None:
             inputs = nest.map_structure(lambda one: make(batch_shape=one.shape, dtype=one.dtype), spec)
         else:
             inputs = _map_shapes(lambda shape: make(batch_shape=shape), shapes)
-        with model_step.in_call(model, inputs, None), self._noting_additions():
-            outputs = autograph.tf_convert(model.call, ag_ctx.control_status_ctx())(inputs, **_needed(model.call))
+        with model_step.call_context(model, inputs, None), self._record_additions():
+            outputs = autograph.tf_convert(model.call, ag_ctx.control_status_ctx())(
+                inputs, **_call_keywords(model.call)
+            )
         self._ipu.network = networks.network_of(package, inputs, outputs)
 
     @contextlib.contextmanager
-    def _noting_additions(self) -> Iterator[None]:
+    def _record_additions(self) -> Iterator[None]:
         """Losses and metrics that `call` adds are no part of the graph of layers: notes them, adds none."""
         self._ipu.added_in_call = set()
         methods = ("add_loss", "add_metric")
@@ -321,17 +325,17 @@ class ModelExtension(NetworkExtension):
             for name in methods:
                 object.__delattr__(self, name)
 
-    def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+    def _build_program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
         if self._ipu.added_in_call and mode != "predict" and self._is_pipelined():
             added = " and ".join(sorted(self._ipu.added_in_call))
             raise UnsupportedError(
                 f"The `call` of the pipelined model {cast(Any, self).name} calls {added}; expected layers "
                 "only, which its stages run in the place of `call`. Call it in the `call` of a layer."
             )
-        return super()._program(mode, infeed, outfeed, steps)
+        return super()._build_program(mode, infeed, outfeed, steps)
 
-    def _check_known(self, what: str) -> None:
-        if not self._layers_are_known():
+    def _check_layer_graph(self, what: str) -> None:
+        if not self._has_layer_graph():
             model: Any = self
             raise RuntimeError(
                 f"Cannot {what} pipeline stage assignments for model `{model.name}` which has not been built yet: its "
@@ -339,7 +343,7 @@ class ModelExtension(NetworkExtension):
             )
 
 
-def _needed(call: Any) -> dict[str, Any]:
+def _call_keywords(call: Any) -> dict[str, Any]:
     """What a model's `call` has to be given besides its inputs: layers ask the call's context whether it trains."""
     training = inspect.signature(call).parameters.get("training")
     return {} if training is None or training.default is not training.empty else {"training": None}

@@ -39,13 +39,13 @@ class NetworkExtension(PipelinedExtension):
             ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
         """
         network = self._network()
-        checks.check_list(pipeline_stage_assignment, len(network.nodes), "total number of invocations of layers")
-        if checks.in_old_words():
-            pipeline_stage_assignment = self._in_order(network, pipeline_stage_assignment)
-        self._check(network, pipeline_stage_assignment)
-        steps = self._steps(network, pipeline_stage_assignment)
-        if checks.in_old_words():
-            stage_plan.refuse_remembered_gaps(steps, from_first=True)
+        checks.check_assignments(pipeline_stage_assignment, len(network.nodes), "total number of invocations of layers")
+        if checks.uses_old_messages():
+            pipeline_stage_assignment = self._sort_assignments(network, pipeline_stage_assignment)
+        self._check_assignments(network, pipeline_stage_assignment)
+        steps = self._layer_steps(network, pipeline_stage_assignment)
+        if checks.uses_old_messages():
+            stage_plan.check_recorded_gaps(steps, from_first=True)
         pipelined_programs.staged_network(self, network, steps, ())
         self._set_stages(pipeline_stage_assignment)
 
@@ -57,40 +57,40 @@ class NetworkExtension(PipelinedExtension):
             print_fn: prints a line; `print` when left out.
         """
         heads = [("Layer (type) (node index)", 0.4), ("Input Layers", 0.8), ("Pipeline Stage", 1.0)]
-        checks.print_summary(self, heads, _rows(self.get_pipeline_stage_assignment()), line_length, print_fn)
+        checks.print_summary(self, heads, _summary_rows(self.get_pipeline_stage_assignment()), line_length, print_fn)
 
-    def _remembered_stages(self) -> bool:
-        return any(_remembered(node) is not None for node in self._network().nodes)
+    def _has_recorded_stages(self) -> bool:
+        return any(_recorded_stage(node) is not None for node in self._network().nodes)
 
-    def _check_remembered_stages(self) -> None:
+    def _check_recorded_stages(self) -> None:
         network = self._network()
-        if not any(_remembered(node) is not None for node in network.nodes):
+        if not any(_recorded_stage(node) is not None for node in network.nodes):
             return
         for node in network.nodes:
-            if _remembered(node) is None and not networks.is_nested_call(node):
+            if _recorded_stage(node) is None and not networks.is_nested_call(node):
                 raise ValueError(
                     "All layers of a pipelined model must have an associated pipeline stage. However, "
                     f"{node.layer.name} has not been assigned to one. Make or call it in a PipelineStage, or set the "
                     "stages with set_pipeline_stage_assignment()."
                 )
-        steps = self._steps(network, None)
-        stage_plan.refuse_remembered_gaps(steps)
+        steps = self._layer_steps(network, None)
+        stage_plan.check_recorded_gaps(steps)
         pipelined_programs.staged_network(self, network, steps, ())
 
-    def _staged(self, infeed: Any) -> pipelined_programs.StagedModel:
+    def _make_staged_model(self, infeed: Any) -> pipelined_programs.StagedModel:
         if self._ipu.stages is None:
-            self._check_remembered_stages()
+            self._check_recorded_stages()
         network = self._network()
-        steps = self._steps(network, self._ipu.stages)
-        stage_plan.refuse_gaps(steps)
+        steps = self._layer_steps(network, self._ipu.stages)
+        stage_plan.check_gaps(steps)
         return pipelined_programs.staged_network(self, network, steps, ())
 
-    def _steps(self, network: networks.Network, stages: list[Any] | None) -> list[Any]:
+    def _layer_steps(self, network: networks.Network, stages: list[Any] | None) -> list[Any]:
         steps = networks.steps_of_network(network, (), stages, lambda _: None)
         for step in steps:
             checks.check_stage(step.name, step.stage)
             if step.assignment is not None and step.stage is None:
-                index = "node index" if checks.in_old_words() else "node_index"
+                index = "node index" if checks.uses_old_messages() else "node_index"
                 raise ValueError(
                     f"Layer {step.name} with {index} {step.assignment.node_index} has not been assigned a pipeline "
                     "stage in `pipeline_stage_assignment`. Give every call of a layer one."
@@ -103,16 +103,18 @@ class NetworkExtension(PipelinedExtension):
             index = keras_members.inbound_nodes(node.layer).index(node)
             if networks.is_nested_call(node):
                 inner = node.layer.get_pipeline_stage_assignment()
-                outer = _remembered(node)
+                outer = _recorded_stage(node)
                 for one in inner:
                     if not one.is_nested_model and one.pipeline_stage is None:
                         one.pipeline_stage = outer
                 found.append(self._nested_kind(node.layer, index, inner))
             else:
-                found.append(self._layer_kind(node.layer, index, None if self._ipu.stages_reset else _remembered(node)))
+                found.append(
+                    self._layer_kind(node.layer, index, None if self._ipu.stages_reset else _recorded_stage(node))
+                )
         return found
 
-    def _in_order(self, network: networks.Network, stages: list[Any]) -> list[Any]:
+    def _sort_assignments(self, network: networks.Network, stages: list[Any]) -> list[Any]:
         """Assignments in the order of the calls: up to SDK 2.5 they may be given in any."""
         found: dict[int, Any] = {}
         for one in stages:
@@ -129,12 +131,12 @@ class NetworkExtension(PipelinedExtension):
             found[call] = one
         return [found[id(node)] for node in network.nodes] if all(id(n) in found for n in network.nodes) else stages
 
-    def _check(self, network: networks.Network, stages: Any) -> None:
+    def _check_assignments(self, network: networks.Network, stages: Any) -> None:
         for one, node in zip(stages, network.nodes):
             nested = networks.is_nested_call(node)
             kind = self._nested_kind if nested else self._layer_kind
             if not isinstance(one, kind):
-                raise checks.wrong_kind(node.layer.name, nested, [kind], one)
+                raise checks.wrong_kind_error(node.layer.name, nested, [kind], one)
             given = one.nested_model if nested else one.layer
             calls = len(keras_members.inbound_nodes(node.layer))
             if given is node.layer and not 0 <= one.node_index < calls:
@@ -143,20 +145,20 @@ class NetworkExtension(PipelinedExtension):
                     f"{one.node_index}. Keep the assignments of get_pipeline_stage_assignment()."
                 )
             if given is not node.layer or keras_members.inbound_nodes(given)[one.node_index] is not node:
-                raise checks.wrong_order(node.layer.name, f"{given.name} (node index {one.node_index})")
+                raise checks.wrong_order_error(node.layer.name, f"{given.name} (node index {one.node_index})")
 
 
-def _remembered(node: Any) -> int | None:
+def _recorded_stage(node: Any) -> int | None:
     own = stage_of(node)
     return own if own is not None else stage_of(node.layer)
 
 
-def _rows(stages: list[Any]) -> list[list[list[str]]]:
+def _summary_rows(stages: list[Any]) -> list[list[list[str]]]:
     rows: list[list[list[str]]] = []
     for one in stages:
         if one.is_nested_model:
             rows.append([[f"{one.nested_model.name} ({type(one.nested_model).__name__})"], [], []])
-            rows += _rows(one.pipeline_stage_assignments)
+            rows += _summary_rows(one.pipeline_stage_assignments)
             continue
         inbound = one.inbound_layers if hasattr(one, "node_index") else []
         inbound = inbound if isinstance(inbound, (list, tuple)) else [inbound]

@@ -11,8 +11,8 @@ from tensorflow.compat.v2 import nest
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.keras.stages import stage_plan
 from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import stage_of
-from tf_ipu_shim.frontend.keras.stages.stage_plan import Key, Step
-from tf_ipu_shim.frontend.keras.training.model_step import package_of
+from tf_ipu_shim.frontend.keras.stages.stage_plan import Key, PipelineLayerStep
+from tf_ipu_shim.frontend.keras.training.model_step import keras_package
 from tf_ipu_shim.tf_private import keras_members
 
 
@@ -46,11 +46,11 @@ def network_of(package: str, inputs: Any, outputs: Any) -> Network:
     flat_inputs, flat_outputs = nest.flatten(inputs), nest.flatten(outputs)
     ordered, _ = keras_members.build_map(keras2.module("engine.functional", package), flat_outputs)
     given = {id(tensor) for tensor in flat_inputs}
-    nodes = [node for node in _by_depth(ordered) if not node.is_input and not _makes(node, given)]
+    nodes = [node for node in _sort_by_depth(ordered) if not node.is_input and not _produces(node, given)]
     return Network(flat_inputs, flat_outputs, inputs, outputs, nodes)
 
 
-def _by_depth(ordered: list[Any]) -> list[Any]:
+def _sort_by_depth(ordered: list[Any]) -> list[Any]:
     """Nodes in the order in which Keras runs them, which is that of Graphcore's lists of assignments.
 
     Args:
@@ -69,7 +69,7 @@ def _by_depth(ordered: list[Any]) -> list[Any]:
 
 def steps_of_network(
     network: Network, path: Key, assignments: list[Any] | None, stamped: Callable[[Any], int | None]
-) -> list[Step]:
+) -> list[PipelineLayerStep]:
     """The steps of a graph.
 
     Args:
@@ -78,15 +78,15 @@ def steps_of_network(
         assignments: of its nodes to stages; None: nodes and layers remember their stage.
         stamped: stage of a node that remembers none.
     """
-    steps: list[Step] = []
+    steps: list[PipelineLayerStep] = []
     for place, node in enumerate(network.nodes):
         assignment = assignments[place] if assignments is not None else None
         if is_nested_call(node):
-            inner_stamp = None if assignment is not None else _own_stage(node, stamped)
+            inner_stamp = None if assignment is not None else _node_stage(node, stamped)
             steps += _nested_steps(node, path, assignment, inner_stamp)
             continue
         step = stage_plan.node_step(node, path)
-        step.stage = assignment.pipeline_stage if assignment is not None else _own_stage(node, stamped)
+        step.stage = assignment.pipeline_stage if assignment is not None else _node_stage(node, stamped)
         step.assignment = assignment
         steps.append(step)
     return steps
@@ -94,7 +94,7 @@ def steps_of_network(
 
 def steps_of_sequential(
     model: Any, path: Key, assignments: list[Any] | None, stamped: int | None = None
-) -> tuple[list[Step], Key, Key]:
+) -> tuple[list[PipelineLayerStep], Key, Key]:
     """The steps of a `Sequential` model, and the names of its input and its output.
 
     Args:
@@ -103,7 +103,7 @@ def steps_of_sequential(
         assignments: of its layers to stages; None: layers remember their stage.
         stamped: stage of a layer that remembers none.
     """
-    steps: list[Step] = []
+    steps: list[PipelineLayerStep] = []
     given: Key = (*path, "input")
     first = given
     for place, layer in enumerate(model.layers):
@@ -111,7 +111,7 @@ def steps_of_sequential(
         result: Key = (*path, place)
         own = stage_of(layer) if stage_of(layer) is not None else stamped
         if is_nested(layer):
-            inner, start, ends = _model_steps(
+            inner, start, ends = _steps_of_model(
                 layer, (*path, place), assignment and assignment.pipeline_stage_assignments, own
             )
             steps += [stage_plan.naming_step([given], start, layer.name), *inner]
@@ -129,7 +129,7 @@ def is_nested(layer: Any) -> bool:
     """Whether a layer is a model with extensions whose layers are known."""
     from tf_ipu_shim.frontend.keras.models.extensions_base import KerasExtensionBase
 
-    return isinstance(layer, KerasExtensionBase) and layer._layers_are_known()
+    return isinstance(layer, KerasExtensionBase) and layer._has_layer_graph()
 
 
 def is_nested_call(node: Any) -> bool:
@@ -145,12 +145,12 @@ def is_nested_call(node: Any) -> bool:
 
 def is_sequential(model: Any) -> bool:
     """Whether it is a `Sequential` model."""
-    return isinstance(model, keras2.module("engine.sequential", package_of(model)).Sequential)
+    return isinstance(model, keras2.module("engine.sequential", keras_package(model)).Sequential)
 
 
 def is_functional(model: Any) -> bool:
     """Whether it is a `Functional` model and no `Sequential` one."""
-    functional = keras2.module("engine.functional", package_of(model)).Functional
+    functional = keras2.module("engine.functional", keras_package(model)).Functional
     return isinstance(model, functional) and not is_sequential(model)
 
 
@@ -161,15 +161,15 @@ def has_own_graph(model: Any) -> bool:
 
 def functional_network(model: Any) -> Network:
     """The graph of a `Functional` model."""
-    network = network_of(package_of(model), model.inputs, model.outputs)
+    network = network_of(keras_package(model), model.inputs, model.outputs)
     return dataclasses.replace(
         network, given=keras_members.nested_inputs(model), structure=keras_members.nested_outputs(model)
     )
 
 
-def _model_steps(
+def _steps_of_model(
     model: Any, path: Key, assignments: list[Any] | None, stamped: int | None
-) -> tuple[list[Step], list[Key], list[Key]]:
+) -> tuple[list[PipelineLayerStep], list[Key], list[Key]]:
     if is_sequential(model):
         steps, first, last = steps_of_sequential(model, path, assignments, stamped)
         return steps, [first], [last]
@@ -183,9 +183,11 @@ def tensor_keys(tensors: list[Any], path: Key) -> list[Key]:
     return [(*path, str(id(tensor))) for tensor in tensors]
 
 
-def _nested_steps(node: Any, path: Key, assignment: Any, stamped: int | None) -> list[Step]:
+def _nested_steps(node: Any, path: Key, assignment: Any, stamped: int | None) -> list[PipelineLayerStep]:
     inner = (*path, id(node))
-    steps, first, last = _model_steps(node.layer, inner, assignment and assignment.pipeline_stage_assignments, stamped)
+    steps, first, last = _steps_of_model(
+        node.layer, inner, assignment and assignment.pipeline_stage_assignments, stamped
+    )
     given = [(*path, name) for name in node.flat_input_ids]
     result = [(*path, name) for name in node.flat_output_ids]
     return [
@@ -195,12 +197,12 @@ def _nested_steps(node: Any, path: Key, assignment: Any, stamped: int | None) ->
     ]
 
 
-def _own_stage(node: Any, stamped: Callable[[Any], int | None]) -> int | None:
+def _node_stage(node: Any, stamped: Callable[[Any], int | None]) -> int | None:
     for thing in (node, node.layer):
         if stage_of(thing) is not None:
             return stage_of(thing)
     return stamped(node)
 
 
-def _makes(node: Any, given: set[int]) -> bool:
+def _produces(node: Any, given: set[int]) -> bool:
     return any(id(tensor) in given for tensor in nest.flatten(node.outputs))

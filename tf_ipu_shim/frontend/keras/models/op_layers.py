@@ -16,19 +16,19 @@ _PLACES = {"tensorflow.python.keras": "layers.core"}
 MODULES = tuple(f"{root}.{_PLACES.get(root, 'layers.core.tf_op_layer')}" for root in keras2.ROOTS)
 
 
-def loaded(module: Any) -> None:
+def patch_module(module: Any) -> None:
     """Changes a module of `MODULES` that has been loaded.
 
     Args:
         module: the module.
     """
     why = "layers of Graphcore's ops are read from configurations"
-    patches.replace(module, "get_symbol_from_name", _finding, why=why)
+    patches.replace(module, "get_symbol_from_name", _patch_get_symbol, why=why)
 
 
-def _finding(stock: Callable[[str], Any]) -> Callable[[str], Any]:
+def _patch_get_symbol(stock: Callable[[str], Any]) -> Callable[[str], Any]:
     @functools.wraps(stock)
     def get_symbol_from_name(name: str) -> Any:
-        return stock(name) or keras_ops.find(name)
+        return stock(name) or keras_ops.find_op(name)
 
     return get_symbol_from_name

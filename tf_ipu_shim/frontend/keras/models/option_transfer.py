@@ -19,7 +19,7 @@ CLONING = tuple(f"{root}.{_CLONING.get(root, 'models.cloning')}" for root in ker
 LOADING = tuple(f"{root}.{_LOADING.get(root, 'saving.legacy.saved_model.load')}" for root in keras2.ROOTS)
 
 
-def loaded(name: str, module: Any) -> None:
+def patch_module(name: str, module: Any) -> None:
     """Changes a module of `CLONING` or `LOADING` that has been loaded.
 
     Args:
@@ -28,14 +28,18 @@ def loaded(name: str, module: Any) -> None:
     """
     if name in CLONING:
         for function in ("_clone_functional_model", "_clone_sequential_model"):
-            patches.replace(module, function, _cloning, why="a clone keeps its options for the IPU")
+            patches.replace(module, function, _patch_clone, why="a clone keeps its options for the IPU")
     else:
         why = "a model that is loaded from a SavedModel keeps its options for the IPU"
-        patches.replace(module.KerasObjectLoader, "_reconstruct_model", functools.partial(_loading, module), why=why)
-        patches.replace(module.KerasObjectLoader, "finalize_objects", functools.partial(_finishing, module), why=why)
+        patches.replace(
+            module.KerasObjectLoader, "_reconstruct_model", functools.partial(_patch_loader, module), why=why
+        )
+        patches.replace(
+            module.KerasObjectLoader, "finalize_objects", functools.partial(_patch_finalize, module), why=why
+        )
 
 
-def reading(bound: Any) -> Any:
+def patch_from_config(bound: Any) -> Any:
     """Lets a class of Keras' own, where it has a `from_config`, read what `saved_options` wrote.
 
     Args:
@@ -45,14 +49,14 @@ def reading(bound: Any) -> Any:
 
     @functools.wraps(stock)
     def from_config(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        model = stock(cls, _of_constructor(cls, config), custom_objects)
-        _read(model, config)
+        model = stock(cls, _constructor_config(cls, config), custom_objects)
+        _restore_options(model, config)
         return model
 
     return classmethod(from_config)
 
 
-def _cloning(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_clone(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def clone(model: Any, *args: Any, **kwargs: Any) -> Any:
         from tf_ipu_shim.frontend.keras.models import networks
@@ -60,24 +64,24 @@ def _cloning(stock: Callable[..., Any]) -> Callable[..., Any]:
 
         made = stock(model, *args, **kwargs)
         if hasattr(model, "_ipu") and networks.has_own_graph(model):
-            entry = saved_options.to_config(model)
+            entry = saved_options.options_to_config(model)
             if entry is not None and hasattr(made, "_ipu"):  # outside a strategy's scope it has no extensions
-                saved_options.restore(made, entry)
+                saved_options.restore_options(made, entry)
         return made
 
     return clone
 
 
-def _loading(module: Any, stock: Callable[..., None]) -> Callable[..., None]:
+def _patch_loader(module: Any, stock: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(stock)
     def _reconstruct_model(self: Any, model_id: int, model: Any, layers: Any) -> None:
         stock(self, model_id, model, layers)
-        _read(model, module.json_utils.decode(self._metadata[model_id].metadata)["config"])
+        _restore_options(model, module.json_utils.decode(self._metadata[model_id].metadata)["config"])
 
     return _reconstruct_model
 
 
-def _finishing(module: Any, stock: Callable[..., None]) -> Callable[..., None]:
+def _patch_finalize(module: Any, stock: Callable[..., None]) -> Callable[..., None]:
     """Subclassed models, once they have their layers: what they were told is beside their configuration."""
 
     @functools.wraps(stock)
@@ -86,22 +90,22 @@ def _finishing(module: Any, stock: Callable[..., None]) -> Callable[..., None]:
 
         stock(self)
         for node_id, (node, _) in self.loaded_nodes.items():
-            if hasattr(node, "_read_saved_entry") and node_id in self._metadata:
+            if hasattr(node, "_restore_saved_options") and node_id in self._metadata:
                 entry = module.json_utils.decode(self._metadata[node_id].metadata).get(saved_options.ENTRY)
                 if entry is not None:
-                    node._read_saved_entry(entry)
+                    node._restore_saved_options(entry)
 
     return finalize_objects
 
 
-def _of_constructor(cls: type, config: dict[str, Any]) -> dict[str, Any]:
+def _constructor_config(cls: type, config: dict[str, Any]) -> dict[str, Any]:
     """What the constructor of a subclassed model takes: Keras hands it all that is there.
 
     Args:
         cls: the model's class.
         config: its configuration, to which a registered extension may have added.
     """
-    if delegation.registered(cls) is None or "layers" in config:
+    if delegation.registered_extension(cls) is None or "layers" in config:
         return config
     taken = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values()):
@@ -109,6 +113,6 @@ def _of_constructor(cls: type, config: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name in taken}
 
 
-def _read(model: Any, config: dict[str, Any]) -> None:
+def _restore_options(model: Any, config: dict[str, Any]) -> None:
     if hasattr(model, "_ipu") and model._deserialize_from_config_supported(config):
         model._deserialize_from_config_delegate(config)

@@ -25,7 +25,7 @@ class SavedOptions:
     def get_config(self) -> dict[str, Any]:
         """As Keras', and what the model was told about accumulation and pipelining."""
         config = super().get_config()  # type: ignore[misc]
-        entry = saved_options.to_config(self) if networks.has_own_graph(self) else None
+        entry = saved_options.options_to_config(self) if networks.has_own_graph(self) else None
         return config if entry is None else {**config, saved_options.ENTRY: entry}
 
 
@@ -73,7 +73,7 @@ class PipelinedExtension(KerasExtensionBase):
                 together.
             RuntimeError: the model's inputs are not known: it is not built.
         """
-        return served_model.export(
+        return served_model.export_model(
             self,
             export_dir,
             batch_size,
@@ -92,16 +92,16 @@ class PipelinedExtension(KerasExtensionBase):
     def _is_pipelined(self) -> bool:
         if self._ipu.stages is not None:
             return True
-        return not self._ipu.stages_reset and self._remembered_stages()
+        return not self._ipu.stages_reset and self._has_recorded_stages()
 
-    def _layers_are_known(self) -> bool:
+    def _has_layer_graph(self) -> bool:
         return networks.has_own_graph(self)
 
-    def _remembered_stages(self) -> bool:
+    def _has_recorded_stages(self) -> bool:
         """Whether layers were made or called in a `PipelineStage`."""
         raise NotImplementedError
 
-    def _staged(self, infeed: Any) -> pipelined_programs.StagedModel:
+    def _make_staged_model(self, infeed: Any) -> pipelined_programs.StagedModel:
         """The model in stages.
 
         Args:
@@ -140,7 +140,7 @@ class PipelinedExtension(KerasExtensionBase):
         return self._gradient_accumulation_reduction_method is GradientAccumulationReductionMethod.MEAN
 
     def _stage_count(self) -> int:
-        return self._staged(None).stages
+        return self._make_staged_model(None).stages
 
     def _shards(self) -> int:
         if not self._is_pipelined():
@@ -148,15 +148,15 @@ class PipelinedExtension(KerasExtensionBase):
         mapping = self._ipu.options.device_mapping
         return (max(mapping) + 1) if mapping else self._stage_count()
 
-    def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+    def _build_program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
         if not self._is_pipelined():
-            return super()._program(mode, infeed, outfeed, steps)
-        programs.refuse_overridden(self, (_STEP[mode], *self._not_called), "for pipelined models")
+            return super()._build_program(mode, infeed, outfeed, steps)
+        programs.check_not_overridden(self, (_STEP[mode], *self._not_called), "for pipelined models")
         if mode == "fit":
-            programs.refuse_own_minimize(cast(Any, self).optimizer)
+            programs.check_no_custom_minimize(cast(Any, self).optimizer)
             self._warn_of_moving_statistics()
-        programs.prime(self, mode, infeed)
-        staged = self._staged(infeed)
+        programs.create_variables(self, mode, infeed)
+        staged = self._make_staged_model(infeed)
         if staged.stages == 1:
             raise ValueError(
                 "A pipelined model needs at least two pipeline stages, and all layers of this one are in stage 0. "
@@ -165,7 +165,7 @@ class PipelinedExtension(KerasExtensionBase):
         return pipelined_programs.pipelined_program(staged, mode, infeed, outfeed, steps, self._ipu.options)
 
     def _warn_of_moving_statistics(self) -> None:
-        kinds = keras2.module("layers", model_step.package_of(self)).BatchNormalization
+        kinds = keras2.module("layers", model_step.keras_package(self)).BatchNormalization
         model: Any = self
         names = [
             layer.name for layer in keras_members.flatten_layers(model) if isinstance(layer, kinds) and layer.trainable
@@ -180,19 +180,19 @@ class PipelinedExtension(KerasExtensionBase):
     def _accumulates_outfeed(self, mode: str) -> bool:
         return self._is_pipelined() and bool(self._ipu.options.accumulate_outfeed) and mode != "predict"
 
-    def _unpacked(self, mode: str) -> Callable[[Any], Any]:
+    def _result_unpacker(self, mode: str) -> Callable[[Any], Any]:
         if not self._is_pipelined():
-            return super()._unpacked(mode)
+            return super()._result_unpacker(mode)
         if mode == "predict":
             return self._predictions
         if self._accumulates_outfeed(mode):
-            return lambda values: nest.map_structure(lambda value: value[-1], _metrics(values))
-        return _metrics
+            return lambda values: nest.map_structure(lambda value: value[-1], _unpack_metrics(values))
+        return _unpack_metrics
 
     def _predictions(self, values: Any) -> Any:
-        return nest.pack_sequence_as(self._staged(None).structure, nest.flatten(values))
+        return nest.pack_sequence_as(self._make_staged_model(None).structure, nest.flatten(values))
 
 
-def _metrics(values: Any) -> Any:
+def _unpack_metrics(values: Any) -> Any:
     """What the last stage sent: in training a list of it, in evaluation the dictionary alone."""
     return values if isinstance(values, dict) else values[0]

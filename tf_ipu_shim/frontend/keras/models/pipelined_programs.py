@@ -11,11 +11,11 @@ from tensorflow.compat.v2 import nest
 from tf_ipu_shim.frontend.gradients import backprop
 from tf_ipu_shim.frontend.keras.options.options import ModelOptions
 from tf_ipu_shim.frontend.keras.stages import stage_plan
-from tf_ipu_shim.frontend.keras.stages.stage_plan import Key, Step
+from tf_ipu_shim.frontend.keras.stages.stage_plan import Key, PipelineLayerStep
 from tf_ipu_shim.frontend.keras.training import model_step, programs, variable_creation
 from tf_ipu_shim.frontend.pipelines import pipelining_ops
 from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed
-from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, multiple_of
+from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, mini_batch_multiple
 from tf_ipu_shim.tf_private import keras_members
 
 
@@ -34,7 +34,7 @@ class StagedModel:
     def __init__(
         self,
         model: Any,
-        steps: Sequence[Step],
+        steps: Sequence[PipelineLayerStep],
         inputs: list[Key],
         outputs: list[Key],
         bind: Callable[[Any], list[Any]],
@@ -42,7 +42,7 @@ class StagedModel:
     ) -> None:
         self.model = model
         self.steps = steps
-        self.stages = stage_plan.check(steps)
+        self.stages = stage_plan.check_steps(steps)
         self._inputs = inputs
         self._outputs = outputs
         self._bind = bind
@@ -60,26 +60,28 @@ class StagedModel:
 
         def stage(number: int) -> Callable[..., Any]:
             def run(*values: Any, **keywords: Any) -> Any:
-                with variable_creation.in_step():
+                with variable_creation.variable_creation_scope():
                     return run_layers(values, keywords)
 
             def run_layers(values: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
                 if number == 0:
                     keras_members.clear_losses(self.model)
-                    x, y, weights = model_step.unpack(self.model, programs.element(infeed, values, keywords))
-                    tensors = dict(zip(self._inputs, self._bound(x)))
+                    x, y, weights = model_step.unpack_element(
+                        self.model, programs.pack_element(infeed, values, keywords)
+                    )
+                    tensors = dict(zip(self._inputs, self._bind_inputs(x)))
                     aside[:] = [(y, weights)]
                     further = [value for value in nest.flatten((y, weights)) if value is not None]
                 else:
-                    names = stage_plan.needed_after(self.steps, number - 1, self._outputs)
+                    names = stage_plan.tensors_needed_after(self.steps, number - 1, self._outputs)
                     tensors = dict(zip(names, values))
                     further = list(values[len(names) :])
-                with model_step.in_call(self.model, list(tensors.values()), training):
+                with model_step.call_context(self.model, list(tensors.values()), training):
                     for step in self.steps:
                         if step.stage == number:
                             step.run(tensors)
                 if number < self.stages - 1:
-                    names = stage_plan.needed_after(self.steps, number, self._outputs)
+                    names = stage_plan.tensors_needed_after(self.steps, number, self._outputs)
                     return [*(tensors[name] for name in names), *further]
                 left = iter(further)
                 y, weights = nest.map_structure(lambda value: None if value is None else next(left), aside[0])
@@ -90,7 +92,7 @@ class StagedModel:
 
         return [stage(number) for number in range(self.stages)]
 
-    def _bound(self, x: Any) -> list[Any]:
+    def _bind_inputs(self, x: Any) -> list[Any]:
         """The tensors of an element, one for each input of the model."""
         bound = self._bind(x)
         if len(bound) != len(self._inputs):
@@ -118,23 +120,23 @@ def pipelined_program(
     training = mode == "fit"
     serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
     number = (options.pipelining_steps or 1) if training else steps // serialised
-    _check_count(options, staged.stages, training, number)
+    _check_accumulation_count(options, staged.stages, training, number)
     accumulated = bool(options.accumulate_outfeed) and mode != "predict"
 
     def finish_training(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
-        loss = model_step.scaled(model.optimizer, model_step.loss_of(model, x, y, predicted, weights))
-        return [loss, model_step.metrics_of(model, x, y, predicted, weights)]
+        loss = model_step.scale_loss(model.optimizer, model_step.compute_loss(model, x, y, predicted, weights))
+        return [loss, model_step.update_metrics(model, x, y, predicted, weights)]
 
     def finish_testing(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
-        model_step.loss_of(model, x, y, predicted, weights)
-        return [model_step.metrics_of(model, x, y, predicted, weights)]
+        model_step.compute_loss(model, x, y, predicted, weights)
+        return [model_step.update_metrics(model, x, y, predicted, weights)]
 
     def finish_predicting(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
         return list(nest.flatten(predicted))
 
     def optimizer_function(loss: Any, *_: Any) -> Any:
         return pipelining_ops.OptimizerFunctionOutput(
-            _Unscaling(model.optimizer),
+            _UnscalingOptimizer(model.optimizer),
             loss,
             variables=list(model.trainable_variables),
             gradient_capture_context=backprop.GradientCaptureContext(),
@@ -149,7 +151,7 @@ def pipelined_program(
             further["reduction_method"] = options.pipelining_reduction
         if accumulated:
             further["accumulate_outfeed"] = AccumulatedOutfeed.LAST
-        with programs.in_replica(model):
+        with programs.replica_context(model):
             pipelining_ops.pipeline(
                 staged.functions(infeed, training, finish),
                 gradient_accumulation_count=number,
@@ -161,12 +163,12 @@ def pipelined_program(
                 name=model.name,
                 **further,
             )
-            programs.count(model, mode, steps)
+            programs.count_mini_batches(model, mode, steps)
 
-    return programs.compiled(program, mode)
+    return programs.compile_program(program, mode)
 
 
-def _check_count(options: ModelOptions, stages: int, training: bool, count: int) -> None:
+def _check_accumulation_count(options: ModelOptions, stages: int, training: bool, count: int) -> None:
     """What the pipeline checks as well, in the words of a Keras script.
 
     Raises:
@@ -177,7 +179,7 @@ def _check_count(options: ModelOptions, stages: int, training: bool, count: int)
         schedule = PipelineSchedule.Grouped
     if not isinstance(schedule, PipelineSchedule):
         return
-    multiple = multiple_of(schedule, stages, training)
+    multiple = mini_batch_multiple(schedule, stages, training)
     if count % multiple == 0:
         return
     where = (
@@ -193,7 +195,7 @@ def _check_count(options: ModelOptions, stages: int, training: bool, count: int)
     )
 
 
-class _Unscaling:
+class _UnscalingOptimizer:
     """A Keras optimizer as the pipeline calls it: gradients are unscaled where the loss was scaled.
 
     Args:
@@ -202,8 +204,8 @@ class _Unscaling:
 
     def __init__(self, optimizer: Any) -> None:
         self._keras_optimizer = optimizer
-        self.supports_captured_grads = model_step.wants_captured(optimizer)
-        self.own_gradients = model_step.own_gradients(optimizer)
+        self.supports_captured_grads = model_step.accepts_captured_gradients(optimizer)
+        self.own_gradients = model_step.optimizer_gradients(optimizer)
 
     def get_config(self) -> dict[str, Any]:
         """The optimizer's."""
@@ -211,11 +213,11 @@ class _Unscaling:
 
     def apply_gradients(self, pairs: Any, **kwargs: Any) -> Any:
         """Updates the variables."""
-        pairs = model_step.unscaled(self._keras_optimizer, list(pairs))
-        return programs.operation(self._keras_optimizer.apply_gradients(pairs, **kwargs))
+        pairs = model_step.unscale_gradients(self._keras_optimizer, list(pairs))
+        return programs.to_operation(self._keras_optimizer.apply_gradients(pairs, **kwargs))
 
 
-def staged_network(model: Any, network: Any, steps: list[Step], path: Key) -> StagedModel:
+def staged_network(model: Any, network: Any, steps: list[PipelineLayerStep], path: Key) -> StagedModel:
     """A model with a graph, in stages.
 
     Args:

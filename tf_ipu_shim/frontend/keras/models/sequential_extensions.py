@@ -40,15 +40,15 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
         Args:
             layer: the new last layer.
         """
-        self._forget_stages()
+        self._reset_stages()
         super().add(layer)  # type: ignore[misc]
 
     def pop(self) -> None:
         """As Keras'; stages that were set are forgotten."""
-        self._forget_stages()
+        self._reset_stages()
         super().pop()  # type: ignore[misc]
 
-    def _forget_stages(self) -> None:
+    def _reset_stages(self) -> None:
         if self._ipu.stages is not None:
             self._ipu.stages = None
             self._ipu.forget_programs()
@@ -75,7 +75,7 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
                 else stage
                 for layer, stage in zip(model.layers, pipeline_stage_assignment)
             ]
-        _check(self, pipeline_stage_assignment)
+        _check_assignments(self, pipeline_stage_assignment)
         self._set_stages(pipeline_stage_assignment)
 
     def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
@@ -87,19 +87,19 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
         """
         rows = [
             [[f"{one.layer.name} ({type(one.layer).__name__})"], [str(one.pipeline_stage)]]
-            for one in _flat(self.get_pipeline_stage_assignment())
+            for one in _flatten_assignments(self.get_pipeline_stage_assignment())
         ]
         checks.print_summary(self, [("Layer (type)", 0.5), ("Pipeline Stage", 1.0)], rows, line_length, print_fn)
 
-    def _remembered_stages(self) -> bool:
+    def _has_recorded_stages(self) -> bool:
         model: Any = self
         return any(stage_of(layer) is not None for layer in model.layers)
 
-    def _staged(self, infeed: Any) -> StagedModel:
+    def _make_staged_model(self, infeed: Any) -> StagedModel:
         stages = self._ipu.stages
         if stages is None:
             stages = _assignments(self)
-            _check(self, stages)
+            _check_assignments(self, stages)
         steps, first, last = networks.steps_of_sequential(self, (), stages)
 
         def bind(x: Any) -> list[Any]:
@@ -118,23 +118,23 @@ def _assignments(model: Any) -> list[Any]:
     return found
 
 
-def _flat(assignments: list[Any]) -> list[Any]:
+def _flatten_assignments(assignments: list[Any]) -> list[Any]:
     found = []
     for one in assignments:
-        found += _flat(one.pipeline_stage_assignments) if one.is_nested_model else [one]
+        found += _flatten_assignments(one.pipeline_stage_assignments) if one.is_nested_model else [one]
     return found
 
 
-def _check(model: Any, assignments: Any) -> None:
-    checks.check_list(assignments, len(model.layers))
+def _check_assignments(model: Any, assignments: Any) -> None:
+    checks.check_assignments(assignments, len(model.layers))
     kinds = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
     if not all(isinstance(one, kinds) for one in assignments):
-        must = "need to" if checks.in_old_words() else "must"
+        must = "need to" if checks.uses_old_messages() else "must"
         raise ValueError(
             f"All elements of `pipeline_stage_assignment` {must} be instances of "
             "`SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`."
         )
-    _check_nested(model, assignments)
+    _check_nested_assignment(model, assignments)
     previous = 0
     for place, (layer, one) in enumerate(zip(model.layers, assignments)):
         given = one.nested_model if one.is_nested_model else one.layer
@@ -143,11 +143,11 @@ def _check(model: Any, assignments: Any) -> None:
                 f"The provided assignment at index {place} `pipeline_stage_assignment` is for layer {given.name}, but "
                 f"the layer in the Sequential model at index {place} is {layer.name}. Keep the order of the layers."
             )
-        for inner in _flat([one]):
-            previous = _check_follows(inner, previous, first=place == 0 and inner is _flat([one])[0])
+        for inner in _flatten_assignments([one]):
+            previous = _check_stage_order(inner, previous, first=place == 0 and inner is _flatten_assignments([one])[0])
 
 
-def _check_nested(model: Any, assignments: list[Any]) -> None:
+def _check_nested_assignment(model: Any, assignments: list[Any]) -> None:
     """A model with models in it is a graph to Graphcore, and its messages are those about graphs."""
     if not any(networks.is_nested(layer) for layer in model.layers):
         return
@@ -155,13 +155,13 @@ def _check_nested(model: Any, assignments: list[Any]) -> None:
         nested = networks.is_nested(layer)
         if one.is_nested_model != nested:
             kind = SequentialNestedModelPipelineStageAssignment if nested else SequentialLayerPipelineStageAssignment
-            raise checks.wrong_kind(layer.name, nested, [kind], one)
+            raise checks.wrong_kind_error(layer.name, nested, [kind], one)
         given = one.nested_model if nested else one.layer
         if given is not layer:
-            raise checks.wrong_order(layer.name, given.name)
+            raise checks.wrong_order_error(layer.name, given.name)
 
 
-def _check_follows(one: Any, previous: int, first: bool) -> int:
+def _check_stage_order(one: Any, previous: int, first: bool) -> int:
     checks.check_stage(one.layer.name, one.pipeline_stage)
     if one.pipeline_stage is None:
         raise ValueError(f"Layer {one.layer.name} has not been assigned a pipeline stage. Give every layer one.")

@@ -15,43 +15,43 @@ from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_spec
 
 
-def export(model: Any, export_dir: str, batch_size: Any, **arguments: Any) -> Any:
+def export_model(model: Any, export_dir: str, batch_size: Any, **arguments: Any) -> Any:
     """Exports a model.
 
     Args:
         model: a Keras model with extensions.
         export_dir: where the SavedModel goes.
         batch_size: samples of a request; None: the model's inputs have it.
-        **arguments: of `plan.make`.
+        **arguments: of `plan.make_plan`.
 
     Raises:
         RuntimeError: the model's inputs are not known.
         ValueError: a dimension of them is not.
     """
-    directory = plan.checked_directory(export_dir, arguments.get("purge_export_dir", False))
-    structure = _inputs(model, None if batch_size is None else plan.checked_whole_number("batch_size", batch_size))
+    directory = plan.check_directory(export_dir, arguments.get("purge_export_dir", False))
+    structure = _input_specs(model, None if batch_size is None else plan.check_count("batch_size", batch_size))
     specs = nest.flatten(structure)
-    predict, ipus = _function(model, structure)
+    predict, ipus = _serving_function(model, structure)
     steps = model._steps_per_execution_value()
     with model.distribute_strategy.scope():
-        made = plan.make(
+        made = plan.make_plan(
             predict,
             directory,
             steps,
             predict_step_signature=specs,
-            first_stage=_any_inputs,
+            first_stage=_serve_inputs,
             ipus=ipus,
             **arguments,
         )
-        return exporting.export(made)
+        return exporting.export_plan(made)
 
 
-def _inputs(model: Any, batch_size: int | None) -> Any:
+def _input_specs(model: Any, batch_size: int | None) -> Any:
     """The `TensorSpec`s of the model's inputs, in its own structure."""
     if networks.has_own_graph(model) and getattr(model, "inputs", None):
         names = iter(model.input_names)
         given = model.inputs[0] if networks.is_sequential(model) else keras_members.nested_inputs(model)
-        return nest.map_structure(lambda one: _spec(one.shape, one.dtype, next(names), batch_size), given)
+        return nest.map_structure(lambda one: _input_spec(one.shape, one.dtype, next(names), batch_size), given)
     shapes = model._ipu.input_shape
     if shapes is None and model._ipu.network is not None:
         shapes = [one.shape for one in model._ipu.network.inputs]
@@ -63,8 +63,8 @@ def _inputs(model: Any, batch_size: int | None) -> Any:
         )
     dtype = getattr(model, "compute_dtype", None) or dtypes.float32
     if _is_shape(shapes):
-        return _spec(shapes, dtype, "input_1", batch_size)
-    return [_spec(shape, dtype, f"input_{i}", batch_size) for i, shape in enumerate(shapes, 1)]
+        return _input_spec(shapes, dtype, "input_1", batch_size)
+    return [_input_spec(shape, dtype, f"input_{i}", batch_size) for i, shape in enumerate(shapes, 1)]
 
 
 def _is_shape(shapes: Any) -> bool:
@@ -73,7 +73,7 @@ def _is_shape(shapes: Any) -> bool:
     return not any(isinstance(one, (list, tuple, tensor_shape.TensorShape)) for one in shapes)
 
 
-def _spec(shape: Any, dtype: Any, name: str, batch_size: int | None) -> Any:
+def _input_spec(shape: Any, dtype: Any, name: str, batch_size: int | None) -> Any:
     sizes = tensor_shape.TensorShape(shape).as_list()
     if batch_size is not None:
         sizes[0] = batch_size
@@ -85,40 +85,40 @@ def _spec(shape: Any, dtype: Any, name: str, batch_size: int | None) -> Any:
     return tensor_spec.TensorSpec(sizes, dtype, name=name)
 
 
-def _function(model: Any, structure: Any) -> tuple[Callable[..., Any], int]:
+def _serving_function(model: Any, structure: Any) -> tuple[Callable[..., Any], int]:
     """The model as a function of its inputs, and how many IPUs it needs."""
-    model._see((structure,))
+    model._find_stages((structure,))
     if not model._is_pipelined():
 
         def predict(*values: Any) -> Any:
-            with programs.in_replica(model):
+            with programs.replica_context(model):
                 return model(nest.pack_sequence_as(structure, values), training=False)
 
         return predict, 1
-    staged = model._staged(_Request((structure,)))
+    staged = model._make_staged_model(_RequestInfeed((structure,)))
     options = model._ipu.options
-    pipelined, ipus = stages.checked(
-        staged.functions(_Request((structure,)), False, lambda x, y, weights, predicted: nest.flatten(predicted)),
+    pipelined, ipus = stages.check_pipeline(
+        staged.functions(_RequestInfeed((structure,)), False, lambda x, y, weights, predicted: nest.flatten(predicted)),
         model._steps_per_execution_value(),
         options.device_mapping,
         options.pipelining_kwargs.get("pipeline_schedule"),
         options.pipelining_kwargs.get("forward_propagation_stages_poplar_options"),
     )
-    chained = stages.chained(pipelined, None)
+    chained = stages.chain_stages(pipelined, None)
 
     def predict_in_stages(*values: Any) -> Any:
-        with programs.in_replica(model):
+        with programs.replica_context(model):
             return chained(nest.pack_sequence_as(structure, values))
 
     return predict_in_stages, ipus
 
 
 @dataclasses.dataclass
-class _Request:
+class _RequestInfeed:
     """Stands for the infeed that stages take from: a request is an element of inputs alone."""
 
     _structure: Any
 
 
-def _any_inputs(*values: Any) -> Any:
+def _serve_inputs(*values: Any) -> Any:
     """Whose arguments have no names of their own: those of the model's inputs count."""

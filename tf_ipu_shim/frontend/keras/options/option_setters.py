@@ -9,7 +9,7 @@ from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.keras.options import options
 from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod
-from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation import booleans
 
 
 class OptionSetters:
@@ -37,12 +37,12 @@ class OptionSetters:
             TypeError: a switch is neither True nor False.
             ValueError: an argument is out of range, or is set elsewhere.
         """
-        gradient_accumulation_reduction_method = options.old_normalising(
+        gradient_accumulation_reduction_method = options.reduction_from_normalise(
             gradient_accumulation_optimizer_kwargs, gradient_accumulation_reduction_method
         )
-        steps = options.checked_steps(gradient_accumulation_steps_per_replica)
+        steps = options.check_steps(gradient_accumulation_steps_per_replica)
         options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
-        switches.check("use_v2_gradient_accumulation_optimizer", use_v2_gradient_accumulation_optimizer)
+        booleans.check_boolean("use_v2_gradient_accumulation_optimizer", use_v2_gradient_accumulation_optimizer)
         further = gradient_accumulation_optimizer_kwargs
         note_arguments(
             "Model.set_gradient_accumulation_options",
@@ -80,13 +80,13 @@ class OptionSetters:
             TypeError: a switch is neither True nor False.
             ValueError: an argument is out of range, or is set elsewhere.
         """
-        gradient_accumulation_reduction_method = options.old_normalising(
+        gradient_accumulation_reduction_method = options.reduction_from_normalise(
             pipelining_kwargs, gradient_accumulation_reduction_method
         )
-        steps = options.checked_steps(gradient_accumulation_steps_per_replica)
-        mapping = options.checked_device_mapping(device_mapping)
+        steps = options.check_steps(gradient_accumulation_steps_per_replica)
+        mapping = options.check_device_mapping(device_mapping)
         options.check_pipelining_kwargs(pipelining_kwargs)
-        switches.check("accumulate_outfeed", accumulate_outfeed)
+        booleans.check_boolean("accumulate_outfeed", accumulate_outfeed)
         GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
         self._set(
             pipelining_steps=steps,
@@ -140,7 +140,7 @@ class OptionSetters:
         Raises:
             TypeError: it is neither True nor False.
         """
-        switches.check("asynchronous", asynchronous)
+        booleans.check_boolean("asynchronous", asynchronous)
         self._ipu.options.asynchronous_callbacks = asynchronous  # takes no other program
 
     def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:

@@ -66,7 +66,7 @@ class ModelOptions:
     metric_reduction: Any = "NONE"
 
 
-def checked_steps(steps: Any) -> int | None:
+def check_steps(steps: Any) -> int | None:
     """A number of mini-batches to accumulate.
 
     Args:
@@ -109,7 +109,7 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
             f"Found `num_mini_batches` key in `{name}`. Set the `gradient_accumulation_steps_per_replica` argument of "
             "`set_gradient_accumulation_options` instead."
         )
-    _refuse_normalising(kwargs, "set_gradient_accumulation_options")
+    _check_no_normalise(kwargs, "set_gradient_accumulation_options")
     for key in kwargs:
         if key not in _ACCUMULATOR_OPTIONS:
             raise TypeError(
@@ -119,7 +119,7 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
     check_options(1, kwargs.get("offload_weight_update_variables"), kwargs.get("replicated_optimizer_state_sharding"))
 
 
-def checked_device_mapping(mapping: Any) -> list[int] | None:
+def check_device_mapping(mapping: Any) -> list[int] | None:
     """The IPU of each stage.
 
     Args:
@@ -150,9 +150,9 @@ def check_pipelining_kwargs(kwargs: Any) -> None:
                 f"Found `{key}` key in `pipelining_kwargs`. Set the `{argument}` argument to `set_pipelining_options` "
                 "instead."
             )
-    _refuse_keys(kwargs, "pipelining_kwargs", _PIPELINE_AUTOMATIC, _PIPELINE_INVALID)
-    _refuse_normalising(kwargs, "set_pipelining_options")
-    _refuse_unknown(
+    _check_no_keys(kwargs, "pipelining_kwargs", _PIPELINE_AUTOMATIC, _PIPELINE_INVALID)
+    _check_no_normalise(kwargs, "set_pipelining_options")
+    _check_known_keys(
         kwargs, "The pipeline", pipelining_ops.pipeline, {*_PIPELINE_EXPLICIT, *_PIPELINE_AUTOMATIC, *_PIPELINE_INVALID}
     )
 
@@ -164,8 +164,8 @@ def check_infeed_kwargs(kwargs: Mapping[str, Any]) -> None:
         TypeError: the infeed does not take a key.
         ValueError: a key is set by the model, or cannot be set.
     """
-    _refuse_keys(kwargs, "kwargs", _INFEED_AUTOMATIC, _INFEED_INVALID)
-    _refuse_unknown(kwargs, "The infeed", IPUInfeedQueue, {*_INFEED_AUTOMATIC, *_INFEED_INVALID}, "data_to_prefetch")
+    _check_no_keys(kwargs, "kwargs", _INFEED_AUTOMATIC, _INFEED_INVALID)
+    _check_known_keys(kwargs, "The infeed", IPUInfeedQueue, {*_INFEED_AUTOMATIC, *_INFEED_INVALID}, "data_to_prefetch")
 
 
 def check_outfeed_kwargs(kwargs: Mapping[str, Any]) -> None:
@@ -175,11 +175,11 @@ def check_outfeed_kwargs(kwargs: Mapping[str, Any]) -> None:
         TypeError: the outfeed does not take a key.
         ValueError: a key cannot be set.
     """
-    _refuse_keys(kwargs, "kwargs", (), _OUTFEED_INVALID)
-    _refuse_unknown(kwargs, "The outfeed", IPUOutfeedQueue, _OUTFEED_INVALID, "io_batch_size")
+    _check_no_keys(kwargs, "kwargs", (), _OUTFEED_INVALID)
+    _check_known_keys(kwargs, "The outfeed", IPUOutfeedQueue, _OUTFEED_INVALID, "io_batch_size")
 
 
-def _refuse_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str], invalid: Sequence[str]) -> None:
+def _check_no_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str], invalid: Sequence[str]) -> None:
     for key in automatic:
         if key in kwargs:
             raise ValueError(f"Found `{key}` key in `{where}`. This argument is automatically set by Keras.")
@@ -188,7 +188,7 @@ def _refuse_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str]
             raise ValueError(f"Found `{key}` key in `{where}`. This argument is not compatible with Keras models.")
 
 
-def _refuse_unknown(
+def _check_known_keys(
     kwargs: Mapping[str, Any], what: str, function: Callable[..., Any], refused: Iterable[str], *older: str
 ) -> None:
     """Refuses keys that a function does not take.
@@ -207,7 +207,7 @@ def _refuse_unknown(
             raise TypeError(f"{what} takes no argument {key!r}. It takes {', '.join(names)}.")
 
 
-def old_normalising(kwargs: dict[str, Any], reduction: Any) -> Any:
+def reduction_from_normalise(kwargs: dict[str, Any], reduction: Any) -> Any:
     """The reduction method, where a script of SDK 2.5 or older says whether gradients are normalised.
 
     Args:
@@ -219,7 +219,7 @@ def old_normalising(kwargs: dict[str, Any], reduction: Any) -> Any:
     return "mean" if kwargs.pop(_NORMALISE) else reduction
 
 
-def _refuse_normalising(kwargs: Mapping[str, Any], where: str) -> None:
+def _check_no_normalise(kwargs: Mapping[str, Any], where: str) -> None:
     if _NORMALISE in kwargs:
         raise ValueError(
             f"Found `{_NORMALISE}` argument to `{where}`. This argument has been removed: set "

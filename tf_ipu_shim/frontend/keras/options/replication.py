@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow.compat.v2 import nest
 
-from tf_ipu_shim.frontend.validation.named_members import named_member
+from tf_ipu_shim.frontend.validation.enum_members import parse_member
 from tf_ipu_shim.machine import selection
 from tf_ipu_shim.runtime import devices
 from tf_ipu_shim.tf_private.graphs import device as device_lib
@@ -47,7 +47,7 @@ class ReplicatedMetricReductionMethod(enum.Enum):
             >>> ReplicatedMetricReductionMethod.parse("mean").name
             'MEAN'
         """
-        found = named_member(cls, value)
+        found = parse_member(cls, value)
         if found is None:
             raise ValueError(
                 f"Cannot parse {value!r} as a ReplicatedMetricReductionMethod. Valid values are "
@@ -102,15 +102,15 @@ def replication_factor(device: str, shards: int, mapping: Sequence[int] | None =
     available = num_ipus(device)
     each = selection.ipus_of_replica(shards, available)
     if shards > available:
-        mapped = _asked_by(mapping, available)
+        mapped = _mapped_ipus(mapping, available)
         raise ValueError(
             f"Current device has {available} IPUs attached, however the current model requires a multiple of {each} "
-            f"IPUs{mapped}. {_cure(each, bool(mapped))}"
+            f"IPUs{mapped}. {_replication_fix(each, bool(mapped))}"
         )
     return max(available // each, 1)
 
 
-def _asked_by(mapping: Sequence[int] | None, available: int) -> str:
+def _mapped_ipus(mapping: Sequence[int] | None, available: int) -> str:
     if not mapping:
         return ""
     return (
@@ -119,7 +119,7 @@ def _asked_by(mapping: Sequence[int] | None, available: int) -> str:
     )
 
 
-def _cure(shards: int, mapped: bool) -> str:
+def _replication_fix(shards: int, mapped: bool) -> str:
     if devices.configured() is None:
         return (
             f"No IPU system is configured, so that there is one IPU: set auto_select_ipus of an IPUConfig to {shards} "

@@ -28,14 +28,14 @@ _METHODS = ("accumulation_reduction", "pipelining_reduction")
 _METRICS = "metric_reduction"
 
 
-def to_config(model: Any) -> dict[str, Any] | None:
+def options_to_config(model: Any) -> dict[str, Any] | None:
     """The entry of a model's configuration; None where nothing was set.
 
     Args:
         model: a `Functional` or `Sequential` model with extensions.
     """
     chosen: ModelOptions = model._ipu.options
-    stages = _numbers(model.get_pipeline_stage_assignment()) if model._is_pipelined() else None
+    stages = _stage_numbers(model.get_pipeline_stage_assignment()) if model._is_pipelined() else None
     if stages is None and chosen == ModelOptions():
         return None
     found: dict[str, Any] = {name: getattr(chosen, name) for name in _PLAIN}
@@ -45,8 +45,8 @@ def to_config(model: Any) -> dict[str, Any] | None:
     return found
 
 
-def restore(model: Any, entry: dict[str, Any]) -> None:
-    """Tells a model what `to_config` wrote.
+def restore_options(model: Any, entry: dict[str, Any]) -> None:
+    """Tells a model what `options_to_config` wrote.
 
     Args:
         model: a model with extensions, and with the same layers.
@@ -55,19 +55,20 @@ def restore(model: Any, entry: dict[str, Any]) -> None:
     model._set(**{name: entry[name] for name in (*_PLAIN, *_METHODS, _METRICS)})
     if entry["stages"] is not None:
         assignments = model.get_pipeline_stage_assignment()
-        _give(assignments, entry["stages"])
+        _assign_stages(assignments, entry["stages"])
         model.set_pipeline_stage_assignment(assignments)
 
 
-def _numbers(assignments: list[Any]) -> list[Any]:
+def _stage_numbers(assignments: list[Any]) -> list[Any]:
     return [
-        _numbers(one.pipeline_stage_assignments) if one.is_nested_model else one.pipeline_stage for one in assignments
+        _stage_numbers(one.pipeline_stage_assignments) if one.is_nested_model else one.pipeline_stage
+        for one in assignments
     ]
 
 
-def _give(assignments: list[Any], numbers: list[Any]) -> None:
+def _assign_stages(assignments: list[Any], numbers: list[Any]) -> None:
     for one, number in zip(assignments, numbers):
         if one.is_nested_model:
-            _give(one.pipeline_stage_assignments, number)
+            _assign_stages(one.pipeline_stage_assignments, number)
         else:
             one.pipeline_stage = number

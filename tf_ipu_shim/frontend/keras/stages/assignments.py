@@ -13,12 +13,12 @@ _WIDTH = 98
 _NEW_WORDS_SINCE = (2, 6)
 
 
-def in_old_words() -> bool:
+def uses_old_messages() -> bool:
     """Whether the emulated SDK is one whose messages about stages are worded in the first way."""
     return sdk.current() < _NEW_WORDS_SINCE
 
 
-def wrong_kind(layer: str, nested: bool, kinds: Sequence[type], given: Any) -> ValueError:
+def wrong_kind_error(layer: str, nested: bool, kinds: Sequence[type], given: Any) -> ValueError:
     """The error for an assignment that is none for its layer.
 
     Args:
@@ -28,7 +28,7 @@ def wrong_kind(layer: str, nested: bool, kinds: Sequence[type], given: Any) -> V
         given: what was given.
     """
     names = " or ".join(f"`{kind.__name__}`" for kind in kinds)
-    if in_old_words():
+    if uses_old_messages():
         return ValueError(
             f"All elements of `pipeline_stage_assignment` need to be instances of {names}, but that of layer {layer} "
             f"is a {type(given).__name__}."
@@ -39,7 +39,7 @@ def wrong_kind(layer: str, nested: bool, kinds: Sequence[type], given: Any) -> V
     )
 
 
-def wrong_order(layer: str, given: str) -> ValueError:
+def wrong_order_error(layer: str, given: str) -> ValueError:
     """The error for an assignment of another layer.
 
     Args:
@@ -52,7 +52,7 @@ def wrong_order(layer: str, given: str) -> ValueError:
     )
 
 
-def check_list(assignments: Any, expected: int, counted: str = "number of layers") -> None:
+def check_assignments(assignments: Any, expected: int, counted: str = "number of layers") -> None:
     """Checks that assignments are a list of the right length.
 
     Args:
@@ -70,7 +70,7 @@ def check_list(assignments: Any, expected: int, counted: str = "number of layers
         )
     if len(assignments) != expected:
         what, which = "length", f"number of layers in the graph ({expected})"
-        if in_old_words():
+        if uses_old_messages():
             what, which = "size", f"{counted} in the model (currently {expected})"
         raise ValueError(
             f"The {what} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the {which}. "

@@ -22,14 +22,14 @@ ATTRIBUTE = "_pipeline_stage"  # of a layer or node
 _TRAINABLE = "trainable"
 
 
-class _Current(threading.local):
+class _CurrentStage(threading.local):
     """The stage that this thread is in, and how many it has entered."""
 
     stage: int | None = None
     entered = 0
 
 
-current = _Current()
+current = _CurrentStage()
 
 
 def install(layer: type) -> None:
@@ -41,14 +41,14 @@ def install(layer: type) -> None:
     why = "what is made in a `PipelineStage`, in its thread, remembers it; the script's line; `trainable` of any type"
 
     def constructor(stock: Callable[..., None]) -> Callable[..., None]:
-        known = _remembering(stock)
-        return _any_trainable(known) if activation.is_wanted() else known
+        known = _patch_recording_init(stock)
+        return _patch_trainable(known) if activation.is_wanted() else known
 
     patches.replace(layer, "__init__", constructor, why=why)
-    patches.replace(layer, "_name_scope", _noting, why="remembers which layer a graph's name scope is of")
+    patches.replace(layer, "_name_scope", _patch_name_scope, why="remembers which layer a graph's name scope is of")
 
 
-def stamping(stock: Callable[..., None]) -> Callable[..., None]:
+def patch_stage_recording(stock: Callable[..., None]) -> Callable[..., None]:
     """A constructor whose objects remember the stage in which they were made.
 
     Args:
@@ -58,23 +58,23 @@ def stamping(stock: Callable[..., None]) -> Callable[..., None]:
     def init(made: Any, *args: Any, **kwargs: Any) -> None:
         stage = current.stage  # before: a layer's constructor may enter stages itself
         stock(made, *args, **kwargs)
-        _stamp(made, stage)
+        _record_stage(made, stage)
 
     # Keras reads the constructor's arguments for the configuration of a layer; this keeps them as they read.
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
 
 
-def _remembering(stock: Callable[..., None]) -> Callable[..., None]:
+def _patch_recording_init(stock: Callable[..., None]) -> Callable[..., None]:
     def init(made: Any, *args: Any, **kwargs: Any) -> None:
         stage = current.stage
         stock(made, *args, **kwargs)
-        _stamp(made, stage)
+        _record_stage(made, stage)
         layer_lines.remember(made)
 
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
 
 
-def _noting(stock: Callable[[Any], str]) -> Callable[[Any], str]:
+def _patch_name_scope(stock: Callable[[Any], str]) -> Callable[[Any], str]:
     """The name scope in which a layer is called; Keras asks for it where it makes a graph."""
 
     def scope(layer: Any) -> str:
@@ -85,21 +85,21 @@ def _noting(stock: Callable[[Any], str]) -> Callable[[Any], str]:
     return scope
 
 
-def _stamp(made: Any, stage: int | None) -> None:
+def _record_stage(made: Any, stage: int | None) -> None:
     if stage is not None:
         object.__setattr__(made, ATTRIBUTE, stage)
 
 
-def _any_trainable(stock: Callable[..., None]) -> Callable[..., None]:
+def _patch_trainable(stock: Callable[..., None]) -> Callable[..., None]:
     def init(made: Any, *args: Any, **kwargs: Any) -> None:
         if args:
-            args = (_truth(args[0]), *args[1:])
+            args = (_to_bool(args[0]), *args[1:])
         elif _TRAINABLE in kwargs:
-            kwargs[_TRAINABLE] = _truth(kwargs[_TRAINABLE])
+            kwargs[_TRAINABLE] = _to_bool(kwargs[_TRAINABLE])
         stock(made, *args, **kwargs)
 
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
 
 
-def _truth(trainable: Any) -> Any:
+def _to_bool(trainable: Any) -> Any:
     return trainable if isinstance(trainable, (tensor.Tensor, variables.Variable)) else bool(trainable)

@@ -57,7 +57,9 @@ class PipelineStage:
         for root in _loaded_packages():
             layer_construction.install(keras2.module("engine.base_layer", root).Layer)
             why = "what is made in a `PipelineStage`, in its thread, remembers it"
-            patches.replace(keras2.module("engine.node", root).Node, "__init__", layer_construction.stamping, why=why)
+            patches.replace(
+                keras2.module("engine.node", root).Node, "__init__", layer_construction.patch_stage_recording, why=why
+            )
         layer_construction.current.stage = self._stage
         layer_construction.current.entered += 1
         return self
@@ -66,7 +68,7 @@ class PipelineStage:
         layer_construction.current.stage = None
 
 
-def entered() -> int:
+def entered_stages() -> int:
     """How many stages this thread has entered: tells whether a model's own code does."""
     return layer_construction.current.entered
 

@@ -18,7 +18,7 @@ Key = tuple[Any, ...]
 
 
 @dataclasses.dataclass
-class Step:
+class PipelineLayerStep:
     """A call of a layer.
 
     Args:
@@ -38,7 +38,7 @@ class Step:
     assignment: Any = None
 
 
-class _Tensors:
+class _TensorMap:
     """Tensors of one call of a model, as `Node.map_arguments` takes them: each once for every use."""
 
     def __init__(self, tensors: dict[Key, Any], path: Key) -> None:
@@ -46,10 +46,10 @@ class _Tensors:
 
     def __getitem__(self, name: str) -> Any:
         key = (*self._path, name)
-        return _Tensor(self._tensors[key])
+        return _TensorKey(self._tensors[key])
 
 
-class _Tensor:
+class _TensorKey:
     def __init__(self, tensor: Any) -> None:
         self._tensor = tensor
 
@@ -58,7 +58,7 @@ class _Tensor:
         return self._tensor
 
 
-def node_step(node: Any, path: Key) -> Step:
+def node_step(node: Any, path: Key) -> PipelineLayerStep:
     """The step of a node of Keras' graph.
 
     Args:
@@ -68,14 +68,14 @@ def node_step(node: Any, path: Key) -> Step:
     outputs = [(*path, name) for name in node.flat_output_ids]
 
     def run(tensors: dict[Key, Any]) -> None:
-        args, kwargs = node.map_arguments(_Tensors(tensors, path))
+        args, kwargs = node.map_arguments(_TensorMap(tensors, path))
         for key, value in zip(outputs, nest.flatten(node.layer(*args, **kwargs))):
             tensors[key] = value
 
-    return Step(None, run, [(*path, name) for name in node.flat_input_ids], outputs, node.layer.name)
+    return PipelineLayerStep(None, run, [(*path, name) for name in node.flat_input_ids], outputs, node.layer.name)
 
 
-def layer_step(layer: Any, given: Key, result: Key) -> Step:
+def layer_step(layer: Any, given: Key, result: Key) -> PipelineLayerStep:
     """The step of a layer of a `Sequential` model.
 
     Args:
@@ -87,10 +87,10 @@ def layer_step(layer: Any, given: Key, result: Key) -> Step:
     def run(tensors: dict[Key, Any]) -> None:
         tensors[result] = layer(tensors[given])
 
-    return Step(None, run, [given], [result], layer.name)
+    return PipelineLayerStep(None, run, [given], [result], layer.name)
 
 
-def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> Step:
+def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> PipelineLayerStep:
     """A step that gives tensors further names.
 
     Args:
@@ -103,10 +103,10 @@ def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> St
         for source, target in zip(sources, targets):
             tensors[target] = tensors[source]
 
-    return Step(None, run, list(sources), list(targets), name)
+    return PipelineLayerStep(None, run, list(sources), list(targets), name)
 
 
-def check(steps: Sequence[Step]) -> int:
+def check_steps(steps: Sequence[PipelineLayerStep]) -> int:
     """Checks that layers take what earlier stages make; gives steps that only name tensors their neighbours' stage.
 
     Args:
@@ -123,11 +123,11 @@ def check(steps: Sequence[Step]) -> int:
             later = [other.stage for other in steps[place + 1 :] if other.stage is not None]
             earlier = [other.stage for other in steps[:place] if other.stage is not None]
             step.stage = max(earlier) if step.outputs and earlier else later[0]
-    _refuse_later_tensors(steps)
+    _check_tensor_order(steps)
     return 1 + max((step.stage for step in steps if step.stage is not None), default=-1)
 
 
-def _refuse_later_tensors(steps: Sequence[Step]) -> None:
+def _check_tensor_order(steps: Sequence[PipelineLayerStep]) -> None:
     stage_of: dict[Key, int] = {}
     for step in steps:
         own = step.stage or 0
@@ -141,7 +141,7 @@ def _refuse_later_tensors(steps: Sequence[Step]) -> None:
         stage_of.update((key, own) for key in step.outputs)
 
 
-def refuse_remembered_gaps(steps: Sequence[Step], from_first: bool = False) -> None:
+def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = False) -> None:
     """Checks the stages in which layers were made or called, when the model is made.
 
     It may become a part of another one, so the first of them need not be stage 0 yet.
@@ -153,7 +153,7 @@ def refuse_remembered_gaps(steps: Sequence[Step], from_first: bool = False) -> N
     Raises:
         ValueError: a stage between two others is empty.
     """
-    found, missing = _gaps(steps)
+    found, missing = _find_gaps(steps)
     missing = [stage for stage in missing if from_first or stage > found[0]]
     if missing:
         there, gaps = str(list(found)), f": {missing}"
@@ -165,13 +165,13 @@ def refuse_remembered_gaps(steps: Sequence[Step], from_first: bool = False) -> N
         )
 
 
-def refuse_gaps(steps: Sequence[Step]) -> None:
+def check_gaps(steps: Sequence[PipelineLayerStep]) -> None:
     """Checks stages that were set, when the model runs: until then they may be set anew.
 
     Raises:
         RuntimeError: a stage is empty.
     """
-    found, missing = _gaps(steps)
+    found, missing = _find_gaps(steps)
     if missing:
         raise RuntimeError(
             "All stages in a pipeline must have at lease one layer assigned to them. The highest stage with an "
@@ -179,12 +179,12 @@ def refuse_gaps(steps: Sequence[Step]) -> None:
         )
 
 
-def _gaps(steps: Sequence[Step]) -> tuple[list[int], list[int]]:
+def _find_gaps(steps: Sequence[PipelineLayerStep]) -> tuple[list[int], list[int]]:
     found = sorted({step.stage for step in steps if step.stage is not None})
     return found, sorted(set(range(found[-1] + 1 if found else 0)) - set(found))
 
 
-def needed_after(steps: Sequence[Step], stage: int, outputs: Iterable[Key]) -> list[Key]:
+def tensors_needed_after(steps: Sequence[PipelineLayerStep], stage: int, outputs: Iterable[Key]) -> list[Key]:
     """Names of the tensors that later stages read, in order.
 
     Args:

@@ -15,7 +15,7 @@ from tensorflow.compat.v2 import dtypes, errors, nest
 
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.frontend.keras.training import replica_shares
+from tf_ipu_shim.frontend.keras.training import partial_batches
 from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedIterator, InfeedManager
 from tf_ipu_shim.frontend.strategies import sized_datasets
 from tf_ipu_shim.frontend.validation.counts import check_integer, check_whole
@@ -85,7 +85,7 @@ class IPUDataHandler:
         note_arguments(
             "Model.fit", max_queue_size=max_queue_size, workers=workers, use_multiprocessing=use_multiprocessing
         )
-        package = keras2.root_of(type(model)) if model is not None else None
+        package = keras2.root_of_class(type(model)) if model is not None else None
         adapters = keras2.module("engine.data_adapter", package)
         if steps_per_epoch is not None:
             if steps_per_epoch <= 0:
@@ -103,10 +103,10 @@ class IPUDataHandler:
         if self._steps_per_execution < 1:
             raise ValueError(f"steps_per_execution is {self._steps_per_execution}. Give compile a positive number.")
         self._batch_size = batch_size
-        x = sized_datasets.own_dataset(x)
+        x = sized_datasets.unwrap_dataset(x)
         kind = adapters.select_data_adapter(x, y)
         if issubclass(kind, adapters.GeneratorDataAdapter):
-            raise _unsupported_data(x)
+            raise _unsupported_data_error(x)
         self._adapter = kind(
             x,
             y,
@@ -132,7 +132,7 @@ class IPUDataHandler:
         self._dataset = self._adapter.get_dataset()
         if class_weight:
             self._dataset = self._dataset.map(keras_members.class_weight_function(adapters, class_weight))
-        self._dataset = _without_doubles(self._dataset, package)
+        self._dataset = _cast_float64(self._dataset, package)
         self._replication_factor: int | None = None
         self._inferred_steps = 0
         self._insufficient_data = False
@@ -142,7 +142,7 @@ class IPUDataHandler:
         if replication_factor is not None:
             self.set_replication_factor(replication_factor)
 
-    def share_execution(self, replicas: int) -> None:
+    def split_execution(self, replicas: int) -> None:
         """Takes the steps of an execution for those of all replicas together, as SDK 2.4 and older do.
 
         Args:
@@ -162,11 +162,11 @@ class IPUDataHandler:
             )
         self._steps_per_execution = steps // replicas
 
-    def pad(self) -> None:
+    def enable_padding(self) -> None:
         """Has mini-batches be repeated where the last ones do not fill all replicas; before their number is set."""
         self._pads = True
 
-    def suits(self, replicas: int) -> bool:
+    def divides_evenly(self, replicas: int) -> bool:
         """Whether replicas can share the data without a word, so that half as many can, too.
 
         Args:
@@ -219,10 +219,10 @@ class IPUDataHandler:
         self._check_replication_factor_set("inferred_steps")
         return self._inferred_steps
 
-    def left_out(self, mode: str) -> str:
+    def dropped_batches_message(self, mode: str) -> str:
         """What is said of mini-batches that do not fill all replicas; empty: they do."""
         shape = nest.flatten(self.element_spec)[0].shape
-        return replica_shares.left_out(
+        return partial_batches.dropped_batches_message(
             mode,
             self.mini_batches,
             shape[0] if shape.rank else 0,
@@ -259,11 +259,11 @@ class IPUDataHandler:
         dataset = self._dataset
         if self.padding:
             with ops.device("/device:CPU:0"):
-                dataset = replica_shares.padded(dataset, self.mini_batches, self.padding)
-        iterator = manager.iterate(mode, dataset, infeed_kwargs)
+                dataset = partial_batches.pad_dataset(dataset, self.mini_batches, self.padding)
+        iterator = manager.make_iterator(mode, dataset, infeed_kwargs)
         for epoch in range(self._initial_epoch, self._epochs):
             if epoch > self._initial_epoch and self._adapter.should_recreate_iterator():
-                iterator = manager.iterate(mode, dataset, infeed_kwargs)
+                iterator = manager.make_iterator(mode, dataset, infeed_kwargs)
             yield epoch, iterator
             self._adapter.on_epoch_end()
 
@@ -332,7 +332,7 @@ class IPUDataHandler:
             self._steps_per_execution = steps
         pads = self._pads and self.mini_batches % replicas != 0
         if steps % self._steps_per_execution and not pads:
-            raise _partial_execution(steps, self._steps_per_execution)
+            raise _partial_execution_error(steps, self._steps_per_execution)
         for spec in nest.flatten(dataset_ops.get_structure(self._dataset)):
             if not spec.shape.is_fully_defined():
                 raise ValueError(
@@ -367,7 +367,7 @@ class IPUDataHandler:
             raise RuntimeError(f"Cannot call {what} before the replication factor is set: set_replication_factor(n).")
 
 
-def _without_doubles(dataset: Any, package: Any) -> Any:
+def _cast_float64(dataset: Any, package: Any) -> Any:
     """The dataset with its doubles in Keras' float type, as Keras' adapters hand on those of arrays."""
     spec, kind = dataset.element_spec, keras2.module("backend", package).floatx()
     flat = nest.flatten(spec)
@@ -384,7 +384,7 @@ def _without_doubles(dataset: Any, package: Any) -> Any:
     return dataset.map(cast)
 
 
-def _partial_execution(steps: int, execution: int) -> ValueError:
+def _partial_execution_error(steps: int, execution: int) -> ValueError:
     phrase = (
         f"`steps_per_execution` ({execution}) must be a divisor of the number of batches ({steps}) in the dataset "
         "provided, or of the steps given."
@@ -398,7 +398,7 @@ def _partial_execution(steps: int, execution: int) -> ValueError:
     )
 
 
-def _unsupported_data(x: Any) -> ValueError:
+def _unsupported_data_error(x: Any) -> ValueError:
     way = (
         "Please use `tf.data.Dataset.from_generator()` to specify the shape of your data. If it is an iterator, first "
         "wrap your iterator inside a generator like so:\n\ndef generator:\n    while True:\n        yield "

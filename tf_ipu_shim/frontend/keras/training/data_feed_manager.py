@@ -16,7 +16,7 @@ from tf_ipu_shim import keras2, plugin
 from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names, null_data
 from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
-from tf_ipu_shim.frontend.keras.training import turns
+from tf_ipu_shim.frontend.keras.training import locks
 from tf_ipu_shim.tf_private import datasets as tf_datasets
 from tf_ipu_shim.tf_private.datasets import dataset_ops
 from tf_ipu_shim.tf_private.eager import context
@@ -49,25 +49,25 @@ class InfeedManager:
             dataset: whose elements are fed.
             infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
         """
-        iterator = self.iterate(mode, dataset, infeed_kwargs)
+        iterator = self.make_iterator(mode, dataset, infeed_kwargs)
         iterator.select()
         iterator.infeed.selected = iterator
         return iterator.infeed
 
-    def iterate(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> InfeedIterator:
+    def make_iterator(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> InfeedIterator:
         """An iterator at the beginning of a dataset, for the infeed of a mode; the arguments of `get_infeed`."""
-        infeed = self._known(mode, dataset, infeed_kwargs)
+        infeed = self._find_infeed(mode, dataset, infeed_kwargs)
         if infeed is None:
-            with turns.building.held():
-                infeed = self._known(mode, dataset, infeed_kwargs)
+            with locks.build_lock.hold():
+                infeed = self._find_infeed(mode, dataset, infeed_kwargs)
                 if infeed is None:
                     infeed = _Infeed(dataset, **infeed_kwargs)
                     self._infeeds.setdefault(mode, []).append((infeed, dict(infeed_kwargs)))
         return InfeedIterator(infeed, dataset)
 
-    def _known(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> _Infeed | None:
+    def _find_infeed(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> _Infeed | None:
         for known, options in self._infeeds.get(mode, []):
-            if options == infeed_kwargs and _same_elements(known._structure, dataset):
+            if options == infeed_kwargs and _has_same_elements(known._structure, dataset):
                 return known
         return None
 
@@ -84,7 +84,7 @@ class _Infeed(IPUInfeedQueue):
 
     selected: InfeedIterator | None = None  # kept for who has no iterator of its own
 
-    def _initializing_op(self) -> None:
+    def _make_initializer(self) -> None:
         """Starts nothing: each call has an iterator of its own."""
 
     def _check_types(self) -> None:
@@ -109,10 +109,10 @@ class InfeedIterator:
 
     def __init__(self, infeed: _Infeed, dataset: Any) -> None:
         self.infeed = infeed
-        self._id = feed_names.unique("iterator")
+        self._id = feed_names.unique_name("iterator")
         self._started = False
         with ops.device(_HOST):
-            fed = null_data.or_null(dataset.prefetch(infeed._prefetch_depth), infeed._structure)
+            fed = null_data.apply_null_data_flag(dataset.prefetch(infeed._prefetch_depth), infeed._structure)
             plugin.load().ops.ipu_start_infeed(
                 dataset=tf_datasets.variant_tensor(fed),
                 feed_id=self._id,
@@ -158,7 +158,7 @@ class OutfeedManager:
         known, options = self._outfeeds.get(mode, (None, {}))
         if known is not None and options == outfeed_kwargs:
             return known
-        with turns.building.held():
+        with locks.build_lock.hold():
             known, options = self._outfeeds.get(mode, (None, {}))
             if known is not None and options == outfeed_kwargs:
                 return known
@@ -171,5 +171,5 @@ class OutfeedManager:
         self._outfeeds.clear()
 
 
-def _same_elements(known: Any, dataset: Any) -> bool:
+def _has_same_elements(known: Any, dataset: Any) -> bool:
     return dataset_ops.get_structure(dataset) == known

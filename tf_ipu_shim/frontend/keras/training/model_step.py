@@ -18,43 +18,43 @@ from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
 
-def package_of(model: Any) -> str:
+def keras_package(model: Any) -> str:
     """The root of the Keras package a model comes from."""
-    return keras2.root_of(type(model)) or keras2.root()
+    return keras2.root_of_class(type(model)) or keras2.root()
 
 
-def overrides(model: Any, name: str) -> bool:
+def overrides_method(model: Any, name: str) -> bool:
     """Whether a class of the user's, or one of Keras' premade models, has its own version of a method.
 
     Args:
         model: a Keras model.
         name: of the method.
     """
-    keras_own = (f"{package_of(model)}.engine.", "tf_ipu_shim.")
+    keras_own = (f"{keras_package(model)}.engine.", "tf_ipu_shim.")
     for kind in type(model).__mro__:
         if name in vars(kind) and not vars(kind).get("_ipu_generated"):
             return not kind.__module__.startswith(keras_own)
     return False
 
 
-def unpack(model: Any, data: Any) -> tuple[Any, Any, Any]:
+def unpack_element(model: Any, data: Any) -> tuple[Any, Any, Any]:
     """Inputs, targets and sample weights of an element."""
-    return keras2.module("engine.data_adapter", package_of(model)).unpack_x_y_sample_weight(data)
+    return keras2.module("engine.data_adapter", keras_package(model)).unpack_x_y_sample_weight(data)
 
 
-def user_step(model: Any, name: str) -> Any:
+def convert_step(model: Any, name: str) -> Any:
     """A step method as Keras would call it: with the user's `if` and `for` on tensors converted."""
     return autograph.tf_convert(getattr(model, name), ag_ctx.control_status_ctx())
 
 
-def loss_of(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> Any:
+def compute_loss(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> Any:
     """The compiled loss of a mini-batch, regularisation included."""
     if hasattr(model, "compute_loss"):
         return model.compute_loss(x, y, y_pred, weights)
     return model.compiled_loss(y, y_pred, weights, regularization_losses=model.losses)
 
 
-def metrics_of(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> dict[str, Any]:
+def update_metrics(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> dict[str, Any]:
     """Updates the compiled metrics with a mini-batch, and gives their results so far."""
     if hasattr(model, "compute_metrics"):
         return model.compute_metrics(x, y, y_pred, weights)
@@ -62,32 +62,32 @@ def metrics_of(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> dict[st
     return {metric.name: metric.result() for metric in model.metrics}
 
 
-def forward(model: Any, data: Any, training: bool) -> tuple[Any, dict[str, Any]]:
+def forward_pass(model: Any, data: Any, training: bool) -> tuple[Any, dict[str, Any]]:
     """Loss and metrics of a mini-batch, as `train_step` and `test_step` compute them."""
-    x, y, weights = unpack(model, data)
+    x, y, weights = unpack_element(model, data)
     y_pred = model(x, training=training)
-    loss = loss_of(model, x, y, y_pred, weights)
-    return loss, metrics_of(model, x, y, y_pred, weights)
+    loss = compute_loss(model, x, y, y_pred, weights)
+    return loss, update_metrics(model, x, y, y_pred, weights)
 
 
-def gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, Any], dict[str, Any]]:
+def compute_gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, Any], dict[str, Any]]:
     """Gradient and variable, for each trainable variable that the loss of a mini-batch depends on; the metrics; and
     the gradients that layers of `keras.ipu.layers` captured, by tag."""
-    x, y, weights = unpack(model, data)
-    compute = own_gradients(model.optimizer)
+    x, y, weights = unpack_element(model, data)
+    compute = optimizer_gradients(model.optimizer)
     with backprop.GradientCaptureContext() if compute else backprop.GradientCaptureTape() as capturing:
         y_pred = model(x, training=True)
-        loss = scaled(model.optimizer, loss_of(model, x, y, y_pred, weights))
+        loss = scale_loss(model.optimizer, compute_loss(model, x, y, y_pred, weights))
         if compute:
             found = compute(loss, model.trainable_variables)
     if isinstance(capturing, backprop.GradientCaptureTape):
         variables = model.trainable_variables
         found = list(zip(capturing.gradient(loss, variables), variables))
-    pairs = unscaled(model.optimizer, found)
-    return pairs, metrics_of(model, x, y, y_pred, weights), dict(capturing.captured_gradients)
+    pairs = unscale_gradients(model.optimizer, found)
+    return pairs, update_metrics(model, x, y, y_pred, weights), dict(capturing.captured_gradients)
 
 
-def own_gradients(optimizer: Any) -> Callable[..., Any] | None:
+def optimizer_gradients(optimizer: Any) -> Callable[..., Any] | None:
     """What a model's optimizer computes gradients with itself: those of TensorFlow 1 may override it.
 
     Gradient accumulation and pipelines call it for each mini-batch. Keras' `minimize`, which trains without them,
@@ -106,7 +106,7 @@ def own_gradients(optimizer: Any) -> Callable[..., Any] | None:
     return None if plain else native.compute_gradients
 
 
-def train(model: Any, data: Any) -> dict[str, Any]:
+def train_step(model: Any, data: Any) -> dict[str, Any]:
     """Trains with a mini-batch as Keras' own `train_step`, and gives captured gradients to an optimizer for them.
 
     Args:
@@ -116,31 +116,31 @@ def train(model: Any, data: Any) -> dict[str, Any]:
     Returns:
         The metrics so far.
     """
-    if wants_captured(model.optimizer):
-        return update(model, data)
+    if accepts_captured_gradients(model.optimizer):
+        return apply_update(model, data)
     with backprop.GradientCaptureContext():  # so that layers may capture, for nobody
-        return user_step(model, "train_step")(data)
+        return convert_step(model, "train_step")(data)
 
 
-def update(model: Any, data: Any) -> dict[str, Any]:
+def apply_update(model: Any, data: Any) -> dict[str, Any]:
     """Updates the weights with a mini-batch, and gives the metrics so far."""
-    pairs, metrics, captured = gradients(model, data)
-    further = {"captured_grads": captured} if captured and wants_captured(model.optimizer) else {}
+    pairs, metrics, captured = compute_gradients(model, data)
+    further = {"captured_grads": captured} if captured and accepts_captured_gradients(model.optimizer) else {}
     model.optimizer.apply_gradients(pairs, **further)
     return metrics
 
 
-def wants_captured(optimizer: Any) -> bool:
+def accepts_captured_gradients(optimizer: Any) -> bool:
     """Whether an optimizer's `apply_gradients` takes `captured_grads`."""
     return bool(getattr(optimizer, "supports_captured_grads", False))
 
 
-def scaled(optimizer: Any, loss: Any) -> Any:
+def scale_loss(optimizer: Any, loss: Any) -> Any:
     """The loss as a loss-scaling optimizer differentiates it."""
     return optimizer.get_scaled_loss(loss) if hasattr(optimizer, "get_scaled_loss") else loss
 
 
-def unscaled(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def unscale_gradients(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Dense gradients as the optimizer's `apply_gradients` takes them; variables without one are left out.
 
     Keras' LossScaleOptimizer takes unscaled gradients. Those with automatic loss scaling take scaled ones, which they
@@ -155,7 +155,7 @@ def unscaled(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, An
     return pairs
 
 
-def in_call(model: Any, inputs: Any, training: bool | None) -> Any:
+def call_context(model: Any, inputs: Any, training: bool | None) -> Any:
     """Keras' context of a call of a model, from which its layers know whether it trains.
 
     Args:
@@ -163,7 +163,7 @@ def in_call(model: Any, inputs: Any, training: bool | None) -> Any:
         inputs: of the call.
         training: None: unknown, as in a call with Keras tensors.
     """
-    context = keras2.module("engine.base_layer_utils", package_of(model)).call_context()
+    context = keras2.module("engine.base_layer_utils", keras_package(model)).call_context()
     build_graph = training is not None
     if "call_context_args" in inspect.signature(context.enter).parameters:
         return context.enter(model, inputs, build_graph, {"training": training})

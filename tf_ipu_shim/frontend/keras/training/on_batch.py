@@ -16,7 +16,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 _STEPS = 1
 
 
-class OnBatch:
+class OnBatchMethods:
     """The methods of a model that take one mini-batch."""
 
     def train_on_batch(
@@ -62,7 +62,7 @@ class OnBatch:
 
     def _metrics_of_batch(self, mode: str, data: Any, class_weight: Any, reset: bool, return_dict: bool) -> Any:
         model: Any = self
-        with model._ipu.turns.measuring(model):
+        with model._ipu.locks.hold_for_metrics(model):
             if reset:
                 model.reset_metrics()
             logs = self._run_batch(mode, data, class_weight)
@@ -71,7 +71,7 @@ class OnBatch:
     def _run_batch(self, mode: str, data: Any, class_weight: Any) -> Any:
         model: Any = self
         model._check_mode(mode)
-        package = model_step.package_of(model)
+        package = model_step.keras_package(model)
         adapters = keras2.module("engine.data_adapter", package)
         # What is trained was decided by `compile`: adversarial models freeze layers of each other afterwards.
         as_compiled = keras2.module("engine.training_utils", package).RespectCompiledTrainableState
@@ -81,13 +81,13 @@ class OnBatch:
                 packed = nest.map_structure(ops.convert_to_tensor, packed)
                 keras_members.check_data_cardinality(adapters, packed)
                 dataset = dataset_ops.DatasetV2.from_tensors(packed)
-            handler = model._handler(mode, steps_per_execution=_STEPS, x=dataset, class_weight=class_weight)
+            handler = model._make_data_handler(mode, steps_per_execution=_STEPS, x=dataset, class_weight=class_weight)
             for _, execution in model._executions(mode, handler):
                 if mode == "predict":
                     keep = handler.mini_batches if handler.padding else None
-                    return execution.predictions(0, _ignore, _ignore, keep)
-                return execution.last_metrics(0, _ignore, _ignore)
+                    return execution.predictions(0, _no_callback, _no_callback, keep)
+                return execution.last_metrics(0, _no_callback, _no_callback)
 
 
-def _ignore(*_: Any) -> None:
+def _no_callback(*_: Any) -> None:
     """There are no callbacks for a single mini-batch."""

@@ -94,16 +94,16 @@ class PollingThread(threading.Thread):
                 if not begun:
                     self._begin(done)
                     begun = True
-                for results in self._arrived():
+                for results in self._pop_arrived():
                     if not begun:
                         self._begin(done)
-                    self._take(done, results)
+                    self._consume(done, results)
                     done, begun = done + 1, False
             self.postprocess(done)
         except BaseException as error:  # raised again by `get_result`, in the thread that trains
             self._error = error
 
-    def _take(self, step: int, results: Any) -> None:
+    def _consume(self, step: int, results: Any) -> None:
         self._result = self.convert(nest.map_structure(lambda value: value.numpy(), results))
         self._end(step, self._result)
 
@@ -111,20 +111,20 @@ class PollingThread(threading.Thread):
         """Takes what a program that has ended has sent: the outfeed is free for another run of it."""
         with self._taking:
             self._drained = True
-            self._backlog.extend(self._dequeued())
+            self._backlog.extend(self._dequeue())
 
-    def _arrived(self) -> list[Any]:
+    def _pop_arrived(self) -> list[Any]:
         """The results of mini-batches that have come since the last call."""
         with self._taking:
             if not self._drained:
-                self._backlog.extend(self._dequeued())
+                self._backlog.extend(self._dequeue())
             arrived = list(self._backlog)
             self._backlog.clear()
         if not arrived:
             time.sleep(_PAUSE)
         return arrived
 
-    def _dequeued(self) -> list[Any]:
+    def _dequeue(self) -> list[Any]:
         try:
             if not self._outfeed.enqueued:
                 raise ValueError("not traced yet")
@@ -149,7 +149,7 @@ class PollingThreadPredict(PollingThread):
         self._parts: list[Any] = []
         super().run()
 
-    def _take(self, step: int, results: Any) -> None:
+    def _consume(self, step: int, results: Any) -> None:
         from tf_ipu_shim.frontend.keras.training.extensions_util import merge_into_batch_dimension
 
         merged = merge_into_batch_dimension(

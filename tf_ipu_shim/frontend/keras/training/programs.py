@@ -38,7 +38,7 @@ from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 
 
-def prime(model: Any, mode: str, infeed: Any) -> None:
+def create_variables(model: Any, mode: str, infeed: Any) -> None:
     """Makes the variables that a program begins with: those that are trained, and the optimizer's.
 
     A trace that never runs makes those of layers, if the model has not been called yet. An optimizer makes its slots
@@ -52,14 +52,14 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
     if not _is_built(model):
         _build_layers(model, mode, infeed)
     if mode == "fit":
-        _make_slots(model)
+        _create_slots(model)
 
 
 def _is_built(model: Any) -> bool:
     return model.built and all(layer.built for layer in keras_members.flatten_layers(model))
 
 
-def _make_slots(model: Any) -> None:
+def _create_slots(model: Any) -> None:
     scope = ops.name_scope_v2(keras_members.optimizer_name(model.optimizer))
     with ops.init_scope(), model.distribute_strategy.scope():
         if hasattr(model.optimizer, "build"):
@@ -67,7 +67,7 @@ def _make_slots(model: Any) -> None:
             return
         with scope:
             _ = model.optimizer.iterations
-            _create_weights(model.optimizer, model.trainable_variables)
+            _create_optimizer_weights(model.optimizer, model.trainable_variables)
 
 
 def _build_layers(model: Any, mode: str, infeed: Any) -> None:
@@ -76,17 +76,17 @@ def _build_layers(model: Any, mode: str, infeed: Any) -> None:
     def step(data: Any) -> None:
         if next(traces):
             return  # TensorFlow traces once more without making variables, to have something to run
-        tracing.never_runs(ops.get_default_graph())
-        with in_replica(model), variable_creation.in_step():
+        tracing.mark_scratch(ops.get_default_graph())
+        with replica_context(model), variable_creation.variable_creation_scope():
             if mode == "fit":
-                model_step.forward(model, data, training=True)
+                model_step.forward_pass(model, data, training=True)
             else:
-                model_step.user_step(model, STEP_METHODS[mode])(data)
+                model_step.convert_step(model, STEP_METHODS[mode])(data)
 
     def_function.function(step, autograph=False).get_concrete_function(infeed._structure)
 
 
-def _create_weights(optimizer: Any, variables: Sequence[Any]) -> None:
+def _create_optimizer_weights(optimizer: Any, variables: Sequence[Any]) -> None:
     """Makes the slots of an optimizer, and of those that a script's class wraps: one that makes its variables while a
     program is traced has TensorFlow trace it twice.
 
@@ -100,10 +100,10 @@ def _create_weights(optimizer: Any, variables: Sequence[Any]) -> None:
         keras_members.create_all_weights(optimizer, variables)
     for wrapped in list(vars(optimizer).values()):
         if isinstance(wrapped, optimizer_v1.Optimizer) or keras_members.creates_weights(wrapped):
-            _create_weights(wrapped, variables)
+            _create_optimizer_weights(wrapped, variables)
 
 
-def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+def make_loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
     """A program of one mini-batch after another on one IPU.
 
     Args:
@@ -114,23 +114,23 @@ def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -
         steps: mini-batches of one execution.
     """
     name = STEP_METHODS[mode]
-    trains = mode == "fit" and not model_step.overrides(model, name)
+    trains = mode == "fit" and not model_step.overrides_method(model, name)
 
     def program() -> None:
         def body(*values: Any, **keywords: Any) -> Any:
-            data = element(infeed, values, keywords)
-            with variable_creation.in_step():
-                results = model_step.train(model, data) if trains else model_step.user_step(model, name)(data)
+            data = pack_element(infeed, values, keywords)
+            with variable_creation.variable_creation_scope():
+                results = model_step.train_step(model, data) if trains else model_step.convert_step(model, name)(data)
             return outfeed.enqueue(results)
 
-        with in_replica(model):
+        with replica_context(model):
             loops.repeat(steps, body, [], infeed)
-            count(model, mode, steps)
+            count_mini_batches(model, mode, steps)
 
-    return compiled(program, mode)
+    return compile_program(program, mode)
 
 
-def accumulating_program(
+def make_accumulating_program(
     model: Any, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
 ) -> Callable[[], None]:
     """A training program that updates the weights once for several mini-batches.
@@ -147,7 +147,7 @@ def accumulating_program(
     """
     number = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
-    _refuse_foreign_optimizer(model.optimizer, options)
+    _check_keras_optimizer(model.optimizer, options)
     keeping = [
         options.accumulation_kwargs.get(name)
         for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
@@ -156,49 +156,51 @@ def accumulating_program(
     variables: list[Any] = []
 
     def step(data: Any) -> tuple[list[Any], Any]:
-        with variable_creation.in_step():
-            pairs, metrics, captured = model_step.gradients(model, data)
-            if captured and model_step.wants_captured(model.optimizer):
+        with variable_creation.variable_creation_scope():
+            pairs, metrics, captured = model_step.compute_gradients(model, data)
+            if captured and model_step.accepts_captured_gradients(model.optimizer):
                 _count_captured(model.optimizer, captured)
         variables[:] = [variable for _, variable in pairs]
         return [gradient for gradient, _ in pairs], metrics
 
-    run_step = step if _is_built(model) else _traced_step(model, step, infeed)
-    _make_slots(model)
+    run_step = step if _is_built(model) else _as_traced_function(model, step, infeed)
+    _create_slots(model)
 
     def program() -> None:
         def mini_batch(counter: Any, *values: Any, **keywords: Any) -> list[Any]:
             totals, values = values[: len(model.trainable_variables)], values[len(model.trainable_variables) :]
-            gradients, metrics = run_step(element(infeed, values, keywords))
+            gradients, metrics = run_step(pack_element(infeed, values, keywords))
             given = {id(variable): gradient for gradient, variable in zip(gradients, variables)}
             added = []
             for total, variable in zip(totals, model.trainable_variables):
                 if id(variable) in given:
                     gradient = math_ops.cast(given[id(variable)], total.dtype)
-                    total = accumulators.accumulate(total, gradient, counter, number, method)
+                    total = accumulators.add_gradient(total, gradient, counter, number, method)
                 added.append(total)
             return [counter + 1, *added, outfeed.enqueue(metrics)]
 
         def update() -> Any:
             zeros = [
-                array_ops.zeros(v.shape, accumulators.accumulator_dtype(options.accumulation_kwargs.get("dtype"), v))
+                array_ops.zeros(
+                    v.shape, accumulators.resolve_accumulator_dtype(options.accumulation_kwargs.get("dtype"), v)
+                )
                 for v in model.trainable_variables
             ]
             done, *totals = loops.repeat(number, mini_batch, [ops.convert_to_tensor(0, dtypes.int32), *zeros], infeed)
-            accumulators.say_where_state_is(done, *keeping)
+            accumulators.annotate_state_placement(done, *keeping)
             pairs = [
                 (math_ops.cast(total, variable.dtype.base_dtype), variable)
                 for total, variable in zip(totals, model.trainable_variables)
                 if any(variable is trained for trained in variables)
             ]
-            with variable_creation.in_step():
-                return operation(model.optimizer.apply_gradients(pairs))
+            with variable_creation.variable_creation_scope():
+                return to_operation(model.optimizer.apply_gradients(pairs))
 
-        with in_replica(model):
+        with replica_context(model):
             loops.repeat(steps // number, update, [])
-            count(model, "fit", steps)
+            count_mini_batches(model, "fit", steps)
 
-    return compiled(program, "fit")
+    return compile_program(program, "fit")
 
 
 def _count_captured(optimizer: Any, captured: dict[str, Any]) -> None:
@@ -213,17 +215,17 @@ def _count_captured(optimizer: Any, captured: dict[str, Any]) -> None:
     optimizer.count_captured_gradients(captured)
 
 
-def _traced_step(model: Any, step: Callable[[Any], Any], infeed: Any) -> Callable[[Any], Any]:
+def _as_traced_function(model: Any, step: Callable[[Any], Any], infeed: Any) -> Callable[[Any], Any]:
     """A step as a function of TensorFlow, whose trace makes the variables of a model."""
 
     def traced(data: Any) -> Any:
-        with in_replica(model):
+        with replica_context(model):
             return step(data)
 
     return def_function.function(traced, autograph=False).get_concrete_function(infeed._structure)
 
 
-def refuse_own_minimize(optimizer: Any) -> None:
+def check_no_custom_minimize(optimizer: Any) -> None:
     """Refuses an optimizer whose own way to an update would not be gone.
 
     Args:
@@ -250,7 +252,7 @@ def refuse_own_minimize(optimizer: Any) -> None:
         )
 
 
-def _refuse_foreign_optimizer(optimizer: Any, options: ModelOptions) -> None:
+def _check_keras_optimizer(optimizer: Any, options: ModelOptions) -> None:
     native = getattr(optimizer, "optimizer", None)
     if options.use_v2_accumulation and isinstance(native, optimizer_v1.Optimizer):
         raise ValueError(
@@ -260,7 +262,7 @@ def _refuse_foreign_optimizer(optimizer: Any, options: ModelOptions) -> None:
         )
 
 
-def compiled(program: Callable[[], None], mode: str) -> Callable[[], None]:
+def compile_program(program: Callable[[], None], mode: str) -> Callable[[], None]:
     """A function without arguments and results as one program, which reports call what it does."""
 
     def train() -> None:
@@ -278,42 +280,42 @@ def compiled(program: Callable[[], None], mode: str) -> Callable[[], None]:
     return function
 
 
-def operation(result: Any) -> Any:
+def to_operation(result: Any) -> Any:
     """What an optimizer's `apply_gradients` gave, as an operation; new Keras optimizers give a variable."""
     if result is None or not isinstance(result, ops.Operation):
         return control_flow_ops.no_op()
     return result
 
 
-def element(infeed: Any, values: Any, keywords: dict[str, Any]) -> Any:
+def pack_element(infeed: Any, values: Any, keywords: dict[str, Any]) -> Any:
     """An element in the structure of the dataset, from the arguments of a loop's body."""
     if keywords:
         return keywords
     return tuple(values) if isinstance(infeed._structure, tuple) else values[0]
 
 
-def count(model: Any, mode: str, steps: int) -> None:
+def count_mini_batches(model: Any, mode: str, steps: int) -> None:
     """Adds mini-batches to the model's own counters; messages know by that op that the program is Keras'."""
     counters = {"fit": "_train_counter", "evaluate": "_test_counter", "predict": "_predict_counter"}
-    with tracing.attributes({vocabulary.KERAS_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)}):
+    with tracing.attribute_scope({vocabulary.KERAS_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)}):
         getattr(model, counters[mode]).assign_add(steps)
 
 
 @contextlib.contextmanager
-def in_replica(model: Any) -> Iterator[None]:
+def replica_context(model: Any) -> Iterator[None]:
     """The context in which a strategy runs functions of a script: optimizers apply gradients in no other."""
-    with distribute_lib.ReplicaContext(model.distribute_strategy, 0), autograph.enabled():
+    with distribute_lib.ReplicaContext(model.distribute_strategy, 0), autograph.enable_conversion():
         yield
 
 
-def refuse_overridden(model: Any, names: tuple[str, ...], why: str) -> None:
+def check_not_overridden(model: Any, names: tuple[str, ...], why: str) -> None:
     """Refuses a model whose own version of a method would not be called.
 
     Raises:
         RuntimeError: the user's class overrides one of the methods.
     """
     for name in names:
-        if model_step.overrides(model, name):
+        if model_step.overrides_method(model, name):
             raise RuntimeError(
                 f"The function `{name}` for the model {model.name} has been overridden. This is not supported {why}."
             )
@@ -321,13 +323,13 @@ def refuse_overridden(model: Any, names: tuple[str, ...], why: str) -> None:
 
 __all__ = [
     "STEP_METHODS",
-    "accumulating_program",
-    "compiled",
-    "count",
-    "element",
-    "in_replica",
-    "loop_program",
-    "prime",
-    "refuse_overridden",
-    "refuse_own_minimize",
+    "make_accumulating_program",
+    "compile_program",
+    "count_mini_batches",
+    "pack_element",
+    "replica_context",
+    "make_loop_program",
+    "create_variables",
+    "check_not_overridden",
+    "check_no_custom_minimize",
 ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import entered
-from tf_ipu_shim.frontend.keras.training import turns
+from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import entered_stages
+from tf_ipu_shim.frontend.keras.training import locks
 
 
 class TracedProgram:
@@ -28,7 +28,7 @@ class TracedProgram:
     def trace(self) -> Any:
         """The function as it was traced."""
         if self._concrete is None:
-            with turns.building.held():
+            with locks.build_lock.hold():
                 if self._concrete is None:
                     self._concrete = self._traced()
         return self._concrete
@@ -39,7 +39,7 @@ class TracedProgram:
         self.function()
 
     def _traced(self) -> Any:
-        before = entered()
+        before = entered_stages()
         try:
             concrete = self.function.get_concrete_function()
             self._check(concrete, before)

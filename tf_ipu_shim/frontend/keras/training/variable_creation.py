@@ -18,7 +18,7 @@ _AFTER_STRATEGIES = 60  # creators are called from 100, those of strategies, dow
 
 
 @contextlib.contextmanager
-def in_step() -> Iterator[None]:
+def variable_creation_scope() -> Iterator[None]:
     """A context in which a program's step is traced, entered in the graph of its loop's body.
 
     Keras makes weights, metrics and slots in `init_scope`: they exist at once, so that `tf.function` need not trace
@@ -28,7 +28,7 @@ def in_step() -> Iterator[None]:
     outermost = graph.get_name_scope()
 
     def create(next_creator: Callable[..., Any], **arguments: Any) -> Any:
-        with _scope_within(outermost):
+        with _relative_scope(outermost):
             if context.executing_eagerly():
                 arguments["experimental_enable_variable_lifting"] = False
             return next_creator(**arguments)
@@ -37,7 +37,7 @@ def in_step() -> Iterator[None]:
         yield
 
 
-def _scope_within(outermost: str) -> Any:
+def _relative_scope(outermost: str) -> Any:
     """The current name scope without the program's own part."""
     eager = context.executing_eagerly()
     current = context.context().scope_name.rstrip("/") if eager else ops.get_default_graph().get_name_scope()

@@ -34,14 +34,14 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
         >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: two replicas
         [[1.0, 2.0], [1.0, 2.0]]
     """
-    check_replicas("all_gather", replication_factor)
+    check_replication_factor("all_gather", replication_factor)
     if isinstance(x, (list, tuple)):
         return [all_gather(one, replication_factor, name) for one in x]
 
     def build(value: Any) -> Any:
         return plugin.load().ops.ipu_replica_gather(value, replication_factor=replication_factor, name=name)
 
-    return uncompiled_collectives.replicated(build, ops.convert_to_tensor(x))
+    return uncompiled_collectives.build_replicated(build, ops.convert_to_tensor(x))
 
 
 def all_to_all(
@@ -70,7 +70,7 @@ def all_to_all(
         >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: replica 0 has the first row of both
         [[1.0, 1.0]]
     """
-    check_replicas("all_to_all", replication_factor)
+    check_replication_factor("all_to_all", replication_factor)
     x = ops.convert_to_tensor(x)
     for what, axis in (("split_dimension", split_dimension), ("concat_dimension", concat_dimension)):
         if not -len(x.shape) <= axis < len(x.shape):
@@ -81,13 +81,13 @@ def all_to_all(
             f"Axis {split_dimension} of {x.shape} cannot be split into {replication_factor} equal parts, one a replica."
         )
     with ops.name_scope(name, "all_to_all", [x]):
-        parts = stacked(array_ops.split(x, replication_factor, axis=split_dimension))
+        parts = stack_tensors(array_ops.split(x, replication_factor, axis=split_dimension))
         received = all_gather(parts, replication_factor)  # [from, to, ...]
         mine = array_ops.gather(received, replication_ops.replication_index(), axis=1)
         return array_ops.concat(gen_array_ops.unpack(mine, num=replication_factor, axis=0), axis=concat_dimension)
 
 
-def check_replicas(what: str, replication_factor: int) -> None:
+def check_replication_factor(what: str, replication_factor: int) -> None:
     """Refuses a number of replicas that no program has.
 
     Args:
@@ -107,7 +107,7 @@ def check_replicas(what: str, replication_factor: int) -> None:
         )
 
 
-def stacked(tensors: Any) -> Any:
+def stack_tensors(tensors: Any) -> Any:
     """Puts tensors under a new first axis. TensorFlow's own `stack` has moved between modules."""
     return gen_array_ops.pack(tensors, axis=0)
 

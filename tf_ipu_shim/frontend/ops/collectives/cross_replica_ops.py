@@ -42,12 +42,12 @@ def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name:
     """
     if isinstance(replica_group_size, str):
         replica_group_size, name = None, replica_group_size
-    x, size = ops.convert_to_tensor(x), _checked(replica_group_size)
+    x, size = ops.convert_to_tensor(x), _check_group_size(replica_group_size)
 
     def build(value: Any) -> Any:
         return plugin.load().ops.ipu_cross_replica_sum(value, replica_group_size=size, name=name)
 
-    return uncompiled_collectives.replicated(build, x)
+    return uncompiled_collectives.build_replicated(build, x)
 
 
 def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str | None = None) -> Any:
@@ -72,7 +72,9 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
     x = ops.convert_to_tensor(x)
     if not x.dtype.is_floating:
         raise TypeError(f"cross_replica_mean takes floating-point numbers, not {x.dtype.name}. Cast them with tf.cast.")
-    count = _checked(replica_group_size) or uncompiled_collectives.replicated(plugin.load().ops.ipu_replication_factor)
+    count = _check_group_size(replica_group_size) or uncompiled_collectives.build_replicated(
+        plugin.load().ops.ipu_replication_factor
+    )
     # Divided first, as on the IPU: a sum of half-precision values could overflow.
     return cross_replica_sum(x / math_ops.cast(count, x.dtype), replica_group_size=replica_group_size, name=name)
 
@@ -100,7 +102,7 @@ def assume_equal_across_replicas(tensors: Any, inplace: bool = False) -> Any:
     return tensors if inplace else nest.map_structure(array_ops.identity, tensors)
 
 
-def _checked(size: int | None) -> int:
+def _check_group_size(size: int | None) -> int:
     if size is None:
         return 0
     size = check_integer("replica_group_size", size)
@@ -113,11 +115,11 @@ def _checked(size: int | None) -> int:
 
 @ops.RegisterGradient(vocabulary.CROSS_REPLICA_SUM)
 def _cross_replica_sum_gradient(op: Any, gradient: Any) -> Any:
-    with scope_of(op):
+    with replica_scope_of(op):
         return plugin.load().ops.ipu_cross_replica_sum(gradient, replica_group_size=op.get_attr("replica_group_size"))
 
 
-def scope_of(op: Any) -> Any:
+def replica_scope_of(op: Any) -> Any:
     """A scope whose ops know the same replicas as another one: all, or those of this instance alone."""
     if context.executing_eagerly():
         return contextlib.nullcontext()

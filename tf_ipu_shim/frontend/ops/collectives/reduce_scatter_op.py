@@ -49,7 +49,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
         >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: replica 0 has the first half of the sum
         [2.0, 4.0]
     """
-    all_to_all_op.check_replicas("reduce_scatter", replication_factor)
+    all_to_all_op.check_replication_factor("reduce_scatter", replication_factor)
     if isinstance(x, (list, tuple)):
         return [reduce_scatter(one, replication_factor, op=op, name=name) for one in x]
     x = ops.convert_to_tensor(x)

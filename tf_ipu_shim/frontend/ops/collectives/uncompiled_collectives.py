@@ -19,7 +19,7 @@ from tf_ipu_shim.tf_private.graphs import device, ops
 _RANDOM = ("Random", "StatefulUniform", "StatefulStandardNormal", "TruncatedNormal", "Multinomial")
 
 
-def replicated(build: Callable[..., Any], *inputs: Any) -> Any:
+def build_replicated(build: Callable[..., Any], *inputs: Any) -> Any:
     """Builds an op of replicas: in a session's graph, on an IPU, as a program of its own.
 
     Args:
@@ -29,22 +29,24 @@ def replicated(build: Callable[..., Any], *inputs: Any) -> Any:
     Raises:
         UnsupportedError: an input has another value in each replica, which a program of its own does not see.
     """
-    if not _is_plain():
+    if not _is_uncompiled():
         return build(*inputs)
-    _refuse_values_of_replicas(inputs)
+    _check_host_inputs(inputs)
     (result,) = ipu_compiler.compile(build, list(inputs))
     return result
 
 
-def _is_plain() -> bool:
+def _is_uncompiled() -> bool:
     """Whether an op made here is one of a session's graph, outside of functions, loops and branches."""
     if context.executing_eagerly():
         return False
     graph = ops.get_default_graph()
-    return type(graph) is ops.Graph and tf_graphs.control_flow_context(graph) is None and stock_compile.is_under_ipu()
+    return (
+        type(graph) is ops.Graph and tf_graphs.control_flow_context(graph) is None and stock_compile.is_in_ipu_scope()
+    )
 
 
-def _refuse_values_of_replicas(inputs: Sequence[Any]) -> None:
+def _check_host_inputs(inputs: Sequence[Any]) -> None:
     seen: set[str] = set()
     waiting = [tensor.op for tensor in inputs]
     while waiting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tf_ipu_shim.frontend.ops.collectives.all_to_all_op import stacked
+from tf_ipu_shim.frontend.ops.collectives.all_to_all_op import stack_tensors
 from tf_ipu_shim.frontend.ops.collectives.reduce_scatter_op import REDUCTIONS
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.tf_private.graphs import ops
@@ -38,7 +38,7 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
         >>> [whole.numpy().tolist() for whole in strategy.run(tf.function(program))]  # on a device of two IPUs
         [[1.0, 2.0, 30.0, 40.0], [1.0, 2.0, 30.0, 40.0]]
     """
-    shards = _checked(input_shards)
+    shards = _check_shards(input_shards)
     rank = shards[0].shape.rank
     if not -rank <= axis < rank:
         raise AssertionError(f"all_gather along axis {axis} of shards of rank {rank}: give an axis that they have.")
@@ -49,7 +49,7 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
                     f"Expecting tensor dimensions to all have the same size, but for axis {axis}. "
                     f"Dimension {dimension} has {first} and {size} elements."
                 )
-    return [_on(index, lambda: array_ops.concat(shards, axis=axis)) for index in range(len(shards))]
+    return [_on_ipu(index, lambda: array_ops.concat(shards, axis=axis)) for index in range(len(shards))]
 
 
 def all_reduce(input_shards: Sequence[Any], op: str) -> list[Any]:
@@ -78,11 +78,11 @@ def all_reduce(input_shards: Sequence[Any], op: str) -> list[Any]:
         >>> [total.numpy().tolist() for total in strategy.run(tf.function(program))]  # on a device of two IPUs
         [[31.0, 42.0], [31.0, 42.0]]
     """
-    shards, reduce = _checked(input_shards), _reduction(op)
+    shards, reduce = _check_shards(input_shards), _parse_reduction(op)
     shapes = {tuple(shard.shape.as_list()) for shard in shards}
     if len(shapes) > 1:
         raise ValueError(f"The shards of an all_reduce have to be of one shape, not {sorted(shapes)}.")
-    return [_on(index, lambda: reduce(stacked(shards))) for index in range(len(shards))]
+    return [_on_ipu(index, lambda: reduce(stack_tensors(shards))) for index in range(len(shards))]
 
 
 def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
@@ -111,24 +111,24 @@ def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
         >>> [part.numpy().tolist() for part in strategy.run(tf.function(program))]  # on a device of two IPUs
         [[31.0], [42.0]]
     """
-    shards, reduce = _checked(input_shards), _reduction(op)
+    shards, reduce = _check_shards(input_shards), _parse_reduction(op)
     if any(shard.shape.rank != 1 for shard in shards):
         raise ValueError(f"reduce_scatter takes shards of rank 1, not of shapes {[str(s.shape) for s in shards]}.")
     sizes = [shard.shape.as_list()[0] for shard in shards]
     part = -(-max(sizes) // len(shards))
     whole = [array_ops.pad(shard, [[0, part * len(shards) - size]]) for shard, size in zip(shards, sizes)]
     return [
-        _on(index, lambda at=index: reduce(stacked([one[at * part : (at + 1) * part] for one in whole])))
+        _on_ipu(index, lambda at=index: reduce(stack_tensors([one[at * part : (at + 1) * part] for one in whole])))
         for index in range(len(shards))
     ]
 
 
-def _on(ipu: int, make: Any) -> Any:
+def _on_ipu(ipu: int, make: Any) -> Any:
     with scopes.ipu_shard(ipu):
         return make()
 
 
-def _checked(shards: Sequence[Any]) -> list[Any]:
+def _check_shards(shards: Sequence[Any]) -> list[Any]:
     if len(shards) < 2:
         raise ValueError(
             f"Collectives within a replica take a tensor for each of at least two IPUs, not {len(shards)}."
@@ -145,7 +145,7 @@ def _checked(shards: Sequence[Any]) -> list[Any]:
     return tensors
 
 
-def _reduction(op: str) -> Any:
+def _parse_reduction(op: str) -> Any:
     if op not in REDUCTIONS:
         raise ValueError(f"Unknown collective operation {op!r}. Use one of {', '.join(REDUCTIONS)}.")
     return REDUCTIONS[op]

@@ -54,7 +54,7 @@ def ctc_beam_search_decoder(
     """
     logits = tf.convert_to_tensor(logits)
     log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-    return _decode(log_probs, logits_lengths, beam_width, top_paths, blank_index, logits.dtype, name)
+    return _beam_search(log_probs, logits_lengths, beam_width, top_paths, blank_index, logits.dtype, name)
 
 
 def ctc_beam_search_decoder_with_log_probs(
@@ -88,10 +88,10 @@ def ctc_beam_search_decoder_with_log_probs(
     """
     log_probs = tf.convert_to_tensor(log_probs)
     scores = tf.cast(log_probs, tf.float32)
-    return _decode(scores, input_lengths, beam_width, top_paths, blank_index, log_probs.dtype, name)
+    return _beam_search(scores, input_lengths, beam_width, top_paths, blank_index, log_probs.dtype, name)
 
 
-def _decode(
+def _beam_search(
     log_probs: Any, lengths: Any, width: int, top_paths: int, blank: int, dtype: Any, name: str | None
 ) -> tuple[Any, Any, Any]:
     if log_probs.shape.rank != 3 or None in log_probs.shape.as_list():
@@ -114,7 +114,7 @@ def _decode(
     )
 
     def body(time: Any, beams: _Beams) -> Any:
-        stepped = _step(beams, log_probs[time], blank)
+        stepped = _extend_beams(beams, log_probs[time], blank)
         running = time < lengths
         kept = [
             tf.where(running[:, tf.newaxis, tf.newaxis] if new.shape.rank == 3 else running[:, tf.newaxis], new, old)
@@ -131,7 +131,7 @@ def _decode(
     return tf.cast(best, dtype, name=name), found, labels
 
 
-def _step(beams: _Beams, scores: Any, blank: int) -> _Beams:
+def _extend_beams(beams: _Beams, scores: Any, blank: int) -> _Beams:
     """Lets every beam stay as it is or grow by any label, and keeps the best of all these.
 
     Args:

@@ -46,7 +46,7 @@ def ctc_loss_v2(
     logits = tf.convert_to_tensor(logits)
     _check_types("logits", logits, out_dtype)
     log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-    return _loss(labels, log_probs, label_length, logit_length, blank_index, out_dtype or logits.dtype, name)
+    return _forward_loss(labels, log_probs, label_length, logit_length, blank_index, out_dtype or logits.dtype, name)
 
 
 def ctc_loss_with_log_probs(
@@ -88,12 +88,12 @@ def ctc_loss_with_log_probs(
     """
     data = tf.convert_to_tensor(data)
     _check_types("data", data, out_dtype)
-    log_probs = _as_scores(tf.cast(data, tf.float32))
-    return _loss(labels, log_probs, label_length, data_length, blank_index, out_dtype or data.dtype, name)
+    log_probs = _log_probs_gradient(tf.cast(data, tf.float32))
+    return _forward_loss(labels, log_probs, label_length, data_length, blank_index, out_dtype or data.dtype, name)
 
 
 @tf.custom_gradient
-def _as_scores(log_probs: Any) -> Any:
+def _log_probs_gradient(log_probs: Any) -> Any:
     """The same numbers; their gradient is what `log_softmax` makes of it, which leaves it alone from then on."""
     return tf.identity(log_probs), lambda up: up - tf.exp(log_probs) * tf.reduce_sum(up, axis=-1, keepdims=True)
 
@@ -103,7 +103,7 @@ def _check_types(what: str, data: Any, out_dtype: Any) -> None:
         raise ValueError(f"out_dtype cannot be float16 when dtype of {what} is float32. Use float32.")
 
 
-def _loss(
+def _forward_loss(
     labels: Any, log_probs: Any, label_length: Any, data_length: Any, blank_index: int, out_dtype: Any, name: Any
 ) -> Any:
     """The forward recursion over the labels with a blank before, between and behind them."""

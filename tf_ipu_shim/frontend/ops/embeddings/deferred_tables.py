@@ -13,7 +13,7 @@ _SCOPE = "host_embedding"
 _HANDLES = "_ipu_held_handles"
 
 
-class HeldTable:
+class DeferredTable:
     """A table under a name that follows from its id, so that ops may be made before there is one.
 
     It is a copy of the registered variable, with the sum of what was added and not applied yet.
@@ -38,7 +38,7 @@ class HeldTable:
         """The copy's handle, in the current graph."""
         return self._handle("table", self.shape)
 
-    def take(self, variable: Any, gathers: bool) -> tf.Tensor:
+    def load_variable(self, variable: Any, gathers: bool) -> tf.Tensor:
         """Begins with the value of a variable; gives that value.
 
         Args:
@@ -49,14 +49,14 @@ class HeldTable:
             value = tf.identity(variable)
             with tf.control_dependencies(
                 [
-                    _write(self.handle, value),
-                    _write(self._handle("sum", self.shape), tf.zeros_like(value)),
-                    _write(self._handle("gathers", tf.TensorShape([])), tf.cast(gathers, self.dtype)),
+                    _write_handle(self.handle, value),
+                    _write_handle(self._handle("sum", self.shape), tf.zeros_like(value)),
+                    _write_handle(self._handle("gathers", tf.TensorShape([])), tf.cast(gathers, self.dtype)),
                 ]
             ):
                 return tf.identity(value)
 
-    def give_back(self, variable: Any) -> tf.Tensor:
+    def store_variable(self, variable: Any) -> tf.Tensor:
         """Writes the table into a variable, and has it no more; gives its value.
 
         Args:
@@ -64,7 +64,7 @@ class HeldTable:
         """
         parts = [self.handle, self._handle("sum", self.shape), self._handle("gathers", tf.TensorShape([]))]
         with tf.device("/device:CPU:0"):
-            value = _read(parts[0], self.dtype)
+            value = _read_handle(parts[0], self.dtype)
             with tf.control_dependencies([tf.compat.v1.assign(variable, value)]):
                 gone = [gen_resource_variable_ops.destroy_resource_op(part) for part in parts]
             with tf.control_dependencies(gone):
@@ -72,20 +72,20 @@ class HeldTable:
 
     def add(self, rows: Any, indices: Any) -> Any:
         """Adds rows to those of the table, or of what is gathered."""
-        gathers = _read(self._handle("gathers", tf.TensorShape([])), self.dtype)
+        gathers = _read_handle(self._handle("gathers", tf.TensorShape([])), self.dtype)
         total = self._handle("sum", self.shape)
         return tf.group(
             gen_resource_variable_ops.resource_scatter_add(self.handle, indices, rows * (1 - gathers)),
             gen_resource_variable_ops.resource_scatter_add(total, indices, rows * gathers),
         )
 
-    def apply_gathered(self) -> Any:
+    def apply_pending(self) -> Any:
         """Adds what was gathered to the table."""
         total = self._handle("sum", self.shape)
-        gathered = _read(total, self.dtype)
+        gathered = _read_handle(total, self.dtype)
         added = gen_resource_variable_ops.assign_add_variable_op(self.handle, gathered)
         with tf.control_dependencies([added]):
-            return _write(total, tf.zeros_like(gathered))
+            return _write_handle(total, tf.zeros_like(gathered))
 
     def _handle(self, part: str, shape: tf.TensorShape) -> tf.Tensor:
         # One op in each graph, by which TensorFlow sees what touches the same table.
@@ -93,16 +93,16 @@ class HeldTable:
         graph = tf.compat.v1.get_default_graph()
         made: dict[str, tf.Tensor] = getattr(graph, _HANDLES, {})
         if name not in made:
-            with tf.control_dependencies(None), host_ops.on_host(_SCOPE):
+            with tf.control_dependencies(None), host_ops.host_placement(_SCOPE):
                 handle = gen_resource_variable_ops.var_handle_op(self.dtype, shape, shared_name=name)
             made = {**made, name: handle}
             setattr(graph, _HANDLES, made)
         return made[name]
 
 
-def _read(handle: Any, dtype: tf.DType) -> tf.Tensor:
+def _read_handle(handle: Any, dtype: tf.DType) -> tf.Tensor:
     return gen_resource_variable_ops.read_variable_op(handle, dtype)
 
 
-def _write(handle: Any, value: Any) -> Any:
+def _write_handle(handle: Any, value: Any) -> Any:
     return gen_resource_variable_ops.assign_variable_op(handle, value)

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.frontend.ops.embeddings import host_embedding
-from tf_ipu_shim.frontend.ops.embeddings.deferred_tables import HeldTable
+from tf_ipu_shim.frontend.ops.embeddings.deferred_tables import DeferredTable
 from tf_ipu_shim.frontend.ops.embeddings.host_embedding import HostEmbeddingOptimizerSpec, tables
 from tf_ipu_shim.frontend.tracing import host_ops
 from tf_ipu_shim.tf_private import tensors as tf_tensors
@@ -17,14 +17,15 @@ _GATHERING = "SGD+GA"
 _HELD = "_ipu_held_tables"
 
 
-def register(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
+def register_table(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
     """Has ops find a table by its id, in place of one that was there; the table itself as a tensor.
 
     Args:
         embedding_id: by which ops name it.
         table: a variable on the host, shape [tokens, encoding]. In a session's graph it may be a reference variable,
             and registered after the ops that name it were made: they work on a copy, which deregistering writes back.
-        optimizer: `"SGD"`; `"SGD+GA"` in a session's graph: what is added is gathered, and applied by `notify`.
+        optimizer: `"SGD"`; `"SGD+GA"` in a session's graph: updates are accumulated, and applied by
+            `apply_pending_updates`.
 
     Raises:
         ValueError: it is another optimizer, or no variable.
@@ -42,30 +43,30 @@ def register(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
             "which lookups read and updates write."
         )
     held = tables.get(embedding_id)
-    if in_graph and (not is_variable or optimizer == _GATHERING or isinstance(held, HeldTable)):
-        held = _hold(embedding_id, table.shape, table.dtype.base_dtype)
-        _check_form(embedding_id, held, table.shape, table.dtype)
-        return held.take(table, optimizer == _GATHERING)
+    if in_graph and (not is_variable or optimizer == _GATHERING or isinstance(held, DeferredTable)):
+        held = _get_deferred_table(embedding_id, table.shape, table.dtype.base_dtype)
+        _check_table_spec(embedding_id, held, table.shape, table.dtype)
+        return held.load_variable(table, optimizer == _GATHERING)
     tables[embedding_id] = table
     return tf.identity(table)
 
 
-def deregister(embedding_id: str, table: Any = None) -> Any:
+def deregister_table(embedding_id: str, table: Any = None) -> Any:
     """Has ops find no table by an id any more; the table as a tensor.
 
     Args:
         embedding_id: of the table.
         table: the variable that was registered.
     """
-    held = tables[_known(embedding_id)]
-    if isinstance(held, HeldTable):
-        return held.give_back(table)
+    held = tables[_find_registration(embedding_id)]
+    if isinstance(held, DeferredTable):
+        return held.store_variable(table)
     return tf.identity(tables.pop(embedding_id))
 
 
-def lookup(embedding_id: str, shape: Any, dtype: Any, indices: Any) -> tf.Tensor:
+def lookup_rows(embedding_id: str, shape: Any, dtype: Any, indices: Any) -> tf.Tensor:
     """Rows of a table, read on the host; they have no gradient."""
-    return host_embedding.gather_rows(_table(embedding_id, shape, dtype), tf.convert_to_tensor(indices))
+    return host_embedding.gather_rows(_find_table(embedding_id, shape, dtype), tf.convert_to_tensor(indices))
 
 
 def lookup_trainable(
@@ -75,7 +76,7 @@ def lookup_trainable(
     if optimizer != _OPTIMIZER:
         raise ValueError(f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}: there is 'SGD' alone.")
     spec = HostEmbeddingOptimizerSpec(learning_rate)
-    return spec.trainable_lookup(_table(embedding_id, shape, dtype), tf.convert_to_tensor(indices), [], dummy)
+    return spec.trainable_lookup(_find_table(embedding_id, shape, dtype), tf.convert_to_tensor(indices), [], dummy)
 
 
 def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any, indices: Any) -> Any:
@@ -89,29 +90,29 @@ def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any,
         rows: what is added, shape [*indices.shape, encoding].
         indices: of the rows in the table.
     """
-    table = _table(embedding_id, shape, dtype)
-    with host_ops.on_host("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
+    table = _find_table(embedding_id, shape, dtype)
+    with host_ops.host_placement("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
         given, places = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])
-        if isinstance(table, HeldTable):
+        if isinstance(table, DeferredTable):
             return table.add(given, places)
-        return host_embedding.updated(_add, table, [], places, given)
+        return host_embedding.call_update(_add_rows, table, [], places, given)
 
 
-def notify(embedding_id: str) -> Any:
+def apply_pending_updates(embedding_id: str) -> Any:
     """What a program says when it has done with a table, which there has to be: what was gathered is applied."""
     table = tables.get(embedding_id)
-    if isinstance(table, HeldTable):
-        with host_ops.on_host("host_embedding_update"):
-            return table.apply_gathered()
-    _known(embedding_id)
+    if isinstance(table, DeferredTable):
+        with host_ops.host_placement("host_embedding_update"):
+            return table.apply_pending()
+    _find_registration(embedding_id)
     return tf.no_op()
 
 
-def _add(table: Any, slots: Any, indices: Any, rows: Any) -> Any:
+def _add_rows(table: Any, slots: Any, indices: Any, rows: Any) -> Any:
     return host_embedding.add_rows(table, indices, rows)
 
 
-def _known(embedding_id: str) -> str:
+def _find_registration(embedding_id: str) -> str:
     if embedding_id not in tables:
         raise ValueError(
             f"There is no host embedding {embedding_id!r}; there are: {', '.join(sorted(tables)) or 'none'}. Make it "
@@ -120,18 +121,18 @@ def _known(embedding_id: str) -> str:
     return embedding_id
 
 
-def _table(embedding_id: str, shape: Any, dtype: Any) -> Any:
+def _find_table(embedding_id: str, shape: Any, dtype: Any) -> Any:
     table = tables.get(embedding_id)
     # One that another graph holds is held by this graph too: that one may be gone before this one registers it.
-    if (table is None or isinstance(table, HeldTable)) and _in_a_session():
-        table = _hold(embedding_id, tf.TensorShape(shape), tf.as_dtype(dtype))
+    if (table is None or isinstance(table, DeferredTable)) and _is_session_graph():
+        table = _get_deferred_table(embedding_id, tf.TensorShape(shape), tf.as_dtype(dtype))
     elif table is None:
-        _known(embedding_id)  # it is not, and that says which there are
-    _check_form(embedding_id, table, shape, dtype)
+        _find_registration(embedding_id)  # it is not, and that says which there are
+    _check_table_spec(embedding_id, table, shape, dtype)
     return table
 
 
-def _check_form(embedding_id: str, table: Any, shape: Any, dtype: Any) -> None:
+def _check_table_spec(embedding_id: str, table: Any, shape: Any, dtype: Any) -> None:
     told = tf.as_dtype(dtype).base_dtype
     if not table.shape.is_compatible_with(tf.TensorShape(shape)) or table.dtype.base_dtype != told:
         raise ValueError(
@@ -140,22 +141,22 @@ def _check_form(embedding_id: str, table: Any, shape: Any, dtype: Any) -> None:
         )
 
 
-def _in_a_session() -> bool:
+def _is_session_graph() -> bool:
     with tf.init_scope():
         return not tf.executing_eagerly()
 
 
-def _hold(embedding_id: str, shape: tf.TensorShape, dtype: tf.DType) -> HeldTable:
+def _get_deferred_table(embedding_id: str, shape: tf.TensorShape, dtype: tf.DType) -> DeferredTable:
     """The table that ops of a session's graph find by an id; it lives as long as the graph does."""
     with tf.init_scope():
         graph = tf.compat.v1.get_default_graph()
     of_graph = getattr(graph, _HELD, {})
     held = of_graph.get(embedding_id) or tables.get(embedding_id)
-    if embedding_id not in of_graph and isinstance(held, HeldTable):
+    if embedding_id not in of_graph and isinstance(held, DeferredTable):
         # Another graph's, which may be gone: one of another form is not the table of this graph.
         held = held if held.shape.is_compatible_with(shape) and held.dtype.base_dtype == dtype else None
-    if not isinstance(held, HeldTable):
-        held = HeldTable(embedding_id, shape, dtype)
+    if not isinstance(held, DeferredTable):
+        held = DeferredTable(embedding_id, shape, dtype)
     tables[embedding_id] = held
     setattr(graph, _HELD, {**of_graph, embedding_id: held})
     return held

@@ -13,7 +13,7 @@ from tf_ipu_shim.frontend.ops.embeddings.host_embedding import (
     HostEmbeddingSGDGAOptimizerSpec as HostEmbeddingSGDGAOptimizerSpec,
 )
 from tf_ipu_shim.frontend.ops.embeddings.host_embedding import create_host_embedding as create_host_embedding
-from tf_ipu_shim.frontend.ops.serialization_factor import whole
+from tf_ipu_shim.frontend.ops.serialization_factor import check_factor
 
 
 def embedding_lookup(
@@ -63,8 +63,8 @@ def embedding_lookup(
         one_hot_threshold=one_hot_threshold,
         min_encoding_size=min_encoding_size,
     )
-    table, rows = tf.convert_to_tensor(params), _row_numbers(ids)
-    serialization_factor = whole(serialization_factor)
+    table, rows = tf.convert_to_tensor(params), _row_indices(ids)
+    serialization_factor = check_factor(serialization_factor)
     if not table.shape.rank:
         raise ValueError(f"embedding_lookup takes rows of a table, but params has the shape {table.shape}.")
     if table.shape[0] % serialization_factor:
@@ -85,7 +85,7 @@ def embedding_lookup(
         return lookup(table)
 
 
-def _row_numbers(ids: Any) -> tf.Tensor:
+def _row_indices(ids: Any) -> tf.Tensor:
     rows = tf.convert_to_tensor(ids)
     if not rows.dtype.is_integer:
         raise TypeError(

@@ -81,7 +81,7 @@ class HostEmbeddingOptimizerSpec:
             Shape [*indices.shape, encoding]. The gradient reaches a dummy variable, which optimizers of the script
             see: with its update the table's happens.
         """
-        return self.trainable_lookup(embedding_tensor, indices, slot_vars, _dummy(embedding_tensor, name))
+        return self.trainable_lookup(embedding_tensor, indices, slot_vars, _dummy_variable(embedding_tensor, name))
 
     def trainable_lookup(self, embedding_tensor: Any, indices: Any, slot_vars: Any, dummy: Any) -> tf.Tensor:
         """Looks rows up on the host, which updates the table when the gradient of `dummy`, a scalar, is computed."""
@@ -89,8 +89,8 @@ class HostEmbeddingOptimizerSpec:
         @tf.custom_gradient
         def trainable(rows: Any, indices: Any, trigger: Any) -> Any:
             def backward(gradient: Any) -> Any:
-                with host_ops.on_host("host_embedding_update"):
-                    update = updated(self._update, embedding_tensor, slot_vars, indices, gradient)
+                with host_ops.host_placement("host_embedding_update"):
+                    update = call_update(self._update, embedding_tensor, slot_vars, indices, gradient)
                 with tf.control_dependencies([] if update is None else [update]):
                     return None, None, tf.zeros_like(trigger)
 
@@ -147,16 +147,18 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         rows = tf.reshape(gradient, [-1, table.shape[1]])
         added = add_rows(accumulator, tf.reshape(indices, [-1]), rows)
         with tf.control_dependencies([] if added is None else [added]):
-            number = _read(count) + 1
-            total = _read(accumulator)
+            number = _read_variable(count) + 1
+            total = _read_variable(accumulator)
         due = tf.equal(number % self._accumulation_factor, 0)
         with tf.control_dependencies([number, total]):
             step = tf.where(due, total * tf.constant(-self._learning_rate, total.dtype), tf.zeros_like(total))
             left = tf.where(due, tf.zeros_like(total), total)
             writes = [
-                gen_resource_variable_ops.assign_variable_op(_handle(count), number % self._accumulation_factor),
-                gen_resource_variable_ops.assign_variable_op(_handle(accumulator), left),
-                gen_resource_variable_ops.assign_add_variable_op(_handle(table), step),
+                gen_resource_variable_ops.assign_variable_op(
+                    _variable_handle(count), number % self._accumulation_factor
+                ),
+                gen_resource_variable_ops.assign_variable_op(_variable_handle(accumulator), left),
+                gen_resource_variable_ops.assign_add_variable_op(_variable_handle(table), step),
             ]
         return None if tf.executing_eagerly() else tf.group(*writes)
 
@@ -334,7 +336,7 @@ def create_host_embedding(
     return HostEmbedding(name, variable, partition_strategy, optimizer_spec)
 
 
-def _dummy(table: Any, name: str) -> Any:
+def _dummy_variable(table: Any, name: str) -> Any:
     """The variable whose gradient stands for the table's, one for each table."""
     if not hasattr(table.handle, "numpy"):
         with v1.variable_scope(f"{name}_trainable", reuse=v1.AUTO_REUSE, use_resource=True):
@@ -347,22 +349,22 @@ def _dummy(table: Any, name: str) -> Any:
 
 def gather_rows(table: Any, indices: Any) -> tf.Tensor:
     """Rows of a table, read on the host."""
-    with host_ops.on_host("host_embedding_lookup"):
-        if not _is_out_of_reach(table):
-            return gen_resource_variable_ops.resource_gather(_handle(table), indices, table.dtype)
+    with host_ops.host_placement("host_embedding_lookup"):
+        if not _is_eager_variable(table):
+            return gen_resource_variable_ops.resource_gather(_variable_handle(table), indices, table.dtype)
         rows = tf.py_function(lambda wanted: tf.gather(table, wanted), [indices], table.dtype)
         rows.set_shape([*indices.shape, table.shape[1]])
         return rows
 
 
-def updated(update: Any, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
+def call_update(update: Any, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
     """Calls what updates a table: `update(table, slots, indices, gradient)`."""
-    if not _is_out_of_reach(table):
+    if not _is_eager_variable(table):
         return update(table, slots, indices, gradient)
     return tf.py_function(lambda *given: update(table, slots, *given), [indices, gradient], [])
 
 
-def _is_out_of_reach(variable: Any) -> bool:
+def _is_eager_variable(variable: Any) -> bool:
     """Whether graphs cannot reach a variable by name, as those are that were made where ops run at once.
 
     They cannot be handed to a program either: TensorFlow keeps the variables of an op on the op's device.
@@ -370,7 +372,7 @@ def _is_out_of_reach(variable: Any) -> bool:
     return not tf.executing_eagerly() and hasattr(variable.handle, "numpy")
 
 
-def _handle(variable: Any) -> tf.Tensor:
+def _variable_handle(variable: Any) -> tf.Tensor:
     """The variable's handle in the current graph: by its name, for the reason above."""
     handle = variable.handle
     if tf.executing_eagerly() or handle.graph is v1.get_default_graph():
@@ -383,8 +385,8 @@ def _handle(variable: Any) -> tf.Tensor:
 
 def add_rows(table: Any, indices: Any, rows: Any) -> Any:
     """Adds rows to those of a table; indices of shape [n]."""
-    return gen_resource_variable_ops.resource_scatter_add(_handle(table), indices, rows)
+    return gen_resource_variable_ops.resource_scatter_add(_variable_handle(table), indices, rows)
 
 
-def _read(variable: Any) -> tf.Tensor:
-    return gen_resource_variable_ops.read_variable_op(_handle(variable), variable.dtype)
+def _read_variable(variable: Any) -> tf.Tensor:
+    return gen_resource_variable_ops.read_variable_op(_variable_handle(variable), variable.dtype)

@@ -82,7 +82,7 @@ class QuarterTensor:
     __hash__ = None  # type: ignore[assignment]  # equality is that of values
 
     def __init__(self, data: Any, metadata: Any) -> None:
-        self.data = _checked(data)
+        self.data = _check_data(data)
         self.metadata = metadata
 
     def numpy(self) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +110,7 @@ class QuarterTensor:
             TypeError: the data are no uint8.
         """
         data, metadata = new_values
-        data = _checked(data)
+        data = _check_data(data)
         if isinstance(self.data, tf.Variable):
             self.data.assign(data, **kwargs)
         else:
@@ -170,7 +170,7 @@ def convert_to_f8(values: Any, metadata: Any, name: Any = None) -> QuarterTensor
     """
     with tf.name_scope(name or "convert_to_f8"):
         metadata = tf.convert_to_tensor(metadata)
-        number, scale = _unpacked(metadata)
+        number, scale = _unpack_metadata(metadata)
         values = tf.cast(tf.convert_to_tensor(values), tf.float32) * _power_of_two(-scale)
         mantissa_bits = tf.gather([_MANTISSA_BITS[f] for f in Format], number)
         bias = tf.gather([_BIAS[f] for f in Format], number)
@@ -206,7 +206,7 @@ def convert_from_f8(packed_input: Any, dtype: Any = tf.float16, name: Any = None
     """
     with tf.name_scope(name or "convert_from_f8"):
         data, metadata = packed_input
-        number, scale = _unpacked(tf.convert_to_tensor(metadata))
+        number, scale = _unpack_metadata(tf.convert_to_tensor(metadata))
         table = tf.gather(tf.constant(_VALUES), number)
         values = tf.gather(table, tf.cast(tf.convert_to_tensor(data), tf.int32))
         return tf.cast(values * _power_of_two(scale), dtype)
@@ -284,7 +284,7 @@ def f8_matmul(lhs: Any, rhs: Any, name: str = "f8_matmul") -> tf.Tensor:
         [[4.0, 4.0, 4.0], [4.0, 4.0, 4.0]]
     """
     with tf.name_scope(name):
-        return tf.cast(tf.matmul(_numbers(lhs), _numbers(rhs)), tf.float16)
+        return tf.cast(tf.matmul(_to_float(lhs), _to_float(rhs)), tf.float16)
 
 
 def f8_conv_1d(
@@ -405,7 +405,7 @@ def _convolution(
         return [values[0], *values[2:], values[1]] if full else values
 
     with tf.name_scope(name):
-        numbers, weights = _numbers(inputs), _numbers(filters)
+        numbers, weights = _to_float(inputs), _to_float(filters)
         axes = list(range(len(data_format)))
         if channels_first:
             numbers = tf.transpose(numbers, last(axes))
@@ -415,13 +415,13 @@ def _convolution(
         return tf.cast(result, tf.float16)
 
 
-def _numbers(operand: Any) -> tf.Tensor:
+def _to_float(operand: Any) -> tf.Tensor:
     if isinstance(operand, (QuarterTensor, tuple, list)):
         return convert_from_f8(operand, tf.float32)
     return tf.cast(tf.convert_to_tensor(operand), tf.float32)
 
 
-def _checked(data: Any) -> Any:
+def _check_data(data: Any) -> Any:
     kept = data if isinstance(data, tf.Variable) else tf.convert_to_tensor(data)
     if kept.dtype != tf.uint8:
         raise TypeError(
@@ -431,7 +431,7 @@ def _checked(data: Any) -> Any:
     return kept
 
 
-def _unpacked(metadata: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _unpack_metadata(metadata: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     packed = tf.cast(tf.reshape(metadata, []), tf.int32)
     number, scale = packed // (1 << _SCALE_BITS), packed % (1 << _SCALE_BITS)
     return number, tf.where(scale >= 1 << (_SCALE_BITS - 1), scale - (1 << _SCALE_BITS), scale)

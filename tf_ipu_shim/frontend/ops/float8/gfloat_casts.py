@@ -17,7 +17,7 @@ _ROUNDINGS = {
 }
 
 
-def quantise(values: Any, params: Any, en_nanoo: bool, round_mode: str, sr_bits: int, sr_density: str) -> Any:
+def round_to_format(values: Any, params: Any, en_nanoo: bool, round_mode: str, sr_bits: int, sr_density: str) -> Any:
     """Rounds to the nearest numbers of a format, as the rounding mode says.
 
     Args:
@@ -41,17 +41,17 @@ def quantise(values: Any, params: Any, en_nanoo: bool, round_mode: str, sr_bits:
         )
     mantissa, _, bias, denormals, infinities = (params[index] for index in range(5))
     numbers = tf.cast(values, tf.float64)
-    largest = largest_of(params)
+    largest = largest_value(params)
     size, negative = tf.minimum(tf.abs(numbers), 2.0 * largest), numbers < 0
-    step = tf.maximum(exponent_of(size), 1 - bias) - mantissa
-    steps = size / power_of_two(step)
+    step = tf.maximum(exponents(size), 1 - bias) - mantissa
+    steps = size / exact_power_of_two(step)
     if round_mode == "SR":
         draw = tf.random.uniform(tf.shape(steps), maxval=2**sr_bits if sr_bits < 31 else 2**30, dtype=tf.int32)
         steps = tf.floor(steps + tf.cast(draw, tf.float64) / 2.0 ** min(sr_bits, 30))
     else:
         steps = _ROUNDINGS[round_mode](steps, negative)
-    rounded = steps * power_of_two(step)
-    flushed = tf.where(tf.cast(denormals, tf.bool) | (rounded >= power_of_two(1 - bias)), rounded, 0.0)
+    rounded = steps * exact_power_of_two(step)
+    flushed = tf.where(tf.cast(denormals, tf.bool) | (rounded >= exact_power_of_two(1 - bias)), rounded, 0.0)
     nan = tf.constant(float("nan"), tf.float64)
     beyond = tf.where(tf.cast(infinities, tf.bool) & en_nanoo, nan, largest)
     result = tf.where(flushed > largest, beyond, flushed)
@@ -59,18 +59,18 @@ def quantise(values: Any, params: Any, en_nanoo: bool, round_mode: str, sr_bits:
     return tf.where(negative, -result, result)
 
 
-def pack(numbers: Any, params: Any, dtype: Any) -> Any:
+def encode(numbers: Any, params: Any, dtype: Any) -> Any:
     """The bits of numbers that a format has: sign, exponent, mantissa, in the lower bits of an integer.
 
     Args:
-        numbers: float64, of `quantise`.
-        params: as in `quantise`.
+        numbers: float64, of `round_to_format`.
+        params: as in `round_to_format`.
         dtype: int8 or int16.
     """
     mantissa, exponent_bits, bias = params[0], params[1], params[2]
     size = tf.abs(numbers)
-    exponent = tf.maximum(exponent_of(size), 1 - bias)
-    steps = tf.cast(size / power_of_two(exponent - mantissa), tf.int32)
+    exponent = tf.maximum(exponents(size), 1 - bias)
+    steps = tf.cast(size / exact_power_of_two(exponent - mantissa), tf.int32)
     code = (exponent + bias - 1) * tf.bitwise.left_shift(1, mantissa) + steps
     sign_bit = tf.bitwise.left_shift(1, mantissa + exponent_bits)
     code = tf.where(tf.math.is_nan(numbers), sign_bit - 1, code)
@@ -79,7 +79,7 @@ def pack(numbers: Any, params: Any, dtype: Any) -> Any:
     return tf.cast(tf.where(code >= 1 << (bits - 1), code - (1 << bits), code), dtype)
 
 
-def unpack(codes: Any, params: Any) -> Any:
+def decode(codes: Any, params: Any) -> Any:
     """The numbers that bits mean, in float64."""
     mantissa, exponent_bits, bias, _, infinities = (params[index] for index in range(5))
     width = 8 * codes.dtype.size
@@ -89,26 +89,26 @@ def unpack(codes: Any, params: Any) -> Any:
     exponent = tf.bitwise.right_shift(body, mantissa)
     fraction = body % tf.bitwise.left_shift(1, mantissa)
     whole = tf.where(exponent > 0, fraction + tf.bitwise.left_shift(1, mantissa), fraction)
-    size = tf.cast(whole, tf.float64) * power_of_two(tf.maximum(exponent, 1) - bias - mantissa)
+    size = tf.cast(whole, tf.float64) * exact_power_of_two(tf.maximum(exponent, 1) - bias - mantissa)
     special = tf.cast(infinities, tf.bool) & (exponent == tf.bitwise.left_shift(1, exponent_bits) - 1)
     infinity = tf.constant(float("inf"), tf.float64)
     size = tf.where(special, tf.where(fraction > 0, tf.constant(float("nan"), tf.float64), infinity), size)
     return tf.where(tf.bitwise.bitwise_and(code, sign_bit) > 0, -size, size)
 
 
-def largest_of(params: Any) -> Any:
+def largest_value(params: Any) -> Any:
     """The largest finite number of a format."""
     top = tf.bitwise.left_shift(1, params[1]) - 1 - params[2] - params[4]
-    return (2.0 - power_of_two(-params[0])) * power_of_two(top)
+    return (2.0 - exact_power_of_two(-params[0])) * exact_power_of_two(top)
 
 
-def exponent_of(size: Any) -> Any:
+def exponents(size: Any) -> Any:
     """The exponents of float64 numbers that are not negative; a very small one for zero."""
     bits = tf.bitwise.right_shift(tf.bitcast(size, tf.int64), tf.constant(52, tf.int64))
     return tf.minimum(tf.cast(bits, tf.int32) - 1023, 512)
 
 
-def power_of_two(exponent: Any) -> Any:
+def exact_power_of_two(exponent: Any) -> Any:
     """Exact, in float64."""
     bits = tf.cast(exponent + 1023, tf.int64)
     return tf.bitcast(tf.bitwise.left_shift(bits, tf.constant(52, tf.int64)), tf.float64)

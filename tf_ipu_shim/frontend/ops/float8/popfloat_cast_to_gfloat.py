@@ -82,7 +82,7 @@ def cast_native_to_gfloat(
         inputs: float16 or float32.
         params: of `calc_gfloat_params`.
         en_nanoo: whether numbers beyond the largest become NaN instead of the largest.
-        round_mode: see `gfloat_casts.quantise`.
+        round_mode: see `gfloat_casts.round_to_format`.
         sr_bits: random bits of stochastic rounding.
         sr_density: of the random numbers.
         sr_norm_offset: of a density that is refused; recorded.
@@ -117,9 +117,9 @@ def cast_native_to_gfloat(
         gfloat_format=gfloat_format,
         calc_type=tf.as_dtype(calc_type),
     )
-    numbers = gfloat_casts.quantise(inputs, params, en_nanoo, round_mode, sr_bits, sr_density)
+    numbers = gfloat_casts.round_to_format(inputs, params, en_nanoo, round_mode, sr_bits, sr_density)
     if tf.as_dtype(out_type).is_integer:
-        return gfloat_casts.pack(numbers, params, out_type)
+        return gfloat_casts.encode(numbers, params, out_type)
     return tf.cast(numbers, out_type)
 
 
@@ -148,7 +148,7 @@ def cast_gfloat_to_native(
     """
     note_arguments("cast_native_to_gfloat", gfloat_format=gfloat_format, calc_type=tf.as_dtype(calc_type))
     inputs = tf.convert_to_tensor(inputs)
-    return tf.cast(gfloat_casts.unpack(inputs, params) if inputs.dtype.is_integer else inputs, out_type)
+    return tf.cast(gfloat_casts.decode(inputs, params) if inputs.dtype.is_integer else inputs, out_type)
 
 
 class GenericFloat:

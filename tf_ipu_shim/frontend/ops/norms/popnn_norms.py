@@ -46,7 +46,7 @@ def popnn_group_norm_statistics(
         ([2.0], [1.0])
     """
     with tf.name_scope(name or "PopnnGroupNormStatistics"):
-        grouped, layout = _grouped(inputs, data_format, num_groups, strided_channel_grouping)
+        grouped, layout = _split_groups(inputs, data_format, num_groups, strided_channel_grouping)
         mean = tf.reduce_mean(grouped, layout.reduced, keepdims=True)
         variance = tf.reduce_mean(tf.square(grouped - mean), layout.reduced)
         flat = [tf.reshape(value, [-1]) for value in (mean, tf.math.rsqrt(variance + epsilon))]
@@ -91,7 +91,7 @@ def popnn_group_norm_inference(
         [[-0.5, 0.5]]
     """
     with tf.name_scope(name or "PopnnGroupNormInference"):
-        grouped, layout = _grouped(inputs, data_format, num_groups, strided_channel_grouping)
+        grouped, layout = _split_groups(inputs, data_format, num_groups, strided_channel_grouping)
         normalised = (grouped - layout.of_groups(mean)) * layout.of_groups(inv_std_dev)
         result = tf.reshape(normalised, layout.sizes) * layout.of_channels(gamma) + layout.of_channels(beta)
         return tf.cast(result, layout.dtype)
@@ -155,7 +155,7 @@ def popnn_group_norm_grad(
         [1.0, 1.0, 1.0, 1.0]
     """
     with tf.name_scope(name or "PopnnGroupNormGrad"):
-        grouped, layout = _grouped(inputs, data_format, num_groups, strided_channel_grouping)
+        grouped, layout = _split_groups(inputs, data_format, num_groups, strided_channel_grouping)
         normalised = (grouped - layout.of_groups(mean)) * layout.of_groups(inv_std_dev)
         upstream = tf.cast(output_backprop, tf.float32)
         scaled = tf.reshape(upstream * layout.of_channels(gamma), tf.shape(grouped))
@@ -197,7 +197,7 @@ class _Layout(NamedTuple):
         return len(self.sizes) + 1
 
 
-def _grouped(inputs: Any, data_format: str, groups: int, strided: bool) -> tuple[Any, _Layout]:
+def _split_groups(inputs: Any, data_format: str, groups: int, strided: bool) -> tuple[Any, _Layout]:
     """The inputs in float32 with the channels' axis split into groups and the channels of each, and how they lie."""
     inputs = tf.convert_to_tensor(inputs)
     if data_format not in ("NHWC", "NCHW"):

@@ -11,7 +11,7 @@ from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 
-def output_gate(gate: Any, activated: Any, layer: str) -> Any:
+def apply_output_gate(gate: Any, activated: Any, layer: str) -> Any:
     """What an LSTM gives: the output gate times the activated cell state.
 
     Args:
@@ -27,5 +27,5 @@ def output_gate(gate: Any, activated: Any, layer: str) -> Any:
     """
     name = vocabulary.OUTPUT_GATE
     mark = attr_value_pb2.AttrValue(s=f"{name} {layer}".encode())
-    with tracing.attributes({vocabulary.LIBRARY_NAME_ATTRIBUTE: mark}):
+    with tracing.attribute_scope({vocabulary.LIBRARY_NAME_ATTRIBUTE: mark}):
         return tf.multiply(gate, activated, name=name)

@@ -80,13 +80,13 @@ def popnn_lstm_layer(
 ) -> Any:
     """See `recurrences.lstm`; time comes first, gates are input, forget, candidate and output."""
     _check_channels(num_channels, biases)
-    _note(is_training, options=options, options_bwd=options_bwd)
+    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
     with tf.name_scope(name or "PopnnLstmLayer"):
-        planned = _planned(partials_dtype, options, options_bwd)
+        planned = _recurrent_options(partials_dtype, options, options_bwd)
         results = _lstm(
             (inputs, input_h_state, input_c_state, kernel, biases), activation, recurrent_activation, planned=planned
         )
-        return planner_options.check(results, options, options_bwd)
+        return planner_options.check_options(results, options, options_bwd)
 
 
 @legacy_form("lstm", backward=True)
@@ -111,13 +111,13 @@ def popnn_lstm_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_lstm_layer`."""
     _check_channels(num_channels, biases)
-    _note(is_training, options=options)
+    _record_no_effect(is_training, options=options)
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnLstmLayerBackprop"):
-        planned = _planned(partials_dtype, options, options)
+        planned = _recurrent_options(partials_dtype, options, options)
         upstream = (output_backprop, output_c_state_backprop)
         results = _lstm_gradients(operands, upstream, planned, activation, recurrent_activation)
-        return planner_options.check(results, options)
+        return planner_options.check_options(results, options)
 
 
 @legacy_form("dynamic_lstm")
@@ -144,17 +144,17 @@ def popnn_dynamic_lstm_layer(
     the last step is zero, and need not be kept up to there.
     """
     _check_channels(num_channels, biases)
-    _note(is_training, options=options, options_bwd=options_bwd)
+    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayer"):
-        planned = _planned(partials_dtype, options, options_bwd)
+        planned = _recurrent_options(partials_dtype, options, options_bwd)
         results = _lstm(operands, activation, recurrent_activation, seq_len, preserve_final_state, planned=planned)
         if not preserve_final_state:
             steps = tf.shape(results.output)[0]
             whole = tf.cast(seq_len, steps.dtype) >= steps
             last = tf.where(tf.reshape(whole, [-1, 1]), results.output_c_state, tf.zeros_like(results.output_c_state))
             results = results._replace(output_c_state=last)
-        return planner_options.check(results, options, options_bwd)
+        return planner_options.check_options(results, options, options_bwd)
 
 
 @legacy_form("dynamic_lstm", backward=True)
@@ -180,13 +180,13 @@ def popnn_dynamic_lstm_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_dynamic_lstm_layer`."""
     _check_channels(num_channels, biases)
-    _note(is_training, options=options)
+    _record_no_effect(is_training, options=options)
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayerBackprop"):
-        planned = _planned(partials_dtype, options, options)
+        planned = _recurrent_options(partials_dtype, options, options)
         upstream = (output_backprop, output_c_state_backprop)
         results = _lstm_gradients(operands, upstream, planned, activation, recurrent_activation, seq_len)
-        return planner_options.check(results, options)
+        return planner_options.check_options(results, options)
 
 
 @legacy_form("gru")
@@ -207,12 +207,12 @@ def popnn_gru_layer(
 ) -> Any:
     """See `recurrences.gru`; time comes first, gates are update, reset and candidate."""
     _check_channels(num_channels, biases)
-    _note(is_training, options=options, options_bwd=options_bwd)
+    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
     with tf.name_scope(name or "PopnnGRULayer"):
-        planned = _planned(partials_dtype, options, options_bwd)
+        planned = _recurrent_options(partials_dtype, options, options_bwd)
         operands = (inputs, initial_state, kernel, biases)
         results = _gru(operands, activation, recurrent_activation, reset_after, planned=planned)
-        return planner_options.check(results, options, options_bwd)
+        return planner_options.check_options(results, options, options_bwd)
 
 
 @legacy_form("gru", backward=True)
@@ -235,12 +235,12 @@ def popnn_gru_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_gru_layer`."""
     _check_channels(num_channels, biases)
-    _note(is_training, options=options)
+    _record_no_effect(is_training, options=options)
     operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnGRULayerBackprop"):
-        planned = _planned(partials_dtype, options, options)
+        planned = _recurrent_options(partials_dtype, options, options)
         results = _gru_gradients(operands, output_backprop, planned, activation, recurrent_activation, reset_after)
-        return planner_options.check(results, options)
+        return planner_options.check_options(results, options)
 
 
 @legacy_form("dynamic_gru")
@@ -262,12 +262,12 @@ def popnn_dynamic_gru_layer(
 ) -> Any:
     """`popnn_gru_layer` for sequences of different lengths."""
     _check_channels(num_channels, biases)
-    _note(is_training, options=options, options_bwd=options_bwd)
+    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
     with tf.name_scope(name or "PopnnDynamicGRULayer"):
-        planned = _planned(partials_dtype, options, options_bwd)
+        planned = _recurrent_options(partials_dtype, options, options_bwd)
         operands = (inputs, initial_state, kernel, biases)
         results = _gru(operands, activation, recurrent_activation, reset_after, seq_len, planned=planned)
-        return planner_options.check(results, options, options_bwd)
+        return planner_options.check_options(results, options, options_bwd)
 
 
 @legacy_form("dynamic_gru", backward=True)
@@ -291,14 +291,14 @@ def popnn_dynamic_gru_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_dynamic_gru_layer`."""
     _check_channels(num_channels, biases)
-    _note(is_training, options=options)
+    _record_no_effect(is_training, options=options)
     operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicGRULayerBackprop"):
-        planned = _planned(partials_dtype, options, options)
+        planned = _recurrent_options(partials_dtype, options, options)
         results = _gru_gradients(
             operands, output_backprop, planned, activation, recurrent_activation, reset_after, seq_len
         )
-        return planner_options.check(results, options)
+        return planner_options.check_options(results, options)
 
 
 @legacy_form("augru")
@@ -321,12 +321,12 @@ def popnn_augru_layer(
 ) -> Any:
     """`popnn_dynamic_gru_layer` with attention scores, `[time, batch]`."""
     _check_channels(num_channels, biases)
-    _note(is_training, options=options, options_bwd=options_bwd)
+    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
     operands = (inputs, initial_state, kernel, biases, att_score)
     with tf.name_scope(name or "PopnnAUGRULayer"):
-        planned = _planned(partials_dtype, options, options_bwd)
+        planned = _recurrent_options(partials_dtype, options, options_bwd)
         results = _gru(operands, activation, recurrent_activation, reset_after, seq_len, planned=planned)
-        return planner_options.check(results, options, options_bwd)
+        return planner_options.check_options(results, options, options_bwd)
 
 
 @legacy_form("augru", backward=True)
@@ -351,14 +351,14 @@ def popnn_augru_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_augru_layer`."""
     _check_channels(num_channels, biases)
-    _note(is_training, options=options)
+    _record_no_effect(is_training, options=options)
     operands = (inputs, initial_state, kernel, biases, att_score)
     with tf.name_scope(name or "PopnnAUGRULayerBackprop"):
-        planned = _planned(partials_dtype, options, options)
+        planned = _recurrent_options(partials_dtype, options, options)
         results = _gru_gradients(
             operands, output_backprop, planned, activation, recurrent_activation, reset_after, seq_len
         )
-        return planner_options.check(results, options)
+        return planner_options.check_options(results, options)
 
 
 def _lstm(
@@ -393,18 +393,19 @@ def _gru(
     return PopnnGRULayer(outputs, tf.zeros([0], outputs.dtype))
 
 
-def _planned(partials_dtype: Any, options: str, options_bwd: str) -> RecurrentOptions:
+def _recurrent_options(partials_dtype: Any, options: str, options_bwd: str) -> RecurrentOptions:
     """What the products are planned by; options that cannot be read are refused elsewhere."""
     return RecurrentOptions(
-        planner_options.of_recurrent(partials_dtype, options), planner_options.of_recurrent(partials_dtype, options_bwd)
+        planner_options.recurrent_options(partials_dtype, options),
+        planner_options.recurrent_options(partials_dtype, options_bwd),
     )
 
 
-def _note(is_training: bool, **options: str) -> None:
+def _record_no_effect(is_training: bool, **options: str) -> None:
     """Has the memory report and the log name what changes nothing."""
     note_arguments("gen_popnn_ops", is_training=is_training)
     for name, given in options.items():
-        planner_options.note_unread("gen_popnn_ops", planner_options.read(given), name)
+        planner_options.record_ignored_options("gen_popnn_ops", planner_options.parse_options(given), name)
 
 
 def _check_channels(channels: int, biases: Any) -> None:

@@ -24,7 +24,7 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 
-class _Kind(NamedTuple):
+class _LayerKind(NamedTuple):
     """Which operands a layer has, which of them are states, and what comes of its attributes."""
 
     operands: tuple[str, ...]
@@ -32,7 +32,7 @@ class _Kind(NamedTuple):
     run: Callable[[Mapping[str, Any], RecurrentOptions], Sequence[Any]]
 
 
-def _lstm(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
+def _lstm_options(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
     state = (given["input_h_state"], given["input_c_state"])
     activations = given["activation"], given["recurrent_activation"]
     lengths = given.get("seq_len")
@@ -41,7 +41,7 @@ def _lstm(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
     )
 
 
-def _gru(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
+def _gru_options(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
     return recurrences.gru(
         given["inputs"],
         given["initial_state"],
@@ -59,11 +59,11 @@ def _gru(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
 _LSTM = ("inputs", "input_h_state", "input_c_state", "kernel", "biases")
 _GRU = ("inputs", "initial_state", "kernel", "biases")
 _KINDS = {
-    "lstm": _Kind(_LSTM, ("h_state", "c_state"), _lstm),
-    "dynamic_lstm": _Kind((*_LSTM, "seq_len"), ("h_state", "c_state"), _lstm),
-    "gru": _Kind(_GRU, ("state",), _gru),
-    "dynamic_gru": _Kind((*_GRU, "seq_len"), ("state",), _gru),
-    "augru": _Kind((*_GRU, "seq_len", "att_score"), ("state",), _gru),
+    "lstm": _LayerKind(_LSTM, ("h_state", "c_state"), _lstm_options),
+    "dynamic_lstm": _LayerKind((*_LSTM, "seq_len"), ("h_state", "c_state"), _lstm_options),
+    "gru": _LayerKind(_GRU, ("state",), _gru_options),
+    "dynamic_gru": _LayerKind((*_GRU, "seq_len"), ("state",), _gru_options),
+    "augru": _LayerKind((*_GRU, "seq_len", "att_score"), ("state",), _gru_options),
 }
 _SHARES = ("available_memory_proportion_fwd", "available_memory_proportion_bwd")
 
@@ -88,41 +88,43 @@ def legacy_form(kind: str, backward: bool = False) -> Callable[..., Any]:
     return decorate
 
 
-def _layer(kind: _Kind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    given = _bound(name, kind.operands, args, kwargs)
+def _layer(kind: _LayerKind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    given = _bind_operands(name, kind.operands, args, kwargs)
     with tf.name_scope(given["name"] or name):
-        outputs, *last = kind.run(given, _planned(given))
+        outputs, *last = kind.run(given, _legacy_options(given))
         fields = ("output", *(f"output_{state}" for state in kind.states), "intermediates")
-        results = _named(name, fields, [outputs, *last, tf.zeros([0], outputs.dtype)])
-        return planner_options.check(results, given["options"], given["options_bwd"])
+        results = _name_results(name, fields, [outputs, *last, tf.zeros([0], outputs.dtype)])
+        return planner_options.check_options(results, given["options"], given["options_bwd"])
 
 
-def _backprop(kind: _Kind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _backprop(kind: _LayerKind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     outputs = ("output", *(f"output_{state}" for state in kind.states))
     upstream = tuple(f"{output}_backprop" for output in outputs)
-    given = _bound(name, (*kind.operands, *outputs, "intermediates", *upstream), args, kwargs)
+    given = _bind_operands(name, (*kind.operands, *outputs, "intermediates", *upstream), args, kwargs)
     trained = [operand for operand in kind.operands if operand != "seq_len"]
     with tf.name_scope(given["name"] or name), tf.GradientTape() as tape:
         tape.watch([given[operand] for operand in trained])
-        results = kind.run(given, _planned(given))
+        results = kind.run(given, _legacy_options(given))
     gradients = tape.gradient(
         list(results), [given[operand] for operand in trained], output_gradients=[given[each] for each in upstream]
     )
     fields = [("att" if operand == "att_score" else operand) + "_backprop" for operand in trained]
-    results = _named(name, fields, gradients)
-    return planner_options.check(results, given["options"], given["options_bwd"])
+    results = _name_results(name, fields, gradients)
+    return planner_options.check_options(results, given["options"], given["options_bwd"])
 
 
-def _named(name: str, fields: Sequence[str], values: Sequence[Any]) -> Any:
+def _name_results(name: str, fields: Sequence[str], values: Sequence[Any]) -> Any:
     """Results of an op under their names."""
     form: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
     return form(*values)
 
 
-def _bound(name: str, operands: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _bind_operands(
+    name: str, operands: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
     """What a call gives, by the names of this release; operands as tensors."""
     line = sdk.current()
-    order = (*operands, *_attributes(line, "lstm" in name))
+    order = (*operands, *_ordered_attributes(line, "lstm" in name))
     if len(args) > len(order) or set(kwargs) - set(order) or set(order[: len(args)]) & set(kwargs):
         raise TypeError(f"{name}: SDK {line} has the arguments {', '.join(order)}. Give each of them once at most.")
     given = {**_DEFAULTS, **dict(zip(order, args)), **kwargs}
@@ -132,7 +134,7 @@ def _bound(name: str, operands: Sequence[str], args: Sequence[Any], kwargs: Mapp
     for share, options in zip(_SHARES, ("options", "options_bwd")):
         if given.get(share) not in (None, -1.0):
             given[options] = json.dumps({"availableMemoryProportion": str(given[share])})
-        planner_options.note_unread("gen_popnn_ops", planner_options.read(given[options]), options)
+        planner_options.record_ignored_options("gen_popnn_ops", planner_options.parse_options(given[options]), options)
     given.update({each: tf.convert_to_tensor(given[each]) for each in operands})
     _check_channels(name, given["num_channels"], given["biases"].shape)
     return given
@@ -159,7 +161,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def _attributes(line: tuple[int, int], lstm: bool) -> tuple[str, ...]:
+def _ordered_attributes(line: tuple[int, int], lstm: bool) -> tuple[str, ...]:
     """The attributes of an op in the order of its wrapper's arguments."""
     activations = ("activation", "recurrent_activation") if line >= (2, 1) else ()
     further: tuple[str, ...] = ()
@@ -169,9 +171,9 @@ def _attributes(line: tuple[int, int], lstm: bool) -> tuple[str, ...]:
     return (*activations, "num_channels", "is_training", "partials_dtype", *reset, *further, "name")
 
 
-def _planned(given: Mapping[str, Any]) -> RecurrentOptions:
+def _legacy_options(given: Mapping[str, Any]) -> RecurrentOptions:
     partials = given["partials_dtype"]
     return RecurrentOptions(
-        planner_options.of_recurrent(partials, given["options"]),
-        planner_options.of_recurrent(partials, given["options_bwd"]),
+        planner_options.recurrent_options(partials, given["options"]),
+        planner_options.recurrent_options(partials, given["options_bwd"]),
     )

@@ -54,19 +54,19 @@ def lstm(
         (TensorShape([5, 2, 8]), TensorShape([2, 8]))
     """
     act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
-    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(biases, [-1]), planned)
+    projected, recurrent_kernel = _project_inputs(inputs, kernel, tf.reshape(biases, [-1]), planned)
     layer = f"LSTM {inputs.shape} {kernel.shape} {activation} {recurrent_activation} {seq_len is None} {planned}"
 
     def step(carried: Any, items: Any) -> Any:
         hidden, cell = carried
-        i, f, candidate, o = tf.split(items[0] + _product(hidden, recurrent_kernel, planned), 4, axis=1)
+        i, f, candidate, o = tf.split(items[0] + _matmul(hidden, recurrent_kernel, planned), 4, axis=1)
         new_cell = gate(f) * cell + gate(i) * act(candidate)
-        new_hidden = popnn_names.output_gate(gate(o), act(new_cell), layer)
-        return _where_alive(items[1:], (new_hidden, new_cell), carried)
+        new_hidden = popnn_names.apply_output_gate(gate(o), act(new_cell), layer)
+        return _select_within_length(items[1:], (new_hidden, new_cell), carried)
 
-    alive = _alive(inputs, seq_len)
+    alive = _within_length(inputs, seq_len)
     hiddens, cells = tf.scan(step, (projected, *(alive if stops else ())), initializer=tuple(state))
-    return _masked(hiddens, alive), hiddens[-1], cells[-1]
+    return _mask_outputs(hiddens, alive), hiddens[-1], cells[-1]
 
 
 def gru(
@@ -110,7 +110,7 @@ def gru(
     act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
     units = state.shape.as_list()[-1]
     input_biases = biases[:, 0] if reset_after else biases
-    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(input_biases, [-1]), planned)
+    projected, recurrent_kernel = _project_inputs(inputs, kernel, tf.reshape(input_biases, [-1]), planned)
     recurrent_biases = tf.reshape(biases[:, 1], [-1]) if reset_after else None
     gates_kernel, candidate_kernel = recurrent_kernel[:, : 2 * units], recurrent_kernel[:, 2 * units :]
     scores = () if attention_score is None else (attention_score[..., tf.newaxis],)
@@ -122,44 +122,46 @@ def gru(
     def step(previous: Any, items: Any) -> Any:
         x = items[0]
         if recurrent_biases is not None:
-            product = _product(previous, recurrent_kernel, planned) + recurrent_biases
+            product = _matmul(previous, recurrent_kernel, planned) + recurrent_biases
             z, r = gates(x[:, : 2 * units] + product[:, : 2 * units])
             candidate = act(x[:, 2 * units :] + r * product[:, 2 * units :])
         else:
-            z, r = gates(x[:, : 2 * units] + _product(previous, gates_kernel, planned))
-            candidate = act(x[:, 2 * units :] + _product(r * previous, candidate_kernel, planned))
+            z, r = gates(x[:, : 2 * units] + _matmul(previous, gates_kernel, planned))
+            candidate = act(x[:, 2 * units :] + _matmul(r * previous, candidate_kernel, planned))
         if scores:
             z = (1 - items[1]) * z
         new = z * previous + (1 - z) * candidate
-        return _where_alive(items[1 + len(scores) :], (new,), (previous,))[0]
+        return _select_within_length(items[1 + len(scores) :], (new,), (previous,))[0]
 
-    alive = _alive(inputs, seq_len)
+    alive = _within_length(inputs, seq_len)
     states = tf.scan(step, (projected, *scores, *alive), initializer=state)
-    return _masked(states, alive), states[-1]
+    return _mask_outputs(states, alive), states[-1]
 
 
-def _project(inputs: Any, kernel: Any, biases: Any, planned: RecurrentOptions | None) -> tuple[Any, Any]:
+def _project_inputs(inputs: Any, kernel: Any, biases: Any, planned: RecurrentOptions | None) -> tuple[Any, Any]:
     """One large product for all steps; what is left for the loop is the state's part of the kernel."""
     size = inputs.shape.as_list()[-1]
-    with planner_options.planned_recurrent(planned):
+    with planner_options.recurrent_planner_scope(planned):
         return tf.tensordot(inputs, kernel[:size], 1) + biases, kernel[size:]
 
 
-def _product(x: Any, kernel: Any, planned: RecurrentOptions | None) -> Any:
-    with planner_options.planned_recurrent(planned):  # here and not around the loop: its body is a graph of its own
+def _matmul(x: Any, kernel: Any, planned: RecurrentOptions | None) -> Any:
+    with planner_options.recurrent_planner_scope(
+        planned
+    ):  # here and not around the loop: its body is a graph of its own
         return tf.matmul(x, kernel)
 
 
-def _alive(inputs: Any, seq_len: Any) -> tuple[Any, ...]:
+def _within_length(inputs: Any, seq_len: Any) -> tuple[Any, ...]:
     if seq_len is None:
         return ()
     lengths = tf.reshape(tf.cast(seq_len, tf.int32), [1, -1, 1])
     return (tf.range(tf.shape(inputs)[0])[:, tf.newaxis, tf.newaxis] < lengths,)
 
 
-def _where_alive(alive: tuple[Any, ...], new: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
+def _select_within_length(alive: tuple[Any, ...], new: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(tf.where(alive[0], one, other) for one, other in zip(new, old)) if alive else new
 
 
-def _masked(values: Any, alive: tuple[Any, ...]) -> Any:
+def _mask_outputs(values: Any, alive: tuple[Any, ...]) -> Any:
     return tf.where(alive[0], values, tf.zeros_like(values)) if alive else values

@@ -83,8 +83,8 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         self._recurrent_activation = check_activation(
             recurrent_activation, ACCEPTED_RECURRENT_ACTIVATIONS, "recurrent_activation"
         )
-        planner_options.note_unread("PopnnLSTM", options)
-        planner_options.note_unread("PopnnLSTM", options_bwd, "options_bwd")
+        planner_options.record_ignored_options("PopnnLSTM", options)
+        planner_options.record_ignored_options("PopnnLSTM", options_bwd, "options_bwd")
         self._plain_dtype = dtype
         self._num_units = num_units
         self._seed = seed
@@ -96,8 +96,8 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
             "bwd": {"availableMemoryProportion": available_memory_proportion_bwd, **(options_bwd or {})},
         }
         self._planned = planner_options.RecurrentOptions(
-            planner_options.of_recurrent(partials_dtype, options, available_memory_proportion_fwd),
-            planner_options.of_recurrent(partials_dtype, options_bwd, available_memory_proportion_bwd),
+            planner_options.recurrent_options(partials_dtype, options, available_memory_proportion_fwd),
+            planner_options.recurrent_options(partials_dtype, options_bwd, available_memory_proportion_bwd),
         )
         self._input_size: int | None = None
 
@@ -183,7 +183,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         return inputs
 
     def _given(self, outputs: Any, state: Any) -> Any:
-        planner_options.check(outputs, *self._options.values())
+        planner_options.check_options(outputs, *self._options.values())
         return (outputs, state) if self._return_state else outputs
 
 
@@ -397,7 +397,7 @@ class PopnnGRU(_PopnnRNN):
         return self._given(outputs, state)  # with time first for either order of the inputs, as Graphcore's
 
 
-def _open_gates(num_units: int) -> Any:
+def _initial_gate_biases(num_units: int) -> Any:
     return v1.constant_initializer([[1.0] * num_units, [1.0] * num_units, [0.0] * num_units])
 
 
@@ -415,7 +415,7 @@ class PopnnDynamicGRU(PopnnGRU):
     """
 
     def _initial_biases(self) -> Any:
-        return _open_gates(self.num_units) if sdk.current() <= (2, 1) else super()._initial_biases()
+        return _initial_gate_biases(self.num_units) if sdk.current() <= (2, 1) else super()._initial_biases()
 
     def call(  # type: ignore[override]
         self, inputs: Any, seq_len: Any, initial_state: Any = None, training: bool = True, time_major: bool = True
@@ -454,7 +454,7 @@ class PopnnAUGRU(PopnnGRU):
     """
 
     def _initial_biases(self) -> Any:
-        return _open_gates(self.num_units)
+        return _initial_gate_biases(self.num_units)
 
     def _add_biases(self) -> None:
         if self._reset_after:

@@ -51,12 +51,12 @@ def register_emulation(
         >>> float(product)
         12.0
     """
-    library, op = registry.parsed(name)
+    library, op = registry.parse_name(name)
     for what, function in (("python_function", python_function), ("gradient", gradient)):
         if function is not None and not callable(function):
             raise TypeError(f"register_emulation({name!r}): {what} is {function!r}, and has to be a function.")
     if python_function is not None:
-        registry.add(Emulation(library, op, python_function, gradient))
+        registry.register_emulation(Emulation(library, op, python_function, gradient))
     elif gradient is None:
         registry.emulations.pop((library, op), None)
     else:
@@ -107,17 +107,17 @@ def precompiled_user_op(
         [0.5, 1.0]
     """
     call = user_op_call(inputs, outs, inputs_with_gradients, attributes, gradient_attributes)
-    emulation = _find(os.fspath(library_path), op_name)
+    emulation = _find_emulation(os.fspath(library_path), op_name)
     note_arguments("precompiled_user_op", gp_path=gp_path, separate_gradients=separate_gradients)
     with tf.name_scope(name or "UserOp"):
         values = [x if i in call.differentiable else tf.stop_gradient(x) for i, x in enumerate(call.inputs)]
         if emulation.gradient is None:
-            return _outputs(emulation, call, values)
-        return list(_with_gradient(emulation, emulation.gradient, call)(*values))
+            return _check_outputs(emulation, call, values)
+        return list(_call_with_gradient(emulation, emulation.gradient, call)(*values))
 
 
-def _find(path: str, op_name: str) -> Emulation:
-    known = registry.find(path, op_name)
+def _find_emulation(path: str, op_name: str) -> Emulation:
+    known = registry.find_emulation(path, op_name)
     if known is not None:
         return known
     file = os.path.basename(path)
@@ -133,13 +133,13 @@ def _find(path: str, op_name: str) -> Emulation:
     raise errors.UnsupportedError(reason)
 
 
-def _with_gradient(emulation: Emulation, gradient: Callable[..., Any], call: UserOpCall) -> Callable[..., Any]:
+def _call_with_gradient(emulation: Emulation, gradient: Callable[..., Any], call: UserOpCall) -> Callable[..., Any]:
     @tf.custom_gradient
     def run(*values: Any) -> Any:
-        results = _outputs(emulation, call, values)
+        results = _check_outputs(emulation, call, values)
 
         def gradients(*upstream: Any) -> list[Any]:
-            given = _gradients(emulation.name, gradient, call, upstream, values, results)
+            given = _call_gradient(emulation.name, gradient, call, upstream, values, results)
             return [given.get(index) for index in range(len(values))]
 
         return results, gradients
@@ -147,8 +147,8 @@ def _with_gradient(emulation: Emulation, gradient: Callable[..., Any], call: Use
     return run
 
 
-def _outputs(emulation: Emulation, call: UserOpCall, values: Sequence[Any]) -> list[tf.Tensor]:
-    returned = _call(emulation.function, *values, attributes=call.attributes)
+def _check_outputs(emulation: Emulation, call: UserOpCall, values: Sequence[Any]) -> list[tf.Tensor]:
+    returned = _call_function(emulation.function, *values, attributes=call.attributes)
     results = [] if returned is None else list(returned) if isinstance(returned, (list, tuple)) else [returned]
     if len(results) != len(call.types):
         raise ValueError(
@@ -166,7 +166,7 @@ def _outputs(emulation: Emulation, call: UserOpCall, values: Sequence[Any]) -> l
     return results
 
 
-def _gradients(
+def _call_gradient(
     name: str,
     gradient: Callable[..., Any],
     call: UserOpCall,
@@ -175,7 +175,7 @@ def _gradients(
     results: Sequence[Any],
 ) -> dict[int, Any]:
     given = [tf.zeros_like(x) if one is None else one for one, x in zip(upstream, results, strict=True)]
-    returned = _call(gradient, given, list(values), list(results), attributes=call.gradient_attributes)
+    returned = _call_function(gradient, given, list(values), list(results), attributes=call.gradient_attributes)
     gradients = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     if len(gradients) != len(call.differentiable):
         raise ValueError(
@@ -185,7 +185,7 @@ def _gradients(
     return dict(zip(call.differentiable, gradients, strict=True))
 
 
-def _call(function: Callable[..., Any], *args: Any, attributes: str) -> Any:
+def _call_function(function: Callable[..., Any], *args: Any, attributes: str) -> Any:
     """Calls a user's function, with the attributes if it has a parameter for them or, written as one, `**kwargs`."""
     try:
         parameters = inspect.signature(function).parameters

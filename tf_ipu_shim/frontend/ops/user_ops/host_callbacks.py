@@ -71,7 +71,7 @@ def cpu_user_operation(
         ...     return cpu_user_operation([x], "./libdouble.so", outs=outputs)
     """
     call = user_op_call(inputs, outs, inputs_with_gradients, attributes, gradient_attributes)
-    return _read_write(
+    return _callback_signature(
         call.inputs,
         call.types,
         call.shapes,
@@ -86,17 +86,17 @@ def cpu_user_operation(
     )
 
 
-def _read_write(
+def _callback_signature(
     inputs: Sequence[Any], types: Sequence[Any], shapes: Sequence[Any], **arguments: Any
 ) -> list[tf.Tensor]:
     run = plugin.load().ops.ipu_user_read_write_op
-    with host_ops.on_host("cpu_user_operation"):
+    with host_ops.host_placement("cpu_user_operation"):
         results = run(input=inputs, output_types=types, output_shapes=shapes, **arguments)
     return list(results) if types else []
 
 
 @ops.RegisterGradient(_OP)
-def _gradient(op: Any, *upstream: Any) -> list[Any]:
+def _call_gradient(op: Any, *upstream: Any) -> list[Any]:
     """Calls the library's gradient function; inputs that have no gradient, and integers, get None."""
     indices = list(op.get_attr("inputs_with_gradients"))
     path, function = op.get_attr("library_path").decode(), op.get_attr("op_name").decode()
@@ -110,7 +110,7 @@ def _gradient(op: Any, *upstream: Any) -> list[Any]:
         for one, output in zip(upstream, op.outputs, strict=True)
     ]
     wanted = [op.inputs[index] for index in indices]
-    results = _read_write(
+    results = _callback_signature(
         [*gradients, *op.inputs, *op.outputs],
         [one.dtype for one in wanted],
         [one.shape for one in wanted],

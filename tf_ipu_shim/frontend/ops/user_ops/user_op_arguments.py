@@ -65,7 +65,7 @@ def user_op_call(
             )
     if not isinstance(inputs, (list, tuple)):
         raise ValueError(f"Expected the inputs of a custom op as a list of tensors, got {inputs!r}.")
-    types, shapes = _outputs(outs)
+    types, shapes = _parse_outputs(outs)
     wanted = range(len(inputs)) if inputs_with_gradients is None else inputs_with_gradients
     for index in wanted:
         if not 0 <= index < len(inputs):
@@ -82,7 +82,7 @@ def user_op_call(
     )
 
 
-def _outputs(outs: Mapping[str, Any] | None) -> tuple[list[tf.DType], list[tf.TensorShape]]:
+def _parse_outputs(outs: Mapping[str, Any] | None) -> tuple[list[tf.DType], list[tf.TensorShape]]:
     if outs is None:
         return [], []
     expected = "outs is a dictionary with the lists output_types and output_shapes, one entry for each output"

@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.imports import importers
+from tf_ipu_shim.imports import import_callers
 from tf_ipu_shim.legacy.names.contrib import contrib_ipu
 
 NAME = "tensorflow.contrib"
@@ -233,7 +233,7 @@ class ContribModule(types.ModuleType):
             if hasattr(module, name):
                 return getattr(module, name)
         message = absence(below)
-        if importers.is_import_from(sys._getframe(1)):
+        if import_callers.is_import_from(sys._getframe(1)):
             raise errors.MissingModuleError(message, name=self.__name__)
         raise errors.MissingAttributeError(message)
 

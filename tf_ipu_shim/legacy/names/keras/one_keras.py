@@ -21,7 +21,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors, keras2, patches
-from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.imports import post_import_hooks
 from tf_ipu_shim.legacy.names import mode
 from tf_ipu_shim.legacy.names.keras import keras_modules
 
@@ -56,7 +56,7 @@ class _CopyLoader(Loader):
 
 _finder = _Finder()
 # TensorFlow's own modules are to have the copy: so it is when TensorFlow has been imported.
-_with_tensorflow = after_loading.Finder(lambda name: name == "tensorflow", lambda _: install())
+_with_tensorflow = post_import_hooks.PostImportFinder(lambda name: name == "tensorflow", lambda _: install())
 
 
 def install_with_tensorflow() -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.imports import importers
+from tf_ipu_shim.imports import import_callers
 from tf_ipu_shim.legacy.names.python import removed_names
 
 
@@ -101,7 +101,7 @@ _GONE: tuple[tuple[Any, dict[str, Any]], ...] = (
 def _without_encoding(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def load(*args: Any, **kwargs: Any) -> Any:
-        if "encoding" in kwargs and importers.is_script(sys._getframe(1).f_code.co_filename):
+        if "encoding" in kwargs and import_callers.is_script_file(sys._getframe(1).f_code.co_filename):
             del kwargs["encoding"]
         return stock(*args, **kwargs)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.imports import importers
+from tf_ipu_shim.imports import import_callers
 
 # Name of the time -> what it was: of Python's own, or NumPy's under the name that it has kept.
 BUILTIN = {
@@ -75,7 +75,9 @@ def install() -> None:
     gone.update({name: getattr(removed_numpy, name) for name in removed_numpy.FUNCTIONS})
     patches.replace(numpy, "__getattr__", lambda stock: serving("numpy", gone, stock), why="`np.int` and the like")
     why = "`np.save` of arrays of different lengths, of scripts"
-    patches.replace(numpy, "save", functools.partial(removed_numpy.saving_objects, importers.is_script), why=why)
+    patches.replace(
+        numpy, "save", functools.partial(removed_numpy.saving_objects, import_callers.is_script_file), why=why
+    )
     moved = {name: getattr(collections.abc, name) for name in collections.abc.__all__}
     patches.replace(
         collections,
@@ -99,7 +101,7 @@ def serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] |
             frame: types.FrameType | None = sys._getframe(1)
             while frame is not None and frame.f_code.co_filename.startswith(_IMPORTING):
                 frame = frame.f_back
-            if frame is not None and importers.is_script(frame.f_code.co_filename):
+            if frame is not None and import_callers.is_script_file(frame.f_code.co_filename):
                 return names[name]
         if stock is not None:
             return stock(name)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.imports import after_loading, importers
+from tf_ipu_shim.imports import import_callers, post_import_hooks
 
 _NAME = "yaml"
 _LOADS = ("load", "load_all")
@@ -33,13 +33,13 @@ def _loaded(module: types.ModuleType) -> None:
             patches.replace(module, name, lambda stock: _with_loader(stock, module), why="`yaml.load(file)` of scripts")
 
 
-_finder = after_loading.Finder(_NAME.__eq__, _loaded)
+_finder = post_import_hooks.PostImportFinder(_NAME.__eq__, _loaded)
 
 
 def _with_loader(stock: Callable[..., Any], module: Any) -> Callable[..., Any]:
     @functools.wraps(stock)
     def load(stream: Any, *loader: Any, **named: Any) -> Any:
-        if not loader and not named and importers.is_script(sys._getframe(1).f_code.co_filename):
+        if not loader and not named and import_callers.is_script_file(sys._getframe(1).f_code.co_filename):
             loader = (module.FullLoader,)
         return stock(stream, *loader, **named)
 

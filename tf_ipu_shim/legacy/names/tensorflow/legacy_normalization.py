@@ -10,7 +10,7 @@ import sys
 import types
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.imports import post_import_hooks
 
 _NAME = "tensorflow.python.layers.normalization"
 _LAYERS = "legacy_tf_layers.normalization"
@@ -44,4 +44,4 @@ def _loaded(module: types.ModuleType) -> None:
     )
 
 
-_finder = after_loading.Finder(_NAME.__eq__, _loaded)
+_finder = post_import_hooks.PostImportFinder(_NAME.__eq__, _loaded)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.imports import post_import_hooks
 from tf_ipu_shim.legacy.names import mode
 from tf_ipu_shim.legacy.names.python import removed_functions, removed_names, yaml_loader
 from tf_ipu_shim.legacy.names.tensorflow import (
@@ -77,7 +77,7 @@ def install_attributes() -> None:
         yaml_loader.install()
 
 
-_with_tensorflow = after_loading.Finder("tensorflow".__eq__, lambda _: install_attributes())
+_with_tensorflow = post_import_hooks.PostImportFinder("tensorflow".__eq__, lambda _: install_attributes())
 
 
 def _add_python() -> None:

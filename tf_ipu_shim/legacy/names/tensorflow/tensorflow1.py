@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tf_ipu_shim import errors, patches
-from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.imports import post_import_hooks
 from tf_ipu_shim.keras2 import choice
 from tf_ipu_shim.legacy.names import mode
 from tf_ipu_shim.legacy.names.tensorflow import dimensions
@@ -93,7 +93,7 @@ def activate() -> None:
     """
     if isinstance(sys.modules.get("tensorflow"), TensorFlow1):
         return
-    if "tensorflow" not in sys.modules and choice.is_apart():
+    if "tensorflow" not in sys.modules and choice.is_separate_package():
         os.environ.setdefault(choice.ENVIRONMENT_VARIABLE, "1")
     import tensorflow
     import tensorflow.compat.v1 as v1
@@ -106,7 +106,7 @@ def activate() -> None:
             why = "scripts that import compat.v1 assert their version (--tf1)"
             patches.replace(v1, name, lambda _: VERSION, why=why)
         installed = functools.partial(_installed_version, v1, tensorflow.__version__)
-        after_loading.Finder(_looks_at_version, while_loading=installed).install(
+        post_import_hooks.PostImportFinder(_looks_at_version, while_loading=installed).install(
             "packages that look at TensorFlow's version", why="they see the installed one, as scripts see 1.15 (--tf1)"
         )
     for library in _LIBRARIES:

@@ -10,7 +10,7 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 
-class AssumeEqualAcrossReplicas(keras2.public().layers.Layer):  # type: ignore[misc]
+class AssumeEqualAcrossReplicas(keras2.public_module().layers.Layer):  # type: ignore[misc]
     """Hands its inputs on, as the same on all replicas.
 
     Poplar's compiler needs the promise to place control flow that depends on the tensor; nothing here does.

@@ -10,7 +10,7 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.frontend.ops import nn_ops
 
-_Layer: Any = keras2.public().layers.Layer
+_Layer: Any = keras2.public_module().layers.Layer
 
 
 class CTCLoss(_Layer):  # type: ignore[misc]

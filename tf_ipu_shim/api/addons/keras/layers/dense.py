@@ -9,9 +9,9 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.ops import math_ops
-from tf_ipu_shim.frontend.ops.serialization_factor import whole
+from tf_ipu_shim.frontend.ops.serialization_factor import check_factor
 
-_keras: Any = keras2.public()
+_keras: Any = keras2.public_module()
 _Layer: Any = _keras.layers.Layer
 
 # How `ipu.math_ops.serialized_matmul` calls the dimensions.
@@ -83,7 +83,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
     ) -> None:
         super().__init__(activity_regularizer=_keras.regularizers.get(activity_regularizer), **kwargs)
         self.units = int(units)
-        self.serialization_factor = whole(serialization_factor)
+        self.serialization_factor = check_factor(serialization_factor)
         self.serialization_dimension = serialization_dimension
         self.activation = _keras.activations.get(activation)
         self.use_bias = use_bias

@@ -10,7 +10,7 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.ops import rand_ops
 
 
-class Dropout(keras2.public().layers.Layer):  # type: ignore[misc]
+class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
     """Drops elements while training; the backward pass makes the mask again from its seed.
 
     Args:

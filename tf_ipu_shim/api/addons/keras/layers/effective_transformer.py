@@ -11,7 +11,7 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.api.addons.keras.layers.dropout import Dropout
 from tf_ipu_shim.api.addons.keras.layers.normalization import LayerNormalization
 
-_keras: Any = keras2.public()
+_keras: Any = keras2.public_module()
 
 
 class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]

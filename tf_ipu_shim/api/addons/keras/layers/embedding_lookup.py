@@ -10,9 +10,9 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.layers.ipu_layer import IPULayer
 from tf_ipu_shim.frontend.ops.embeddings import embedding_ops
-from tf_ipu_shim.frontend.ops.serialization_factor import whole
+from tf_ipu_shim.frontend.ops.serialization_factor import check_factor
 
-_keras = keras2.public()
+_keras = keras2.public_module()
 
 
 class Embedding(IPULayer):
@@ -58,7 +58,7 @@ class Embedding(IPULayer):
         if not keras2.module("engine.base_layer_utils").v2_dtype_behavior_enabled():
             kwargs.setdefault("dtype", _keras.backend.floatx())  # TensorFlow 1 would take the integers' type
         super().__init__(activity_regularizer=_keras.regularizers.get(activity_regularizer), **kwargs)
-        if input_dim % whole(serialization_factor):
+        if input_dim % check_factor(serialization_factor):
             raise ValueError(f"serialization_factor must divide input_dim ({input_dim}), got {serialization_factor}.")
         self.input_dim = input_dim
         self.output_dim = output_dim

@@ -11,7 +11,7 @@ from tf_ipu_shim.frontend.ops.float8.f8_ops import QuarterTensor, convert_from_f
 
 __all__ = ["ConvertFromF8", "ConvertToF8", "QuarterTensor", "convert_from_f8", "convert_to_f8"]
 
-_Layer: Any = keras2.public().layers.Layer
+_Layer: Any = keras2.public_module().layers.Layer
 
 
 class ConvertToF8(_Layer):  # type: ignore[misc]

@@ -11,7 +11,7 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.layers.ipu_layer import IPULayer, accepts_leading_dtype
 from tf_ipu_shim.frontend.ops.norms.group_normalisation import check_groups, group_normalise
 
-_keras = keras2.public()
+_keras = keras2.public_module()
 
 
 @accepts_leading_dtype

@@ -9,7 +9,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import keras2
 
 
-class RecomputationCheckpoint(keras2.public().layers.Layer):  # type: ignore[misc]
+class RecomputationCheckpoint(keras2.public_module().layers.Layer):  # type: ignore[misc]
     """Hands its inputs on: a checkpoint of a pipeline stage whose activations are computed again.
 
     It divides the memory a stage needs, not its values; what runs is the same here with and without it.

@@ -14,9 +14,9 @@ from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
     unknown_slot,
     update_slot,
 )
-from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation import booleans
 
-_Adam: Any = keras2.public().optimizers.legacy.Adam
+_Adam: Any = keras2.public_module().optimizers.legacy.Adam
 
 
 class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
@@ -73,7 +73,7 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         check_dtype("m_dtype", m_dtype)
         check_dtype("v_dtype", v_dtype)
         check_dtype("vhat_dtype", vhat_dtype)
-        switches.check("debiasing", debiasing)
+        booleans.check_boolean("debiasing", debiasing)
         check_one_precision(self)
         self.m_dtype = m_dtype
         self.v_dtype = v_dtype

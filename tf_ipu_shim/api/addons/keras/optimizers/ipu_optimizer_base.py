@@ -10,7 +10,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation import booleans
 from tf_ipu_shim.tf_private import distribute as tf_distribute
 from tf_ipu_shim.tf_private import variables as tf_variables
 
@@ -52,7 +52,7 @@ class IpuOptimizerBase(OptimizerV2):
             outline_apply_gradients=outline_apply_gradients,
             outline_apply_gradients_kwargs=outline_apply_gradients_kwargs or None,
         )
-        switches.check("outline_apply_gradients", outline_apply_gradients)
+        booleans.check_boolean("outline_apply_gradients", outline_apply_gradients)
         if outline_apply_gradients_kwargs is not None and not isinstance(outline_apply_gradients_kwargs, Mapping):
             raise TypeError(
                 "outline_apply_gradients_kwargs must be a dictionary of arguments of outlined_function, not "
@@ -114,7 +114,7 @@ class IpuOptimizerBase(OptimizerV2):
         if slot_name in slots:
             return slots[slot_name]
         if isinstance(initializer, str) or callable(initializer):
-            made = keras2.public().initializers.get(initializer)
+            made = keras2.public_module().initializers.get(initializer)
             initializer = functools.partial(made, shape=var.shape if shape is None else shape, dtype=dtype)
         with self._distribution_strategy_scope():
             strategy = tf.distribute.get_strategy()

@@ -15,7 +15,7 @@ from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
     unknown_slot,
     update_slot,
 )
-from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation import booleans
 
 
 class LAMBIpuOptimizer(IpuOptimizerBase):
@@ -73,7 +73,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
             )
         check_dtype("m_dtype", m_dtype)
         check_dtype("v_dtype", v_dtype)
-        switches.check("debiasing", debiasing)
+        booleans.check_boolean("debiasing", debiasing)
         _check_norm(weight_norm_clip)
         self._set_hyper("learning_rate", kwargs.get("lr", learning_rate))
         self._set_hyper("decay", self._initial_decay)

@@ -15,7 +15,7 @@ from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
     update_slot,
 )
 
-_SGD: Any = keras2.public().optimizers.legacy.SGD
+_SGD: Any = keras2.public_module().optimizers.legacy.SGD
 
 
 class SGDIpuOptimizer(_SGD, IpuOptimizerBase):

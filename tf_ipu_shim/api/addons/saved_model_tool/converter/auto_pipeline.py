@@ -99,8 +99,8 @@ class AutoPipelineImpl:
         graph = pipelines.stages_of(graph_def, signature)
         fed = {name.split(":")[0] for name in graph.inputs}
         order = [node for node in graph.topology_sort() if node.name not in fed]
-        costs = stage_costs.of_nodes(graph.graph, [node.name for node in order])
-        pieces = _pieces([cost.of(self._priority) for cost in costs])
+        costs = stage_costs.node_costs(graph.graph, [node.name for node in order])
+        pieces = _pieces([cost.value(self._priority) for cost in costs])
         for ipus in self._quantities:
             if ipus > min(self._most, len(pieces)):
                 break
@@ -117,9 +117,9 @@ class AutoPipelineImpl:
 
     def _fitting(self, costs: list[Any], pieces: list[tuple[int, int]], ipus: int) -> list[int] | None:
         """The stage of each node on so many IPUs; None where a stage has no room."""
-        sums = [sum(cost.of(self._priority) for cost in costs[start:end]) for start, end in pieces]
+        sums = [sum(cost.value(self._priority) for cost in costs[start:end]) for start, end in pieces]
         stages = _stages(sums, pieces, ipus)
-        room = [stage_costs.bytes_on_chip([costs[index] for index in one]) for one in stages]
+        room = [stage_costs.stage_bytes([costs[index] for index in one]) for one in stages]
         fits = max(room) <= stage_costs.chip_bytes()
         if self._logger is not None:
             self._logger.info("%d IPUs: stages of %s bytes%s", ipus, room, "" if fits else ", too many")

@@ -61,7 +61,7 @@ class ConverterPipeline:
         """
         # A model is left open to any batch size where nothing but 1, the default, is asked for.
         if self._batch_size != 1:
-            graph_def, signature_def = batch_size.fixed(graph_def, signature_def, self._batch_size)
+            graph_def, signature_def = batch_size.set_batch_size(graph_def, signature_def, self._batch_size)
         for converter in self._converters:
             graph_def, signature_def = converter.apply(graph_def, signature_def)
         return graph_def, signature_def

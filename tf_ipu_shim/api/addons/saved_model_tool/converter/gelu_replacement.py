@@ -41,7 +41,7 @@ class GeluReplacement(Converter):
         if not all(key in config for key in _KEYS):
             raise ValueError(f"{', '.join(_KEYS)} must be set; gelu_replacement has {', '.join(config) or 'nothing'}.")
         self._nodes, self._inputs, self._users = (
-            graph_nodes.checked_patterns(config[key], f"gelu_replacement['{key}']") for key in _KEYS
+            graph_nodes.check_patterns(config[key], f"gelu_replacement['{key}']") for key in _KEYS
         )
 
     def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
@@ -52,14 +52,14 @@ class GeluReplacement(Converter):
         """
         if not self._replaces:
             return graph_def, signature_def
-        nodes = graph_nodes.by_name(graph_def)
+        nodes = graph_nodes.nodes_by_name(graph_def)
         functions: dict[str, Any] = {}
         for user in graph_def.node:
             if not graph_nodes.matches(user.name, self._users):
                 continue
             for position, name in enumerate(user.input):
-                if graph_nodes.matches(graph_nodes.node_of(name), self._nodes):
-                    source = self._source(nodes, graph_nodes.node_of(name), user.name)
+                if graph_nodes.matches(graph_nodes.node_name(name), self._nodes):
+                    source = self._source(nodes, graph_nodes.node_name(name), user.name)
                     if source not in functions:
                         functions[source] = _gelu(nodes[source])
                     user.input[position] = functions[source][-1].name
@@ -70,9 +70,9 @@ class GeluReplacement(Converter):
             )
         graph_def.node.extend(node for made in functions.values() for node in made)
         others = [node.name for node in graph_def.node if not graph_nodes.matches(node.name, self._nodes)]
-        signed = [graph_nodes.node_of(name) for name in graph_nodes.signature_tensors(signature_def)]
-        needed = graph_nodes.ancestors(graph_nodes.by_name(graph_def), [*others, *signed])
-        return graph_nodes.only(graph_def, needed), signature_def
+        signed = [graph_nodes.node_name(name) for name in graph_nodes.signature_tensors(signature_def)]
+        needed = graph_nodes.ancestors(graph_nodes.nodes_by_name(graph_def), [*others, *signed])
+        return graph_nodes.subgraph(graph_def, needed), signature_def
 
     def _source(self, nodes: dict[str, Any], name: str, user: str) -> str:
         """The one node that a function, which ends in a node, is computed of."""
@@ -82,7 +82,7 @@ class GeluReplacement(Converter):
             if inside in seen:
                 continue
             seen.add(inside)
-            for given in map(graph_nodes.node_of, nodes[inside].input):
+            for given in map(graph_nodes.node_name, nodes[inside].input):
                 if graph_nodes.matches(given, self._nodes):
                     waiting.append(given)
                 elif graph_nodes.matches(given, self._inputs):
@@ -101,7 +101,7 @@ class GeluReplacement(Converter):
 
 def _gelu(source: Any) -> list[Any]:
     """The nodes of the IPU's GELU of a node's first output; the last one gives it."""
-    types = node_types.outputs_of(source)
+    types = node_types.output_dtypes(source)
     if not types or not dtypes.as_dtype(types[0]).is_floating:
         raise ValueError(
             f"{source.name}_gelu can not get type from {source.name}, which gives no floating-point tensor."

@@ -8,7 +8,7 @@ import numpy as np
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
 from tf_ipu_shim.frontend.conversion import graph_nodes
-from tf_ipu_shim.frontend.conversion.retyping import Retyping
+from tf_ipu_shim.frontend.conversion.retyping import DtypeConversion
 from tf_ipu_shim.tf_private.protos import types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -33,7 +33,7 @@ class Int64Conversion(Converter):
 
     def __init__(self, param: Any) -> None:
         self.int64_to_int32_conversion = param.int64_to_int32_conversion
-        self._excluded = graph_nodes.checked_patterns(param.excluded_nodes, "excluded_nodes")
+        self._excluded = graph_nodes.check_patterns(param.excluded_nodes, "excluded_nodes")
 
     def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
         """See `Converter.apply`.
@@ -43,7 +43,7 @@ class Int64Conversion(Converter):
         """
         if not self.int64_to_int32_conversion:
             return graph_def, signature_def
-        retyping = Retyping(
+        retyping = DtypeConversion(
             types_pb2.DT_INT64, types_pb2.DT_INT32, lambda name: graph_nodes.matches(name, self._excluded), _narrowed
         )
         return retyping.apply(graph_def, signature_def)

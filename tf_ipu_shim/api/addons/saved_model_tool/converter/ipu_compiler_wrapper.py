@@ -23,7 +23,7 @@ class IPUCompilerWrapper(Converter):
     """
 
     def __init__(self, param: Any) -> None:
-        graph_nodes.checked_patterns(param.excluded_nodes, "excluded_nodes", TypeError)
+        graph_nodes.check_patterns(param.excluded_nodes, "excluded_nodes", TypeError)
         if not isinstance(param.remove_excluded_nodes, bool):
             raise TypeError(f"remove_excluded_nodes must be a bool, not {param.remove_excluded_nodes!r}.")
         self._merges = param.merge_subgraphs
@@ -34,4 +34,4 @@ class IPUCompilerWrapper(Converter):
         Raises:
             ValueError: there is no node on the IPU, or the host computes something between two of them.
         """
-        return ipu_program.merged(graph_def, signature_def) if self._merges else (graph_def, signature_def)
+        return ipu_program.merge_program(graph_def, signature_def) if self._merges else (graph_def, signature_def)

@@ -27,7 +27,7 @@ class IPUPlacement(Converter):
     """
 
     def __init__(self, param: Any) -> None:
-        self._excluded = graph_nodes.checked_patterns(param.excluded_nodes, "excluded_nodes")
+        self._excluded = graph_nodes.check_patterns(param.excluded_nodes, "excluded_nodes")
         self._places = param.ipu_placement
         self._removes = param.remove_excluded_nodes
 
@@ -44,5 +44,5 @@ class IPUPlacement(Converter):
             if node.op != "Placeholder" and not graph_nodes.matches(node.name, self._excluded):
                 utils.add_ipu_scope(node, _IPU)
         if self._removes and self._excluded:
-            return host_part.removed(graph_def, signature_def)
+            return host_part.remove_host_part(graph_def, signature_def)
         return graph_def, signature_def

@@ -45,6 +45,6 @@ class LoopRepeatWrapper(Converter):
         if not self._converts:
             return graph_def, signature_def
         *_, iterations = utils.extract_emb_setting_from_param(self._param)
-        fixed = batch_size.fixed(graph_def, signature_def, self._param.batch_size)
+        fixed = batch_size.set_batch_size(graph_def, signature_def, self._param.batch_size)
         settings = utils.application_settings(self._param)
-        return application.embedded(*fixed, application.repeated(iterations), settings)
+        return application.embed_application(*fixed, application.loop_program(iterations), settings)

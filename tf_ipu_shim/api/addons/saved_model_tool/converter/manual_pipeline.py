@@ -122,7 +122,7 @@ class ManualPipeline(pipelines.PipelineConverter):
         for patterns in config:
             if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
                 raise TypeError(f"`manual_pipeline_config` must only contain lists of strings, but has {patterns!r}.")
-            graph_nodes.checked_patterns(patterns, "manual_pipeline_config")
+            graph_nodes.check_patterns(patterns, "manual_pipeline_config")
 
     def configuration_file(self, graph_def: Any, signature_def: Any) -> str:
         """Writes the stages."""

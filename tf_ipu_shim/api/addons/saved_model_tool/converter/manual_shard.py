@@ -40,7 +40,7 @@ class ManualSharding(Converter):
         """
         if not self._shards:
             return graph_def, signature_def
-        placed = [node for node in graph_def.node if host_part.on_ipu(node)]
+        placed = [node for node in graph_def.node if host_part.is_on_ipu(node)]
         if not placed:
             raise ValueError("No ops placed on IPU device to shard. Leave out manual_sharding, or ipu_placement=False.")
         for node in placed:
@@ -67,7 +67,7 @@ def _check(shards: Any, num_ipus: int) -> None:
                 f"manual_sharding must only contain lists of strings, but one is {patterns!r}: give a list of regular "
                 "expressions for each IPU."
             )
-        graph_nodes.checked_patterns(patterns, "manual_sharding")
+        graph_nodes.check_patterns(patterns, "manual_sharding")
     if len(shards) != num_ipus:
         raise ValueError(
             f"The length of manual_sharding ({len(shards)}) should be num_ipus ({num_ipus}): give a list for each IPU."

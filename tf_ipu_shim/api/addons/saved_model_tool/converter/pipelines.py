@@ -58,7 +58,7 @@ class PipelineConverter(Converter):
         if not self._converts:
             return graph_def, signature_def
         note_arguments("pipeline_cfg", **{key: self.cfg[key] for key in RECORDED if key in self.cfg})
-        fixed = batch_size.fixed(graph_def, signature_def, self.param.batch_size)
+        fixed = batch_size.set_batch_size(graph_def, signature_def, self.param.batch_size)
         graph = stages_of(*fixed)
         graph.read_pipeline_config(self.configuration_file(*fixed))
         ipus = graph.device_info or []
@@ -67,7 +67,9 @@ class PipelineConverter(Converter):
         settings = utils.application_settings(self.param, max(self.param.num_ipus, self.ipus(ipus)))
         stages = graph.stages()
         by_stage = dict(zip(sorted(set(stages.values())), ipus, strict=True))
-        return application.embedded(*fixed, application.pipelined(stages, by_stage, executions), settings)
+        return application.embed_application(
+            *fixed, application.pipeline_program(stages, by_stage, executions), settings
+        )
 
     @abc.abstractmethod
     def configuration_file(self, graph_def: Any, signature_def: Any) -> str:

@@ -10,7 +10,7 @@ from tensorflow.compat.v2 import dtypes
 from tf_ipu_shim.api.addons.saved_model_tool.converter import utils
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
 from tf_ipu_shim.frontend.conversion import graph_nodes
-from tf_ipu_shim.frontend.conversion.retyping import Retyping
+from tf_ipu_shim.frontend.conversion.retyping import DtypeConversion
 from tf_ipu_shim.tf_private.protos import types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -32,7 +32,7 @@ class PrecisionConversion(Converter):
 
     def __init__(self, param: Any) -> None:
         self._target = None if param.precision_mode is None else utils.str_to_dtype(param.precision_mode)
-        self._excluded = graph_nodes.checked_patterns(
+        self._excluded = graph_nodes.check_patterns(
             param.precision_conversion_excluded_nodes, "precision_conversion_excluded_nodes"
         )
 
@@ -41,7 +41,7 @@ class PrecisionConversion(Converter):
         if self._target is None:
             return graph_def, signature_def
         source = types_pb2.DT_FLOAT if self._target == types_pb2.DT_HALF else types_pb2.DT_HALF
-        retyping = Retyping(
+        retyping = DtypeConversion(
             source,
             self._target,
             lambda name: graph_nodes.matches(name, self._excluded),

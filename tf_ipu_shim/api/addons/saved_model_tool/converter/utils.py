@@ -86,17 +86,17 @@ def add_ipu_scope(node: Any, deviceinfo: str) -> None:
 
 def input_name_to_node_name(name: str) -> str:
     """The node that a node's input names: `"split:1"` is of `"split"`."""
-    return graph_nodes.node_of(name)
+    return graph_nodes.node_name(name)
 
 
 def node_name_from_tensor_name(tensor_name: str) -> str:
     """The node that computes a tensor: `"split:1"` is of `"split"`."""
-    return graph_nodes.node_of(tensor_name)
+    return graph_nodes.node_name(tensor_name)
 
 
 def input_name_to_tensor_name(name: str) -> str:
     """The tensor that a node's input names: `"add"` is `"add:0"`."""
-    return tensor_name_from_node_name(*graph_nodes.tensor_of(name))
+    return tensor_name_from_node_name(*graph_nodes.parse_tensor(name))
 
 
 def tensor_name_from_node_name(node_name: str, index: int = 0) -> str:
@@ -117,7 +117,7 @@ def tensor_name_to_placehoder_name(name: str) -> str:
     """
     if ":" not in name:
         raise ValueError(f"The input name ({name}) is not a tensor's name: those end in a colon and a number.")
-    node, index = graph_nodes.tensor_of(name)
+    node, index = graph_nodes.parse_tensor(name)
     return f"{node}_{index}" if index else node
 
 
@@ -134,7 +134,7 @@ def deserialize_graph_def(graph_def: bytes) -> Any:
 
 def split_graph_by_device_placement(origin_graph_def: Any) -> tuple[Any, Any]:
     """The part of a graph on the IPU, and the part on the host."""
-    return host_part.split(origin_graph_def)
+    return host_part.split_graph(origin_graph_def)
 
 
 def get_edge_tensor(cpu_graph_def: Any, ipu_graph_def: Any, is_remove_excluded_nodes: bool) -> list[str]:
@@ -152,8 +152,8 @@ def get_edge_tensor(cpu_graph_def: Any, ipu_graph_def: Any, is_remove_excluded_n
         ValueError: the host's part is to go, and a node of it needs what the IPU computes.
     """
     if is_remove_excluded_nodes:
-        host_part.refuse_incomplete(cpu_graph_def, ipu_graph_def)
-    return host_part.crossings(cpu_graph_def, ipu_graph_def)
+        host_part.check_host_first(cpu_graph_def, ipu_graph_def)
+    return host_part.find_crossings(cpu_graph_def, ipu_graph_def)
 
 
 def input_placeholder_name_shape_dtype(graph: Any, signature: Any) -> list[Placed]:
@@ -183,7 +183,7 @@ def casted_input_from_signature(
     tensors = []
     for name, shape, dtype in inputs_shape_and_dtype:
         shape = [batch_size or None, *shape[1:]] if shape and shape[0] is None else shape
-        placeholder = v1.placeholder(promised.get(name, dtype), shape, name=graph_nodes.node_of(name))
+        placeholder = v1.placeholder(promised.get(name, dtype), shape, name=graph_nodes.node_name(name))
         tensors.append(_cast(placeholder, dtype))
     return tensors
 
@@ -256,7 +256,7 @@ def extract_emb_setting_from_param(param: Any) -> tuple[str, str, int, int]:
     return directory, os.path.join(directory, application.FILE), timeout, param.batch_per_step or DEFAULT_BATCH_PER_STEP
 
 
-def application_settings(param: Any, num_ipus: int | None = None) -> application.Settings:
+def application_settings(param: Any, num_ipus: int | None = None) -> application.ApplicationSettings:
     """What a conversion says of the application that it makes.
 
     Args:
@@ -264,7 +264,7 @@ def application_settings(param: Any, num_ipus: int | None = None) -> application
         num_ipus: that the application runs on; as many as the conversion says when left out.
     """
     directory, _, timeout, _ = extract_emb_setting_from_param(param)
-    return application.Settings(
+    return application.ApplicationSettings(
         directory=directory,
         timeout_us=timeout,
         num_ipus=num_ipus or param.num_ipus,

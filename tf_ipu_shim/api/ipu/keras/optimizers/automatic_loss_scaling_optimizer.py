@@ -76,7 +76,7 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         self.captured_grads_only = False
         self.lpf_alpha = 0.0
         self.histogram_bin_edge = loss_scaling.FIRST_FORM["edge"]
-        self._state = loss_scaling.State(initial_loss_scaling_factor)
+        self._state = loss_scaling.LossScaleState(initial_loss_scaling_factor)
 
     def _check(self, blamed: str = "decrease_factor") -> None:
         numbers: list[Any] = [
@@ -84,7 +84,7 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         ]
         check_factors(*numbers, blamed)  # type: ignore[call-arg]
 
-    def _rules(self) -> loss_scaling.Rules:
+    def _rules(self) -> loss_scaling.LossScaleRules:
         return dataclasses.replace(super()._rules(), **loss_scaling.FIRST_FORM)
 
     @property

@@ -119,7 +119,7 @@ class TFv1Graph(Graph):
             self.nxg.add_node(node.name, node=node)
         for node in self.node_list:
             for name in node.node_def.input:
-                self.nxg.add_edge(graph_nodes.node_of(name), node.name)
+                self.nxg.add_edge(graph_nodes.node_name(name), node.name)
         self._constants = _constants(self.node_list)
         self._inputs, self._outputs = _interface(pb_tf_graph, signature_def)
 
@@ -162,7 +162,7 @@ class TFv1Graph(Graph):
         """
         nodes = self.nodes
         by_name = None if key is None else lambda name: key(nodes[name])
-        return iter([nodes[name] for name in node_graph.depth_first(self.nxg, nodes, by_name)])
+        return iter([nodes[name] for name in node_graph.topological_order(self.nxg, nodes, by_name)])
 
     def auto_assign_ipu_number(self, num_of_ipu: int) -> None:
         """Puts stages on IPUs, one after another, where nobody has said which is where.
@@ -206,8 +206,8 @@ class TFv1Graph(Graph):
         """
         stages = self.stages()
         graph_def = self.graph.as_graph_def()
-        parts = stage_functions.parts(graph_def, stages, self._inputs, self._outputs)
-        return [stage_functions.function(graph_def, part) for part in parts]
+        parts = stage_functions.split_into_stages(graph_def, stages, self._inputs, self._outputs)
+        return [stage_functions.stage_function(graph_def, part) for part in parts]
 
     def pipelined(self, num_of_ipu: int | None = None) -> tuple[list[Stage], list[int]]:
         """What `pipelining_ops.pipeline` takes.
@@ -286,13 +286,13 @@ class TFv1Graph(Graph):
         return found
 
     def _stage_list(self) -> list[int]:
-        fed = {graph_nodes.node_of(name) for name in self._inputs}
+        fed = {graph_nodes.node_name(name) for name in self._inputs}
         found = {vars(node).get("pipeline_stage") for name, node in self.nodes.items() if name not in fed}
         return sorted(stage for stage in found if stage is not None)
 
     def stages(self) -> dict[str, int]:
         """The stage of each node that has one of its own."""
-        fed = {graph_nodes.node_of(name) for name in self._inputs}
+        fed = {graph_nodes.node_name(name) for name in self._inputs}
         for name, node in self.nodes.items():
             if name not in fed and not hasattr(node, "pipeline_stage"):
                 raise AttributeError(
@@ -334,9 +334,9 @@ class TFv1Graph(Graph):
         """
         placeholders = {name for name in names if self.nxg.nodes[name]["node"].op_type == "Placeholder"}
         inside = set(names) - placeholders
-        part = graph_nodes.only(self.graph.as_graph_def(), inside)
+        part = graph_nodes.subgraph(self.graph.as_graph_def(), inside)
         given = (given for node in part.node for given in node.input if not graph_nodes.is_control(given))
-        reads = {graph_nodes.tensor_of(name) for name in given}
+        reads = {graph_nodes.parse_tensor(name) for name in given}
         tensors = {f"{node}:{index}" for node, index in reads if node not in inside}
         return part, tensors, inside, set(names)
 
@@ -361,12 +361,12 @@ def stage_function_factory(
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.autograph.tfv1graph.stage_function_factory`.
     """
     graph_def = tfgraph.as_graph_def()
-    nodes = graph_nodes.by_name(graph_def)
-    cut = {graph_nodes.node_of(name) for name in (stage_inputs if subgraph_inputs is None else subgraph_inputs)}
+    nodes = graph_nodes.nodes_by_name(graph_def)
+    cut = {graph_nodes.node_name(name) for name in (stage_inputs if subgraph_inputs is None else subgraph_inputs)}
     open_nodes = {name: node for name, node in nodes.items() if name not in cut}
-    inside = graph_nodes.ancestors(open_nodes, map(graph_nodes.node_of, subgraph_outputs))
+    inside = graph_nodes.ancestors(open_nodes, map(graph_nodes.node_name, subgraph_outputs))
     gives = list(subgraph_outputs if stage_outputs is None else stage_outputs)
-    return stage_functions.function(graph_def, stage_functions.Part(inside, list(stage_inputs), gives))
+    return stage_functions.stage_function(graph_def, stage_functions.StagePart(inside, list(stage_inputs), gives))
 
 
 def _node(operation: Any) -> Node:
@@ -390,7 +390,7 @@ def _constants(nodes: Sequence[Node]) -> dict[str, None]:
     for node in nodes:
         last = node
         while last.op_type == "Identity" and last.inputs:
-            last = by_name[graph_nodes.node_of(last.inputs[0].name)]
+            last = by_name[graph_nodes.node_name(last.inputs[0].name)]
         if last.op_type == "Const":
             found[node.name] = None
     return found
@@ -403,6 +403,6 @@ def _interface(graph: Any, signature_def: Any) -> tuple[list[str], list[str]]:
         return [f"{one.name}:0" for one in inputs], sorted(t.name for one in outputs for t in one.outputs)
     place = {operation.name: position for position, operation in enumerate(graph.get_operations())}
     return (
-        sorted(set(graph_nodes.input_tensors(signature_def)), key=lambda name: place[graph_nodes.node_of(name)]),
+        sorted(set(graph_nodes.input_tensors(signature_def)), key=lambda name: place[graph_nodes.node_name(name)]),
         sorted(set(graph_nodes.output_tensors(signature_def))),
     )

@@ -15,7 +15,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__ipu_refusal__"
 
 
-def refused(reason: str, error: type[NotImplementedError] = UnsupportedError) -> Callable[[_Function], _Function]:
+def not_supported(reason: str, error: type[NotImplementedError] = UnsupportedError) -> Callable[[_Function], _Function]:
     """Makes every call of a function fail; of a class, where the function is its `__init__`.
 
     The function runs first, so that a call with wrong arguments is refused for these. What it returns is not looked at.
@@ -49,7 +49,7 @@ def refused(reason: str, error: type[NotImplementedError] = UnsupportedError) ->
     return decorate
 
 
-def refusal(thing: Any) -> str | None:
+def refusal_of(thing: Any) -> str | None:
     """Why every call of a thing fails; None where one can succeed.
 
     A class is refused, too, where all its public methods are.
@@ -63,6 +63,6 @@ def refusal(thing: Any) -> str | None:
     """
     if not isinstance(thing, type):
         return cast("str | None", getattr(thing, _MARK, None)) if callable(thing) else None
-    methods = {name: refusal(method) for name, method in vars(thing).items() if callable(method)}
+    methods = {name: refusal_of(method) for name, method in vars(thing).items() if callable(method)}
     reasons = [reason for name, reason in methods.items() if not name.startswith("_")]
     return methods.get("__init__") or (reasons[0] if reasons and all(reasons) else None)

@@ -12,7 +12,7 @@ from typing import Any
 from tf_ipu_shim import patches
 
 
-class Finder:
+class PostImportFinder:
     """Has the other finders find a module, and calls a function with it when it has been loaded.
 
     Args:
@@ -59,12 +59,12 @@ class Finder:
             spec = other.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    around(spec.loader, self._while_loading, self._loaded)
+                    wrap_loader(spec.loader, self._while_loading, self._loaded)
                 return spec
         return None
 
 
-def call(loader: Any, loaded: Callable[[types.ModuleType], None]) -> None:
+def call_after_loading(loader: Any, loaded: Callable[[types.ModuleType], None]) -> None:
     """Makes a loader call a function with the module that it loads next.
 
     Args:
@@ -78,15 +78,15 @@ def call(loader: Any, loaded: Callable[[types.ModuleType], None]) -> None:
         >>> spec.loader.exec_module(importlib.util.module_from_spec(spec))
         colorsys
     """
-    around(loader, contextlib.nullcontext, loaded)
+    wrap_loader(loader, contextlib.nullcontext, loaded)
 
 
-def around(
+def wrap_loader(
     loader: Any,
     while_loading: Callable[[], contextlib.AbstractContextManager[Any]],
     loaded: Callable[[types.ModuleType], None] = lambda _: None,
 ) -> None:
-    """As `call`, with the module executed in a context.
+    """As `call_after_loading`, with the module executed in a context.
 
     Args:
         loader: made for one import; afterwards it is as it was.

@@ -27,10 +27,12 @@ def install(layer: type) -> None:
     Args:
         layer: the base class of layers.
     """
-    patches.replace(layer, "add_loss", _noting, why="a loss inside a tf.function of a script's is not lost unnoticed")
+    patches.replace(
+        layer, "add_loss", _patch_add_loss, why="a loss inside a tf.function of a script's is not lost unnoticed"
+    )
 
 
-def _noting(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_add_loss(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def add_loss(self: Any, losses: Any, *args: Any, **kwargs: Any) -> Any:
         graph = ops.get_default_graph()
@@ -42,7 +44,7 @@ def _noting(stock: Callable[..., Any]) -> Callable[..., Any]:
     return add_loss
 
 
-def refuse(program: Any) -> None:
+def check_losses(program: Any) -> None:
     """Refuses a program that calls functions in which layers add losses and nothing takes these.
 
     Args:

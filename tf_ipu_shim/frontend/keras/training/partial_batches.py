@@ -16,7 +16,7 @@ from tf_ipu_shim.tf_private.operations import array_ops
 _NAMED = 3  # variables that a message names
 
 
-def padded(dataset: Any, mini_batches: int, padding: int) -> Any:
+def pad_dataset(dataset: Any, mini_batches: int, padding: int) -> Any:
     """The first mini-batches of a dataset, and the last of them again: its values are some that the model can take.
 
     Args:
@@ -29,7 +29,7 @@ def padded(dataset: Any, mini_batches: int, padding: int) -> Any:
         [0, 1, 2, 2, 2]
     """
     blank = nest.map_structure(lambda spec: array_ops.zeros(spec.shape, spec.dtype), (dataset.element_spec,))
-    data = dataset.take(mini_batches).map(lambda *element: (True, _one(dataset, element)))
+    data = dataset.take(mini_batches).map(lambda *element: (True, _as_element(dataset, element)))
     further = dataset_ops.DatasetV2.from_tensors((False, blank)).repeat(padding)
 
     def next_or_last(last: Any, pair: Any) -> Any:
@@ -39,12 +39,12 @@ def padded(dataset: Any, mini_batches: int, padding: int) -> Any:
     return data.concatenate(further).scan(blank, lambda last, pair: next_or_last(last, pair)).map(lambda only: only)
 
 
-def _one(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
+def _as_element(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
     """An element, in a tuple of its own, from the arguments of the function that `map` calls."""
     return (arguments if isinstance(dataset.element_spec, tuple) else arguments[0],)
 
 
-def written_by(concrete: Any, *expected: Any) -> list[str]:
+def find_written_variables(concrete: Any, *expected: Any) -> list[str]:
     """Names of the variables that a traced function writes.
 
     Args:
@@ -75,19 +75,19 @@ def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None
     if not handler.padding:
         return
     if program.written is None:
-        program.written = written_by(program.trace(), keras_members.predict_counter(model))
-    _refuse_to_pad(model, program.written, handler.mini_batches, replicas)
+        program.written = find_written_variables(program.trace(), keras_members.predict_counter(model))
+    _check_no_writes(model, program.written, handler.mini_batches, replicas)
 
 
-def say_what_is_left_out(mode: str, handler: Any, callbacks: Any) -> None:
+def warn_dropped_batches(mode: str, handler: Any, callbacks: Any) -> None:
     """Logs it once for a list of callbacks, which the validations of a `fit` share."""
-    line, said = handler.left_out(mode), vars(callbacks).setdefault("_ipu_said", set())
+    line, said = handler.dropped_batches_message(mode), vars(callbacks).setdefault("_ipu_said", set())
     if line and line not in said:
         said.add(line)
         tf_logging.warning(line)
 
 
-def _refuse_to_pad(model: Any, written: list[str], mini_batches: int, replicas: int) -> None:
+def _check_no_writes(model: Any, written: list[str], mini_batches: int, replicas: int) -> None:
     """Refuses to pad where a mini-batch too many would be noticed.
 
     Args:
@@ -109,7 +109,9 @@ def _refuse_to_pad(model: Any, written: list[str], mini_batches: int, replicas: 
     )
 
 
-def left_out(mode: str, mini_batches: int, batch_size: int, replicas: int, given: bool, goes_on: bool) -> str:
+def dropped_batches_message(
+    mode: str, mini_batches: int, batch_size: int, replicas: int, given: bool, goes_on: bool
+) -> str:
     """What is said of mini-batches that training or evaluation leaves out; empty: none are.
 
     Args:

@@ -8,7 +8,7 @@ _VARIABLES = frozenset({"weight", "optimizer_state", "accumulator"})
 _COUNT = re.compile(r"/\d+$")
 
 
-def lasting(kind: str, name: str) -> str:
+def stable_name(kind: str, name: str) -> str:
     """A variable's name without the number that TensorFlow 2 puts behind it, which counts all variables of a process.
 
     With one more variable before it, the same one would else have another name.

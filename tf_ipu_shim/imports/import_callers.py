@@ -22,7 +22,7 @@ def is_import_from(frame: types.FrameType) -> bool:
     return frame.f_lasti >= 0 and code[frame.f_lasti] == _IMPORT_FROM
 
 
-def is_imported() -> bool:
+def is_module_imported() -> bool:
     """Whether it is an import that asks the finders, not `importlib.util.find_spec`; as in Python 3.9 to 3.13."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "_find_spec":
@@ -31,15 +31,15 @@ def is_imported() -> bool:
     return asks is not None and asks.f_code.co_name == "_find_and_load_unlocked"
 
 
-def asked_by_a_script() -> bool:
+def is_imported_by_script() -> bool:
     """Whether it is a script that imports, and no installed package that looks which version it has."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_IMPORTING):
         frame = frame.f_back
-    return frame is not None and is_script(frame.f_code.co_filename)
+    return frame is not None and is_script_file(frame.f_code.co_filename)
 
 
-def is_script(file: str) -> bool:
+def is_script_file(file: str) -> bool:
     """Whether a file is a script's own: neither an installed package's nor Python's.
 
     Args:

@@ -34,15 +34,15 @@ class FairLock:
         self._waiting: set[int] = set()
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """While this lasts, no other thread has the lock."""
         if self._process != os.getpid():
             self.__init__()  # type: ignore[misc]
         me = threading.get_ident()
         self._waiting.add(me)
         try:
-            if _in_host_function():
-                self._await()
+            if _is_in_host_function():
+                self._wait_until_free()
             with self._lock:
                 self._waiting.discard(me)
                 yield
@@ -51,7 +51,7 @@ class FairLock:
         if self._waiting:
             time.sleep(_YIELD)
 
-    def _await(self) -> None:
+    def _wait_until_free(self) -> None:
         """Waits until the lock is free, or refuses where it may never be."""
         if not self._lock.acquire(timeout=HOST_FUNCTION_LIMIT):
             raise RuntimeError(
@@ -63,7 +63,7 @@ class FairLock:
         self._lock.release()
 
 
-def _in_host_function() -> bool:
+def _is_in_host_function() -> bool:
     """Whether TensorFlow calls the script, as `py_function` and `from_generator` have it do."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") != "tensorflow.python.ops.script_ops":
@@ -72,10 +72,10 @@ def _in_host_function() -> bool:
 
 
 # Keras' layers are built, and programs traced, by one thread at a time: models may share layers.
-building = FairLock()
+build_lock = FairLock()
 
 
-class Training:
+class FitMetrics:
     """One call of `fit`, and the values that its metrics had when another thread began to use their variables.
 
     Args:
@@ -90,11 +90,11 @@ class Training:
         self.ended = False
 
     @property
-    def is_here(self) -> bool:
+    def is_current_thread(self) -> bool:
         """Whether the current thread runs this `fit`: what a callback calls shares its metrics, as in stock Keras."""
         return not self.ended and self._thread == threading.get_ident()
 
-    def interrupt(self, model: Any) -> None:
+    def save_metrics(self, model: Any) -> None:
         """Notes that the variables of metrics are going to be another call's."""
         if self.ended:
             return
@@ -103,8 +103,8 @@ class Training:
         else:
             self._kept = [(variable, variable.numpy()) for metric in model.metrics for variable in metric.variables]
 
-    def resume(self, model: Any) -> None:
-        """Puts back what `interrupt` kept."""
+    def restore_metrics(self, model: Any) -> None:
+        """Puts back what `save_metrics` kept."""
         for variable, value in self._kept:
             variable.assign(value)
         self._kept = []
@@ -118,25 +118,25 @@ class Training:
             )
 
 
-class Turns:
+class ModelLocks:
     """The turns of one model."""
 
     def __init__(self) -> None:
         self._predicting = FairLock()
         self._measuring = FairLock()
-        self._training: Training | None = None  # whose metrics the variables hold
+        self._training: FitMetrics | None = None  # whose metrics the variables hold
         self._evaluating: int | None = None  # the thread of an `evaluate` that goes on
 
     def __reduce__(self) -> Any:
         """A copy of a model has turns of its own."""
-        return Turns, ()
+        return ModelLocks, ()
 
-    def predicting(self) -> contextlib.AbstractContextManager[None]:
+    def hold_for_predict(self) -> contextlib.AbstractContextManager[None]:
         """While this lasts, no other thread runs the model's programs for predictions."""
-        return self._predicting.held()
+        return self._predicting.hold()
 
     @contextlib.contextmanager
-    def of_call(self, model: Any, mode: str, iterator: Any, training: Training | None) -> Iterator[None]:
+    def hold_for_call(self, model: Any, mode: str, iterator: Any, training: FitMetrics | None) -> Iterator[None]:
         """While this lasts, programs of a mode are one call's, and take elements of its data.
 
         Args:
@@ -145,12 +145,12 @@ class Turns:
             iterator: the call's, over its data.
             training: the `fit`, if it is one.
         """
-        with self.predicting() if mode == "predict" else self.measuring(model, training):
+        with self.hold_for_predict() if mode == "predict" else self.hold_for_metrics(model, training):
             iterator.select()
             yield
 
     @contextlib.contextmanager
-    def measuring(self, model: Any, training: Training | None = None) -> Iterator[None]:
+    def hold_for_metrics(self, model: Any, training: FitMetrics | None = None) -> Iterator[None]:
         """While this lasts, no other thread uses the model's metrics, nor runs programs that do.
 
         Args:
@@ -162,20 +162,20 @@ class Turns:
                 f"An asynchronous callback of evaluate cannot train or evaluate the same model ({model.name}): its "
                 "metrics are being computed. Call set_asynchronous_callbacks(False), or do it after evaluate."
             )
-        with self._measuring.held():
+        with self._measuring.hold():
             before = self._training
-            if before is not training and not (training is None and before is not None and before.is_here):
+            if before is not training and not (training is None and before is not None and before.is_current_thread):
                 if before is not None:
-                    before.interrupt(model)
+                    before.save_metrics(model)
                 if training is not None:
-                    training.resume(model)
+                    training.restore_metrics(model)
                 self._training = training
             yield
 
     @contextlib.contextmanager
-    def evaluating(self, model: Any) -> Iterator[None]:
-        """As `measuring`, for all executions of an `evaluate`."""
-        with self.measuring(model):
+    def hold_for_evaluate(self, model: Any) -> Iterator[None]:
+        """As `hold_for_metrics`, for all executions of an `evaluate`."""
+        with self.hold_for_metrics(model):
             outer, self._evaluating = self._evaluating, threading.get_ident()
             try:
                 yield
@@ -183,4 +183,4 @@ class Turns:
                 self._evaluating = outer
 
 
-__all__ = ["FairLock", "Training", "Turns", "building"]
+__all__ = ["FairLock", "FitMetrics", "ModelLocks", "build_lock"]

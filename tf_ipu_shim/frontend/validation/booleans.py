@@ -10,7 +10,7 @@ import numpy as np
 from tf_ipu_shim.messages import threestate_pb2
 
 
-def check(name: str, value: Any) -> None:
+def check_boolean(name: str, value: Any) -> None:
     """Refuses what is no switch: a text such as `"False"`, say, would pass for True.
 
     Args:

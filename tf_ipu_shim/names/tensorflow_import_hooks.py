@@ -14,7 +14,7 @@ from tf_ipu_shim.keras2 import choice
 from tf_ipu_shim.legacy.names import activation
 
 
-def find(path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
+def find_tensorflow_spec(path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
     """As finders of `sys.meta_path` answer when TensorFlow is looked for.
 
     Args:
@@ -25,22 +25,22 @@ def find(path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
         Nothing for who is no script for IPUs: the other finders answer.
     """
     if not activation.is_stock():
-        choice.choose()
+        choice.use_keras2()
     if not _is_for_ipus():
         return None
-    from tf_ipu_shim.imports import after_loading
+    from tf_ipu_shim.imports import post_import_hooks
 
     spec = PathFinder.find_spec("tensorflow", path, target)
     if spec is not None and spec.loader is not None:
-        after_loading.call(spec.loader, activation.tensorflow_loaded)
+        post_import_hooks.call_after_loading(spec.loader, activation.tensorflow_loaded)
     return spec
 
 
 def _is_for_ipus() -> bool:
     from tf_ipu_shim import errors
-    from tf_ipu_shim.names import finder, scripts_for_ipus
+    from tf_ipu_shim.names import finder, ipu_script_detection
 
     try:
-        return activation.is_wanted() and scripts_for_ipus.under_way(finder.is_graphcores)
+        return activation.is_wanted() and ipu_script_detection.is_import_in_progress(finder.is_graphcore_name)
     except errors.UnsupportedError:  # the import of `ipu` says so
         return False

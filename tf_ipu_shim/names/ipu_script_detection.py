@@ -16,12 +16,12 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 
-from tf_ipu_shim.imports import importers
+from tf_ipu_shim.imports import import_callers
 
 _MOST_NEIGHBOURS = 200  # a folder with more files is no program's
 
 
-def importing(is_theirs: Callable[[str], bool]) -> bool:
+def is_importing_ipu(is_theirs: Callable[[str], bool]) -> bool:
     """Whether a file that is being imported, the script, or a file beside one of them imports one of certain modules.
 
     Args:
@@ -31,15 +31,21 @@ def importing(is_theirs: Callable[[str], bool]) -> bool:
         >>> importing(lambda name: name == "popdist")
         False
     """
-    if under_way(is_theirs):
+    if is_import_in_progress(is_theirs):
         return True
-    scripts = {pathlib.Path(file) for file in _executed() if importers.is_script(file) and os.path.isfile(file)}
+    scripts = {
+        pathlib.Path(file)
+        for file in _executing_files()
+        if import_callers.is_script_file(file) and os.path.isfile(file)
+    }
     folders = {script.parent for script in scripts}
-    return any(is_theirs(name) for folder in folders for file in _scripts(folder) for name in _imports(file))
+    return any(
+        is_theirs(name) for folder in folders for file in _scripts_in_folder(folder) for name in _imported_modules(file)
+    )
 
 
-def under_way(is_theirs: Callable[[str], bool]) -> bool:
-    """As `importing`, without the files beside them.
+def is_import_in_progress(is_theirs: Callable[[str], bool]) -> bool:
+    """As `is_importing_ipu`, without the files beside them.
 
     Args:
         is_theirs: tells whether a module, by its full name, is one of them.
@@ -48,10 +54,10 @@ def under_way(is_theirs: Callable[[str], bool]) -> bool:
         >>> under_way(lambda name: name == "popdist")
         False
     """
-    return any(is_theirs(name) for file in _executed() for name in _imports(file))
+    return any(is_theirs(name) for file in _executing_files() for name in _imported_modules(file))
 
 
-def _executed() -> Iterator[str]:
+def _executing_files() -> Iterator[str]:
     """The files of which the statements outside functions are being executed."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -60,7 +66,7 @@ def _executed() -> Iterator[str]:
         frame = frame.f_back
 
 
-def _scripts(folder: pathlib.Path) -> list[str]:
+def _scripts_in_folder(folder: pathlib.Path) -> list[str]:
     try:
         files = [str(file) for file in sorted(folder.iterdir()) if file.suffix == ".py"]
     except OSError:  # of code that was in no file
@@ -69,7 +75,7 @@ def _scripts(folder: pathlib.Path) -> list[str]:
 
 
 @functools.cache
-def _imports(file: str) -> frozenset[str]:
+def _imported_modules(file: str) -> frozenset[str]:
     """What a file's import statements name, in full; nothing where it is no file, or none of Python's."""
     try:
         with open(file, "rb") as source:

@@ -17,7 +17,7 @@ FACT = "pipelines"
 """The fact that has the `cycle_model.Slots` of each such loop, by the id of its row."""
 
 
-class Turn(NamedTuple):
+class ScheduledStep(NamedTuple):
     """A step of a mini-batch on one IPU.
 
     Args:
@@ -47,14 +47,14 @@ class Schedule(NamedTuple):
     """
 
     loop: ProgramRow
-    turns: tuple[Turn, ...]
+    turns: tuple[ScheduledStep, ...]
     mini_batches: int
     between: int
     slots: int
     cycles: float
     lead: float
 
-    def in_slot(self, slot: int) -> list[tuple[Turn, int, float]]:
+    def in_slot(self, slot: int) -> list[tuple[ScheduledStep, int, float]]:
         """The turns of a slot in the order in which they begin.
 
         Returns:
@@ -69,7 +69,7 @@ class Schedule(NamedTuple):
 
     def once(self) -> Schedule:
         """The same with each row once, where it begins first: an exchange is one step of several IPUs."""
-        first: dict[int, Turn] = {}
+        first: dict[int, ScheduledStep] = {}
         for turn in sorted(self.turns, key=lambda turn: (turn.slot, turn.begin)):
             first.setdefault(turn.row.id, turn)
         return self._replace(turns=tuple(first.values()))
@@ -88,7 +88,7 @@ class Schedule(NamedTuple):
         }
 
 
-def schedules_of(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> dict[int, Schedule]:
+def find_schedules(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> dict[int, Schedule]:
     """The schedules of a profile's pipelines, by the id of their loop.
 
     Args:
@@ -108,19 +108,23 @@ def schedules_of(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> di
         # How slots follow each other does not depend on how many mini-batches there are; this many any schedule takes.
         table = PipelineTimetable(schedule=schedule, stages=stages, mini_batches=2 * stages, training=training)
         inside = [row for row in programs if row.parent == parts[0].id]
-        turns = [turn for ipu, on_it in _by_ipu(inside).items() for turn in _turns(ipu, on_it, table, facts, cycles)]
+        turns = [
+            turn
+            for ipu, on_it in _group_by_ipu(inside).items()
+            for turn in _schedule_steps(ipu, on_it, table, facts, cycles)
+        ]
         count = int(loop.times)
         last = max((turn.slot for turn in turns), default=0) + table.between * (count - 1)
         found[loop.id] = Schedule(loop, tuple(turns), count, table.between, last + 1, cycles, lead)
     return found
 
 
-def holders_of(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedule]) -> dict[int, int]:
+def map_to_steps(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedule]) -> dict[int, int]:
     """The turn's row that each row of a pipeline is in or is, by ids; other rows are left out.
 
     Args:
         programs: rows of the profile, each after the one that it is in.
-        pipelines: as `schedules_of` gives.
+        pipelines: as `find_schedules` gives.
     """
     turns = {turn.row.id for schedule in pipelines.values() for turn in schedule.turns}
     found: dict[int, int] = {}
@@ -132,12 +136,12 @@ def holders_of(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedule]
     return found
 
 
-def parts_of(programs: Sequence[ProgramRow], inside: Mapping[int, int]) -> dict[int, list[ProgramRow]]:
+def leaves_of_steps(programs: Sequence[ProgramRow], inside: Mapping[int, int]) -> dict[int, list[ProgramRow]]:
     """What runs in the end in each turn, by the id of the turn's row.
 
     Args:
         programs: rows of the profile.
-        inside: as `holders_of` gives.
+        inside: as `map_to_steps` gives.
     """
     holders = {row.parent for row in programs}
     found: dict[int, list[ProgramRow]] = {}
@@ -147,7 +151,7 @@ def parts_of(programs: Sequence[ProgramRow], inside: Mapping[int, int]) -> dict[
     return found
 
 
-def _by_ipu(rows: Sequence[ProgramRow]) -> dict[int, list[ProgramRow]]:
+def _group_by_ipu(rows: Sequence[ProgramRow]) -> dict[int, list[ProgramRow]]:
     found: dict[int, list[ProgramRow]] = {}
     for row in rows:
         for ipu in json.loads(row.ipus):
@@ -155,35 +159,35 @@ def _by_ipu(rows: Sequence[ProgramRow]) -> dict[int, list[ProgramRow]]:
     return found
 
 
-def _turns(
+def _schedule_steps(
     ipu: int, rows: list[ProgramRow], table: PipelineTimetable, facts: Mapping[str, Any], cycles: float
-) -> Iterator[Turn]:
+) -> Iterator[ScheduledStep]:
     """What an IPU does, by its stages: between one and the next it waits for others."""
     slots = _first_slots(ipu, table, facts)
     rows.sort(key=lambda row: row.start)
-    cuts = _cuts(rows, len(slots) - 1)
+    cuts = _stage_boundaries(rows, len(slots) - 1)
     groups = [rows[begin:end] for begin, end in zip(cuts, cuts[1:])]
     if table.schedule == "Interleaved":
-        yield from _one_after_the_other(ipu, list(zip(slots, groups)), table.between, cycles)
+        yield from _schedule_sequentially(ipu, list(zip(slots, groups)), table.between, cycles)
         return
-    starts = _starts(groups, cycles)
+    starts = _start_cycles(groups, cycles)
     before = 0.0  # all in one slot, one after the other
     for slot, group, begins in zip(slots, groups, starts):
         for row, start in zip(group, begins):
-            yield Turn(row, ipu, slot, before + start)
-        before += _length(group, begins)
+            yield ScheduledStep(row, ipu, slot, before + start)
+        before += _group_cycles(group, begins)
 
 
-def _one_after_the_other(
+def _schedule_sequentially(
     ipu: int, groups: Sequence[tuple[int, list[ProgramRow]]], between: int, cycles: float
-) -> Iterator[Turn]:
+) -> Iterator[ScheduledStep]:
     """What an IPU does in slots that are as long as half of what the busiest IPU does for a mini-batch.
 
     One direction may take longer than a slot, and the other less: what comes next begins where it ends. Between one
     mini-batch and the next there is time for all of it.
     """
     groups = [(slot, group) for slot, group in groups if group]
-    starts = _starts([group for _, group in groups], between * cycles)
+    starts = _start_cycles([group for _, group in groups], between * cycles)
     order = sorted(range(len(groups)), key=lambda number: groups[number][0] % between)
     begins = dict.fromkeys(order, 0.0)
     free = 0.0
@@ -191,25 +195,25 @@ def _one_after_the_other(
         for number in order:
             here = (groups[number][0] % between + again * between) * cycles
             begins[number] = max(0.0, free - here)
-            free = here + begins[number] + _length(groups[number][1], starts[number])
+            free = here + begins[number] + _group_cycles(groups[number][1], starts[number])
     for number, (slot, group) in enumerate(groups):
         for row, start in zip(group, starts[number]):
-            yield Turn(row, ipu, slot, begins[number] + start)
+            yield ScheduledStep(row, ipu, slot, begins[number] + start)
 
 
-def _starts(groups: Sequence[Sequence[ProgramRow]], cycles: float) -> list[list[float]]:
+def _start_cycles(groups: Sequence[Sequence[ProgramRow]], cycles: float) -> list[list[float]]:
     """When the rows of each group begin, from the beginning of the group.
 
     As the program stands, where all groups together take no more than these cycles; else without the times that the
     IPU waits for others.
     """
     found = [[float(row.start - group[0].start) for row in group] for group in groups]
-    if sum(map(_length, groups, found)) <= cycles:
+    if sum(map(_group_cycles, groups, found)) <= cycles:
         return found
     return [[0.0, *itertools.accumulate(float(row.cycles) for row in group[:-1])] if group else [] for group in groups]
 
 
-def _length(rows: Sequence[ProgramRow], starts: Sequence[float]) -> float:
+def _group_cycles(rows: Sequence[ProgramRow], starts: Sequence[float]) -> float:
     return max((start + row.cycles for row, start in zip(rows, starts)), default=0.0)
 
 
@@ -223,7 +227,7 @@ def _first_slots(ipu: int, table: PipelineTimetable, facts: Mapping[str, Any]) -
     return slots
 
 
-def _cuts(rows: Sequence[ProgramRow], most: int) -> list[int]:
+def _stage_boundaries(rows: Sequence[ProgramRow], most: int) -> list[int]:
     """Where rows in the order of their starts are cut: at the longest waits, at most so many."""
     ends = list(itertools.accumulate((row.start + row.cycles for row in rows), max))
     longest = sorted(range(1, len(rows)), key=lambda at: ends[at - 1] - rows[at].start)[:most]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.check.scan import Scan, Use, dotted_text, strings_set
-from tf_ipu_shim.check.sources import Source
+from tf_ipu_shim.check.scan import Scan, Use, assigned_strings, dotted_text
+from tf_ipu_shim.check.sources import SourceFile
 from tf_ipu_shim.errors import UnsupportedError
 from tf_ipu_shim.keras2 import choice
 from tf_ipu_shim.legacy.names import activation
@@ -27,7 +27,7 @@ _MODELS = ("Sequential", "Model")
 _RUNNING = ("fit", "evaluate")
 
 
-class Trap(NamedTuple):
+class Pitfall(NamedTuple):
     """A place to look at: its line, a name for it, and what happens there."""
 
     line: int
@@ -35,7 +35,7 @@ class Trap(NamedTuple):
     why: str
 
 
-def look(scans: Iterable[tuple[Source, Scan]]) -> Iterator[tuple[pathlib.Path, Trap]]:
+def find_pitfalls(scans: Iterable[tuple[SourceFile, Scan]]) -> Iterator[tuple[pathlib.Path, Pitfall]]:
     """The traps of a script's files.
 
     Args:
@@ -45,13 +45,18 @@ def look(scans: Iterable[tuple[Source, Scan]]) -> Iterator[tuple[pathlib.Path, T
     uses = [use for _, scan in scans for use in scan.uses]
     if not any(not use.name.startswith(".") for use in uses):
         return  # nothing of IPUs: stock TensorFlow's ways are right
-    first = _first_user(uses)
+    first = _first_ipu_user(uses)
     configured = any(use.name.rpartition(".")[2] in _CONFIGURE for use in uses)
     for source, scan in scans:
-        traps = [*_keras(source.tree, scan), *_batches(source.tree), *_models(source.tree, scan), *_tf1(scan)]
+        traps = [
+            *_keras_pitfalls(source.tree, scan),
+            *_partial_batch_pitfalls(source.tree),
+            *_model_pitfalls(source.tree, scan),
+            *_tf1_pitfalls(scan),
+        ]
         if first is not None and first in scan.uses and not configured:
             traps.append(
-                Trap(
+                Pitfall(
                     first.line,
                     NOT_CONFIGURED,
                     "no file configures IPUs: the default device has one. Make an IPUConfig, set auto_select_ipus and "
@@ -62,50 +67,52 @@ def look(scans: Iterable[tuple[Source, Scan]]) -> Iterator[tuple[pathlib.Path, T
             yield source.path, trap
 
 
-def _first_user(uses: list[Use]) -> Use | None:
+def _first_ipu_user(uses: list[Use]) -> Use | None:
     return next((use for use in uses if use.call and use.name.rpartition(".")[2] in _USERS), None)
 
 
-def _keras(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
+def _keras_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
     """Keras 3, whose models know nothing of IPUs: chosen by the file, by the environment, or for want of another."""
     variable = choice.ENVIRONMENT_VARIABLE
     what = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
-    for line, text in strings_set(tree, variable):
-        if _chooses_keras3(text):
-            yield Trap(line, "Keras 3 chosen", f"{variable}={text} chooses it: {what}. Set it to 1, or leave it unset.")
-    for node in _nodes(tree, (ast.Import, ast.ImportFrom)):
+    for line, text in assigned_strings(tree, variable):
+        if _selects_keras3(text):
+            yield Pitfall(
+                line, "Keras 3 chosen", f"{variable}={text} chooses it: {what}. Set it to 1, or leave it unset."
+            )
+    for node in _nodes_of_type(tree, (ast.Import, ast.ImportFrom)):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         is_keras = any(name.partition(".")[0] == "keras" and not name.startswith("keras.ipu") for name in names)
         if is_keras or "keras" in scan.aliases and any(name.startswith("tensorflow") for name in names):
-            yield from _chosen_outside(node.lineno, is_keras, what)
+            yield from _external_keras_choice(node.lineno, is_keras, what)
 
 
-def _chosen_outside(line: int, is_keras: bool, what: str) -> Iterator[Trap]:
+def _external_keras_choice(line: int, is_keras: bool, what: str) -> Iterator[Pitfall]:
     """Keras 3 for a reason that is not in the file, which imports `keras` or takes it from TensorFlow."""
     variable = choice.ENVIRONMENT_VARIABLE
     try:
         keras2.root()
     except UnsupportedError as error:
-        yield Trap(line, "Keras 3 chosen", str(error))
+        yield Pitfall(line, "Keras 3 chosen", str(error))
         return
-    if choice.is_apart() and not activation.is_wanted() and (is_keras or variable not in os.environ):
-        yield Trap(
+    if choice.is_separate_package() and not activation.is_wanted() and (is_keras or variable not in os.environ):
+        yield Pitfall(
             line,
             "Keras 3 chosen",
             f"{activation.ENVIRONMENT_VARIABLE}=stock in the environment leaves it: {what}. Unset it.",
         )
         return
     given = os.environ.get(variable, "1")
-    if _chooses_keras3(given):
-        yield Trap(line, "Keras 3 chosen", f"{variable}={given} in the environment chooses it: {what}. Unset it.")
+    if _selects_keras3(given):
+        yield Pitfall(line, "Keras 3 chosen", f"{variable}={given} in the environment chooses it: {what}. Unset it.")
 
 
-def _chooses_keras3(value: str) -> bool:
+def _selects_keras3(value: str) -> bool:
     """Whether that value of the environment variable does, where TensorFlow brings Keras 3."""
     return value not in choice.CHOSEN and not keras2.has_engine("keras.src")
 
 
-def _batches(tree: ast.Module) -> Iterator[Trap]:
+def _partial_batch_pitfalls(tree: ast.Module) -> Iterator[Pitfall]:
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
@@ -115,7 +122,7 @@ def _batches(tree: ast.Module) -> Iterator[Trap]:
         words = {word.arg: word.value for word in node.keywords}
         value = words.get("drop_remainder")
         if None not in words and (value is None or isinstance(value, ast.Constant) and not value.value):
-            yield Trap(
+            yield Pitfall(
                 node.func.end_lineno or node.lineno,
                 "batch without drop_remainder",
                 "the last batch may be smaller, so that its size is not known when a program is compiled; an infeed "
@@ -123,18 +130,18 @@ def _batches(tree: ast.Module) -> Iterator[Trap]:
             )
 
 
-def _models(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
+def _model_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
     """Models that the file itself makes outside every strategy's scope, and trains or evaluates."""
     strategies = {name for name, kind in scan.objects.items() if "Strategy" in kind.rpartition(".")[2]}
-    scopes = list(_scopes(tree, scan, strategies))
+    scopes = list(_strategy_scopes(tree, scan, strategies))
     if not strategies and not scopes:
         return
-    made = _made_outside(tree, scan, scopes)
+    made = _made_outside_scope(tree, scan, scopes)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNNING:
             owner = dotted_text(node.func.value)
             if owner in made:
-                yield Trap(
+                yield Pitfall(
                     made[owner],
                     "model outside the scope",
                     f"{owner} is made outside the strategy's scope and line {node.lineno} calls {node.func.attr}: it "
@@ -142,67 +149,67 @@ def _models(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
                 )
 
 
-def _made_outside(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> dict[str, int]:
+def _made_outside_scope(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> dict[str, int]:
     """The lines of models made outside every scope, by the name that they are given."""
-    around = [*scopes, *_nodes(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
+    around = [*scopes, *_nodes_of_type(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
     inside = {id(below) for node in around for below in ast.walk(node)}  # who calls a function may be in a scope
-    makers = _makers(tree, scan, scopes)
+    makers = _model_factories(tree, scan, scopes)
     made: dict[str, int] = {}
-    for node in _nodes(tree, (ast.Assign,)):
+    for node in _nodes_of_type(tree, (ast.Assign,)):
         target = dotted_text(node.targets[0])
-        if target and id(node) not in inside and _makes_model(node.value, scan, makers):
+        if target and id(node) not in inside and _creates_model(node.value, scan, makers):
             made[target] = node.lineno
     return made
 
 
-def _makers(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> set[str]:
+def _model_factories(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> set[str]:
     """The file's own classes of models, and its functions that return a model which they make in no scope."""
     makers: set[str] = set()
-    for node in _nodes(tree, (ast.ClassDef,)):
+    for node in _nodes_of_type(tree, (ast.ClassDef,)):
         if any(_is_model(base, scan) or dotted_text(base) in makers for base in node.bases):
             makers.add(node.name)
-    for node in _nodes(tree, (ast.FunctionDef,)):
+    for node in _nodes_of_type(tree, (ast.FunctionDef,)):
         if any(below in scopes for below in ast.walk(node)):
             continue
-        assigned = {dotted_text(one.targets[0]): one.value for one in _nodes(node, (ast.Assign,))}
-        for returned in _nodes(node, (ast.Return,)):
+        assigned = {dotted_text(one.targets[0]): one.value for one in _nodes_of_type(node, (ast.Assign,))}
+        for returned in _nodes_of_type(node, (ast.Return,)):
             value = assigned.get(dotted_text(returned.value) if returned.value else None, returned.value)
-            if _makes_model(value, scan, makers):
+            if _creates_model(value, scan, makers):
                 makers.add(node.name)
     return makers
 
 
-def _makes_model(value: ast.AST | None, scan: Scan, makers: set[str]) -> bool:
+def _creates_model(value: ast.AST | None, scan: Scan, makers: set[str]) -> bool:
     return isinstance(value, ast.Call) and (_is_model(value.func, scan) or dotted_text(value.func) in makers)
 
 
 def _is_model(node: ast.AST, scan: Scan) -> bool:
-    kind = (scan.dotted(node) or "").split(".")
+    kind = (scan.resolve_name(node) or "").split(".")
     return "keras" in kind and kind[-1] in _MODELS
 
 
-def _nodes(tree: ast.AST, kinds: tuple[type[ast.AST], ...]) -> Iterator[Any]:
+def _nodes_of_type(tree: ast.AST, kinds: tuple[type[ast.AST], ...]) -> Iterator[Any]:
     return (node for node in ast.walk(tree) if isinstance(node, kinds))
 
 
-def _scopes(tree: ast.AST, scan: Scan, strategies: set[str]) -> Iterator[ast.With]:
+def _strategy_scopes(tree: ast.AST, scan: Scan, strategies: set[str]) -> Iterator[ast.With]:
     """Scopes of strategies with a name, and of those that are made in the statement."""
-    for node in _nodes(tree, (ast.With,)):
+    for node in _nodes_of_type(tree, (ast.With,)):
         for call in (item.context_expr for item in node.items):
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "scope":
                 continue
             owner = call.func.value
-            made = scan.dotted(owner.func) or "" if isinstance(owner, ast.Call) else ""
+            made = scan.resolve_name(owner.func) or "" if isinstance(owner, ast.Call) else ""
             if dotted_text(owner) in strategies or "Strategy" in made.rpartition(".")[2]:
                 yield node
 
 
-def _tf1(scan: Scan) -> Iterator[Trap]:
+def _tf1_pitfalls(scan: Scan) -> Iterator[Pitfall]:
     """Names of TensorFlow 1 that the file takes from what today is TensorFlow 2."""
     for node in ast.walk(scan.tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _TF1:
             if scan.aliases.get(node.value.id) == "tensorflow":
-                yield Trap(
+                yield Pitfall(
                     node.lineno,
                     f"tf.{node.attr}",
                     "of TensorFlow 1: run the script with `tf-ipu run --tf1`, or import tensorflow.compat.v1.",

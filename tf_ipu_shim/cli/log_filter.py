@@ -11,7 +11,7 @@ import logging
 import os
 import warnings
 
-from tf_ipu_shim.cli import first_lines
+from tf_ipu_shim.cli import import_log_filter
 from tf_ipu_shim.machine.environment import log_level
 
 _ALL, _ERRORS = "0", "2"
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     choice.add_argument("--verbose", action="store_true", help="show all that TensorFlow logs")
 
 
-def reduce(options: argparse.Namespace) -> None:
+def filter_log(options: argparse.Namespace) -> None:
     """Sets what is shown in this process and those it starts; TensorFlow is not imported yet.
 
     Args:
@@ -44,12 +44,12 @@ def reduce(options: argparse.Namespace) -> None:
         os.environ[log_level.TENSORFLOW] = _ERRORS
         os.environ.setdefault(log_level.ENVIRONMENT_VARIABLE, _ALL)
     if os.environ[log_level.TENSORFLOW] != _ALL:
-        first_lines.leave_out()
+        import_log_filter.filter_import_log()
     warnings.filterwarnings("ignore", _DEPRECATED_LAYERS)
-    logging.getLogger("tensorflow").addFilter(_is_useful)
+    logging.getLogger("tensorflow").addFilter(_is_relevant)
 
 
-def _is_useful(record: logging.LogRecord) -> bool:
+def _is_relevant(record: logging.LogRecord) -> bool:
     """Whether a record is neither TensorFlow's advice to leave a deprecated name nor Keras' about GPUs."""
     said = str(record.msg)
     if record.levelno != logging.WARNING:

@@ -25,11 +25,11 @@ NAME = "keras"
 _KERAS_2 = "tf_keras"
 
 
-def find() -> ModuleSpec | None:
+def find_keras_spec() -> ModuleSpec | None:
     """The spec of Keras 2 under the name of Keras 3, or None where the name is to mean what is installed."""
-    if not choice.is_apart() or not finder.is_for_ipus() or activation.is_stock():
+    if not choice.is_separate_package() or not finder.is_ipu_process() or activation.is_stock():
         return None
-    choice.choose()
+    choice.use_keras2()
     if os.environ.get(choice.ENVIRONMENT_VARIABLE) not in choice.CHOSEN:
         return None
     target = importlib.util.find_spec(_KERAS_2)
@@ -42,10 +42,10 @@ def find() -> ModuleSpec | None:
         why="`import keras` is Keras 2, as it was",
         undone="the finder is removed",
     )
-    return aliases.spec(NAME, target)
+    return aliases.make_alias_spec(NAME, target)
 
 
-class _Below:
+class _SubmoduleFinder:
     """Finds the modules of Keras 2 below the name."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
@@ -58,7 +58,7 @@ class _Below:
             found = importlib.util.find_spec(f"{_KERAS_2}.{below}")
         except ModuleNotFoundError:  # a package that Keras has split since: names of the time are found later
             return None
-        return aliases.spec(fullname, found) if found is not None else None
+        return aliases.make_alias_spec(fullname, found) if found is not None else None
 
 
-_below = _Below()
+_below = _SubmoduleFinder()

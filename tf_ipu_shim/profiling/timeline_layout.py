@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tf_ipu_shim.profiling.profile import Profile, ProgramRow
 
 
-class Placed(NamedTuple):
+class TimelineEvent(NamedTuple):
     """Something that runs.
 
     Args:
@@ -23,7 +23,7 @@ class Placed(NamedTuple):
     times: float
 
 
-def placed(profile: Profile) -> tuple[list[Placed], list[Placed]]:
+def lay_out_timeline(profile: Profile) -> tuple[list[TimelineEvent], list[TimelineEvent]]:
     """Puts all iterations of a loop in place of one: what is in it is stretched over them, so that shares stay.
 
     Args:
@@ -35,14 +35,14 @@ def placed(profile: Profile) -> tuple[list[Placed], list[Placed]]:
     inside: dict[int, list[ProgramRow]] = {}
     for row in profile.programs:
         inside.setdefault(row.parent, []).append(row)
-    leaves: list[Placed] = []
-    loops: list[Placed] = []
+    leaves: list[TimelineEvent] = []
+    loops: list[TimelineEvent] = []
 
     def put(rows: list[ProgramRow], origin: float, first: float, scale: float, times: float) -> None:
         """Rows whose cycle `origin` is drawn at `first`."""
         for row in rows:
             begin = first + (row.start - origin) * scale
-            here = Placed(row, begin, begin + row.cycles * scale, times)
+            here = TimelineEvent(row, begin, begin + row.cycles * scale, times)
             children = inside.get(row.id)
             if not children:
                 leaves.append(here)
@@ -54,8 +54,8 @@ def placed(profile: Profile) -> tuple[list[Placed], list[Placed]]:
                 put(children, row.start, begin, scale, times)
 
     put(inside.get(-1, []), 0.0, 0.0, 1.0, 1.0)
-    return sorted(leaves, key=_begin), sorted(loops, key=_begin)
+    return sorted(leaves, key=_event_begin), sorted(loops, key=_event_begin)
 
 
-def _begin(one: Placed) -> float:
+def _event_begin(one: TimelineEvent) -> float:
     return one.begin

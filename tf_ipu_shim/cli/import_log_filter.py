@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.imports import post_import_hooks
 
 _STREAM = 2
 _INFORMATION = (
@@ -26,11 +26,11 @@ _INFORMATION = (
 _MOST_SECONDS = 1.0
 
 
-def leave_out() -> None:
+def filter_import_log() -> None:
     """Has the import of TensorFlow, when a script comes to it, show no such lines."""
     if "tensorflow" in sys.modules or shutil.which("grep") is None:
         return
-    finder = after_loading.Finder(lambda name: name == "tensorflow", while_loading=_without_information_of_gpus)
+    finder = post_import_hooks.PostImportFinder(lambda name: name == "tensorflow", while_loading=_filter_gpu_lines)
     finder.install(
         "TensorFlow's first lines",
         why="lines of information that TensorFlow logs while it is imported, at any level, are not shown",
@@ -38,13 +38,13 @@ def leave_out() -> None:
 
 
 @contextlib.contextmanager
-def _without_information_of_gpus() -> Iterator[None]:
-    with without_information():
+def _filter_gpu_lines() -> Iterator[None]:
+    with filter_stderr():
         yield
-        _look_for_gpus()
+        _list_gpus()
 
 
-def _look_for_gpus() -> None:
+def _list_gpus() -> None:
     """Has CUDA's library say now that there is no driver (error 303), once a process; 1 ms without one."""
     tensorflow = sys.modules["tensorflow"]
     if "sysconfig" in dir(tensorflow) and tensorflow.sysconfig.get_build_info().get("is_cuda_build"):
@@ -54,7 +54,7 @@ def _look_for_gpus() -> None:
 
 
 @contextlib.contextmanager
-def without_information() -> Iterator[None]:
+def filter_stderr() -> Iterator[None]:
     """Leaves such lines out of the process's error stream."""
     sys.stderr.flush()
     shown = os.dup(_STREAM)

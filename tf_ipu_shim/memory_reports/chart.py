@@ -26,7 +26,7 @@ _LEFT, _BAR, _RIGHT, _ROW = 150, 400, 210, 30
 _WIDTH = _LEFT + _BAR + _RIGHT
 
 
-def render(report: ReportData) -> str:
+def render_svg(report: ReportData) -> str:
     """Draws a report as SVG.
 
     The longest bar is the fullest IPU, and the scale is the same for all. Where one needs more than it has, a red line
@@ -51,7 +51,7 @@ def render(report: ReportData) -> str:
     ]
     scale = max((plan.peak_bytes for _, plan in bars), default=1) or 1
     shown = [kind for kind in CATEGORIES if any(plan.categories[kind] for _, plan in bars)]
-    legend, top = _legend(shown)
+    legend, top = _draw_legend(shown)
     height = top + _ROW * len(bars) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
@@ -60,11 +60,11 @@ def render(report: ReportData) -> str:
         *legend,
     ]
     for row, (name, plan) in enumerate(bars):
-        parts.extend(_bar(name, plan, top + _ROW * row, shown, scale))
+        parts.extend(_draw_bar(name, plan, top + _ROW * row, shown, scale))
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _legend(shown: Sequence[str]) -> tuple[list[str], int]:
+def _draw_legend(shown: Sequence[str]) -> tuple[list[str], int]:
     """What the colours are, and where the bars begin below that."""
     parts, at, line = [], 10, 34
     for kind in shown:
@@ -72,12 +72,12 @@ def _legend(shown: Sequence[str]) -> tuple[list[str], int]:
         if at + width > _WIDTH:
             at, line = 10, line + 18
         parts.append(f'<rect x="{at}" y="{line}" width="10" height="10" fill="{_COLOURS[kind]}"/>')
-        parts.append(f'<text x="{at + 14}" y="{line + 9}">{_words(kind)}</text>')
+        parts.append(f'<text x="{at + 14}" y="{line + 9}">{_category_label(kind)}</text>')
         at += width
     return parts, line + 24
 
 
-def _bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int) -> Iterator[str]:
+def _draw_bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int) -> Iterator[str]:
     yield f'<text x="10" y="{y + 15}">{escape(name)}</text>'
     x = float(_LEFT)
     for kind in shown:
@@ -101,5 +101,5 @@ def _bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int) -> 
         yield f'<text x="{_LEFT}" y="{y + 29}" font-size="9">{remote}</text>'
 
 
-def _words(kind: str) -> str:
+def _category_label(kind: str) -> str:
     return "FIFO" if kind == "fifo" else kind.replace("_", " ")

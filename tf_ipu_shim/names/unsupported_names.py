@@ -12,18 +12,18 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.imports import importers
+from tf_ipu_shim.imports import import_callers
 from tf_ipu_shim.names import alternatives, graphcore_names, keras_ops, suggestions
 
 
-def knows_module(fullname: str) -> bool:
+def is_known_module(fullname: str) -> bool:
     """Whether some SDK has a module of this (Graphcore) name."""
     return fullname in graphcore_names.modules()
 
 
-def describe(fullname: str, releases: str) -> str:
+def describe_absence(fullname: str, releases: str) -> str:
     """The refusal: what was asked for, where it exists, why it is not here, what to do."""
-    reason = alternatives.why(fullname)
+    reason = alternatives.reason_and_alternative(fullname)
     if reason:
         return f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it: {reason}"
     return (
@@ -46,7 +46,7 @@ class RefusingLoader(Loader):
                 otherwise take the error for "no such submodule" and drop the message.
         """
         releases = graphcore_names.modules()[self.fullname]
-        raise errors.MissingModuleError(describe(self.fullname, releases), name=f"{self.fullname} (emulated)")
+        raise errors.MissingModuleError(describe_absence(self.fullname, releases), name=f"{self.fullname} (emulated)")
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Never reached: `create_module` raises."""
@@ -65,8 +65,8 @@ def extend_loader(loader: Any, theirs: str) -> None:
         execute(module)
         own = module.__dict__.get("__getattr__")
         module.__dict__["__getattr__"] = _refusing_getattr(module.__name__, theirs, own)
-        if keras_ops.has_ops(theirs):
-            keras_ops.extend(module, theirs)
+        if keras_ops.is_op_module(theirs):
+            keras_ops.wrap_op(module, theirs)
 
     loader.exec_module = exec_module
 
@@ -79,34 +79,34 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
             except errors.MissingAttributeError:
                 raise
             except AttributeError as error:
-                if _comes_from_below(error):
+                if _is_raised_inside(error):
                     raise ImportError(f"{theirs}.{name} could not be loaded: {error}", name=theirs) from error
-        if knows_module(f"{theirs}.{name}"):
-            return _module_below(theirs, name, importers.is_import_from(sys._getframe(1)))
+        if is_known_module(f"{theirs}.{name}"):
+            return _submodule_name(theirs, name, import_callers.is_import_from(sys._getframe(1)))
         releases = graphcore_names.attributes(theirs).get(name)
         if releases is None:
-            if importers.is_import_from(sys._getframe(1)) and f"{ours}.{name}" not in sys.modules:
-                if _has_been_added(theirs, name):
+            if import_callers.is_import_from(sys._getframe(1)) and f"{ours}.{name}" not in sys.modules:
+                if _was_loaded_since(theirs, name):
                     return importlib.import_module(f"{theirs}.{name}")
-                raise ImportError(suggestions.unknown_import(ours, theirs, name), name=theirs)
+                raise ImportError(suggestions.unknown_import_message(ours, theirs, name), name=theirs)
             # With an object of its own, Python adds no second suggestion where it shows the error.
-            raise AttributeError(suggestions.unknown(ours, theirs, name), name=name, obj=None)
-        message = describe(f"{theirs}.{name}", releases)
-        if importers.is_import_from(sys._getframe(1)):
+            raise AttributeError(suggestions.unknown_name_message(ours, theirs, name), name=name, obj=None)
+        message = describe_absence(f"{theirs}.{name}", releases)
+        if import_callers.is_import_from(sys._getframe(1)):
             raise errors.MissingModuleError(message, name=theirs)
         raise errors.MissingAttributeError(message)
 
     return __getattr__
 
 
-def _has_been_added(package: str, name: str) -> bool:
+def _was_loaded_since(package: str, name: str) -> bool:
     """Whether a finder of somebody else's has a module in a package; `from` asks finders for our name alone."""
     if not hasattr(sys.modules.get(package), "__path__"):
         return False
     return importlib.util.find_spec(f"{package}.{name}") is not None
 
 
-def _module_below(package: str, name: str, is_import_from: bool) -> types.ModuleType:
+def _submodule_name(package: str, name: str, is_import_from: bool) -> types.ModuleType:
     """A module that nobody has imported yet: Graphcore's packages have theirs as attributes from the start."""
     try:
         return importlib.import_module(f"{package}.{name}")
@@ -116,7 +116,7 @@ def _module_below(package: str, name: str, is_import_from: bool) -> types.Module
         raise errors.MissingAttributeError(str(error)) from error
 
 
-def _comes_from_below(error: AttributeError) -> bool:
+def _is_raised_inside(error: AttributeError) -> bool:
     """Whether a module's own `__getattr__` failed while it imported something, rather than know no such name."""
     own = error.__traceback__.tb_next if error.__traceback__ else None
     return own is not None and own.tb_next is not None

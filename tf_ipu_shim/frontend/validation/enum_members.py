@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 Member = TypeVar("Member", bound=enum.Enum)
 
 
-def named_member(kind: type[Member], value: Any) -> Member | None:
+def parse_member(kind: type[Member], value: Any) -> Member | None:
     """The member that a script means; None where it is none.
 
     Args:
