@@ -121,7 +121,7 @@ class Replica:
             attributes["among_instances"].s = f"collective {serial} {proto.name}".encode()
         proto.op = vocabulary.COLLECTIVE
         attributes["kind"].s = b"sum" if sums else b"gather"
-        attributes["meeting"].i = serial
+        attributes["rendezvous"].i = serial
         self._set_index(proto)
         attributes["group_size"].i, attributes["shards"].i = size, self.shards
 

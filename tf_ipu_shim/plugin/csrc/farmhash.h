@@ -1,5 +1,5 @@
-// What TensorFlow's own headers use of FarmHash, whose header its wheels leave out. Declarations only: nothing of ours
-// calls them, and the wheel's library has the definitions.
+// Declares the FarmHash functions that TensorFlow's headers use but its wheels do not ship. The definitions are in the
+// wheel's library; the plugin itself calls none of them.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Matches the calls of an embedded application with the batches that its program dequeues and the results it enqueues.
 #include "applications/application.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// An embedded application: a compiled program that runs by itself, an engine in a thread of its own, and answers calls.
-// A call hands over an element of each infeed, and gets what the program sends to each outfeed for it.
+// An embedded application: a compiled program that runs in its own engine thread and answers calls. A call passes one
+// element of each infeed and receives what the program sends to each outfeed for it.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ namespace tf_ipu_shim {
 class Application {
  public:
   using Tensors = std::vector<tensorflow::Tensor>;
-  // What somebody waits for. `done` is called once, without a lock; `gone` once it was.
+  // One waiting caller. `done` is called once, without a lock; `gone` is set afterwards.
   struct Waiter {
     std::function<void(const tensorflow::Status&, const Tensors&)> done;
     bool gone = false;
@@ -39,18 +39,18 @@ class Application {
   const std::string& file() const { return file_; }
   const Tensors& inputs() const { return inputs_; }
 
-  // What Python says of the program. `timeout_us`: how long a batch waits in the IPUs for others behind it.
+  // Sets the program's description from Python. `timeout_us`: how long a batch waits on the IPUs for the next one.
   void Describe(ApplicationStarted program, int64_t timeout_us);
 
   // A call: `element` for the infeeds, `caller` gets the outfeeds' answer.
   tensorflow::Status Call(Tensors element, const WaiterPtr& caller);
-  // The program wants the next element of an infeed.
+  // Called when the program dequeues the next element of an infeed.
   void Take(size_t feed, const WaiterPtr& taker);
-  // The program has ended, or has not run yet: goes on with the next run once there is a call.
+  // Called between runs: starts the next run when there is a call.
   void Begin(const WaiterPtr& gate);
-  // Whoever waits so gets an error, unless there was an answer before.
+  // Fails a waiter, unless it was answered before.
   void Refuse(const WaiterPtr& waiter, const tensorflow::Status& status);
-  // A run failed: whoever waits is told. With `closes` there will be none after it.
+  // Fails all waiters after a failed run. With `closes` no further run follows.
   void Fail(const tensorflow::Status& status, bool closes);
 
  private:

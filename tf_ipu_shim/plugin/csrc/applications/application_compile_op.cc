@@ -1,5 +1,5 @@
-// `IpuApplicationCompile`: has a traced function lowered as for a run, and written to a file with the values of the
-// arguments that are to be part of it. Gives the file's path.
+// `IpuApplicationCompile`: writes a traced function, with the values of frozen arguments, to an application file when
+// it runs. Returns the file's path.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// The ops of embedded applications: `ApplicationRuntime` starts one, `ApplicationCall` hands a batch to it; the others
-// are in the graph that an engine runs (see `frontend/applications/engine.py`).
+// The ops of embedded applications. `ApplicationRuntime` starts an engine and `ApplicationCall` passes a batch to it;
+// the other ops run in the engine's own graph (see `frontend/applications/engine.py`).
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,7 +58,7 @@ REGISTER_OP("IpuApplicationInfeed")
     .Attr("engine: string")
     .Attr("feed: int >= 0")
     .SetIsStateful()
-    .SetShapeFn(OutputShapesOfAttribute);
+    .SetShapeFn(SetOutputShapesFromAttribute);
 
 REGISTER_OP("IpuApplicationBegin").Attr("engine: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
 

@@ -1,3 +1,4 @@
+// Implements zero-copy host tensors on a chip: a TensorBuffer that keeps the host's tensor and counts in the arena.
 #include "device/aliased_buffers.h"
 
 #include <cstdint>
@@ -10,11 +11,11 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file is a buffer of TensorFlow's tensors
 
-constexpr size_t kSmallest = 4096;
+constexpr size_t kMinAliasedBytes = 4096;
 
-class LentBuffer final : public TensorBuffer {
+class AliasedBuffer final : public TensorBuffer {
  public:
-  LentBuffer(const Tensor& host, Arena* arena) : TensorBuffer(host.data()), host_(host), arena_(arena) {
+  AliasedBuffer(const Tensor& host, Arena* arena) : TensorBuffer(host.data()), host_(host), arena_(arena) {
     arena_->Add(size());
   }
   size_t size() const override { return host_.TotalBytes(); }
@@ -32,7 +33,7 @@ class LentBuffer final : public TensorBuffer {
   }
 
  private:
-  ~LentBuffer() override { arena_->Remove(size()); }
+  ~AliasedBuffer() override { arena_->Remove(size()); }
 
   Tensor host_;
   Arena* const arena_;
@@ -40,14 +41,14 @@ class LentBuffer final : public TensorBuffer {
 
 }  // namespace
 
-bool CanLend(const Tensor& host) {
-  if (!DataTypeCanUseMemcpy(host.dtype()) || host.TotalBytes() < kSmallest || !host.IsAligned()) return false;
+bool CanAliasHostBuffer(const Tensor& host) {
+  if (!DataTypeCanUseMemcpy(host.dtype()) || host.TotalBytes() < kMinAliasedBytes || !host.IsAligned()) return false;
   TensorBuffer* const buffer = const_cast<TensorBuffer*>(DMAHelper::buffer(&host));
   return buffer != nullptr && buffer->root_buffer() == buffer && buffer->OwnsMemory();
 }
 
-Tensor Lent(const Tensor& host, Arena* arena) {
-  return Tensor(host.dtype(), host.shape(), core::RefCountPtr<TensorBuffer>(new LentBuffer(host, arena)));
+Tensor AliasHostBuffer(const Tensor& host, Arena* arena) {
+  return Tensor(host.dtype(), host.shape(), core::RefCountPtr<TensorBuffer>(new AliasedBuffer(host, arena)));
 }
 
 }  // namespace tf_ipu_shim

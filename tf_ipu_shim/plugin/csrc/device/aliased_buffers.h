@@ -1,5 +1,4 @@
-// Memory that the host lends to a chip: both are the same memory here, so that a tensor that goes to an IPU need not be
-// copied to be there.
+// Zero-copy transfers: host and chip share one memory here, so a host tensor can be used on an IPU without a copy.
 #pragma once
 
 #include "device/arena.h"
@@ -7,12 +6,12 @@
 
 namespace tf_ipu_shim {
 
-// Whether it can: not where the memory is somebody else's (NumPy's), part of a larger tensor's or not aligned, or so little
-// that a copy is as fast.
-bool CanLend(const tensorflow::Tensor& host);
+// Whether a host tensor's memory can be aliased: it must be owned by TensorFlow, be a whole, aligned buffer, and be
+// large enough that a copy would cost more.
+bool CanAliasHostBuffer(const tensorflow::Tensor& host);
 
-// A tensor of a chip with a host's values, in that one's memory, which counts as allocated in the arena. While both are
-// there, TensorFlow writes to neither: each sees that its buffer has another user.
-tensorflow::Tensor Lent(const tensorflow::Tensor& host, Arena* arena);
+// Returns a chip's tensor that aliases the host tensor's memory and counts as allocated in the arena. While both exist,
+// TensorFlow writes to neither: each sees that its buffer has another user.
+tensorflow::Tensor AliasHostBuffer(const tensorflow::Tensor& host, Arena* arena);
 
 }  // namespace tf_ipu_shim

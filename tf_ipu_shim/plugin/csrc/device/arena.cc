@@ -1,3 +1,4 @@
+// Implements a chip's memory arena: allocates from TensorFlow's CPU allocator and counts bytes.
 #include "device/arena.h"
 
 #include <mutex>
@@ -23,7 +24,7 @@ Arena::Arena(int device_ordinal, int chip)
 void* Arena::AllocateRaw(size_t alignment, size_t num_bytes) {
   if (compile_watches.load(std::memory_order_relaxed) != 0) {
     if (CompilesAhead()) return nullptr;
-    LaunchScope::NoteAllocation();
+    LaunchScope::OnAllocation();
   }
   if (alignment > kHeader || num_bytes > SIZE_MAX - kHeader) return nullptr;
   void* block = tensorflow::cpu_allocator()->AllocateRaw(kHeader, num_bytes + kHeader);

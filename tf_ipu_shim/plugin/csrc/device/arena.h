@@ -1,4 +1,4 @@
-// Memory of one simulated chip: TensorFlow's CPU allocator with every byte counted.
+// The memory of one simulated chip: TensorFlow's CPU allocator with every byte counted.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace tf_ipu_shim {
 
-// Bytes that live tensors asked for, now and at most. Alignment and bookkeeping are the host's, and not counted.
+// Counts the bytes that live tensors requested, current and peak, without alignment and bookkeeping.
 class Arena : public tensorflow::Allocator {
  public:
   Arena(int device_ordinal, int chip);
@@ -43,8 +43,8 @@ inline constexpr int kMaxConfiguredDevices = 64;
 inline constexpr int kMaxDevices = 128;
 inline constexpr int kMaxChips = 256;
 
-// Whether there can be a device, and a chip in it, of these numbers.
-inline bool IsThere(int64_t device, int64_t chip = 0) {
+// Whether these are valid numbers of a device and a chip in it.
+inline bool IsValidChip(int64_t device, int64_t chip = 0) {
   return device >= 0 && device < kMaxDevices && chip >= 0 && chip < kMaxChips;
 }
 

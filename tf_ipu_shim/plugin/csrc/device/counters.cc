@@ -1,3 +1,4 @@
+// Keeps the transfer and run counters of each TensorFlow device.
 #include "device/counters.h"
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// What moved, and what ran: counted where it happens, read by the reports.
+// Counters of host transfers, exchanges and program runs, which memory reports read.
 #pragma once
 
 #include <atomic>

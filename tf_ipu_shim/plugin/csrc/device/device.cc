@@ -1,3 +1,4 @@
+// Implements the IPU device: registration with TensorFlow, host transfers, running kernels on the right chip.
 #include "device/device.h"
 
 #include <algorithm>
@@ -44,9 +45,9 @@ class TransferContext : public DeviceContext {
   void CopyCPUTensorToDevice(const Tensor* host, Device*, Tensor* device_tensor, StatusCallback done,
                              bool) const override {
     counters_.host_to_device.Add(host->TotalBytes());
-    if (CanLend(*host)) {
+    if (CanAliasHostBuffer(*host)) {
       *device_tensor = Tensor();  // what was allocated for a copy counts no longer
-      *device_tensor = Lent(*host, arena_);
+      *device_tensor = AliasHostBuffer(*host, arena_);
     } else {
       CopyBuffer(host, device_tensor);
     }
@@ -55,7 +56,7 @@ class TransferContext : public DeviceContext {
   void CopyDeviceTensorToCPU(const Tensor* device_tensor, StringPiece, Device*, Tensor* host,
                              StatusCallback done) override {
     counters_.device_to_host.Add(device_tensor->TotalBytes());
-    if (host_reads_traced.load(std::memory_order_relaxed)) trace_.HostReads(device_tensor->data());
+    if (host_reads_traced.load(std::memory_order_relaxed)) trace_.OnHostRead(device_tensor->data());
     CopyBuffer(device_tensor, host);
     done(OkStatus());
   }
@@ -82,7 +83,7 @@ void CopyBetweenDevices(DeviceContext*, DeviceContext*, Device* source, Device* 
 
 CopyTensor::Registration register_copy(DeviceType{kDeviceType}, DeviceType{kDeviceType}, CopyBetweenDevices);
 
-DeviceAttributes AsCpu(DeviceAttributes attributes) {
+DeviceAttributes CpuAttributes(DeviceAttributes attributes) {
   attributes.set_device_type("CPU");
   return attributes;
 }
@@ -140,8 +141,8 @@ class IpuDeviceFactory : public DeviceFactory {
 };
 
 // XLA makes an InternalError of what a loop in its program says, and a context keeps its first error.
-void TellInterrupted(const OpKernel& kernel, OpKernelContext* context) {
-  if (SaysInterrupted(context->status())) const_cast<Status&>(context->status()) = InterruptedError(kernel.name());
+void ReportInterrupted(const OpKernel& kernel, OpKernelContext* context) {
+  if (IsInterruptedError(context->status())) const_cast<Status&>(context->status()) = InterruptedError(kernel.name());
 }
 
 // Above 50, so that TensorFlow's placer prefers it to no accelerator of its own, and below the CPU's 70.
@@ -199,7 +200,7 @@ ChipDevice* IpuDevice::Chip(int index) {
   if (ChipDevice* chip = chips_[index].load(std::memory_order_acquire)) return chip;
   mutex_lock lock(mutex_);
   if (chips_[index].load() == nullptr) {
-    chips_[index].store(new ChipDevice(options_, AsCpu(attributes()), ArenaOf(ordinal_, index)));
+    chips_[index].store(new ChipDevice(options_, CpuAttributes(attributes()), ArenaOf(ordinal_, index)));
   }
   return chips_[index].load();
 }
@@ -211,18 +212,18 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
   OP_REQUIRES(context, chip != nullptr,
               errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips));
   Use use = Use::kRun;
-  if (!RunsFreely(ordinal_)) OP_REQUIRES_OK(context, CheckUse(*kernel, &use));
+  if (!IsAttached(ordinal_)) OP_REQUIRES_OK(context, CheckUse(*kernel, &use));
   const uint8_t watched = PlainOpsWatched(ordinal_);
-  if (TF_PREDICT_FALSE(watched & kProfilePlainOps)) SeePlainOp(*kernel, context, ordinal_);
+  if (TF_PREDICT_FALSE(watched & kProfilePlainOps)) RecordPlainOp(*kernel, context, ordinal_);
   DeviceBase* const device = context->params()->device;
   const LaunchScope launch(kernel);
   const uint8_t checks = FloatChecksOf(ordinal_);
-  FloatWatch watch;
+  FloatChecker watch;
   if (TF_PREDICT_FALSE(checks != 0)) watch.Begin(checks, context);
   context->params()->device = chip;
   kernel->Compute(context);
   context->params()->device = device;
-  if (TF_PREDICT_FALSE(!context->status().ok())) TellInterrupted(*kernel, context);
+  if (TF_PREDICT_FALSE(!context->status().ok())) ReportInterrupted(*kernel, context);
   if (TF_PREDICT_FALSE(checks != 0) && context->status().ok()) {
     OP_REQUIRES_OK(context, watch.End(context, ordinal_, index));
   }
@@ -238,18 +239,18 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
       context, chip != nullptr,
       errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips), done);
   Use use = Use::kRun;
-  if (!RunsFreely(ordinal_)) OP_REQUIRES_OK_ASYNC(context, CheckUse(*kernel, &use), done);
-  if (TF_PREDICT_FALSE(PlainOpsWatched(ordinal_) & kProfilePlainOps)) SeePlainOp(*kernel, context, ordinal_);
+  if (!IsAttached(ordinal_)) OP_REQUIRES_OK_ASYNC(context, CheckUse(*kernel, &use), done);
+  if (TF_PREDICT_FALSE(PlainOpsWatched(ordinal_) & kProfilePlainOps)) RecordPlainOp(*kernel, context, ordinal_);
   DeviceBase* const device = context->params()->device;
   const LaunchScope launch(kernel);
   const uint8_t checks = FloatChecksOf(ordinal_);
-  FloatWatch watch;
+  FloatChecker watch;
   if (TF_PREDICT_FALSE(checks != 0)) watch.Begin(checks, context);
   context->params()->device = chip;
   kernel->ComputeAsync(context, [this, kernel, context, device, index, checks, watch, use,
                                  done = std::move(done)]() mutable {
     context->params()->device = device;
-    if (TF_PREDICT_FALSE(!context->status().ok())) TellInterrupted(*kernel, context);
+    if (TF_PREDICT_FALSE(!context->status().ok())) ReportInterrupted(*kernel, context);
     if (TF_PREDICT_FALSE(checks != 0) && context->status().ok()) {
       OP_REQUIRES_OK_ASYNC(context, watch.End(context, ordinal_, index), done);
     }
@@ -264,8 +265,8 @@ bool IpuDevice::IsInterruptible() const { return ordinal_ < kMaxConfiguredDevice
 bool IpuDevice::IsInterrupted() const { return IsInterruptible() && Interrupted(); }
 
 Status IpuDevice::CheckUse(const OpKernel& kernel, Use* use) const {
-  const bool exempt = NeedsNoEngine(kernel);
-  TF_RETURN_IF_ERROR(UseOf(ordinal_, !exempt, use));
+  const bool exempt = RunsWithoutEngine(kernel);
+  TF_RETURN_IF_ERROR(FindDeviceUse(ordinal_, !exempt, use));
   if (*use == Use::kCompileOnly && !exempt) return CompileOnlyError(kernel);
   if (exempt) *use = Use::kRun;
   return OkStatus();

@@ -1,4 +1,4 @@
-// The IPU as a TensorFlow device: one device, many chips, as on the real system.
+// The IPU as a TensorFlow device: one device with many chips, as on a real system.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ inline constexpr char kDeviceType[] = "IPU";
 // Which chip a node runs on. Attributes with a leading underscore survive inlining and grappler.
 inline constexpr char kChipAttr[] = "_ipu";
 
-// One chip. Its type is CPU, so that kernels and XLA find the host platform; its allocator is the chip's arena.
+// One chip. Its device type is CPU, so that kernels and XLA find the host platform; its allocator is the chip's arena.
 class ChipDevice : public tensorflow::LocalDevice {
  public:
   ChipDevice(const tensorflow::SessionOptions& options, const tensorflow::DeviceAttributes& attributes, Arena* arena);
@@ -49,7 +49,7 @@ class IpuDevice : public ChipDevice {
   IpuDevice(const tensorflow::SessionOptions& options, const tensorflow::DeviceAttributes& attributes, int ordinal);
   ~IpuDevice() override;
 
-  // Kernels run on the chip that their node names, on chip 0 where it names none.
+  // Kernels run on the chip that their node names, or on chip 0.
   void Compute(tensorflow::OpKernel* kernel, tensorflow::OpKernelContext* context) override;
   void ComputeAsync(tensorflow::AsyncOpKernel* kernel, tensorflow::OpKernelContext* context,
                     tensorflow::AsyncOpKernel::DoneCallback done) override;
@@ -58,10 +58,10 @@ class IpuDevice : public ChipDevice {
   ChipDevice* Chip(int index);
   int ordinal() const { return ordinal_; }
   bool IsInterruptible() const;  // by Ctrl-C
-  bool IsOfParent() const { return forks_ != ForkCount(); }  // made before this process was forked
+  bool BelongsToParentProcess() const { return forks_ != ForkCount(); }  // made before this process was forked
 
  private:
-  // What the configuration lets a kernel do; attaches the device at its first use.
+  // Gets what the configuration allows a kernel; attaches the device at its first use.
   bool IsInterrupted() const;
   tensorflow::Status CheckUse(const tensorflow::OpKernel& kernel, Use* use) const;
 

@@ -1,3 +1,4 @@
+// Asks Python what a device may do at its first use, and caches the answer until the next configuration.
 #include "device/first_use.h"
 
 #include <cstring>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kUseBits = 2;
 
-bool Known(int ordinal, int64_t epoch, Use* use) {
+bool CachedDeviceUse(int ordinal, int64_t epoch, Use* use) {
   const int64_t known = known_uses[ordinal].load(std::memory_order_acquire);
   if (known >> kUseBits != epoch) return false;
   *use = static_cast<Use>(known & 3);
@@ -22,7 +23,7 @@ bool Known(int ordinal, int64_t epoch, Use* use) {
 }
 
 // Datasets and iterators made under a strategy's scope: they are the host's, whatever device they are placed on.
-bool IsOfDatasets(const tensorflow::OpKernel& kernel) {
+bool IsDatasetOp(const tensorflow::OpKernel& kernel) {
   const std::string& op = kernel.def().op();
   return op.find("Dataset") != std::string::npos || op.find("Iterator") != std::string::npos;
 }
@@ -31,7 +32,7 @@ bool IsOfDatasets(const tensorflow::OpKernel& kernel) {
 
 std::atomic<int64_t> known_uses[kMaxDevices] = {};  // of epoch 0, which never is
 
-tensorflow::Status UseOf(int ordinal, bool attach, Use* use) {
+tensorflow::Status FindDeviceUse(int ordinal, bool attach, Use* use) {
   if (!HasPythonFunction()) {  // the plugin alone, without configurations
     *use = Use::kRun;
     return tensorflow::OkStatus();
@@ -42,7 +43,7 @@ tensorflow::Status UseOf(int ordinal, bool attach, Use* use) {
     // Making the default device begins an epoch, and so does another thread that configures meanwhile: what was
     // answered in an older one is asked again.
     const int64_t epoch = CurrentEpoch(ordinal);
-    if (Known(ordinal, epoch, use) && !(attach && *use == Use::kUnattached)) return tensorflow::OkStatus();
+    if (CachedDeviceUse(ordinal, epoch, use) && !(attach && *use == Use::kUnattached)) return tensorflow::OkStatus();
     DeviceUse answer;
     TF_RETURN_IF_ERROR(CallPython<AttachCall>({ordinal, attach}, &answer));
     if (CurrentEpoch(ordinal) != epoch) continue;
@@ -50,12 +51,12 @@ tensorflow::Status UseOf(int ordinal, bool attach, Use* use) {
   }
 }
 
-bool GivesZeros(int ordinal) {
+bool ReturnsZeros(int ordinal) {
   Use use = Use::kRun;
-  return Known(ordinal, CurrentEpoch(ordinal), &use) && use == Use::kZeros;
+  return CachedDeviceUse(ordinal, CurrentEpoch(ordinal), &use) && use == Use::kZeros;
 }
 
-bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
+bool RunsWithoutEngine(const tensorflow::OpKernel& kernel) {
   static const auto* const ops = new std::set<std::string>{
       "Const", "_EagerConst", "Placeholder", "PlaceholderWithDefault", "NoOp", "Identity", "IdentityN", "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval",
       "_Send", "_Recv", "_HostSend", "_HostRecv", "VarHandleOp", "_VarHandlesOp", "ReadVariableOp",
@@ -64,13 +65,13 @@ bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
       "If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "IpuProgram", "IpuApplicationCompile",
       // Inside a program, which has asked already.
       "XlaLaunch", "IpuInterCopy"};
-  return ops->count(kernel.def().op()) > 0 || IsOfDatasets(kernel);
+  return ops->count(kernel.def().op()) > 0 || IsDatasetOp(kernel);
 }
 
 tensorflow::Status CompileOnlyError(const tensorflow::OpKernel& kernel) {
   return tensorflow::errors::InvalidArgument(
       "Trying to run an executable on a device that was configured for compilation only. Op ", kernel.name(), " (",
-      WithoutOneDnn(absl::string_view(kernel.def().op())),
+      WithoutOneDnnPrefix(absl::string_view(kernel.def().op())),
       ") cannot run under device_connection.type = DeviceConnectionType.NEVER; use ALWAYS or ON_DEMAND to run it.");
 }
 

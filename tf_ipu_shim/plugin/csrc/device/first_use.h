@@ -1,5 +1,5 @@
-// What a TensorFlow device may do under the configuration in force: asked of Python at the first use of each device
-// after each configuration, which attaches to the IPUs where the connection is on demand.
+// What a TensorFlow device may do under the current configuration (run, compile only, return zeros). Python answers at
+// the first use after each configuration, and attaches to the IPUs if the connection is on demand.
 #pragma once
 
 #include <atomic>
@@ -22,21 +22,21 @@ enum class Use : int64_t {
 // For each device its `Use` in the lowest two bits, below the epoch in which it was asked for.
 extern std::atomic<int64_t> known_uses[kMaxDevices];
 
-// Whether ops run on the device as they are. All that an op costs once its device is attached.
-inline bool RunsFreely(int ordinal) {
+// Whether the device is attached and runs ops without restriction. The only cost of an op once that is so.
+inline bool IsAttached(int ordinal) {
   return known_uses[ordinal].load(std::memory_order_acquire) == CurrentEpoch(ordinal) * 4;
 }
 
-// Asks Python, until it has answered, once for each device and epoch, and once more to `attach` an unattached device. An
-// error is not kept: the next op tries again.
-tensorflow::Status UseOf(int ordinal, bool attach, Use* use);
+// Asks Python once per device and epoch, and again to `attach` an unattached device. Errors are not cached: the next op
+// tries again.
+tensorflow::Status FindDeviceUse(int ordinal, bool attach, Use* use);
 
-// Whether results on the device are known to be zeros; asks nobody, and so attaches to nothing.
-bool GivesZeros(int ordinal);
+// Whether the device is known to return zeros; never asks Python, so it attaches nothing.
+bool ReturnsZeros(int ordinal);
 
-// Whether an op that is no program runs on a device that only compiles: one that makes, names or hands on data.
-// Graphcore's driver runs no engine for these.
-bool NeedsNoEngine(const tensorflow::OpKernel& kernel);
+// Whether an op outside programs runs on a compile-only device: ops that create, name or pass on data, for which
+// Graphcore's driver runs no engine.
+bool RunsWithoutEngine(const tensorflow::OpKernel& kernel);
 
 // Graphcore's error for running anything else under connection type NEVER.
 tensorflow::Status CompileOnlyError(const tensorflow::OpKernel& kernel);

@@ -1,5 +1,5 @@
-// The host's part in a loop that runs several iterations within one XLA program (see `compiler/loops/chunks.py`): it fetches the
-// elements of an infeed for the next iterations at once, and spreads what they sent to an outfeed.
+// The host ops of a chunked loop, which runs several iterations in one XLA program (see `compiler/loops/chunks.py`):
+// they fetch the infeed elements of the next iterations at once, and enqueue each iteration's results to the outfeed.
 #include <algorithm>
 #include <limits>
 #include <memory>

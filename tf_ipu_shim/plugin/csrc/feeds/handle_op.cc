@@ -1,4 +1,5 @@
-// `IpuHandle`: a resource's handle, for loops on an IPU whose iterator is on the host (see `compiler/checks/host_ops.py`).
+// `IpuHandle`: passes on a resource handle, so that a loop on an IPU can use an iterator on the host (see
+// `compiler/checks/host_ops.py`). Consumers of the handle are placed with this op, not with the resource.
 #include "tensorflow/core/common_runtime/input_colocation_exemption_registry.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"

@@ -1,5 +1,5 @@
-// `IpuUserReadWriteOp`: calls a function of the user's own shared library on the host, the way Graphcore's
-// `cpu_user_operation` does. The library needs no Poplar: it gets pointers and numbers of elements.
+// `IpuUserReadWriteOp`: calls a host function of a user's shared library, as Graphcore's `cpu_user_operation` does. The
+// library needs no Poplar: it receives pointers and element counts.
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -42,7 +42,7 @@ REGISTER_OP("IpuUserReadWriteOp")
     .Attr("attributes: string = ''")
     .Attr("gradient_attributes: string = ''")
     .SetIsStateful()
-    .SetShapeFn(OutputShapesOfAttribute);
+    .SetShapeFn(SetOutputShapesFromAttribute);
 
 // A loaded library. It stays loaded, as TensorFlow's own do: code of it may be on any thread's stack.
 struct UserLibrary {

@@ -1,3 +1,4 @@
+// Counts the programs that run on each device, and wakes those that wait for a device to be idle.
 #include "feeds/in_flight.h"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Implements the prefetch thread of an infeed.
 #include "feeds/infeed_fetcher.h"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Takes elements from a dataset ahead of a program, in a thread of its own: a program gets those that are there, and is
-// not held up by one that is late.
+// Prefetches dataset elements in a separate thread: a program gets the elements that are ready and is not delayed by a
+// late one.
 #pragma once
 
 #include <condition_variable>
@@ -19,23 +19,22 @@ class InfeedFetcher {
  public:
   using Element = std::vector<tensorflow::Tensor>;
 
-  // `ahead`: how many elements may wait here.
+  // `ahead`: the number of elements to prefetch.
   explicit InfeedFetcher(size_t ahead) : ahead_(ahead) {}
   ~InfeedFetcher();
   InfeedFetcher(const InfeedFetcher&) = delete;
   InfeedFetcher& operator=(const InfeedFetcher&) = delete;
 
-  // Begins a run that needs so many elements, and no more: those behind them stay in the dataset. `end` is what is said
-  // where it has fewer.
+  // Starts a run of exactly this many elements; the others stay in the dataset. `end` is the error if there are fewer.
   void Begin(tensorflow::OpKernelContext* context,
              tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource> iterator, tensorflow::Status end,
              int64_t elements);
-  // At least one element, at most `count`, as many as there are; waits for the first. An error, such as the dataset's
-  // end, comes after the elements before it.
+  // Takes the available elements, at least one and at most `count`; waits for the first. An error, such as end of data,
+  // comes after the elements before it.
   tensorflow::Status Take(tensorflow::CancellationManager* cancellation, size_t count, std::vector<Element>* taken);
 
  private:
-  // What a call of the dataset wants, for longer than one kernel runs.
+  // The context of dataset calls, which outlives single kernels.
   struct Source {
     tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource> iterator;
     tensorflow::Status end;

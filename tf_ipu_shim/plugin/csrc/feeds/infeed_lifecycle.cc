@@ -1,10 +1,12 @@
+// Ops that start, select and delete the iterator of an infeed in eager execution.
+//
 // How an infeed begins and how it goes, in a process that runs ops at once.
 //
-// An iterator that is let go waits for the thread that tunes its dataset. TensorFlow wakes that thread before it says that
-// the dataset is cancelled, so that it may go to sleep again, for as long as half of the time that there has been an
-// iterator, a minute at most (checked on 2.15.1 and 2.21.0). So iterators are let go in a thread of their own: a script that
-// trains anew would wait for one that has trained before. Sessions keep TensorFlow's own ops: their devices, which an
-// iterator uses until it is gone, end with them.
+// An iterator that is let go waits for the thread that tunes its dataset. TensorFlow wakes that thread before it says
+// that the dataset is cancelled, so that it may go to sleep again, for as long as half of the time that there has been
+// an iterator, a minute at most (checked on 2.15.1 and 2.21.0). So iterators are let go in a thread of their own: a
+// script that trains anew would wait for one that has trained before. Sessions keep TensorFlow's own ops: their
+// devices, which an iterator uses until it is gone, end with them.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -31,8 +33,8 @@ using Iterator = core::RefCountPtr<data::IteratorResource>;
 // How long it takes where nothing sleeps, and more.
 constexpr std::chrono::milliseconds kLetGo(50);
 
-// Lets an iterator go. Its threads are gone then, but for one that sleeps.
-void LetGo(Iterator iterator, bool waits) {
+// Releases an iterator. Its threads have ended then, except for one that sleeps.
+void ReleaseIterator(Iterator iterator, bool waits) {
   if (iterator == nullptr) return;
   const auto gone = std::make_shared<std::promise<void>>();
   std::future<void> known = gone->get_future();
@@ -43,7 +45,7 @@ void LetGo(Iterator iterator, bool waits) {
   if (waits) known.wait_for(kLetGo);
 }
 
-Status NameOf(const Tensor& feed_id, std::string* name) {
+Status FeedName(const Tensor& feed_id, std::string* name) {
   if (!TensorShapeUtils::IsScalar(feed_id.shape())) {
     return errors::InvalidArgument("An infeed has a name, not ", feed_id.shape().DebugString());
   }
@@ -70,7 +72,7 @@ class StartInfeedOp : public OpKernel {
     data::DatasetBase* dataset = nullptr;
     std::string name;
     OP_REQUIRES_OK(context, data::GetDatasetFromVariantTensor(context->input(0), &dataset));
-    OP_REQUIRES_OK(context, NameOf(context->input(1), &name));
+    OP_REQUIRES_OK(context, FeedName(context->input(1), &name));
     std::unique_ptr<FunctionLibraryDefinition> definitions;
     std::unique_ptr<ProcessFunctionLibraryRuntime> process;
     FunctionLibraryRuntime* library = nullptr;
@@ -80,7 +82,7 @@ class StartInfeedOp : public OpKernel {
     OP_REQUIRES_OK(context, iterator->SetIteratorFromDataset(context, dataset));
     Iterator before;
     const Status status = PutInfeed(context->resource_manager(), name, std::move(iterator), &before);
-    LetGo(std::move(before), false);
+    ReleaseIterator(std::move(before), false);
     OP_REQUIRES_OK(context, status);
   }
 
@@ -127,8 +129,8 @@ class SelectIteratorOp : public OpKernel {
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
     std::string infeed, iterator;
-    OP_REQUIRES_OK(context, NameOf(context->input(0), &infeed));
-    OP_REQUIRES_OK(context, NameOf(context->input(1), &iterator));
+    OP_REQUIRES_OK(context, FeedName(context->input(0), &infeed));
+    OP_REQUIRES_OK(context, FeedName(context->input(1), &iterator));
     SelectIterator(infeed, iterator);
   }
   bool IsExpensive() override { return false; }
@@ -152,11 +154,11 @@ class DeleteInfeedOp : public OpKernel {
   }
   void Compute(OpKernelContext* context) override {
     std::string name;
-    OP_REQUIRES_OK(context, NameOf(context->input(0), &name));
+    OP_REQUIRES_OK(context, FeedName(context->input(0), &name));
     Iterator before;
     SelectIterator(name, "");
     OP_REQUIRES_OK(context, PutInfeed(context->resource_manager(), name, nullptr, &before));
-    LetGo(std::move(before), waits_);
+    ReleaseIterator(std::move(before), waits_);
   }
   bool IsExpensive() override { return false; }
 

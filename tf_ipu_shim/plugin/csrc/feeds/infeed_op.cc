@@ -1,6 +1,6 @@
-// `IpuInfeedDequeue`: an element of an infeed. Where there are several replicas, replica r gets the elements r,
-// r + replicas, ... whichever replica asks first. They are taken from the dataset in whole rows; what was taken on behalf of
-// another replica waits here, and a dataset ends for all replicas after the same iteration.
+// `IpuInfeedDequeue`: dequeues an element of an infeed. With several replicas, replica r gets the elements r, r +
+// replicas, ... in whichever order the replicas ask. Elements are taken from the dataset one row (one element per
+// replica) at a time; the others' elements wait here, and the dataset ends for all replicas after the same iteration.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -40,13 +40,13 @@ REGISTER_OP("IpuInfeedDequeue")
     .Attr("replicas: int >= 1 = 1")
     .Attr("run_group: string = ''")
     .SetIsStateful()
-    .SetShapeFn(OutputShapesOfAttribute);
+    .SetShapeFn(SetOutputShapesFromAttribute);
 // Runs on the IPU's device, whose kernels find the iterator on the host: without soft placement TensorFlow cannot colocate
 // the two.
 REGISTER_INPUT_COLOCATION_EXEMPTION("IpuInfeedDequeue");
 
-// Deals the elements of one iterator out to the replicas of one run.
-class Dealer {
+// Distributes the elements of one iterator over the replicas of a run.
+class ReplicaElementQueue {
  public:
   Status Next(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source, int64_t run,
               int64_t replica, int64_t replicas, std::vector<Tensor>* element) {
@@ -113,16 +113,16 @@ class Dealer {
   size_t ended_ = 0;  // replicas that have come to that
 };
 
-// The dealer of an iterator: held by the ops that use it, so that it goes with the last of them.
-std::shared_ptr<Dealer> DealerOf(const void* iterator) {
+// The queue of an iterator, owned by the ops that use it.
+std::shared_ptr<ReplicaElementQueue> ReplicaElementQueueOf(const void* iterator) {
   static auto* mutex = new tensorflow::mutex;
-  static auto* dealers = new std::map<const void*, std::weak_ptr<Dealer>>;
+  static auto* dealers = new std::map<const void*, std::weak_ptr<ReplicaElementQueue>>;
   mutex_lock lock(*mutex);
   for (auto known = dealers->begin(); known != dealers->end();) {
     known = known->second.expired() && known->first != iterator ? dealers->erase(known) : std::next(known);
   }
-  std::shared_ptr<Dealer> dealer = (*dealers)[iterator].lock();
-  if (dealer == nullptr) (*dealers)[iterator] = dealer = std::make_shared<Dealer>();
+  std::shared_ptr<ReplicaElementQueue> dealer = (*dealers)[iterator].lock();
+  if (dealer == nullptr) (*dealers)[iterator] = dealer = std::make_shared<ReplicaElementQueue>();
   return dealer;
 }
 
@@ -152,7 +152,7 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
       TF_RETURN_IF_ERROR(source_.Next(context, iterator.get(), &element, &end));
       if (end) return source_.End();
     } else {
-      TF_RETURN_IF_ERROR(DealerFor(iterator.get())
+      TF_RETURN_IF_ERROR(ReplicaElementQueueFor(iterator.get())
                              ->Next(context, iterator.get(), source_, *run_number_, replica_, replicas_, &element));
     }
     TF_RETURN_IF_ERROR(CheckElement(name(), element, output_types()));
@@ -165,13 +165,13 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
   }
 
  private:
-  std::shared_ptr<Dealer> DealerFor(const void* iterator) {
+  std::shared_ptr<ReplicaElementQueue> ReplicaElementQueueFor(const void* iterator) {
     mutex_lock lock(mutex_);
     if (seen_ != iterator) {
       seen_ = iterator;
-      dealer_ = DealerOf(iterator);
+      queue_ = ReplicaElementQueueOf(iterator);
     }
-    return dealer_;
+    return queue_;
   }
 
   InfeedSource source_;
@@ -179,7 +179,7 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
   const std::atomic<int64_t>* run_number_ = nullptr;
   mutex mutex_;
   const void* seen_ TF_GUARDED_BY(mutex_) = nullptr;
-  std::shared_ptr<Dealer> dealer_ TF_GUARDED_BY(mutex_);
+  std::shared_ptr<ReplicaElementQueue> queue_ TF_GUARDED_BY(mutex_);
 };
 
 REGISTER_KERNEL_BUILDER(Name("IpuInfeedDequeue").Device("CPU"), InfeedDequeueOp);

@@ -1,3 +1,4 @@
+// Finds an infeed's iterator, gets its next element and copies it to an IPU.
 #include "feeds/infeed_source.h"
 
 #include <cstring>
@@ -15,13 +16,13 @@ namespace tf_ipu_shim {
 using namespace tensorflow;  // NOLINT: this file finds TensorFlow's iterators
 
 // Between two iterators of one name there is no moment at which a program finds none.
-static mutex* Exchange() {
+static mutex* SelectionMutex() {
   static auto* exchange = new mutex;
   return exchange;
 }
 
-// The names of the iterators that infeeds take elements of in place of their own; guarded by `Exchange`.
-static std::map<std::string, std::string>* Selected() {
+// The names of the iterators that infeeds take elements of in place of their own; guarded by `SelectionMutex`.
+static std::map<std::string, std::string>* SelectedIterators() {
   static auto* selected = new std::map<std::string, std::string>;
   return selected;
 }
@@ -51,11 +52,11 @@ Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::Iter
   TF_RETURN_IF_ERROR(context->function_library()->device_mgr()->LookupDevice(device_name, &host));
   ResourceMgr* resources = host->resource_manager();
   data::IteratorResource* found = nullptr;
-  tf_shared_lock lock(*Exchange());
-  const auto selected = Selected()->find(name);
+  tf_shared_lock lock(*SelectionMutex());
+  const auto selected = SelectedIterators()->find(name);
   if (!resources
            ->Lookup(container.empty() ? resources->default_container() : container,
-                    selected == Selected()->end() ? name : selected->second, &found)
+                    selected == SelectedIterators()->end() ? name : selected->second, &found)
            .ok()) {
     return errors::FailedPrecondition(
         "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
@@ -97,7 +98,7 @@ Status InfeedSource::Named(const Status& status) const {
 Status PutInfeed(ResourceMgr* resources, const std::string& name, core::RefCountPtr<data::IteratorResource> iterator,
                  core::RefCountPtr<data::IteratorResource>* before) {
   const std::string& container = resources->default_container();
-  mutex_lock lock(*Exchange());
+  mutex_lock lock(*SelectionMutex());
   data::IteratorResource* found = nullptr;
   if (resources->Lookup(container, name, &found).ok()) {
     before->reset(found);
@@ -107,11 +108,11 @@ Status PutInfeed(ResourceMgr* resources, const std::string& name, core::RefCount
 }
 
 void SelectIterator(const std::string& infeed, const std::string& iterator) {
-  mutex_lock lock(*Exchange());
+  mutex_lock lock(*SelectionMutex());
   if (iterator.empty()) {
-    Selected()->erase(infeed);
+    SelectedIterators()->erase(infeed);
   } else {
-    (*Selected())[infeed] = iterator;
+    (*SelectedIterators())[infeed] = iterator;
   }
 }
 
@@ -144,9 +145,9 @@ Status CopyToIpu(OpKernelContext* context, int64_t chip, const Tensor& value, Te
     return OkStatus();
   }
   Arena* const arena = ArenaOf(device->ordinal(), chip);
-  if (CanLend(value)) {
+  if (CanAliasHostBuffer(value)) {
     CountersOf(device->ordinal()).host_to_device.Add(value.TotalBytes());
-    *copy = Lent(value, arena);
+    *copy = AliasHostBuffer(value, arena);
     return OkStatus();
   }
   Tensor made(arena, value.dtype(), value.shape());

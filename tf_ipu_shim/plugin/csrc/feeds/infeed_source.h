@@ -1,5 +1,5 @@
-// The iterator behind an infeed, and its elements' way to an IPU. The ops of feeds run on the IPU's TensorFlow device,
-// although they are the host's part: a program with nothing on another device is not partitioned.
+// The iterator behind an infeed, and the transfer of its elements to an IPU. Feed ops run on the IPU's TensorFlow
+// device, although they are host work, so that a program without host ops need not be partitioned.
 #pragma once
 
 #include <string>
@@ -19,12 +19,12 @@ class InfeedSource {
   bool exists() const { return inputs_ > 0 || !name_.empty(); }
   tensorflow::Status Find(tensorflow::OpKernelContext* context,
                           tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource>* iterator) const;
-  // Takes an element. What cancels the step cancels the dataset, which then has ended for good; Ctrl-C does not.
+  // Gets the next element. Cancelling the step also ends the dataset; Ctrl-C does not.
   tensorflow::Status Next(tensorflow::OpKernelContext* context, tensorflow::data::IteratorResource* iterator,
                           std::vector<tensorflow::Tensor>* element, bool* end) const;
-  // What is said where the dataset has ended.
+  // The error for an exhausted dataset.
   tensorflow::Status End() const;
-  // An error of the dataset, with the infeed that it is behind. The end and cancellations are none.
+  // Adds the infeed's name to a dataset's error, except for end of data and cancellation.
   tensorflow::Status Named(const tensorflow::Status& status) const;
 
  private:
@@ -34,23 +34,24 @@ class InfeedSource {
   std::string container_, name_;
 };
 
-// Puts an iterator, or none, where programs find the infeed of a name, and gives the one that was there.
+// Registers an iterator (or none) under an infeed's name and returns the previous one.
 tensorflow::Status PutInfeed(tensorflow::ResourceMgr* resources, const std::string& name,
                              tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource> iterator,
                              tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource>* before);
 
-// Has programs that take elements of an infeed take those of the iterator of another name; of its own if that is empty.
+// Selects the iterator from which an infeed's elements come; an empty name selects the infeed's own.
 void SelectIterator(const std::string& infeed, const std::string& iterator);
 
-// Whether an element of a dataset is what an op gives: TensorFlow aborts the process where a result is of another type.
+// Checks an element's dtypes against the op's outputs: TensorFlow aborts the process on a mismatch.
 tensorflow::Status CheckElement(const std::string& op, const std::vector<tensorflow::Tensor>& element,
                                 const tensorflow::DataTypeVector& types);
 
-// Counts what goes to an IPU, and what comes from it, where an op is on one.
+// Counts bytes transferred to or from an IPU, if the op is placed on one.
 void CountToIpu(tensorflow::OpKernelContext* context, int64_t bytes);
 void CountFromIpu(tensorflow::OpKernelContext* context, int64_t bytes);
 
-// A copy in the memory of the IPU `chip`, where the op is on an IPU and the value can be there; else the value itself.
+// Copies a value to the memory of `chip`, if the op is on an IPU and the dtype allows it; else returns the value
+// itself.
 tensorflow::Status CopyToIpu(tensorflow::OpKernelContext* context, int64_t chip, const tensorflow::Tensor& value,
                              tensorflow::Tensor* copy);
 

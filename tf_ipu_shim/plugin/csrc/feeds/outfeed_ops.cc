@@ -1,4 +1,4 @@
-// The ops that fill and empty outfeeds.
+// The ops that enqueue to, dequeue from and delete outfeeds.
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -146,8 +146,8 @@ class OutfeedDequeueOp : public OpKernel {
                       "--synthetic_data_categories in TF_POPLAR_FLAGS."));
       const std::vector<Element> last = outfeed->Last();
       const Outfeed::Zeros zeros = outfeed->LastZeros();
-      if (last.empty() && (zeros.rows > 0 || GivesZeros(device_ordinal_))) {
-        OP_REQUIRES_OK(context, GiveZeros(context, {}, zeros.replicas));
+      if (last.empty() && (zeros.rows > 0 || ReturnsZeros(device_ordinal_))) {
+        OP_REQUIRES_OK(context, OutputZeros(context, {}, zeros.replicas));
         return;
       }
       OP_REQUIRES(context, !last.empty(),
@@ -166,7 +166,7 @@ class OutfeedDequeueOp : public OpKernel {
     }
     const std::vector<std::deque<Element>> taken = outfeed->TakeAll();
     if (const Outfeed::Zeros zeros = outfeed->TakeZeros(); zeros.rows > 0 && taken.empty()) {
-      OP_REQUIRES_OK(context, GiveZeros(context, {zeros.rows}, zeros.replicas));
+      OP_REQUIRES_OK(context, OutputZeros(context, {zeros.rows}, zeros.replicas));
       return;
     }
     for (const std::deque<Element>& of_replica : taken) {
@@ -203,7 +203,7 @@ class OutfeedDequeueOp : public OpKernel {
   }
 
   // Elements of a program that was compiled and not run.
-  Status GiveZeros(OpKernelContext* context, std::vector<int64_t> axes, int32_t replicas) const {
+  Status OutputZeros(OpKernelContext* context, std::vector<int64_t> axes, int32_t replicas) const {
     if (replicas > 1) axes.push_back(replicas);
     for (int i = 0; i < context->num_outputs(); ++i) {
       TensorShape element, whole(axes);

@@ -1,5 +1,5 @@
-// Outfeeds: what a program sends to the host while it runs. One queue a feed id, for the whole process: a program of
-// one session fills it, any thread, session or eager call empties it.
+// Outfeed queues: what running programs send to the host. One queue per feed id and process: a program of one session
+// enqueues, and any thread, session or eager call dequeues.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace tf_ipu_shim {
 inline constexpr char kOutfeedAll[] = "all";
 inline constexpr char kOutfeedLast[] = "get_last";
 
-// What programs enqueued, replica by replica: they need not keep step with each other.
+// The queue of one outfeed. Each replica has its own, as replicas need not advance together.
 class Outfeed {
  public:
   using Element = std::vector<tensorflow::Tensor>;
@@ -32,7 +32,7 @@ class Outfeed {
     }
     if (listener) listener();
   }
-  // Calls a function after each element that arrives, without a lock.
+  // Sets a function that is called, without a lock, after each enqueued element.
   void SetListener(std::function<void()> listener) {
     tensorflow::mutex_lock lock(mutex_);
     listener_ = std::move(listener);
@@ -49,7 +49,7 @@ class Outfeed {
     elements_[replica].pop_front();
     return element;
   }
-  // Drops all elements; says whether there were any.
+  // Drops all elements; returns whether there were any.
   bool Clear() {
     tensorflow::mutex_lock lock(mutex_);
     bool any = false;
@@ -59,7 +59,7 @@ class Outfeed {
     }
     return any;
   }
-  // Whole rows: for each replica its elements of as many iterations as all replicas have enqueued.
+  // Dequeues all complete rows: each replica's elements of the iterations that every replica has enqueued.
   std::vector<std::deque<Element>> TakeAll() {
     tensorflow::mutex_lock lock(mutex_);
     std::vector<std::deque<Element>> taken(elements_.size());
@@ -79,7 +79,7 @@ class Outfeed {
     for (const std::deque<Element>& elements : elements_) last.push_back(elements.back());
     return last;
   }
-  // What a program that is compiled and not run would have sent: so many elements of zeros from each replica.
+  // Records the zero elements that a compiled but not executed program would have enqueued on each replica.
   void PutZeros(int64_t rows, int32_t replicas) {
     tensorflow::mutex_lock lock(mutex_);
     zeros_.rows += rows;

@@ -1,6 +1,5 @@
-// `IpuRandomSeed`: the seed of one run of a program, or of one replica in it. Follows from the device's seed and the
-// number of runs since it was set; where it never was, from the seeds a script gave its ops; else from the operating
-// system.
+// `IpuRandomSeed`: the random seed of one run of a program, or of one replica in it. Derived from the device's seed and
+// the number of runs since it was set; without one, from the seeds of the script's ops; else from the operating system.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -110,6 +109,6 @@ uint64_t DrawRoundingSeed(int device_ordinal, int chip, uint64_t op, bool every_
 }  // namespace tf_ipu_shim
 
 extern "C" void ipu_set_seed(int32_t device, int64_t seed, int32_t identical_replicas) {
-  if (!tf_ipu_shim::IsThere(device)) return;
+  if (!tf_ipu_shim::IsValidChip(device)) return;
   tf_ipu_shim::SetSeed(device, static_cast<uint64_t>(seed), identical_replicas != 0);
 }

@@ -1,5 +1,5 @@
-// `IpuSendToHost` and `IpuRecvAtHost`: a tensor that a program hands to the host's part of the same step while it runs.
-// They meet at the step's rendezvous, so that what nobody received is gone when the step ends.
+// `IpuSendToHost` and `IpuRecvAtHost`: send a tensor from a running program to the host part of the same step. They use
+// the step's rendezvous, so that tensors nobody received are dropped when the step ends.
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -110,13 +110,14 @@ class SendToHostOp : public OpKernel {
   Channel channel_;
 };
 
-// One value that is waited for. Of its arrival and the end of the time the first ends the op; whichever comes later finds
+// One value that is waited for. Of its receive and the end of the time the first ends the op; whichever comes later finds
 // nothing left of the op.
-class Arrival {
+class PendingReceive {
  public:
-  Arrival(OpKernelContext* context, AsyncOpKernel::DoneCallback done) : context_(context), done_(std::move(done)) {}
+  PendingReceive(OpKernelContext* context, AsyncOpKernel::DoneCallback done)
+      : context_(context), done_(std::move(done)) {}
 
-  void Arrived(const Status& status, const Tensor& value) {
+  void OnReceived(const Status& status, const Tensor& value) {
     if (!Claim()) return;
     if (status.ok()) {
       context_->set_output(0, value);
@@ -174,20 +175,21 @@ class RecvAtHostOp : public AsyncOpKernel {
     RendezvousInterface::Args args = HostArgs();
     args.cancellation_manager = context->cancellation_manager();
     const std::string what = strings::StrCat(name(), ": the tensor ", channel_.tensor_name);
-    auto arrival = std::make_shared<Arrival>(context, std::move(done));
+    auto receive = std::make_shared<PendingReceive>(context, std::move(done));
     context->rendezvous()->RecvAsync(
         key, args,
-        [arrival, type = type_, what](const Status& status, const RendezvousInterface::Args&,
+        [receive, type = type_, what](const Status& status, const RendezvousInterface::Args&,
                                       const RendezvousInterface::Args&, const Tensor& value, bool) {
           if (status.ok() && value.dtype() != type) {
-            arrival->Arrived(errors::InvalidArgument(what, " was sent as ", DataTypeString(value.dtype()), " and is ",
-                                                     "received as ", DataTypeString(type), ". Give T the type sent."),
-                             value);
+            receive->OnReceived(
+                errors::InvalidArgument(what, " was sent as ", DataTypeString(value.dtype()), " and is ",
+                                        "received as ", DataTypeString(type), ". Give T the type sent."),
+                value);
             return;
           }
-          arrival->Arrived(status, value);
+          receive->OnReceived(status, value);
         });
-    if (!arrival->claimed()) Env::Default()->SchedClosure([arrival, what] { arrival->Watch(what); });
+    if (!receive->claimed()) Env::Default()->SchedClosure([receive, what] { receive->Watch(what); });
   }
 
  private:

@@ -1,4 +1,4 @@
-// Which elements of two operands an element of the result of an element-wise op comes from.
+// Iterates over the operand elements of each result element of a broadcasting binary op.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace tf_ipu_shim {
 
-// Calls a function for each element of the result: its index, and those in the operands. For shapes that do not
-// broadcast it does nothing: the kernel says so.
+// Calls a function for each result element with its index and the indices in the operands. Does nothing for shapes that
+// do not broadcast: the kernel reports those.
 template <typename Function>
-void ForPairs(const tensorflow::TensorShape& x, const tensorflow::TensorShape& y, const Function& function) {
+void ForEachBroadcastPair(const tensorflow::TensorShape& x, const tensorflow::TensorShape& y,
+                          const Function& function) {
   using tensorflow::BCast;
   const BCast broadcast(BCast::FromShape(x), BCast::FromShape(y), /*fewer_dims_optimization=*/true);
   if (!broadcast.IsValid()) return;

@@ -1,3 +1,5 @@
+// Runs float16 matmuls, convolutions and reductions by TensorFlow's float32 kernels.
+//
 // TensorFlow's kernels add halves up as halves: a mean is infinite where the sum of its elements is out of range, and a
 // sum of thousands of elements loses digits. For matrix products and convolutions they have no library either: those of
 // float32, with casts around them, take a hundredth of the time.
@@ -16,7 +18,7 @@ using namespace tensorflow;  // NOLINT: this file stands between TensorFlow's ke
 
 constexpr char kType[] = "T";
 
-const std::set<std::string>& Sums() {
+const std::set<std::string>& AccumulatingOps() {
   static const auto* ops = new std::set<std::string>{"BatchMatMul",
                                                      "BatchMatMulV2",
                                                      "BiasAddGrad",
@@ -38,36 +40,37 @@ const std::set<std::string>& Sums() {
   return *ops;
 }
 
-bool IsNarrow(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
+bool Is16BitFloat(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
 
-class HalvesByFloatsKernel : public OpKernel {
+class Float32ComputeKernel : public OpKernel {
  public:
-  HalvesByFloatsKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> of_floats, int ordinal)
-      : OpKernel(construction), of_floats_(std::move(of_floats)), rounding_(def(), ordinal) {}
+  Float32ComputeKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> float32_kernel, int ordinal)
+      : OpKernel(construction), float32_kernel_(std::move(float32_kernel)), rounding_(def(), ordinal) {}
 
-  void Compute(OpKernelContext* context) override { ComputeByFloats(context, of_floats_.get(), rounding_); }
-  bool IsExpensive() override { return of_floats_->IsExpensive(); }
+  void Compute(OpKernelContext* context) override { ComputeInFloat32(context, float32_kernel_.get(), rounding_); }
+  bool IsExpensive() override { return float32_kernel_->IsExpensive(); }
 
  private:
-  const std::unique_ptr<OpKernel> of_floats_;
+  const std::unique_ptr<OpKernel> float32_kernel_;
   const OpRounding rounding_;
 };
 
 }  // namespace
 
-bool AddsUpHalves(const NodeDef& node) {
-  if (!Sums().count(node.op())) return false;
+bool AccumulatesFloat16(const NodeDef& node) {
+  if (!AccumulatingOps().count(node.op())) return false;
   const auto type = node.attr().find(kType);
-  return type != node.attr().end() && IsNarrow(type->second.type());
+  return type != node.attr().end() && Is16BitFloat(type->second.type());
 }
 
-NodeDef OfFloats(NodeDef node) {
+NodeDef AsFloat32Node(NodeDef node) {
   (*node.mutable_attr())[kType].set_type(DT_FLOAT);
   return node;
 }
 
-OpKernel* HalvesByFloats(OpKernelConstruction* construction, std::unique_ptr<OpKernel> of_floats, int ordinal) {
-  return new HalvesByFloatsKernel(construction, std::move(of_floats), ordinal);
+OpKernel* MakeFloat32ComputeKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> float32_kernel,
+                                   int ordinal) {
+  return new Float32ComputeKernel(construction, std::move(float32_kernel), ordinal);
 }
 
 }  // namespace tf_ipu_shim

@@ -1,4 +1,4 @@
-// Sums and products of 16-bit floats: added up in float32, as an IPU and XLA do.
+// Kernels that accumulate float16 and bfloat16 in float32, as IPUs and XLA do.
 #pragma once
 
 #include <memory>
@@ -7,14 +7,14 @@
 
 namespace tf_ipu_shim {
 
-// Whether an op adds up, or multiplies, 16-bit floats.
-bool AddsUpHalves(const tensorflow::NodeDef& node);
+// Whether an op accumulates or multiplies 16-bit floats.
+bool AccumulatesFloat16(const tensorflow::NodeDef& node);
 
-// The same op of float32.
-tensorflow::NodeDef OfFloats(tensorflow::NodeDef node);
+// Returns the node with dtype float32.
+tensorflow::NodeDef AsFloat32Node(tensorflow::NodeDef node);
 
-// A kernel that has the kernel of `OfFloats` take float32 and gives 16-bit floats, rounded as on that device.
-tensorflow::OpKernel* HalvesByFloats(tensorflow::OpKernelConstruction* construction,
-                                     std::unique_ptr<tensorflow::OpKernel> of_floats, int ordinal);
+// Returns a kernel that runs the kernel of `AsFloat32Node` and rounds its results to 16-bit floats as that device does.
+tensorflow::OpKernel* MakeFloat32ComputeKernel(tensorflow::OpKernelConstruction* construction,
+                                               std::unique_ptr<tensorflow::OpKernel> float32_kernel, int ordinal);
 
 }  // namespace tf_ipu_shim

@@ -1,3 +1,4 @@
+// Converts float16 arrays to and from float32, with F16C instructions if the processor has them.
 #include "floats/float16_conversion.h"
 
 #include "unsupported/Eigen/CXX11/Tensor"
@@ -16,7 +17,7 @@ namespace {
 constexpr int64_t kLanes = 8;
 
 // __builtin_cpu_supports knows the name f16c in newer compilers alone.
-bool HasInstructions() {
+bool HasF16CInstructions() {
   static const bool has = [] {
     unsigned a, b, c, d;
     return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
@@ -42,20 +43,20 @@ __attribute__((target("avx,f16c"))) int64_t ManyToHalves(const float* floats, in
   return i;
 }
 #else
-bool HasInstructions() { return false; }
+bool HasF16CInstructions() { return false; }
 int64_t ManyToFloats(const uint16_t*, int64_t, float*) { return 0; }
 int64_t ManyToHalves(const float*, int64_t, uint16_t*) { return 0; }
 #endif
 
 }  // namespace
 
-void HalvesToFloats(const uint16_t* halves, int64_t count, float* floats) {
-  int64_t i = HasInstructions() ? ManyToFloats(halves, count, floats) : 0;
+void Float16ToFloat32(const uint16_t* halves, int64_t count, float* floats) {
+  int64_t i = HasF16CInstructions() ? ManyToFloats(halves, count, floats) : 0;
   for (; i < count; ++i) floats[i] = static_cast<float>(Eigen::numext::bit_cast<Eigen::half>(halves[i]));
 }
 
-void FloatsToHalves(const float* floats, int64_t count, uint16_t* halves) {
-  int64_t i = HasInstructions() ? ManyToHalves(floats, count, halves) : 0;
+void Float32ToFloat16(const float* floats, int64_t count, uint16_t* halves) {
+  int64_t i = HasF16CInstructions() ? ManyToHalves(floats, count, halves) : 0;
   for (; i < count; ++i) halves[i] = Eigen::numext::bit_cast<uint16_t>(static_cast<Eigen::half>(floats[i]));
 }
 

@@ -1,4 +1,4 @@
-// float16 to float32, and to the nearest float16 back, by the processor's own instructions where it has them.
+// Conversion of float16 arrays to float32 and back (round to nearest).
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace tf_ipu_shim {
 
 // Bits of float16 on one side.
-void HalvesToFloats(const uint16_t* halves, int64_t count, float* floats);
-void FloatsToHalves(const float* floats, int64_t count, uint16_t* halves);
+void Float16ToFloat32(const uint16_t* halves, int64_t count, float* floats);
+void Float32ToFloat16(const float* floats, int64_t count, uint16_t* halves);
 
 }  // namespace tf_ipu_shim

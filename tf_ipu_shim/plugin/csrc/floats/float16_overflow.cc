@@ -1,3 +1,4 @@
+// Clips overflowed float16 results of kernels to 65504, as IPUs do.
 #include "floats/float16_overflow.h"
 
 #include <algorithm>
@@ -57,11 +58,11 @@ int DivisorIndex(const std::string& op) {
   return found == divisors->end() ? -1 : found->second;
 }
 
-bool IsZeroHalf(uint16_t value) { return (value & ~kHalfSign) == 0; }
-bool IsInfiniteHalf(uint16_t value) { return (value & ~kHalfSign) == kHalfInfinity; }
+bool IsZeroFloat16(uint16_t value) { return (value & ~kHalfSign) == 0; }
+bool IsInfiniteFloat16(uint16_t value) { return (value & ~kHalfSign) == kHalfInfinity; }
 
 // Whether a tensor of halves may have infinities or NaN: four at once, as this looks at every result there is.
-bool HasSpecialHalves(const Tensor& tensor) {
+bool HasSpecialFloat16(const Tensor& tensor) {
   constexpr uint64_t kExponents = 0x7c007c007c007c00, kOne = 0x0400040004000400, kCarries = 0x8000800080008000;
   const char* const bytes = static_cast<const char*>(tensor.data());
   const int64_t size = tensor.NumElements() * sizeof(uint16_t);
@@ -77,29 +78,29 @@ bool HasSpecialHalves(const Tensor& tensor) {
 }
 
 bool HasInfinities(const Tensor& tensor) {
-  if (tensor.dtype() != DT_HALF || !tensor.IsInitialized() || !HasSpecialHalves(tensor)) return false;
+  if (tensor.dtype() != DT_HALF || !tensor.IsInitialized() || !HasSpecialFloat16(tensor)) return false;
   const uint16_t* const values = static_cast<const uint16_t*>(tensor.data());
-  return std::any_of(values, values + tensor.NumElements(), IsInfiniteHalf);
+  return std::any_of(values, values + tensor.NumElements(), IsInfiniteFloat16);
 }
 
-void DividedByZeroToNan(Tensor* result, const Tensor& divisor) {
+void SetDividedByZeroToNan(Tensor* result, const Tensor& divisor) {
   uint16_t* const values = static_cast<uint16_t*>(result->data());
   const uint16_t* const divisors = static_cast<const uint16_t*>(divisor.data());
-  ForPairs(result->shape(), divisor.shape(), [&](int64_t i, int64_t, int64_t by) {
-    if (IsInfiniteHalf(values[i]) && IsZeroHalf(divisors[by])) values[i] = kHalfNan;
+  ForEachBroadcastPair(result->shape(), divisor.shape(), [&](int64_t i, int64_t, int64_t by) {
+    if (IsInfiniteFloat16(values[i]) && IsZeroFloat16(divisors[by])) values[i] = kHalfNan;
   });
 }
 
-void ClipHalves(Tensor* tensor) {
+void ClipFloat16(Tensor* tensor) {
   uint16_t* const values = static_cast<uint16_t*>(tensor->data());
   const int64_t count = tensor->NumElements();
   for (int64_t i = 0; i < count; ++i) {
-    if (IsInfiniteHalf(values[i])) values[i] = (values[i] & kHalfSign) | kLargestHalf;
+    if (IsInfiniteFloat16(values[i])) values[i] = (values[i] & kHalfSign) | kLargestHalf;
   }
 }
 
 // A result may be in an operand's buffer, which others read too.
-Status TakeFromOperands(OpKernelContext* context, Tensor* result) {
+Status DetachFromOperands(OpKernelContext* context, Tensor* result) {
   for (int i = 0; i < context->num_inputs(); ++i) {
     if (!context->has_input(i) || context->input_dtype(i) != DT_HALF) continue;
     if (!context->input(i).SharesBufferWith(*result)) continue;
@@ -135,7 +136,7 @@ class SaturatingKernel : public OpKernel {
 
 bool MayOverflow(const OpKernel& kernel) {
   const NodeDef& node = kernel.def();
-  if (Updates(node.op())) {
+  if (UpdatesVariables(node.op())) {
     for (const char* name : {"T", "dtype"}) {
       const auto type = node.attr().find(name);
       if (type != node.attr().end() && type->second.type() == DT_HALF) return true;
@@ -143,12 +144,12 @@ bool MayOverflow(const OpKernel& kernel) {
     return false;
   }
   for (int i = 0; i < kernel.num_outputs(); ++i) {
-    if (kernel.output_type(i) == DT_HALF) return IsOverflowing(WithoutOneDnn(absl::string_view(node.op())));
+    if (kernel.output_type(i) == DT_HALF) return IsOverflowing(WithoutOneDnnPrefix(absl::string_view(node.op())));
   }
   return false;
 }
 
-OpKernel* Saturating(OpKernelConstruction* construction, std::unique_ptr<OpKernel> kernel, int ordinal) {
+OpKernel* MakeSaturatingKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> kernel, int ordinal) {
   return new SaturatingKernel(construction, std::move(kernel), ordinal);
 }
 
@@ -162,12 +163,12 @@ Status Saturate(OpKernelContext* context, const Tensor& divisor, int ordinal) {
   for (int i = 0; i < context->num_outputs(); ++i) {
     Tensor* const result = context->mutable_output(i);
     if (result == nullptr || !HasInfinities(*result)) continue;
-    TF_RETURN_IF_ERROR(TakeFromOperands(context, result));
-    if (divisor.dtype() == DT_HALF) DividedByZeroToNan(result, divisor);
-    ClipHalves(result);
+    TF_RETURN_IF_ERROR(DetachFromOperands(context, result));
+    if (divisor.dtype() == DT_HALF) SetDividedByZeroToNan(result, divisor);
+    ClipFloat16(result);
   }
-  ForUpdated(context, [](Tensor* variable) {
-    if (HasInfinities(*variable)) ClipHalves(variable);
+  ForEachUpdatedVariable(context, [](Tensor* variable) {
+    if (HasInfinities(*variable)) ClipFloat16(variable);
   });
   return OkStatus();
 }
@@ -175,5 +176,5 @@ Status Saturate(OpKernelContext* context, const Tensor& divisor, int ordinal) {
 }  // namespace tf_ipu_shim
 
 extern "C" void ipu_keep_infinities(int32_t device, int32_t keeps) {
-  if (tf_ipu_shim::IsThere(device)) tf_ipu_shim::keeps_infinities[device] = keeps != 0;
+  if (tf_ipu_shim::IsValidChip(device)) tf_ipu_shim::keeps_infinities[device] = keeps != 0;
 }

@@ -1,5 +1,5 @@
-// float16 results that overflow: an IPU gives the largest number, 65504, where IEEE 754 has infinity, and NaN for a
-// division by zero. XLA programs have ops for it (`compiler/xla_semantics/float16_overflow`); this is what kernels do.
+// Saturation of float16 results: an IPU returns the largest number, 65504, where IEEE 754 has infinity, and NaN for a
+// division by zero. XLA programs have ops for it (`compiler/xla_semantics/float16_overflow`); kernels are wrapped here.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,12 @@ namespace tf_ipu_shim {
 // Whether results of an op, or variables that it updates, are float16 and may overflow.
 bool MayOverflow(const tensorflow::OpKernel& kernel);
 
-// A kernel that runs another one of the same op, and clips what it gives on an IPU device where nothing is checked:
-// `FloatWatch` looks at results before they are clipped.
-tensorflow::OpKernel* Saturating(tensorflow::OpKernelConstruction* construction,
-                                 std::unique_ptr<tensorflow::OpKernel> kernel, int ordinal);
+// Returns a kernel that runs `kernel` and clips its results on an IPU device without floating-point checks:
+// `FloatChecker` must see results before they are clipped.
+tensorflow::OpKernel* MakeSaturatingKernel(tensorflow::OpKernelConstruction* construction,
+                                           std::unique_ptr<tensorflow::OpKernel> kernel, int ordinal);
 
-// What an op divides by; an uninitialised tensor for one that does not. Holding it keeps a kernel from writing its
-// result there.
+// The divisor of an op, or an uninitialized tensor. Holding it keeps the kernel from writing its result there.
 tensorflow::Tensor DivisorOf(tensorflow::OpKernelContext* context);
 
 // Clips float16 results of an op on a device, and variables that it updated; nothing on an IPU model.

@@ -1,3 +1,4 @@
+// Runs a float32 kernel on float16 operands and variables, and converts its results back.
 #include "floats/float16_via_float32.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file stands between TensorFlow's kernels
 
-bool IsNarrowFloat(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
+bool Is16BitFloatType(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
 
 template <typename From, typename To>
 void ConvertFlat(const Tensor& from, Tensor* to) {
@@ -26,7 +27,7 @@ void ConvertFlat(const Tensor& from, Tensor* to) {
 
 void Widen(const Tensor& narrow, Tensor* wide) {
   if (narrow.dtype() == DT_HALF) {
-    HalvesToFloats(static_cast<const uint16_t*>(narrow.data()), narrow.NumElements(), wide->flat<float>().data());
+    Float16ToFloat32(static_cast<const uint16_t*>(narrow.data()), narrow.NumElements(), wide->flat<float>().data());
   } else {
     ConvertFlat<bfloat16, float>(narrow, wide);
   }
@@ -41,7 +42,7 @@ class Narrowing {
     if (narrow->dtype() == DT_BFLOAT16) return ConvertFlat<float, bfloat16>(wide, narrow);
     if (!rounding_.IsStochastic()) {
       const float* const values = static_cast<const float*>(wide.data());
-      return FloatsToHalves(values, wide.NumElements(), static_cast<uint16_t*>(narrow->data()));
+      return Float32ToFloat16(values, wide.NumElements(), static_cast<uint16_t*>(narrow->data()));
     }
     if (results_++ == 0) seed_ = rounding_.Draw(context_);
     RoundStochastically(wide, Mix(seed_ + results_), narrow);
@@ -58,7 +59,7 @@ class WideVariables {
  public:
   // `inputs` are the op's; handles of copies take the places of those of variables.
   Status Make(OpKernelContext* context, std::vector<TensorValue>* inputs) {
-    if (!Updates(context->op_kernel().def().op())) return OkStatus();
+    if (!UpdatesVariables(context->op_kernel().def().op())) return OkStatus();
     for (int i = 0; i < context->num_inputs(); ++i) {
       if (context->input_dtype(i) != DT_RESOURCE) continue;
       core::RefCountPtr<Var> variable;
@@ -117,7 +118,7 @@ class WideVariables {
 
 }  // namespace
 
-NodeDef WithFloats(NodeDef node) {
+NodeDef WithFloat32Attributes(NodeDef node) {
   for (auto& attribute : *node.mutable_attr()) {
     if (attribute.second.type() == DT_HALF) attribute.second.set_type(DT_FLOAT);
     if (!attribute.second.has_list()) continue;
@@ -129,12 +130,12 @@ NodeDef WithFloats(NodeDef node) {
   return node;
 }
 
-void ComputeByFloats(OpKernelContext* context, OpKernel* of_floats, const OpRounding& rounding) {
+void ComputeInFloat32(OpKernelContext* context, OpKernel* float32_kernel, const OpRounding& rounding) {
   std::vector<Tensor> wide(context->num_inputs());
   std::vector<TensorValue> inputs;
   for (int i = 0; i < context->num_inputs(); ++i) {
     inputs.push_back(context->params()->inputs[i]);
-    if (!IsNarrowFloat(context->input_dtype(i)) || of_floats->input_type(i) != DT_FLOAT) continue;
+    if (!Is16BitFloatType(context->input_dtype(i)) || float32_kernel->input_type(i) != DT_FLOAT) continue;
     const Tensor& narrow = context->input(i);
     OP_REQUIRES_OK(context, context->allocate_temp(DT_FLOAT, narrow.shape(), &wide[i]));
     Widen(narrow, &wide[i]);
@@ -144,11 +145,11 @@ void ComputeByFloats(OpKernelContext* context, OpKernel* of_floats, const OpRoun
   OP_REQUIRES_OK(context, variables.Make(context, &inputs));
   OpKernelContext::Params params = *context->params();
   params.eigen_gpu_device = nullptr;  // which the other one deletes
-  params.op_kernel = of_floats;
+  params.op_kernel = float32_kernel;
   params.inputs = inputs;
   params.forward_from_array = nullptr;  // of this op's buffers
   OpKernelContext inner(&params, context->num_outputs());
-  of_floats->Compute(&inner);
+  float32_kernel->Compute(&inner);
   OP_REQUIRES_OK(context, inner.status());
   Narrowing narrowing(context, rounding);
   for (int i = 0; i < context->num_outputs(); ++i) {

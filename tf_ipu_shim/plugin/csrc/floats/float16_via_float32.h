@@ -1,4 +1,4 @@
-// Ops of 16-bit floats by the kernels of float32, with conversions around them.
+// Runs ops on float16 and bfloat16 by float32 kernels, with conversions before and after.
 #pragma once
 
 #include "floats/stochastic_rounding.h"
@@ -7,11 +7,12 @@
 
 namespace tf_ipu_shim {
 
-// The same op with float32 for float16, wherever its attributes say so.
-tensorflow::NodeDef WithFloats(tensorflow::NodeDef node);
+// Returns the node with float32 for float16 in all attributes.
+tensorflow::NodeDef WithFloat32Attributes(tensorflow::NodeDef node);
 
-// Runs the kernel of float32 on operands, and on copies of variables, that are 16-bit floats, and converts what it
-// gives: float16 as `rounding` says.
-void ComputeByFloats(tensorflow::OpKernelContext* context, tensorflow::OpKernel* of_floats, const OpRounding& rounding);
+// Runs a float32 kernel on 16-bit operands and copies of variables, and converts its results back; float16 results are
+// rounded by `rounding`.
+void ComputeInFloat32(tensorflow::OpKernelContext* context, tensorflow::OpKernel* float32_kernel,
+                      const OpRounding& rounding);
 
 }  // namespace tf_ipu_shim

@@ -1,3 +1,4 @@
+// Checks each op's operands and results for floating-point exceptions.
 #include "floats/float_checks.h"
 
 #include <set>
@@ -21,7 +22,7 @@ constexpr char kDescriptionAttr[] = "_ipu_op";
 bool StartsWith(const std::string& text, const char* beginning) { return text.rfind(beginning, 0) == 0; }
 
 // Ops that hand on, choose, ask about or place numbers, and compute none; ops whose parts are looked at one by one.
-bool OnlyMoves(const std::string& op) {
+bool OnlyMovesData(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{
       "AssignVariableOp", "BatchToSpace", "BatchToSpaceND", "Bitcast", "BroadcastTo", "Case", "CheckNumerics", "Concat",
       "ConcatV2", "ConjugateTranspose", "Copy", "DebugIdentity", "DeepCopy", "DepthToSpace", "Diag", "DiagPart",
@@ -42,11 +43,13 @@ bool OnlyMoves(const std::string& op) {
   return ops->count(op) > 0;
 }
 
-Status Stopped(OpKernelContext* context, int ordinal, int chip, const char* exception, const char* what,
-               const char* option) {
+Status FloatingPointError(OpKernelContext* context, int ordinal, int chip, const char* exception, const char* what,
+                          const char* option) {
   const NodeDef& node = context->op_kernel().def();
   const auto found = node.attr().find(kDescriptionAttr);
-  const std::string op = found != node.attr().end() ? found->second.s() : node.name() + " (" + WithoutOneDnn(absl::string_view(node.op())) + ")";
+  const std::string op = found != node.attr().end()
+                             ? found->second.s()
+                             : node.name() + " (" + WithoutOneDnnPrefix(absl::string_view(node.op())) + ")";
   return errors::Internal("[Poplar][Execute engine] application_runtime_error: [Recovery action: IPU_RESET] Tiles in ",
                           "excepted state (floating point exception, ", exception, "). IPU ", chip, " of /device:IPU:",
                           ordinal, ", op ", op, ": ", what, ". Look at what this op is given, or switch the exception ",
@@ -58,9 +61,9 @@ Status Stopped(OpKernelContext* context, int ordinal, int chip, const char* exce
 
 std::atomic<uint8_t> float_checks[kMaxDevices] = {};
 
-void FloatWatch::Begin(uint8_t checks, OpKernelContext* context) {
+void FloatChecker::Begin(uint8_t checks, OpKernelContext* context) {
   const std::string& op = context->op_kernel().def().op();
-  if (OnlyMoves(op)) return;
+  if (OnlyMovesData(op)) return;
   checks_ = checks;
   SpecialValues found;
   for (int i = 0; i < context->num_inputs(); ++i) {
@@ -68,7 +71,7 @@ void FloatWatch::Begin(uint8_t checks, OpKernelContext* context) {
     has_operands_ |= context->input(i).NumElements() > 0;
     CountSpecialValues(context->input(i), &found);
   }
-  ForUpdated(context, [&found](Tensor* variable) { CountSpecialValues(*variable, &found); });
+  ForEachUpdatedVariable(context, [&found](Tensor* variable) { CountSpecialValues(*variable, &found); });
   has_operands_ |= op == "Cast";
   may_overflow_ = MayOverflow(context->op_kernel());
   if (may_overflow_) divisor_ = DivisorOf(context);
@@ -77,27 +80,29 @@ void FloatWatch::Begin(uint8_t checks, OpKernelContext* context) {
   if (has_operands_) poles_ = CountPoles(context);
 }
 
-Status FloatWatch::End(OpKernelContext* context, int ordinal, int chip) {
+Status FloatChecker::End(OpKernelContext* context, int ordinal, int chip) {
   if (checks_ == 0 || !has_operands_) return OkStatus();
   SpecialValues found;
   const auto look = [&found](Tensor* tensor) { CountSpecialValues(*tensor, &found); };
   for (int i = 0; i < context->num_outputs(); ++i) {
     if (Tensor* output = context->mutable_output(i)) look(output);
   }
-  ForUpdated(context, look);
+  ForEachUpdatedVariable(context, look);
   const bool overflows = !infinite_ && found.infinite > poles_;
   if (checks_ & kInvalidOperation) {
-    if (nan_) return Stopped(context, ordinal, chip, "invalid operation", "an operand is not a number (NaN)", "inv");
+    if (nan_)
+      return FloatingPointError(context, ordinal, chip, "invalid operation", "an operand is not a number (NaN)", "inv");
     if (found.nan) {
-      return Stopped(context, ordinal, chip, "invalid operation", "a result is not a number (NaN), and no operand is",
-                     "inv");
+      return FloatingPointError(context, ordinal, chip, "invalid operation",
+                                "a result is not a number (NaN), and no operand is", "inv");
     }
   }
   if (checks_ & kDivisionByZero && poles_ > 0) {
-    return Stopped(context, ordinal, chip, "division by zero", "a finite number was divided by zero", "div0");
+    return FloatingPointError(context, ordinal, chip, "division by zero", "a finite number was divided by zero",
+                              "div0");
   }
   if (overflows && checks_ & kOverflow) {
-    return Stopped(context, ordinal, chip, "overflow", "a result is infinite, and no operand is", "oflo");
+    return FloatingPointError(context, ordinal, chip, "overflow", "a result is infinite, and no operand is", "oflo");
   }
   if (!(checks_ & kNanOnOverflow)) {
     return may_overflow_ ? Saturate(context, divisor_, ordinal) : OkStatus();
@@ -107,16 +112,16 @@ Status FloatWatch::End(OpKernelContext* context, int ordinal, int chip) {
   const auto replace = [&replaced](Tensor* tensor) {
     SpecialValues own;
     if (tensor->dtype() == DT_HALF) CountSpecialValues(*tensor, &own);
-    if (own.infinite > 0) InfinitiesToNan(tensor);
+    if (own.infinite > 0) SetInfinitiesToNan(tensor);
     replaced |= own.infinite > 0;
   };
   for (int i = 0; i < context->num_outputs(); ++i) {
     if (Tensor* output = context->mutable_output(i)) replace(output);
   }
-  ForUpdated(context, replace);
+  ForEachUpdatedVariable(context, replace);
   if (replaced && checks_ & kInvalidOperation) {
-    return Stopped(context, ordinal, chip, "invalid operation",
-                   "a float16 result overflowed, which gives NaN (floating_point_behaviour.nanoo)", "inv");
+    return FloatingPointError(context, ordinal, chip, "invalid operation",
+                              "a float16 result overflowed, which gives NaN (floating_point_behaviour.nanoo)", "inv");
   }
   return OkStatus();
 }

@@ -1,5 +1,5 @@
-// Floating-point exceptions: what `IPUConfig.floating_point_behaviour` has an IPU stop at. TensorFlow's kernels neither
-// stop nor tell, so that each op's operands and results are looked at, where a configuration asks for it.
+// Floating-point exceptions that `IPUConfig.floating_point_behaviour` enables. TensorFlow's kernels report none, so the
+// operands and results of each op are checked if a configuration asks for it.
 #pragma once
 
 #include <atomic>
@@ -19,16 +19,16 @@ enum FloatCheck : uint8_t {
   kNanOnOverflow = 8,  // float16 results that overflow become NaN
 };
 
-// By device. All that the checks cost where none is on is to read this.
+// The enabled checks of each device. Reading this is the only cost if none is enabled.
 extern std::atomic<uint8_t> float_checks[kMaxDevices];
 
 inline uint8_t FloatChecksOf(int ordinal) { return float_checks[ordinal].load(std::memory_order_relaxed); }
 
-// Looks at the operands of an op before it runs, as a kernel may overwrite them, and at its results afterwards.
-class FloatWatch {
+// Checks an op's operands before it runs, because a kernel may overwrite them, and its results afterwards.
+class FloatChecker {
  public:
   void Begin(uint8_t checks, tensorflow::OpKernelContext* context);
-  // An error where the op did what the device is to stop at.
+  // Returns an error if the op raised an enabled floating-point exception.
   tensorflow::Status End(tensorflow::OpKernelContext* context, int ordinal, int chip);
 
  private:

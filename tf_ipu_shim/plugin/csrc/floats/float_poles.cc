@@ -1,3 +1,4 @@
+// Counts divisions by zero in an op's operands, op by op.
 #include "floats/float_poles.h"
 
 #include <cmath>
@@ -46,7 +47,7 @@ const std::map<std::string, TwoPole>& BinaryOps() {
 
 int64_t CountPairs(const Tensor& x, const Tensor& y, TwoPole is_pole) {
   int64_t poles = 0;
-  ForPairs(x.shape(), y.shape(), [&](int64_t, int64_t x_index, int64_t y_index) {
+  ForEachBroadcastPair(x.shape(), y.shape(), [&](int64_t, int64_t x_index, int64_t y_index) {
     poles += is_pole(ValueAt(x, x_index), ValueAt(y, y_index));
   });
   return poles;

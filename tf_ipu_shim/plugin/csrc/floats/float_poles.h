@@ -1,5 +1,5 @@
-// Divisions by zero, told from an op's operands: a finite number other than 0 divided by 0, and what mathematics counts
-// the same (IEEE 754, section 7.3): the poles of logarithms and negative powers.
+// Detects divisions by zero from an op's operands, including the poles of logarithms and negative powers (IEEE 754,
+// section 7.3).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tf_ipu_shim {
 
-// How many elements of an op's result are one.
+// The number of result elements that divide by zero.
 int64_t CountPoles(tensorflow::OpKernelContext* context);
 
 }  // namespace tf_ipu_shim

@@ -1,3 +1,4 @@
+// Counts NaN and infinite elements of floating-point tensors.
 #include "floats/float_values.h"
 
 #include "tensorflow/core/framework/types.h"
@@ -66,7 +67,7 @@ double ValueAt(const Tensor& tensor, int64_t index) {
   }
 }
 
-void InfinitiesToNan(Tensor* tensor) {
+void SetInfinitiesToNan(Tensor* tensor) {
   constexpr uint16_t kExponent = 0x7c00, kFraction = 0x03ff, kNan = 0x7e00;
   if (tensor->dtype() != DT_HALF) return;
   uint16_t* const values = static_cast<uint16_t*>(tensor->data());

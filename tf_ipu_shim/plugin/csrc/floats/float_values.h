@@ -1,4 +1,4 @@
-// Numbers of any floating-point type, for checks: which are no numbers, which are infinite.
+// NaN and infinity checks of tensors of any floating-point type.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,6 @@ void CountSpecialValues(const tensorflow::Tensor& tensor, SpecialValues* found);
 double ValueAt(const tensorflow::Tensor& tensor, int64_t index);
 
 // Replaces infinities of a float16 tensor by NaN.
-void InfinitiesToNan(tensorflow::Tensor* tensor);
+void SetInfinitiesToNan(tensorflow::Tensor* tensor);
 
 }  // namespace tf_ipu_shim

@@ -1,4 +1,4 @@
-// The seeds of devices: of the random numbers of programs, and of stochastic rounding.
+// Random seeds of devices, for programs and for stochastic rounding.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ inline uint64_t Mix(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// The seed by which one run of an op rounds. It follows from the device's seed, the op and how often it has run since
-// that was set, not from the order in which ops run; where the seed was never set, from the operating system.
+// The rounding seed of one run of an op. Derived from the device's seed, the op and its number of runs since the seed
+// was set, not from the order of ops; if no seed was set, from the operating system.
 //   op: a number for the op's name
 //   every_chip: whether ops of the same name on other chips get the same; they do too where replicas are to draw alike
 uint64_t DrawRoundingSeed(int device_ordinal, int chip, uint64_t op, bool every_chip);

@@ -1,3 +1,4 @@
+// Rounds float16 results of kernels stochastically.
 #include "floats/stochastic_rounding.h"
 
 #include <cmath>
@@ -28,7 +29,7 @@ constexpr char kScopedOn[] = "\x0a\x13STOCHASTIC_ROUNDING\x12\x0dTHREESTATE_ON";
 constexpr char kScopedOff[] = "\x0a\x13STOCHASTIC_ROUNDING\x12\x0eTHREESTATE_OFF";
 
 // Ops that compute and cannot overflow; the same as in `compiler/kernels/stochastic_rounding.py`.
-bool ComputesWithinRange(const std::string& op) {
+bool CannotOverflow(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{
       "Acos", "Acosh",    "Asin", "Asinh",   "Atan",     "Atan2",    "Cos",  "Elu", "Erf",
       "Erfc", "Sigmoid",  "Sin",  "Softmax", "Softplus", "Softsign", "Sqrt", "Tanh"};
@@ -86,18 +87,18 @@ class RoundingKernel : public OpKernel {
 
   void Compute(OpKernelContext* context) override {
     if (!rounding_.IsStochastic()) return nearest_->Compute(context);
-    OpKernel* of_floats = nullptr;
-    OP_REQUIRES_OK(context, OfFloatsKernel(&of_floats));
-    ComputeByFloats(context, of_floats, rounding_);
+    OpKernel* float32_kernel = nullptr;
+    OP_REQUIRES_OK(context, Float32Kernel(&float32_kernel));
+    ComputeInFloat32(context, float32_kernel, rounding_);
   }
   bool IsExpensive() override { return nearest_->IsExpensive(); }
 
  private:
   // Made when it is needed first: most programs never round so.
-  Status OfFloatsKernel(OpKernel** kernel) {
+  Status Float32Kernel(OpKernel** kernel) {
     mutex_lock lock(mutex_);
-    if (of_floats_ == nullptr) {
-      NodeDef node = WithFloats(WithoutOneDnn(def()));
+    if (float32_kernel_ == nullptr) {
+      NodeDef node = WithFloat32Attributes(WithoutOneDnnPrefix(def()));
       const OpDef* op_def = nullptr;
       TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
       AddDefaultsToNodeDef(*op_def, &node);
@@ -107,9 +108,9 @@ class RoundingKernel : public OpKernel {
       OpKernel* made = nullptr;
       TF_RETURN_IF_ERROR(
           CreateOpKernel(DeviceType("CPU"), device_, allocator_, library_, resources_, properties, version_, &made));
-      of_floats_.reset(made);
+      float32_kernel_.reset(made);
     }
-    *kernel = of_floats_.get();
+    *kernel = float32_kernel_.get();
     return OkStatus();
   }
 
@@ -121,18 +122,18 @@ class RoundingKernel : public OpKernel {
   ResourceMgr* const resources_;
   const int version_;
   mutex mutex_;
-  std::unique_ptr<OpKernel> of_floats_;
+  std::unique_ptr<OpKernel> float32_kernel_;
 };
 
 }  // namespace
 
 std::atomic<uint8_t> roundings[kMaxDevices] = {};
 
-bool RoundsHalves(const OpKernel& kernel) {
+bool RoundsToFloat16(const OpKernel& kernel) {
   if (MayOverflow(kernel)) return true;
   for (int i = 0; i < kernel.num_outputs(); ++i) {
     if (kernel.output_type(i) == DT_HALF) {
-      return ComputesWithinRange(WithoutOneDnn(absl::string_view(kernel.def().op())));
+      return CannotOverflow(WithoutOneDnnPrefix(absl::string_view(kernel.def().op())));
     }
   }
   return false;
@@ -170,13 +171,13 @@ void RoundStochastically(const Tensor& from, uint64_t seed, Tensor* to) {
   for (int64_t i = 0; i < count; ++i) halves[i] = RoundedHalf(values[i], Mix(seed + static_cast<uint64_t>(i)));
 }
 
-OpKernel* Rounding(OpKernelConstruction* construction, std::unique_ptr<OpKernel> nearest, int ordinal) {
+OpKernel* MakeRoundingKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> nearest, int ordinal) {
   return new RoundingKernel(construction, std::move(nearest), ordinal);
 }
 
 }  // namespace tf_ipu_shim
 
-// Bits of `Rounding` for a device.
+// Bits of `MakeRoundingKernel` for a device.
 extern "C" void ipu_set_rounding(int32_t device, int32_t rounding) {
-  if (tf_ipu_shim::IsThere(device)) tf_ipu_shim::roundings[device] = static_cast<uint8_t>(rounding);
+  if (tf_ipu_shim::IsValidChip(device)) tf_ipu_shim::roundings[device] = static_cast<uint8_t>(rounding);
 }

@@ -1,5 +1,5 @@
-// Stochastic rounding: a float32 becomes one of the two float16 next to it, at random, the nearer one more often. What
-// ops round so, and when: `floating_point_behaviour.esr` of the device, or a mark on the op.
+// Stochastic rounding: a float32 becomes one of the two nearest float16 values at random, the nearer one more often.
+// Which ops round so: `floating_point_behaviour.esr` of the device, or an attribute of the op.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,11 @@ namespace tf_ipu_shim {
 // Bits of `runtime.stochastic_rounding.Rounding`.
 enum RoundingBits : uint8_t { kStochastic = 1, kSameForSame = 2 };
 
-// By device. All that rounding costs where it is off is to read this.
+// The rounding bits of each device. Reading this is the only cost if rounding is off.
 extern std::atomic<uint8_t> roundings[kMaxDevices];
 
 // Whether results of an op, or variables that it updates, are float16 and rounded.
-bool RoundsHalves(const tensorflow::OpKernel& kernel);
+bool RoundsToFloat16(const tensorflow::OpKernel& kernel);
 
 // How one op rounds.
 class OpRounding {
@@ -31,8 +31,8 @@ class OpRounding {
                                 : mark_ == Mark::kOn;
   }
 
-  // The seed of one run. Where replicas are to round the same numbers alike, it follows from the operands instead of
-  // the chip: what replicas have in common stays so.
+  // The seed of one run. If replicas must round equal values equally, it is derived from the operands instead of the
+  // chip.
   uint64_t Draw(tensorflow::OpKernelContext* context) const;
 
  private:
@@ -44,12 +44,12 @@ class OpRounding {
   Mark mark_ = Mark::kNone;
 };
 
-// Rounds float32 to float16. What is too large is infinite where rounding to the nearest would make it so.
+// Rounds float32 to float16. Values overflow to infinity if rounding to nearest would.
 void RoundStochastically(const tensorflow::Tensor& from, uint64_t seed, tensorflow::Tensor* to);
 
-// A kernel that runs another one of the same op where it rounds to the nearest, and the CPU's of float32 where it does
-// not.
-tensorflow::OpKernel* Rounding(tensorflow::OpKernelConstruction* construction,
-                               std::unique_ptr<tensorflow::OpKernel> nearest, int ordinal);
+// Returns a kernel that runs `nearest` if the op rounds to nearest, else the CPU's float32 kernel with stochastic
+// rounding.
+tensorflow::OpKernel* MakeRoundingKernel(tensorflow::OpKernelConstruction* construction,
+                                         std::unique_ptr<tensorflow::OpKernel> nearest, int ordinal);
 
 }  // namespace tf_ipu_shim

@@ -1,4 +1,4 @@
-// The variables that an op computes new values of.
+// Iterates over the variables that an op writes new values to.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tf_ipu_shim {
 
-inline bool Updates(const std::string& op) {
+inline bool UpdatesVariables(const std::string& op) {
   for (const char* family : {"ResourceApply", "ResourceSparseApply", "ResourceScatter"}) {
     if (op.rfind(family, 0) == 0) return true;
   }
@@ -17,8 +17,8 @@ inline bool Updates(const std::string& op) {
 
 // Calls a function with each variable that the op updates.
 template <typename Function>
-void ForUpdated(tensorflow::OpKernelContext* context, const Function& function) {
-  if (!Updates(context->op_kernel().def().op())) return;
+void ForEachUpdatedVariable(tensorflow::OpKernelContext* context, const Function& function) {
+  if (!UpdatesVariables(context->op_kernel().def().op())) return;
   for (int i = 0; i < context->num_inputs(); ++i) {
     if (context->input_dtype(i) != tensorflow::DT_RESOURCE) continue;
     tensorflow::core::RefCountPtr<tensorflow::Var> variable;

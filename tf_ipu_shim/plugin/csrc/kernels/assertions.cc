@@ -1,6 +1,6 @@
-// `tf.Assert` stops a program with an InternalError, as on an IPU. A plain `Assert`, and one of a program that runs by
-// kernels, is the op below. XLA compiles `Assert` to nothing: `compiler/passes/assertions` puts a custom call in its place, and
-// `program_calls` has what it calls.
+// `tf.Assert` of uncompiled ops and of programs that run by kernels: fails with an InternalError, as on an IPU. For
+// XLA, which compiles `Assert` to nothing, `compiler/passes/assertions` inserts a custom call, which `program_calls`
+// implements.
 #include <string>
 
 #include "device/device.h"

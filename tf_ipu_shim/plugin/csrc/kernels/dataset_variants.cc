@@ -1,3 +1,5 @@
+// Registers copies of dataset variants between host and IPU device.
+//
 // Datasets made under an IPU device. A dataset is a variant, and TensorFlow copies a variant between devices with a
 // function registered for its type; for datasets there is none, as no other device runs their ops. Here host and IPU
 // share their memory, so a copy is another reference.

@@ -1,5 +1,5 @@
-// Every CPU kernel becomes a kernel of the IPU: its factory makes the CPU kernel, and the chip's arena feeds it. What
-// the CPU's kernel would refuse and XLA can do becomes a program (`op_programs`).
+// Registers every CPU kernel for the IPU device: the factory makes the CPU kernel, which then allocates from the chip's
+// arena. Ops that the CPU kernel refuses and XLA supports become programs (`op_programs`).
 #include <memory>
 #include <set>
 #include <string>
@@ -25,7 +25,7 @@ using namespace tensorflow;  // NOLINT: this file is TensorFlow's kernel registr
 
 // Reference variables have no kernel on the IPU: the placer then prints the error of the tutorial's
 // troubleshooting section, word for word.
-const std::set<std::string>& RefusedOps() {
+const std::set<std::string>& UnsupportedOps() {
   static const auto* ops = new std::set<std::string>{
       "Variable",   "VariableV2", "TemporaryVariable", "DestroyTemporaryVariable", "Assign",
       "AssignAdd",  "AssignSub",  "CountUpTo",         "ScatterUpdate",            "ScatterAdd",
@@ -69,25 +69,26 @@ Status MakeDelegate(OpKernelConstruction* construction, OpKernel** kernel) {
   if (RunsAsProgram(construction->def())) return MakeOpProgram(construction, kernel);
   NodeDef node = construction->def();
   IpuDevice* const ipu = AsIpuDevice(construction->device());
-  const bool adds_up_halves = ipu != nullptr && AddsUpHalves(node);
-  if (adds_up_halves) node = OfFloats(std::move(node));
-  PutOnOneDnn(&node);
+  const bool adds_up_halves = ipu != nullptr && AccumulatesFloat16(node);
+  if (adds_up_halves) node = AsFloat32Node(std::move(node));
+  UseOneDnnKernel(&node);
   const auto make = [&](NodeDef op, std::unique_ptr<OpKernel>* made) -> Status {
     TF_RETURN_IF_ERROR(MakeCpuKernel(construction, std::move(op), made));
-    if (adds_up_halves) made->reset(HalvesByFloats(construction, std::move(*made), ipu->ordinal()));
+    if (adds_up_halves) made->reset(MakeFloat32ComputeKernel(construction, std::move(*made), ipu->ordinal()));
     return OkStatus();
   };
   std::unique_ptr<OpKernel> made;
   TF_RETURN_IF_ERROR(make(node, &made));
   if (NeedsPlainKernel(node)) {
     std::unique_ptr<OpKernel> plain;
-    TF_RETURN_IF_ERROR(make(WithoutOneDnn(node), &plain));
-    made.reset(OneDnnOrPlain(construction, std::move(made), std::move(plain)));
+    TF_RETURN_IF_ERROR(make(WithoutOneDnnPrefix(node), &plain));
+    made.reset(MakeOneDnnOrPlainKernel(construction, std::move(made), std::move(plain)));
   }
-  if (ipu != nullptr && !adds_up_halves && RoundsHalves(*made)) {
-    made.reset(Rounding(construction, std::move(made), ipu->ordinal()));
+  if (ipu != nullptr && !adds_up_halves && RoundsToFloat16(*made)) {
+    made.reset(MakeRoundingKernel(construction, std::move(made), ipu->ordinal()));
   }
-  if (ipu != nullptr && MayOverflow(*made)) made.reset(Saturating(construction, std::move(made), ipu->ordinal()));
+  if (ipu != nullptr && MayOverflow(*made))
+    made.reset(MakeSaturatingKernel(construction, std::move(made), ipu->ordinal()));
   *kernel = made.release();
   return OkStatus();
 }
@@ -115,7 +116,7 @@ bool RegisterDelegates() {
     // Control flow (`Enter`, `NextIteration`, ...) is registered for any device, and for no device in particular.
     const bool for_any_device = kernel.device_type() == "DEFAULT" && !with_cpu_kernel.count(kernel.op());
     if (kernel.device_type() != "CPU" && !for_any_device) continue;
-    if (RefusedOps().count(kernel.op()) || HostOps().count(kernel.op())) continue;
+    if (UnsupportedOps().count(kernel.op()) || HostOps().count(kernel.op())) continue;
     if (with_ipu_kernel.count(kernel.op())) continue;
     auto* definition = new KernelDef(kernel);  // the registrar takes it
     definition->set_device_type(kDeviceType);

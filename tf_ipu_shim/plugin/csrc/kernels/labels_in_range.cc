@@ -1,5 +1,5 @@
-// `IpuLabelsInRange`: what stands before a cross-entropy that runs by kernels, which refuse a label that there is not (see
-// `compiler/kernels/out_of_bounds`). Rows with such a label are NaN behind it, and the label is the nearest; all else passes as it is.
+// `IpuLabelsInRange`: clamps out-of-range labels before a cross-entropy kernel, which would refuse them, and makes
+// their rows NaN (see `compiler/kernels/out_of_bounds`). Other values pass unchanged.
 #include <algorithm>
 #include <limits>
 
@@ -36,7 +36,7 @@ class LabelsInRangeOp : public OpKernel {
     const Tensor& labels = context->input(1);
     // Of other shapes the op behind says what is wrong with them.
     const bool fit = features.dims() == 2 && labels.dims() == 1 && features.dim_size(0) == labels.dim_size(0);
-    if (!fit || features.NumElements() == 0 || AllThere(labels, features.dim_size(1))) {
+    if (!fit || features.NumElements() == 0 || AllInRange(labels, features.dim_size(1))) {
       context->set_output(0, features);
       context->set_output(1, labels);
       return;
@@ -62,7 +62,7 @@ class LabelsInRangeOp : public OpKernel {
   bool IsExpensive() override { return false; }
 
  private:
-  static bool AllThere(const Tensor& labels, int64_t classes) {
+  static bool AllInRange(const Tensor& labels, int64_t classes) {
     const Label* const label = static_cast<const Label*>(labels.data());
     return std::all_of(label, label + labels.NumElements(),
                        [classes](Label one) { return one >= 0 && static_cast<int64_t>(one) < classes; });

@@ -1,3 +1,4 @@
+// Replaces ops by the oneDNN kernels that TensorFlow uses on the CPU.
 #include "kernels/one_dnn.h"
 
 #include <string>
@@ -22,7 +23,7 @@ struct Pair {
 };
 
 // With the op's own inputs, outputs and attributes: they are put in its place here.
-constexpr Pair kAlike[] = {
+constexpr Pair kDirectPairs[] = {
     {"MatMul", "_MklMatMul"},
     {"BatchMatMul", "_MklBatchMatMul"},
     {"BatchMatMulV2", "_MklBatchMatMulV2"},
@@ -42,14 +43,14 @@ constexpr Pair kAlike[] = {
     {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};
 
 // With others: lowering puts them in place (`compiler/kernels/one_dnn_pooling`, `one_dnn_biases`).
-constexpr Pair kOthers[] = {{"MaxPool", "_MklNativeMaxPool"},
-                            {"MaxPoolGrad", kPoolingGradient},
-                            {"_FusedConv2D", "_MklNativeFusedConv2D"},
-                            {"_FusedMatMul", "_MklNativeFusedMatMul"},
-                            {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilterWithBias"}};
+constexpr Pair kMaxPoolPairs[] = {{"MaxPool", "_MklNativeMaxPool"},
+                                  {"MaxPoolGrad", kPoolingGradient},
+                                  {"_FusedConv2D", "_MklNativeFusedConv2D"},
+                                  {"_FusedMatMul", "_MklNativeFusedMatMul"},
+                                  {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilterWithBias"}};
 
 // Whether an op takes these words for its attributes: batch normalisation of five axes is no op of oneDNN's.
-bool TakesWords(const std::string& op, const tensorflow::NodeDef& node) {
+bool SupportsOperandTypes(const std::string& op, const tensorflow::NodeDef& node) {
   const tensorflow::OpDef* op_def = nullptr;
   if (!tensorflow::OpRegistry::Global()->LookUpOpDef(op, &op_def).ok()) return false;
   return absl::c_all_of(op_def->attr(), [&node](const auto& attribute) {
@@ -63,11 +64,11 @@ bool TakesWords(const std::string& op, const tensorflow::NodeDef& node) {
 
 using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's ops
 
-bool PutOnOneDnn(NodeDef* op) {
+bool UseOneDnnKernel(NodeDef* op) {
   const NodeDef& node = *op;
   if (!IsMKLEnabled()) return false;
-  const auto found = absl::c_find_if(kAlike, [&node](const Pair& pair) { return pair.op == node.op(); });
-  if (found == std::end(kAlike)) return false;
+  const auto found = absl::c_find_if(kDirectPairs, [&node](const Pair& pair) { return pair.op == node.op(); });
+  if (found == std::end(kDirectPairs)) return false;
   const auto is = [&node](const char* name, const auto& accepts) {
     const auto value = node.attr().find(name);
     return value == node.attr().end() || accepts(value->second);
@@ -84,25 +85,25 @@ bool PutOnOneDnn(NodeDef* op) {
   const bool is_gradient = absl::StrContains(node.op(), "Backprop");
   if (!is("T", is_float) || !is("U", is_float) || !is("data_format", is_last) || !is("ksize", is_window)) return false;
   if (is_gradient && !is("padding", is_told_by_name)) return false;
-  if (!TakesWords(std::string(found->one_dnn), node)) return false;
+  if (!SupportsOperandTypes(std::string(found->one_dnn), node)) return false;
   op->set_op(std::string(found->one_dnn));
   AddNodeAttr(kLabelAttr, kNameChange, op);
   return true;
 }
 
-std::string WithoutOneDnn(absl::string_view op) {
-  for (const Pair& pair : kAlike) {
+std::string WithoutOneDnnPrefix(absl::string_view op) {
+  for (const Pair& pair : kDirectPairs) {
     if (pair.one_dnn == op) return std::string(pair.op);
   }
-  for (const Pair& pair : kOthers) {
+  for (const Pair& pair : kMaxPoolPairs) {
     if (pair.one_dnn == op) return std::string(pair.op);
   }
   return std::string(op);
 }
 
-NodeDef WithoutOneDnn(NodeDef node) {
+NodeDef WithoutOneDnnPrefix(NodeDef node) {
   if (node.op() == kPoolingGradient && node.input_size() > 3) node.mutable_input()->DeleteSubrange(3, 1);
-  node.set_op(WithoutOneDnn(absl::string_view(node.op())));
+  node.set_op(WithoutOneDnnPrefix(absl::string_view(node.op())));
   node.mutable_attr()->erase(kLabelAttr);
   // Attributes that oneDNN's op alone has: TensorFlow would log an error for each.
   const OpDef* op_def = nullptr;

@@ -1,4 +1,4 @@
-// Ops that run by oneDNN, as TensorFlow has them on the CPU.
+// Selects oneDNN kernels for ops, as TensorFlow does on the CPU.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace tf_ipu_shim {
 
-// Puts the oneDNN kernel in an op's place that TensorFlow's graph passes put there on the CPU; false where there is none.
-// They pass over the IPU, as it is no CPU to them. Only kernels with the op's own inputs, outputs and attributes ("name
-// change"); max-pooling, whose gradient takes a further input, is in `compiler/kernels/one_dnn_pooling`.
-bool PutOnOneDnn(tensorflow::NodeDef* op);
+// Replaces an op by the oneDNN op that TensorFlow's graph passes choose on the CPU; false if there is none. Those
+// passes skip the IPU device. Only ops with the same inputs, outputs and attributes ("name change"); max-pooling, whose
+// gradient has one more input, is in `compiler/kernels/one_dnn_pooling`.
+bool UseOneDnnKernel(tensorflow::NodeDef* op);
 
-// The op that such a kernel stands in for: `MatMul` of `_MklMatMul`. Others are what they are.
-std::string WithoutOneDnn(absl::string_view op);
-tensorflow::NodeDef WithoutOneDnn(tensorflow::NodeDef node);
+// The stock op of a oneDNN op: `MatMul` for `_MklMatMul`. Other names are returned unchanged.
+std::string WithoutOneDnnPrefix(absl::string_view op);
+tensorflow::NodeDef WithoutOneDnnPrefix(tensorflow::NodeDef node);
 
 }  // namespace tf_ipu_shim

@@ -1,3 +1,4 @@
+// Chooses at run time between a oneDNN kernel and TensorFlow's own.
 #include "kernels/one_dnn_or_plain.h"
 
 #include <set>
@@ -30,7 +31,7 @@ class PoolShapes {
     return OkStatus();
   }
 
-  bool BelongTogether(const Tensor& pooled, const Tensor& result, const Tensor& gradients, const Tensor& maxima) const {
+  bool ShapesMatch(const Tensor& pooled, const Tensor& result, const Tensor& gradients, const Tensor& maxima) const {
     if (pooled.dims() != 4 || result.dims() != 4 || window_.size() != 4 || strides_.size() != 4) return false;
     for (int axis = 0; axis < 4; ++axis) {
       const int64_t windows = Windows(pooled.dim_size(axis), window_[axis], strides_[axis], is_valid_);
@@ -44,21 +45,22 @@ class PoolShapes {
   bool is_valid_ = false;
 };
 
-class EitherKernel : public OpKernel {
+class OneDnnOrPlainKernel : public OpKernel {
  public:
-  EitherKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> one_dnn, std::unique_ptr<OpKernel> plain)
+  OneDnnOrPlainKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> one_dnn,
+                      std::unique_ptr<OpKernel> plain)
       : OpKernel(construction), one_dnn_(std::move(one_dnn)), plain_(std::move(plain)) {
     if (def().op() == kMaxPoolGrad) OP_REQUIRES_OK(construction, shapes_.Read(construction));
   }
 
-  void Compute(OpKernelContext* context) override { (Suits(context) ? one_dnn_ : plain_)->Compute(context); }
+  void Compute(OpKernelContext* context) override { (CanUseOneDnn(context) ? one_dnn_ : plain_)->Compute(context); }
   bool IsExpensive() override { return true; }
 
  private:
-  bool Suits(OpKernelContext* context) const {
+  bool CanUseOneDnn(OpKernelContext* context) const {
     if (context->input(0).NumElements() == 0) return false;
     return def().op() != kMaxPoolGrad ||
-           shapes_.BelongTogether(context->input(0), context->input(1), context->input(2), context->input(3));
+           shapes_.ShapesMatch(context->input(0), context->input(1), context->input(2), context->input(3));
   }
 
   const std::unique_ptr<OpKernel> one_dnn_;
@@ -77,9 +79,9 @@ bool NeedsPlainKernel(const NodeDef& node) {
   return ops->count(node.op()) > 0;
 }
 
-OpKernel* OneDnnOrPlain(OpKernelConstruction* construction, std::unique_ptr<OpKernel> one_dnn,
-                        std::unique_ptr<OpKernel> plain) {
-  return new EitherKernel(construction, std::move(one_dnn), std::move(plain));
+OpKernel* MakeOneDnnOrPlainKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> one_dnn,
+                                  std::unique_ptr<OpKernel> plain) {
+  return new OneDnnOrPlainKernel(construction, std::move(one_dnn), std::move(plain));
 }
 
 }  // namespace tf_ipu_shim

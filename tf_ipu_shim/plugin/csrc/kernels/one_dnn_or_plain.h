@@ -1,5 +1,4 @@
-// Kernels of oneDNN's that take no empty tensors, give back others than there should be, or read beyond what they are
-// given.
+// Guards oneDNN kernels that fail on empty tensors or inconsistent shapes, by falling back to TensorFlow's kernel.
 #pragma once
 
 #include <memory>
@@ -8,13 +7,13 @@
 
 namespace tf_ipu_shim {
 
-// Whether a kernel of oneDNN's needs TensorFlow's own beside it.
+// Whether a oneDNN kernel needs TensorFlow's own kernel as a fallback.
 bool NeedsPlainKernel(const tensorflow::NodeDef& node);
 
-// A kernel that runs `one_dnn` where the tensors that it is given are for it, else `plain`: TensorFlow's own, which has
-// the results for empty tensors and the errors for shapes that do not belong together.
-tensorflow::OpKernel* OneDnnOrPlain(tensorflow::OpKernelConstruction* construction,
-                                    std::unique_ptr<tensorflow::OpKernel> one_dnn,
-                                    std::unique_ptr<tensorflow::OpKernel> plain);
+// Returns a kernel that runs `one_dnn` if it supports the inputs, else `plain`, TensorFlow's own kernel, which handles
+// empty tensors and reports inconsistent shapes.
+tensorflow::OpKernel* MakeOneDnnOrPlainKernel(tensorflow::OpKernelConstruction* construction,
+                                              std::unique_ptr<tensorflow::OpKernel> one_dnn,
+                                              std::unique_ptr<tensorflow::OpKernel> plain);
 
 }  // namespace tf_ipu_shim

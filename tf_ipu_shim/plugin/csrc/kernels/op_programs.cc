@@ -1,4 +1,4 @@
-// An op as a program: a function with the op in it, which an `IpuProgram` kernel lowers, plans and runs as any other.
+// Wraps one op in a function that an `IpuProgram` kernel lowers, plans and runs like any other program.
 #include "kernels/op_programs.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file makes TensorFlow's kernels
 
-const std::set<std::string>& OpsWithChannels() {
+const std::set<std::string>& OpsWithDataFormat() {
   static const auto* ops = new std::set<std::string>{
       "AvgPool",
       "AvgPool3D",
@@ -49,12 +49,12 @@ const std::set<std::string>& OpsWithChannels() {
 }
 
 // Ops whose CPU kernels leave 16-bit numbers out.
-const std::set<std::string>& OpsWithoutHalf() {
+const std::set<std::string>& OpsWithoutFloat16Kernel() {
   static const auto* ops = new std::set<std::string>{"AvgPool3D", "AvgPool3DGrad", "MaxPool3D", "MaxPool3DGrad"};
   return *ops;
 }
 
-std::string ChannelsOf(const NodeDef& node) {
+std::string DataFormatOf(const NodeDef& node) {
   const auto found = node.attr().find("data_format");
   return found == node.attr().end() ? "" : found->second.s();
 }
@@ -95,8 +95,8 @@ FunctionDef FunctionOf(const OpKernelConstruction& construction, const OpDef& op
 }  // namespace
 
 bool RunsAsProgram(const NodeDef& node) {
-  if (OpsWithoutHalf().count(node.op()) && IsHalf(node)) return true;
-  return OpsWithChannels().count(node.op()) && ChannelsOf(node).rfind("NC", 0) == 0;
+  if (OpsWithoutFloat16Kernel().count(node.op()) && IsHalf(node)) return true;
+  return OpsWithDataFormat().count(node.op()) && DataFormatOf(node).rfind("NC", 0) == 0;
 }
 
 Status MakeOpProgram(OpKernelConstruction* construction, OpKernel** kernel) {
@@ -161,7 +161,7 @@ class OpProgramFactory : public kernel_factory::OpKernelFactory {
 
 void RegisterOpPrograms() {
   static const bool registered = [] {
-    for (const std::string& op : OpsWithoutHalf()) {
+    for (const std::string& op : OpsWithoutFloat16Kernel()) {
       if (HasKernel(op)) continue;
       const KernelDef* definition =
           KernelDefBuilder(op.c_str()).Device(kDeviceType).TypeConstraint("T", DT_HALF).Build();

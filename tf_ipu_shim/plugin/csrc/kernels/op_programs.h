@@ -1,4 +1,4 @@
-// Ops that the CPU has no kernel for, and XLA has: each runs as a program of its own.
+// Ops that have no CPU kernel but an XLA one: each runs as a program of one op.
 #ifndef TF_IPU_SHIM_OP_PROGRAMS_H_
 #define TF_IPU_SHIM_OP_PROGRAMS_H_
 
@@ -6,14 +6,13 @@
 
 namespace tf_ipu_shim {
 
-// Whether a node wants what the CPU's kernel of its op refuses: channels before the spatial dimensions, or 16-bit
-// numbers where the CPU has none.
+// Whether the CPU kernel does not support a node: channels-first layout, or 16-bit floats without a CPU kernel.
 bool RunsAsProgram(const tensorflow::NodeDef& node);
 
-// The kernel of a program that holds this one op.
+// Creates the kernel of a program that consists of this op.
 tensorflow::Status MakeOpProgram(tensorflow::OpKernelConstruction* construction, tensorflow::OpKernel** kernel);
 
-// Kernels for types that the CPU has no kernel of the op for.
+// Registers kernels for dtypes that have no CPU kernel.
 void RegisterOpPrograms();
 
 }  // namespace tf_ipu_shim

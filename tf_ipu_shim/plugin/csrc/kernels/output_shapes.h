@@ -1,4 +1,4 @@
-// The shape function of ops that are told the shapes of their outputs.
+// The shape function of ops with an `output_shapes` attribute.
 #ifndef TF_IPU_SHIM_OUTPUT_SHAPES_H_
 #define TF_IPU_SHIM_OUTPUT_SHAPES_H_
 
@@ -8,8 +8,8 @@
 
 namespace tf_ipu_shim {
 
-// Gives the outputs the shapes of the attribute `output_shapes`; those that it has none for are left as they are.
-inline tensorflow::Status OutputShapesOfAttribute(tensorflow::shape_inference::InferenceContext* context) {
+// Sets the output shapes from the attribute `output_shapes`; outputs without an entry stay unknown.
+inline tensorflow::Status SetOutputShapesFromAttribute(tensorflow::shape_inference::InferenceContext* context) {
   std::vector<tensorflow::PartialTensorShape> shapes;
   TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
   for (int i = 0; i < context->num_outputs() && i < static_cast<int>(shapes.size()); ++i) {

@@ -1,3 +1,4 @@
+// Records trace events for uncompiled ops of a session.
 #include "kernels/plain_ops.h"
 
 #include <map>
@@ -23,7 +24,7 @@ using Events = std::shared_ptr<const ProgramEvents>;
 // A session has a function library of its own for each set of fetches and feeds, and so for each program.
 using ProgramKey = std::pair<std::string, const FunctionLibraryRuntime*>;
 
-constexpr size_t kStepsKept = 1024;
+constexpr size_t kMaxStepsKept = 1024;
 
 struct PlainOps {
   std::mutex mutex;
@@ -39,7 +40,7 @@ PlainOps& PlainOpsOf(int ordinal) {
 }
 
 // Answered from shapes, or handed on.
-bool AsksForShapes(const std::string& op) {
+bool IsShapeQuery(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{"EnsureShape", "OnesLike",        "PreventGradient", "Rank",
                                                            "Shape",       "ShapeN",          "Size",            "Snapshot",
                                                            "StopGradient", "ZerosLike"};
@@ -47,7 +48,7 @@ bool AsksForShapes(const std::string& op) {
 }
 
 // Scalars are computed by the driver itself, as in programs.
-bool SeesMoreThanScalars(OpKernelContext* context) {
+bool HasNonScalarInput(OpKernelContext* context) {
   for (int i = 0; i < context->num_inputs(); ++i) {
     if (context->has_input(i) && context->input_dtype(i) != DT_RESOURCE && context->input(i).dims() > 0) return true;
   }
@@ -60,8 +61,8 @@ bool SeesMoreThanScalars(OpKernelContext* context) {
 
 bool NeedsEngine(const OpKernel& kernel, OpKernelContext* context) {
   if (kernel.def().attr().count(kChipAttr) > 0) return false;  // part of a program
-  if (NeedsNoEngine(kernel) || AsksForShapes(kernel.def().op()) || !SeesMoreThanScalars(context)) return false;
-  return XlaHasKernel(WithoutOneDnn(kernel.def()));
+  if (RunsWithoutEngine(kernel) || IsShapeQuery(kernel.def().op()) || !HasNonScalarInput(context)) return false;
+  return XlaHasKernel(WithoutOneDnnPrefix(kernel.def()));
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ void TracePlainOp(const OpKernel& kernel, OpKernelContext* context, int ordinal)
   PlainOps& ops = PlainOpsOf(ordinal);
   std::lock_guard<std::mutex> lock(ops.mutex);
   if (ops.events == nullptr || !ops.steps.insert(context->step_id()).second) return;
-  if (ops.steps.size() > kStepsKept) ops.steps.erase(ops.steps.begin());
+  if (ops.steps.size() > kMaxStepsKept) ops.steps.erase(ops.steps.begin());
   if (const int64_t epoch = CurrentEpoch(ordinal); ops.epoch != epoch) {
     ops.programs.clear();
     ops.epoch = epoch;
@@ -107,7 +108,7 @@ void TracePlainOp(const OpKernel& kernel, OpKernelContext* context, int ordinal)
   }
   EngineTrace& engine = EngineTraceOf(ordinal);
   if (events->transfers.has_value()) engine.Load(events, {}, now);
-  engine.Executed(events, {}, {}, now);
+  engine.OnProgramEnd(events, {}, {}, now);
 }
 
 }  // namespace tf_ipu_shim

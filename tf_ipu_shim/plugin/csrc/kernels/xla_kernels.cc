@@ -1,3 +1,4 @@
+// Looks an op up in XLA's kernel registry.
 #include "kernels/xla_kernels.h"
 
 #include "tensorflow/core/framework/kernel_def.pb.h"

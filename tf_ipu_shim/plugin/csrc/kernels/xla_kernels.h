@@ -1,4 +1,4 @@
-// Which ops XLA can compile.
+// Tells which ops XLA can compile.
 #pragma once
 
 #include "tensorflow/core/framework/node_def.pb.h"

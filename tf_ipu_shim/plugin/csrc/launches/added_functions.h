@@ -1,5 +1,5 @@
-// Functions of a program in the eager context's library, for as long as the program is there: a script may make, run and
-// drop functions for hours.
+// Adds a program's functions to the eager context's library and removes them with the program, so that scripts which
+// make many programs do not leak functions.
 #pragma once
 
 #include <set>
@@ -21,8 +21,8 @@ class AddedFunctions {
     return *this;
   }
 
-  // Of `functions` those that `library` does not know yet and that are not the script's own (`given`): another program may
-  // call those. They are added by whoever asks. `library` outlives this.
+  // Owns those of `functions` that `library` does not contain yet and that are not the script's own (`given`), which
+  // other programs may call. The caller adds them. `library` outlives this object.
   AddedFunctions(tensorflow::FunctionLibraryDefinition* library, const std::vector<tensorflow::FunctionDef>& functions,
                  const tensorflow::FunctionDefLibrary& given)
       : library_(library) {

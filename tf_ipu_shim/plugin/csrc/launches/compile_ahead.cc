@@ -1,3 +1,4 @@
+// Compiles an XLA launch on a separate thread by a trial run on copies of its inputs.
 #include "launches/compile_ahead.h"
 
 #include <pthread.h>
@@ -24,28 +25,27 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file runs a TensorFlow kernel
 
-constexpr auto kLookAgain = std::chrono::milliseconds(20);
+constexpr auto kPollInterval = std::chrono::milliseconds(20);
 
 thread_local bool compiles_ahead = false;
 std::atomic<int> left_behind{0};
 
 // What a process runs when it exits would end under the feet of a thread that compiles. Its results are written.
-void LeaveAtOnce(int status, void*) {
+void ExitImmediately(int status, void*) {
   if (left_behind.load() == 0) return;
   std::fflush(nullptr);
   _exit(status);
 }
 
-// What a launch takes, with variables of its own that look like those of the step: they have the same values in the
-// same memory, which whoever writes to it copies first.
-class Rehearsal {
+// A trial run of a launch with copies of the step's variables, which share their memory copy-on-write.
+class TrialLaunch {
  public:
-  static std::unique_ptr<Rehearsal> Of(OpKernelContext* context) {
-    std::unique_ptr<Rehearsal> made(new Rehearsal(*context->params()));
+  static std::unique_ptr<TrialLaunch> Of(OpKernelContext* context) {
+    std::unique_ptr<TrialLaunch> made(new TrialLaunch(*context->params()));
     return made->Take(context) ? std::move(made) : nullptr;
   }
 
-  ~Rehearsal() {
+  ~TrialLaunch() {
     for (const ResourceHandle& named : named_) manager_->Delete<Var>(named.container(), named.name()).IgnoreError();
   }
 
@@ -56,7 +56,7 @@ class Rehearsal {
   }
 
  private:
-  explicit Rehearsal(const OpKernelContext::Params& step) : manager_(step.resource_manager) {
+  explicit TrialLaunch(const OpKernelContext::Params& step) : manager_(step.resource_manager) {
     params_.op_kernel = step.op_kernel;
     params_.device = step.device;
     params_.resource_manager = step.resource_manager;
@@ -73,7 +73,8 @@ class Rehearsal {
     tensors_.reserve(context->num_inputs());
     for (int i = 0; i < context->num_inputs(); ++i) {
       tensors_.push_back(context->input(i));
-      if (context->input_dtype(i) == DT_RESOURCE && !StandIn(context, i, &tensors_.back())) return false;
+      if (context->input_dtype(i) == DT_RESOURCE && !MakePlaceholderVariable(context, i, &tensors_.back()))
+        return false;
     }
     for (Tensor& tensor : tensors_) inputs_.emplace_back(&tensor);
     params_.inputs = inputs_;
@@ -82,7 +83,7 @@ class Rehearsal {
   }
 
   // In TensorFlow 2.15's launch only a variable's name leads to it.
-  bool StandIn(OpKernelContext* context, int index, Tensor* handle) {
+  bool MakePlaceholderVariable(OpKernelContext* context, int index, Tensor* handle) {
     static std::atomic<int64_t> number{0};
     const ResourceHandle& given = HandleFromInput(context, index);
     core::RefCountPtr<Var> variable;
@@ -123,14 +124,14 @@ bool IsCancelled(OpKernelContext* context) {
 
 bool CompilesAhead() { return compiles_ahead; }
 
-int CompilationsLeftBehind() { return left_behind; }
+int PendingCompilations() { return left_behind; }
 
 CompileAhead::~CompileAhead() {
   if (thread_.joinable()) thread_.join();
 }
 
 bool CompileAhead::Begin(OpKernelContext* context, const Launch& launch) {
-  std::shared_ptr<Rehearsal> rehearsal = Rehearsal::Of(context);
+  std::shared_ptr<TrialLaunch> rehearsal = TrialLaunch::Of(context);
   if (rehearsal == nullptr) return false;
   try {
     thread_ = std::thread([this, launch, rehearsal = std::move(rehearsal)]() mutable {
@@ -161,14 +162,14 @@ Status CompileAhead::Wait(OpKernelContext* context, const Launch& launch) {
       const std::string& name = context->op_kernel().name();
       return interrupted ? InterruptedError(name) : errors::Cancelled(name, " was cancelled while XLA compiled it");
     }
-    changed_.wait_for(lock, kLookAgain);
+    changed_.wait_for(lock, kPollInterval);
   }
   if (thread_.joinable()) thread_.join();  // it has let go of the mutex, and keeps a stack until it is joined
   return OkStatus();
 }
 
 void CompileAhead::Leave() {
-  static const int registered = on_exit(LeaveAtOnce, nullptr);
+  static const int registered = on_exit(ExitImmediately, nullptr);
   (void)registered;
   if (!std::exchange(left_, true)) ++left_behind;
 }

@@ -1,5 +1,5 @@
-// XLA compiles a launch when it first runs, in the launch's kernel, for seconds or minutes. Here another thread has it
-// compiled, so that Ctrl-C can leave the thread behind.
+// Compiles an XLA launch on another thread, so that Ctrl-C need not wait: XLA would compile inside the launch's kernel
+// at its first run, for seconds or minutes.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,9 @@
 
 namespace tf_ipu_shim {
 
-// Of one kernel. Its copies of what the launch takes outlive the step; TensorFlow's device, function library and cache of
-// executables belong to the session or eager context, which outlives its kernels: destroying this waits.
+// The background compilation of one kernel. Its copies of the launch's inputs outlive the step; TensorFlow's device,
+// function library and executable cache belong to the session or eager context, which outlives its kernels: the
+// destructor waits.
 class CompileAhead {
  public:
   // Runs the kernel of the launch in a context until it ends.
@@ -25,11 +26,11 @@ class CompileAhead {
   CompileAhead(const CompileAhead&) = delete;
   CompileAhead& operator=(const CompileAhead&) = delete;
 
-  // Returns when the launch is compiled, or cannot be: TensorFlow's cache has the executable then, or XLA's error. Only the
-  // first run of a kernel is compiled ahead.
+  // Waits until the launch is compiled or has failed: TensorFlow's cache then has the executable or XLA's error. Only
+  // the first run of a kernel is compiled ahead.
   //
-  // Returns an error where Ctrl-C, or the end of the step, comes first. The compilation goes on, and the next run of the
-  // kernel waits for it.
+  // Returns an error if Ctrl-C or the end of the step comes first. The compilation continues, and the kernel's next run
+  // waits for it.
   tensorflow::Status Wait(tensorflow::OpKernelContext* context, const Launch& launch);
 
  private:
@@ -43,10 +44,10 @@ class CompileAhead {
   std::atomic<bool> over_{false};
 };
 
-// Whether this thread compiles ahead. Its launch is to stop where it would run: at the first memory that it asks for.
+// Whether this thread compiles ahead. Its launch must stop before it runs, at its first allocation.
 bool CompilesAhead();
 
-// How many compilations go on that no step waits for.
-int CompilationsLeftBehind();
+// The number of compilations that no step waits for any more.
+int PendingCompilations();
 
 }  // namespace tf_ipu_shim

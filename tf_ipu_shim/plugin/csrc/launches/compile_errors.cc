@@ -1,3 +1,4 @@
+// Recognises XLA's compile errors and asks Python for the message with the script's line.
 #include "launches/compile_errors.h"
 
 #include <string>
@@ -12,7 +13,7 @@ namespace {
 using tensorflow::Status;
 
 // What only TensorFlow's bridge to XLA says of a function that it cannot convert. Checked on 2.15.1 and 2.21.0.
-bool IsOfCompiler(const Status& status) {
+bool IsCompilerError(const Status& status) {
   for (const char* said : {"tf2xla conversion failed", "dummy_file_name", "TF_DUMP_GRAPH_PREFIX"}) {
     if (status.message().find(said) != std::string::npos) return true;
   }
@@ -23,7 +24,7 @@ bool IsOfCompiler(const Status& status) {
 
 void ExplainCompileError(tensorflow::OpKernelContext* context) {
   const Status& failed = context->status();
-  if (failed.ok() || !IsOfCompiler(failed)) return;
+  if (failed.ok() || !IsCompilerError(failed)) return;
   LoweringCall call{context->function_library()};
   CompileError error;
   error.call = reinterpret_cast<int64_t>(&call);

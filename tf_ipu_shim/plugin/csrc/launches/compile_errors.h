@@ -1,11 +1,11 @@
-// XLA's errors: Python knows the script's line of an op, and what to do instead.
+// Replaces XLA's compile errors by messages with the script's line and a fix, which Python knows.
 #pragma once
 
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tf_ipu_shim {
 
-// Where a program failed because XLA could not compile a launch of its, the error becomes what the script is told.
+// Replaces the error of a program that XLA could not compile by the message for the script.
 void ExplainCompileError(tensorflow::OpKernelContext* context);
 
 }  // namespace tf_ipu_shim

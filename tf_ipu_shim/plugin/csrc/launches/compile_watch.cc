@@ -1,3 +1,4 @@
+// Tracks the XLA compilation of a program's launches, for trace events and the progress bar.
 #include "launches/compile_watch.h"
 
 #include <cstdio>
@@ -127,7 +128,7 @@ void LaunchScope::End() {
   watch_->LaunchCompiled(function_);
 }
 
-void LaunchScope::NoteAllocation() {
+void LaunchScope::OnAllocation() {
   LaunchScope* const launch = running_launch;
   if (launch == nullptr) return;
   running_launch = nullptr;

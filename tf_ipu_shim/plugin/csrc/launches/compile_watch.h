@@ -1,5 +1,5 @@
-// Watches XLA compile a program. XLA compiles each launch when it first runs; the launch then allocates its results.
-// So a launch is compiled when, inside its kernel, the first memory is asked for.
+// Observes XLA compiling a program. XLA compiles each launch at its first run, before the launch allocates its results,
+// so the first allocation inside its kernel ends the compilation.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@
 
 namespace tf_ipu_shim {
 
-// How many programs are in their first run. Where there is none, watching costs the check of this number.
+// The number of programs in their first run. If it is zero, checking it is the only cost.
 extern std::atomic<int> compile_watches;
 
-// From the lowering of a program to the end of its first run.
+// Observes one program from its lowering to the end of its first run.
 class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
  public:
   // `launches`: the functions that the program's XLA launches run, each in one program only. `log_line`: written with
@@ -27,7 +27,7 @@ class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
                                              bool show_bar, const std::string& log_line, int64_t start_micros);
   ~CompileWatch();
 
-  // Around the run. When it ends, all that will be compiled is: a branch that was not taken is not waited for.
+  // Called before and after the run. When the run ends, compilation is over: branches not taken are not waited for.
   void ShowBar();
   void EndBar(bool succeeded);
   // After the first run that succeeds.
@@ -54,7 +54,7 @@ class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
   std::unique_ptr<ProgressBar> bar_;
 };
 
-// Stands around a kernel while it runs.
+// Scope of a running kernel.
 class LaunchScope {
  public:
   explicit LaunchScope(const tensorflow::OpKernel* kernel) {
@@ -66,8 +66,8 @@ class LaunchScope {
   LaunchScope(const LaunchScope&) = delete;
   LaunchScope& operator=(const LaunchScope&) = delete;
 
-  // Memory is asked for on this thread.
-  static void NoteAllocation();
+  // Called for each allocation on this thread.
+  static void OnAllocation();
 
  private:
   void Begin(const tensorflow::OpKernel* kernel);

@@ -1,5 +1,5 @@
-// XLA's form of a function, for the memory plan: TensorFlow's own `experimental_get_compiler_ir`, without Python's lock,
-// which that holds. Variables are stood in for: their memory is never touched.
+// Gets the HLO of a function for the memory plan, as TensorFlow's `experimental_get_compiler_ir` does but without
+// holding Python's lock. Variables are replaced by placeholders whose memory is never accessed.
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -126,7 +126,7 @@ tensorflow::Status Form(tensorflow::EagerContext* context, const std::string& fu
                                      context->HostCPU(), context, arguments.values(), handles,
                                      tensorflow::CompilerArgSource::TENSOR_SPEC);
   };
-  const WithoutConversionErrors hidden;
+  const ScopedConversionErrorFilter hidden;
   try {
     auto made = ask(serialized);
     if (made.ok() && made->rfind(kText, 0) == 0) {
@@ -137,7 +137,7 @@ tensorflow::Status Form(tensorflow::EagerContext* context, const std::string& fu
     *form = std::move(*made);
     return tensorflow::OkStatus();
   } catch (const std::exception& error) {
-    return ConversionThrew(error);
+    return ConversionError(error);
   }
 }
 

@@ -1,5 +1,5 @@
-// TensorFlow's conversions to XLA throw where they read a result that is an error, such as the shape of a convolution
-// without channels. Nothing above them catches it.
+// Turns C++ exceptions of TensorFlow's XLA conversions into errors. They throw when they read an invalid result, such
+// as the shape of a convolution without channels, and nothing above them catches it.
 #pragma once
 
 #include <exception>
@@ -9,9 +9,8 @@
 
 namespace tf_ipu_shim {
 
-// An exception of a conversion as the error that it stands for. Python knows it by its first words
-// (`driver/uncompilable`).
-inline tensorflow::Status ConversionThrew(const std::exception& error) {
+// Returns the error for a conversion's exception. Python recognises it by its first words (`driver/uncompilable`).
+inline tensorflow::Status ConversionError(const std::exception& error) {
   return tensorflow::errors::InvalidArgument("tf2xla conversion failed: an op's conversion threw: ", error.what());
 }
 

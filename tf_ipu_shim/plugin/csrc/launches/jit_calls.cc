@@ -1,5 +1,5 @@
-// `tf.function(jit_compile=True)` called on an IPU. TensorFlow's XLA kernel creator would build the launch from the
-// TensorFlow device itself and fail with "could not find registered platform"; the call becomes an IpuProgram instead.
+// Makes `tf.function(jit_compile=True)` on an IPU an `IpuProgram`. TensorFlow's XLA kernel creator would build the
+// launch from the TensorFlow device itself and fail with "could not find registered platform".
 #include "device/device.h"
 #include "tensorflow/compiler/jit/xla_kernel_creator.h"
 #include "tensorflow/core/common_runtime/function.h"

@@ -1,6 +1,8 @@
-// TensorFlow's kernel of `XlaLaunch` takes it that the program may have reference variables, so XLA writes new values of
-// variables to memory of their own. The kernel that TensorFlow makes for jit-compiled calls on the CPU is its base class,
-// told that there are none: XLA writes to the variables' own memory where nobody else holds it.
+// Implements the kernel of `XlaLaunch` so that programs update variables in place.
+//
+// TensorFlow's kernel of `XlaLaunch` takes it that the program may have reference variables, so XLA writes new values
+// of variables to memory of their own. The kernel that TensorFlow makes for jit-compiled calls on the CPU is its base
+// class, told that there are none: XLA writes to the variables' own memory where nobody else holds it.
 #include "launches/launch.h"
 
 #include <atomic>
@@ -36,19 +38,19 @@ class Launch final : public XlaLocalLaunchBase {
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
     if (interruptible_) {
-      const Status status = ahead_.Wait(context, [this](OpKernelContext* own) { ComputeWhole(own); });
+      const Status status = ahead_.Wait(context, [this](OpKernelContext* own) { ComputeOnCurrentThread(own); });
       OP_REQUIRES_ASYNC(context, status.ok(), status, done);
     }
-    ComputeAsKernels(context, done);
+    ComputeWithLaunchOptions(context, done);
   }
 
  private:
   // XLA compiles on this thread, and `done` may go on with other ops on it.
-  void ComputeAsKernels(OpKernelContext* context, const DoneCallback& done) {
+  void ComputeWithLaunchOptions(OpKernelContext* context, const DoneCallback& done) {
     const auto options = std::make_shared<LaunchOptions>(fuses_);
     const auto is_done = std::make_shared<std::atomic<bool>>(false);
     const auto compiler = std::this_thread::get_id();
-    auto hidden = std::make_shared<std::optional<WithoutConversionErrors>>(std::in_place);
+    auto hidden = std::make_shared<std::optional<ScopedConversionErrorFilter>>(std::in_place);
     try {
       XlaLocalLaunchBase::ComputeAsync(context, [=] {
         *is_done = true;
@@ -60,7 +62,7 @@ class Launch final : public XlaLocalLaunchBase {
       });
     } catch (const std::exception& error) {
       if (*is_done) throw;  // of what ran after it on this thread
-      context->CtxFailure(ConversionThrew(error));
+      context->CtxFailure(ConversionError(error));
       options->Leave();
       hidden->reset();
       return done();
@@ -69,9 +71,9 @@ class Launch final : public XlaLocalLaunchBase {
     hidden->reset();
   }
 
-  void ComputeWhole(OpKernelContext* context) {
+  void ComputeOnCurrentThread(OpKernelContext* context) {
     std::promise<void> ended;
-    ComputeAsKernels(context, [&ended] { ended.set_value(); });
+    ComputeWithLaunchOptions(context, [&ended] { ended.set_value(); });
     ended.get_future().wait();
   }
 

@@ -1,4 +1,4 @@
-// Launches of XLA programs: TensorFlow's kernel, with what IPUs need of it.
+// The kernel that launches XLA programs on IPUs.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace tf_ipu_shim {
 
-// The kernel of an `XlaLaunch`; its program updates variables in the memory that they have where it is marked as one that
-// cannot fail once it has begun to write.
+// Creates the kernel of an `XlaLaunch`. Its program updates variables in place if an attribute says that it cannot fail
+// once it has begun to write.
 //
 // `interruptible`: whether Ctrl-C ends the wait for XLA's compilation.
 tensorflow::Status MakeLaunch(tensorflow::OpKernelConstruction* construction, tensorflow::DeviceBase* device,

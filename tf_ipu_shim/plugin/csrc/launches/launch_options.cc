@@ -1,3 +1,5 @@
+// Sets XLA's debug options for single launches by redirecting the function that returns them.
+//
 // XLA has one set of options for the process, which `xla::GetDebugOptionsFromFlags` reads for each compilation, on the
 // thread that asks for it. libtensorflow_cc calls that function through its jump table: the entry there leads here.
 #include "launches/launch_options.h"
@@ -22,7 +24,7 @@ constexpr char kLibrary[] = "libtensorflow_cc.so";
 thread_local int launch_scopes = 0, unfused_scopes = 0;
 constexpr char kFusion[] = "fusion";  // the name of XLA's pass
 
-xla::DebugOptions OptionsOfThisThread() {
+xla::DebugOptions GetThreadDebugOptions() {
   xla::DebugOptions options = xla::GetDebugOptionsFromFlags();
   if (launch_scopes > 0) {
     options.set_xla_cpu_enable_fast_min_max(false);
@@ -41,7 +43,7 @@ struct JumpTable {
   }
 
   // The offset in the library of the entry that calls a function; 0 where there is none.
-  ElfW(Addr) EntryOf(const char* name) const {
+  ElfW(Addr) FindEntry(const char* name) const {
     if (first == nullptr || symbols == nullptr || names == nullptr) return 0;
     for (const ElfW(Rela)* entry = first; entry < first + bytes / sizeof(ElfW(Rela)); ++entry) {
       const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(entry->r_info)];
@@ -67,7 +69,7 @@ struct JumpTable {
 };
 
 // The table may be read-only since the library was loaded.
-bool PointAt(void** entry, void* function, bool stays_writable) {
+bool WriteEntry(void** entry, void* function, bool stays_writable) {
   const uintptr_t page = sysconf(_SC_PAGESIZE), begin = reinterpret_cast<uintptr_t>(entry) / page * page;
   if (mprotect(reinterpret_cast<void*>(begin), page, PROT_READ | PROT_WRITE) != 0) return false;
   __atomic_store_n(entry, function, __ATOMIC_RELEASE);
@@ -85,11 +87,11 @@ bool IsReadOnly(const dl_phdr_info* info, ElfW(Addr) offset) {
 
 int Redirect(dl_phdr_info* info, size_t, void* done) {
   if (std::strstr(info->dlpi_name, kLibrary) == nullptr) return 0;
-  const ElfW(Addr) offset = JumpTable(info).EntryOf(kFunction);
+  const ElfW(Addr) offset = JumpTable(info).FindEntry(kFunction);
   if (offset == 0) return 0;
   void** const entry = reinterpret_cast<void**>(info->dlpi_addr + offset);
   *static_cast<bool*>(done) =
-      PointAt(entry, reinterpret_cast<void*>(&OptionsOfThisThread), !IsReadOnly(info, offset));
+      WriteEntry(entry, reinterpret_cast<void*>(&GetThreadDebugOptions), !IsReadOnly(info, offset));
   return 1;
 }
 

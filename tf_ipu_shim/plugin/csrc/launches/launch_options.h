@@ -1,10 +1,10 @@
-// XLA's options for launches of IPU programs. Those of the process stay as the user has them.
+// XLA options for launches of IPU programs. The process's own options stay unchanged.
 #pragma once
 
 namespace tf_ipu_shim {
 
-// While one lives, what its thread has XLA compile is compiled as TensorFlow's kernels compute: maxima and minima of NaN
-// are NaN. `fuses`: whether XLA may make one loop of several ops.
+// Scope in which XLA compilations of this thread follow TensorFlow's kernels: maxima and minima of NaN are NaN.
+// `fuses`: whether XLA may fuse ops.
 class LaunchOptions {
  public:
   explicit LaunchOptions(bool fuses);

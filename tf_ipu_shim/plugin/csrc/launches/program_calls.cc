@@ -1,5 +1,6 @@
-// What XLA programs call on the host while they run (`compiler/ir/custom_calls`). Operand 0 is a boolean, the configuration
-// a text; an error ends the launch. Checked on 2.15.1 and 2.21.0.
+// The custom-call targets that XLA programs call on the host while they run (`compiler/ir/custom_calls`): assertions,
+// and whether an interruptible loop continues. Operand 0 is a boolean, the configuration a string; an error ends the
+// launch. Checked on 2.15.1 and 2.21.0.
 #include <cstddef>
 #include <string>
 
@@ -16,12 +17,12 @@ namespace tf_ipu_shim {
 namespace {
 
 // `tf.Assert`: the operand is the condition, the configuration is the message.
-void CheckInProgram(void*, const void** operands, const char* text, size_t size, XlaCustomCallStatus_* status) {
+void AssertCallback(void*, const void** operands, const char* text, size_t size, XlaCustomCallStatus_* status) {
   if (!*static_cast<const bool*>(operands[0])) status->message = std::string(text, size);
 }
 
 // The condition of a long loop. Where there is a Ctrl-C to answer the loop ends, and with it the launch.
-void GoesOnInProgram(void* result, const void** operands, const char*, size_t, XlaCustomCallStatus_* status) {
+void ContinueLoopCallback(void* result, const void** operands, const char*, size_t, XlaCustomCallStatus_* status) {
   bool* const goes_on = static_cast<bool*>(result);
   *goes_on = *static_cast<const bool*>(operands[0]);
   if (!*goes_on || !Interrupted()) return;
@@ -29,14 +30,14 @@ void GoesOnInProgram(void* result, const void** operands, const char*, size_t, X
   status->message = std::string(InterruptedError("A loop").message());
 }
 
-bool RegisterInProgram() {
+bool RegisterProgramCallbacks() {
   auto* const registry = xla::CustomCallTargetRegistry::Global();
-  registry->Register("TfIpuShimAssert", reinterpret_cast<void*>(&CheckInProgram), "Host");
-  registry->Register("TfIpuShimGoesOn", reinterpret_cast<void*>(&GoesOnInProgram), "Host");
+  registry->Register("TfIpuShimAssert", reinterpret_cast<void*>(&AssertCallback), "Host");
+  registry->Register("TfIpuShimGoesOn", reinterpret_cast<void*>(&ContinueLoopCallback), "Host");
   return true;
 }
 
-const bool in_program = RegisterInProgram();
+const bool in_program = RegisterProgramCallbacks();
 
 }  // namespace
 }  // namespace tf_ipu_shim

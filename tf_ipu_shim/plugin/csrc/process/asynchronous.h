@@ -1,5 +1,5 @@
-// Asynchronous eager execution: a thread of TensorFlow's runs the ops that Python has ordered, and Python may wait for it
-// while it holds its lock. An op that asks Python then would wait for ever.
+// Refuses to call Python from the thread of asynchronous eager execution, which Python may be waiting for while it
+// holds its lock: the call would deadlock.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace tf_ipu_shim {
 
 // Refuses to call Python on that thread. TensorFlow calls it eager_async_executor and puts a number behind that, and the
 // system cuts names after 15 letters; checked on 2.15.1 and 2.21.0.
-inline tensorflow::Status MayCallPython() {
+inline tensorflow::Status CheckMayCallPython() {
   std::string thread;
   if (!tensorflow::Env::Default()->GetCurrentThreadName(&thread) || thread.rfind("eager_async_exe", 0) != 0) {
     return tensorflow::OkStatus();

@@ -1,4 +1,4 @@
-// What error messages need to know: which ops have no kernel, and where in the user's script an op was made.
+// Queries for error messages: which ops have no kernel, and on which line of the script an op was made.
 #include <string>
 
 #include "device/device.h"
@@ -17,7 +17,7 @@ namespace {
 
 // The serialised message, `*size` bytes that live until the next call on the same thread.
 template <class Message>
-const char* KeepMessage(const Message& message, int64_t* size) {
+const char* StoreMessage(const Message& message, int64_t* size) {
   thread_local std::string kept;
   kept.clear();
   if (!WriteMessage(message, &kept).ok()) kept.clear();
@@ -30,9 +30,9 @@ bool RunsOnIpu(const tensorflow::NodeDef& node) {
          tensorflow::FindKernelDef(tensorflow::DeviceType(kDeviceType), node, nullptr, nullptr).ok();
 }
 
-// The nodes that are not as a predicate says.
-const char* Others(bool (*has_kernel)(const tensorflow::NodeDef&), const char* graph, int64_t size,
-                   int64_t* answer_size) {
+// Finds the nodes for which a predicate is false.
+const char* FindOpsWithoutKernel(bool (*has_kernel)(const tensorflow::NodeDef&), const char* graph, int64_t size,
+                                 int64_t* answer_size) {
   tensorflow::GraphDef nodes;
   NodeNames found;
   if (nodes.ParseFromArray(graph, static_cast<int>(size))) {
@@ -40,7 +40,7 @@ const char* Others(bool (*has_kernel)(const tensorflow::NodeDef&), const char* g
       if (!has_kernel(node)) found.names.push_back(node.name());
     }
   }
-  return KeepMessage(found, answer_size);
+  return StoreMessage(found, answer_size);
 }
 
 }  // namespace
@@ -50,12 +50,12 @@ extern "C" {
 
 // The nodes that XLA has no kernel for, as NodeNames. `graph` is a serialised GraphDef.
 const char* ipu_uncompilable(const char* graph, int64_t size, int64_t* answer_size) {
-  return tf_ipu_shim::Others(tf_ipu_shim::XlaHasKernel, graph, size, answer_size);
+  return tf_ipu_shim::FindOpsWithoutKernel(tf_ipu_shim::XlaHasKernel, graph, size, answer_size);
 }
 
 // The nodes that cannot run one by one on an IPU, as NodeNames.
 const char* ipu_without_kernel(const char* graph, int64_t size, int64_t* answer_size) {
-  return tf_ipu_shim::Others(tf_ipu_shim::RunsOnIpu, graph, size, answer_size);
+  return tf_ipu_shim::FindOpsWithoutKernel(tf_ipu_shim::RunsOnIpu, graph, size, answer_size);
 }
 
 // The Python stack that made a node of a function, as a Stack; empty where TensorFlow keeps none. Touches Python objects:
@@ -72,7 +72,7 @@ const char* ipu_stack_of(tf_ipu_shim::LoweringCall* call, const char* function, 
       }
     }
   }
-  return tf_ipu_shim::KeepMessage(stack, answer_size);
+  return tf_ipu_shim::StoreMessage(stack, answer_size);
 }
 
 }  // extern "C"

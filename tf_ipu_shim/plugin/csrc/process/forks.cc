@@ -1,3 +1,4 @@
+// Counts forks of the process with `pthread_atfork`.
 #include "process/forks.h"
 
 #include <pthread.h>

@@ -1,12 +1,13 @@
-// A fork has none of its parent's threads: whatever a device of the parent's hands to a pool of threads is never done.
+// Detects devices that were made before a fork. A forked process has none of its parent's threads, so work handed to a
+// thread pool of the parent's device would never finish.
 #pragma once
 
 #include <cstdint>
 
 namespace tf_ipu_shim {
 
-// How often this process and those that it comes from have been forked since the plugin was loaded. A device that was
-// made at another number was made by a parent.
+// The number of forks since the plugin was loaded, in this process and its ancestors. A device created at another
+// number belongs to a parent process.
 int64_t ForkCount();
 
 }  // namespace tf_ipu_shim

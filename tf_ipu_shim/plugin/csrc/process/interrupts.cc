@@ -1,3 +1,4 @@
+// Installs the SIGINT handler and converts Ctrl-C into errors of running ops.
 #include "process/interrupts.h"
 
 #include <pthread.h>
@@ -14,7 +15,7 @@ namespace tf_ipu_shim {
 namespace {
 
 constexpr int64_t kGraceMillis = 100;
-constexpr char kWasInterrupted[] = " was interrupted by Ctrl-C. What ran is ended; run it again.";
+constexpr char kInterruptedMessage[] = " was interrupted by Ctrl-C. What ran is ended; run it again.";
 
 // Those that handled the signal before are kept for good: a handler may run in any thread, at any time.
 std::atomic<const struct sigaction*> handled_before{nullptr};
@@ -48,21 +49,21 @@ std::atomic<int64_t> interrupted_at{0};
 bool IsOverdue(int64_t since) { return NowMillis() - since >= kGraceMillis; }
 
 tensorflow::Status InterruptedError(const std::string& where) {
-  return tensorflow::errors::Cancelled(where, kWasInterrupted);
+  return tensorflow::errors::Cancelled(where, kInterruptedMessage);
 }
 
-bool SaysInterrupted(const tensorflow::Status& error) {
-  return std::string(error.message()).find(kWasInterrupted) != std::string::npos;
+bool IsInterruptedError(const tensorflow::Status& error) {
+  return std::string(error.message()).find(kInterruptedMessage) != std::string::npos;
 }
 
-tensorflow::Status MayInterruptPython() {
+tensorflow::Status CheckPythonInterrupt() {
   if (interrupted_at.load() == 0 || !knows_main_thread.load() || !pthread_equal(pthread_self(), main_thread)) {
     return tensorflow::OkStatus();
   }
   return InterruptedError("The program");
 }
 
-tensorflow::Status InterruptAgain(const std::string& where) {
+tensorflow::Status RaiseInterruptAgain(const std::string& where) {
   if (const auto again = set_interrupt.load()) {
     interrupted_at.store(std::max<int64_t>(1, NowMillis() - kGraceMillis));
     again();
@@ -97,6 +98,6 @@ void ipu_interrupt_answered() { tf_ipu_shim::interrupted_at = 0; }
 
 int32_t ipu_interrupted() { return tf_ipu_shim::Interrupted() ? 1 : 0; }
 
-int32_t ipu_compilations_left_behind() { return tf_ipu_shim::CompilationsLeftBehind(); }
+int32_t ipu_compilations_left_behind() { return tf_ipu_shim::PendingCompilations(); }
 
 }  // extern "C"

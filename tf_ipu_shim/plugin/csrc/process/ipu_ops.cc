@@ -1,4 +1,4 @@
-// The ops of `gen_ipu_ops`, under Graphcore's names: questions and orders to the driver, run on the CPU.
+// The ops of `gen_ipu_ops`, under Graphcore's names: configure and query the driver. They run on the CPU.
 #include <string>
 #include <vector>
 

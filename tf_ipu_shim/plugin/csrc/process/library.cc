@@ -1,4 +1,5 @@
-// What Python calls through ctypes. No exception and no abort crosses this boundary: errors are returned as text.
+// The C functions that Python calls through ctypes. No exception and no abort crosses this boundary: errors are
+// returned as strings.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ using namespace tf_ipu_shim;  // NOLINT: the C interface of that namespace
 extern "C" {
 
 void ipu_register() {
-  LeaveNoiseOutOfTheLog();
+  FilterLogNoise();
   RegisterKernels();
   RegisterJitCalls();
 }
@@ -50,7 +51,7 @@ void ipu_register() {
 void ipu_set_device_count(int32_t count) { SetDeviceCount(count); }
 void ipu_set_listed_device_count(int32_t count) { SetListedDeviceCount(count); }
 
-// Gives a running eager context the devices it lacks. Returns null, or what went wrong.
+// Adds missing devices to a running eager context. Returns null, or an error message.
 const char* ipu_extend_context(void* context, int32_t present) {
   std::vector<std::unique_ptr<tensorflow::Device>> devices;
   tensorflow::Status status = CreateIpuDevices(tensorflow::SessionOptions(), "/job:localhost/replica:0/task:0",
@@ -71,14 +72,14 @@ void ipu_new_epoch() {
   }
 }
 
-// Has the plain ops on a device profiled, until the next epoch.
+// Profiles the uncompiled ops of a device until the next epoch.
 void ipu_profile_plain_ops(int32_t device) {
-  if (IsThere(device)) WatchPlainOps(device, kProfilePlainOps, true);
+  if (IsValidChip(device)) WatchPlainOps(device, kProfilePlainOps, true);
 }
 
 // The events of plain ops on a device until the next epoch: serialised ProgramEvents. Returns null, or what went wrong.
 const char* ipu_set_plain_op_events(int32_t device, const char* bytes, int64_t size) {
-  if (!IsThere(device)) return Keep(std::string("there is no such device"));
+  if (!IsValidChip(device)) return Keep(std::string("there is no such device"));
   ProgramEvents events;
   const tensorflow::Status status = ReadMessage(std::string(bytes, static_cast<size_t>(size)), &events);
   if (status.ok()) SetPlainOpEvents(device, std::move(events));
@@ -124,14 +125,14 @@ const char* ipu_constant_arguments(LoweringCall* call, const char* library, int6
 
 // What is asked for by numbers of devices and chips; -1 where there are none of these numbers.
 int64_t ipu_live_bytes(int32_t device, int32_t chip) {
-  return IsThere(device, chip) ? ArenaOf(device, chip)->live_bytes() : -1;
+  return IsValidChip(device, chip) ? ArenaOf(device, chip)->live_bytes() : -1;
 }
 int64_t ipu_peak_bytes(int32_t device, int32_t chip) {
-  return IsThere(device, chip) ? ArenaOf(device, chip)->peak_bytes() : -1;
+  return IsValidChip(device, chip) ? ArenaOf(device, chip)->peak_bytes() : -1;
 }
-#define TF_IPU_COUNTER(name, counter)               \
-  int64_t ipu_##name(int32_t device) {              \
-    return IsThere(device) ? static_cast<int64_t>(CountersOf(device).counter) : -1; \
+#define TF_IPU_COUNTER(name, counter)                                                   \
+  int64_t ipu_##name(int32_t device) {                                                  \
+    return IsValidChip(device) ? static_cast<int64_t>(CountersOf(device).counter) : -1; \
   }
 TF_IPU_COUNTER(host_to_device_bytes, host_to_device.bytes)
 TF_IPU_COUNTER(host_to_device_transfers, host_to_device.transfers)
@@ -142,15 +143,15 @@ TF_IPU_COUNTER(programs_compiled, programs_compiled)
 TF_IPU_COUNTER(programs_run, programs_run)
 #undef TF_IPU_COUNTER
 int64_t ipu_exchange_bytes(int32_t device, int32_t source, int32_t destination) {
-  if (!IsThere(device, source) || !IsThere(device, destination)) return -1;
+  if (!IsValidChip(device, source) || !IsValidChip(device, destination)) return -1;
   return CountersOf(device).exchange[source][destination].bytes;
 }
 int64_t ipu_exchange_transfers(int32_t device, int32_t source, int32_t destination) {
-  if (!IsThere(device, source) || !IsThere(device, destination)) return -1;
+  if (!IsValidChip(device, source) || !IsValidChip(device, destination)) return -1;
   return CountersOf(device).exchange[source][destination].transfers;
 }
 void ipu_reset_counters(int32_t device) {
-  if (IsThere(device)) ResetCounters(device);
+  if (IsValidChip(device)) ResetCounters(device);
 }
 
 }  // extern "C"

@@ -1,4 +1,4 @@
-// Lines of TensorFlow's log that every run with XLA would have, and that nobody can act on.
+// Filters lines out of TensorFlow's log that every XLA run prints and no user can act on.
 #include "process/log_noise.h"
 
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 // "Compiled cluster using XLA!", once a process, goes past TF_CPP_MIN_LOG_LEVEL on 2.15.1. The driver's log has a line
 // for each program, also for those that XLA does not compile.
-void DoNotAnnounceCompilation() {
+void SuppressCompilationNotice() {
   if (&compilation_announced != nullptr) absl::call_once(compilation_announced, [] {});
 }
 
@@ -20,8 +20,8 @@ thread_local int hides_conversion_errors = 0;
 
 }  // namespace
 
-WithoutConversionErrors::WithoutConversionErrors() { ++hides_conversion_errors; }
-WithoutConversionErrors::~WithoutConversionErrors() { --hides_conversion_errors; }
+ScopedConversionErrorFilter::ScopedConversionErrorFilter() { ++hides_conversion_errors; }
+ScopedConversionErrorFilter::~ScopedConversionErrorFilter() { --hides_conversion_errors; }
 
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION == 15
 
@@ -36,9 +36,9 @@ bool IsNoise(const std::string& line) {
   return line == kNoise || (hides_conversion_errors > 0 && line.rfind(kFailed, 0) == 0);
 }
 
-class WithoutNoise : public tsl::TFLogSink {
+class NoiseFilterSink : public tsl::TFLogSink {
  public:
-  explicit WithoutNoise(tsl::TFLogSink* shown) : shown_(shown) {}
+  explicit NoiseFilterSink(tsl::TFLogSink* shown) : shown_(shown) {}
   void Send(const tsl::TFLogEntry& entry) override {
     if (!IsNoise(entry.ToString())) shown_->Send(entry);
   }
@@ -50,18 +50,18 @@ class WithoutNoise : public tsl::TFLogSink {
 
 }  // namespace
 
-void LeaveNoiseOutOfTheLog() {
-  DoNotAnnounceCompilation();
+void FilterLogNoise() {
+  SuppressCompilationNotice();
   for (tsl::TFLogSink* sink : tsl::TFGetLogSinks()) {
     if (dynamic_cast<tsl::TFDefaultLogSink*>(sink) == nullptr) continue;
     tsl::TFRemoveLogSink(sink);  // lines that come before the next one are kept for it
-    tsl::TFAddLogSink(new WithoutNoise(sink));
+    tsl::TFAddLogSink(new NoiseFilterSink(sink));
   }
 }
 
 #else
 
-void LeaveNoiseOutOfTheLog() { DoNotAnnounceCompilation(); }
+void FilterLogNoise() { SuppressCompilationNotice(); }
 
 #endif
 

@@ -1,18 +1,19 @@
+// Filters of TensorFlow's log.
 #pragma once
 
 namespace tf_ipu_shim {
 
-// Keeps certain lines of TensorFlow's log from being shown in this process; once.
-void LeaveNoiseOutOfTheLog();
+// Installs the filter of TensorFlow's log in this process; later calls do nothing.
+void FilterLogNoise();
 
-// While one lives, TensorFlow's log has no line for an op that its thread cannot convert to XLA: the script is told of
-// the op and its line in our own words. On 2.15 only: TensorFlow 2.21's log cannot be filtered.
-class WithoutConversionErrors {
+// Suppresses TensorFlow's log lines about ops that this thread cannot convert to XLA: the error message already names
+// the op and the script's line. On 2.15 only: TensorFlow 2.21's log cannot be filtered.
+class ScopedConversionErrorFilter {
  public:
-  WithoutConversionErrors();
-  ~WithoutConversionErrors();
-  WithoutConversionErrors(const WithoutConversionErrors&) = delete;
-  WithoutConversionErrors& operator=(const WithoutConversionErrors&) = delete;
+  ScopedConversionErrorFilter();
+  ~ScopedConversionErrorFilter();
+  ScopedConversionErrorFilter(const ScopedConversionErrorFilter&) = delete;
+  ScopedConversionErrorFilter& operator=(const ScopedConversionErrorFilter&) = delete;
 };
 
 }  // namespace tf_ipu_shim

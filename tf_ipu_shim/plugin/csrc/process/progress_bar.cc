@@ -1,3 +1,4 @@
+// Draws the compilation progress bar on stderr.
 #include "process/progress_bar.h"
 
 #include <chrono>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int kBarWidth = 50;
 
-std::string ReadableTime(int64_t micros) {
+std::string FormatDuration(int64_t micros) {
   const int64_t tenths = micros / 100000;
   char text[48];
   std::snprintf(text, sizeof(text), "%02lld:%02lld:%02lld.%lld", static_cast<long long>(tenths / 36000),
@@ -62,7 +63,7 @@ void ProgressBar::Draw() {
   // Clears the line, and returns to its beginning so that the next drawing covers this one.
   std::string line = "\33[2K[" + std::string(filled, '#') + std::string(kBarWidth - filled, ' ') + "] " +
                      std::to_string(percent) + "% " + (finished_ ? "Compilation Finished" : "Step: Graph Compilation") +
-                     " [Elapsed: " + ReadableTime(NowMicros() - start_micros_) + "]";
+                     " [Elapsed: " + FormatDuration(NowMicros() - start_micros_) + "]";
   if (!ended_) line += "\r";
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);

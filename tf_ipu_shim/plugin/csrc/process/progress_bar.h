@@ -1,4 +1,4 @@
-// Graphcore's progress bar: how far the compilation of a program is, drawn on stderr.
+// Graphcore's progress bar for the compilation of a program, drawn on stderr.
 #pragma once
 
 #include <condition_variable>

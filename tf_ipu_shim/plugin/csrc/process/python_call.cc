@@ -1,3 +1,4 @@
+// Calls the registered Python function with a serialized request and returns its answer.
 #include "process/python_call.h"
 
 #include <atomic>
@@ -22,11 +23,11 @@ tensorflow::Status CallPythonWithBytes(const char* name, const std::string& requ
     return tensorflow::errors::FailedPrecondition(
         "The Python package tf_ipu_shim is not loaded in this process. Import tf_ipu_shim.ipu before running the op.");
   }
-  TF_RETURN_IF_ERROR(MayCallPython());
-  TF_RETURN_IF_ERROR(MayInterruptPython());
+  TF_RETURN_IF_ERROR(CheckMayCallPython());
+  TF_RETURN_IF_ERROR(CheckPythonInterrupt());
   PythonCall call;
   const int32_t code = function(&call, name, request.data(), static_cast<int64_t>(request.size()));
-  if (code == kKeyboardInterrupt) return InterruptAgain("A call of the IPU driver");
+  if (code == kKeyboardInterrupt) return RaiseInterruptAgain("A call of the IPU driver");
   if (code != 0) return tensorflow::Status(static_cast<absl::StatusCode>(code), call.answer);
   *answer = std::move(call.answer);
   return tensorflow::OkStatus();

@@ -1,4 +1,4 @@
-// How ops whose state lives in Python reach it: one function, called by name with bytes, answering with bytes.
+// Calls from ops into Python: one function, called by name with a serialized request, returns a serialized answer.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tf_ipu_shim {
 
-// What the Python side fills in: the answer, or the message of the error.
+// The result of a call into Python: the answer, or the error message.
 struct PythonCall {
   std::string answer;
 };

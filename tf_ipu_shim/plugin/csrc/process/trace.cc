@@ -1,3 +1,4 @@
+// Stores trace events until they are fetched, and creates the load and transfer events of engines.
 #include "process/trace.h"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ EngineTrace& EngineTraceOf(int ordinal) {
   return traces[ordinal];
 }
 
-void EngineTrace::Begins(const std::shared_ptr<const ProgramEvents>& events) {
+void EngineTrace::OnProgramStart(const std::shared_ptr<const ProgramEvents>& events) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (loaded_ == events) written_.clear();
 }
@@ -68,8 +69,8 @@ void EngineTrace::Load(const std::shared_ptr<const ProgramEvents>& events, const
   }
 }
 
-void EngineTrace::Executed(const std::shared_ptr<const ProgramEvents>& events, Buffers variables, Buffers written,
-                           int64_t micros) {
+void EngineTrace::OnProgramEnd(const std::shared_ptr<const ProgramEvents>& events, Buffers variables, Buffers written,
+                               int64_t micros) {
   std::lock_guard<std::mutex> lock(mutex_);
   const int64_t run = events->executed++;
   TraceEvent execute = events->execute;
@@ -85,7 +86,7 @@ void EngineTrace::Executed(const std::shared_ptr<const ProgramEvents>& events, B
   if (!written_.empty()) host_reads_traced.store(true, std::memory_order_relaxed);
 }
 
-void EngineTrace::HostReads(const void* buffer) {
+void EngineTrace::OnHostRead(const void* buffer) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (std::find(written_.begin(), written_.end(), buffer) != written_.end()) Unload(NowMicros());
 }

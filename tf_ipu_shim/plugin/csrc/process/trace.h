@@ -1,4 +1,4 @@
-// Trace events: what happened on the devices, kept until somebody fetches it.
+// Trace events of the devices, stored until somebody fetches them.
 #pragma once
 
 #include <atomic>
@@ -20,27 +20,27 @@ int64_t NowMicros();
 // Keeps an event that happened at `micros`. `compile_micros`: how long a compilation took, for a COMPILE_END.
 void RecordEvent(const TraceEvent& event, int64_t micros, std::optional<int64_t> compile_micros = std::nullopt);
 
-// Takes all events that were kept, oldest first.
+// Removes and returns all stored events, oldest first.
 std::vector<std::string> TakeEvents();
 
-// What of a device's memory is up to date, as Graphcore's executor keeps track of it: an engine is loaded where another
-// ran before; its variables go to the device where they are not there, and come back when the host reads one of them.
+// Tracks which engine and variables are on a device, as Graphcore's executor does: another engine is loaded first,
+// missing variables are copied to the device, and they are copied back when the host reads one.
 class EngineTrace {
  public:
   using Buffers = std::vector<const void*>;
 
-  // Where it is known that a step will run this program: what the step sends to the host is no variable that the last
-  // run wrote, though its memory may be.
-  void Begins(const std::shared_ptr<const ProgramEvents>& events);
+  // Called when a step starts this program: host copies in the step are not reads of variables that the last run wrote,
+  // even if they share memory.
+  void OnProgramStart(const std::shared_ptr<const ProgramEvents>& events);
 
-  // Before a run, where transfers are wanted: `variables` holds the buffers of `events->variables`.
+  // Called before a run if transfer events are enabled: `variables` holds the buffers of `events->variables`.
   void Load(const std::shared_ptr<const ProgramEvents>& events, const Buffers& variables, int64_t micros);
 
   // After it.
-  void Executed(const std::shared_ptr<const ProgramEvents>& events, Buffers variables, Buffers written,
-                int64_t micros);
+  void OnProgramEnd(const std::shared_ptr<const ProgramEvents>& events, Buffers variables, Buffers written,
+                    int64_t micros);
 
-  void HostReads(const void* buffer);
+  void OnHostRead(const void* buffer);
   void Reset();
 
  private:
@@ -54,7 +54,7 @@ class EngineTrace {
 
 EngineTrace& EngineTraceOf(int ordinal);
 
-// Whether a copy to the host may have to be recorded. All that a copy costs otherwise.
+// Whether copies to the host may need an event; the only cost of a copy if not.
 extern std::atomic<bool> host_reads_traced;
 
 // Forgets events and engines, as under a new configuration.

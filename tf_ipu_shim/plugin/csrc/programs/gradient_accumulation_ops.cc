@@ -1,5 +1,5 @@
-// Ops that sum gradients over the iterations of a loop. In programs lowering makes variables of the loop of their sums;
-// anywhere else there is nothing that they could sum over.
+// Ops that accumulate gradients over the iterations of a loop. The compiler replaces them by variables of the loop;
+// anywhere else they fail, as there is no loop to accumulate over.
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -34,7 +34,7 @@ REGISTER_OP("IpuStatefulGradientAccumulateWithMomentum")
       return OkStatus();
     });
 
-class OnlyInProgramsOp : public OpKernel {
+class RefusedOutsideProgramsOp : public OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
@@ -44,8 +44,8 @@ class OnlyInProgramsOp : public OpKernel {
   }
 };
 
-REGISTER_KERNEL_BUILDER(Name("IpuStatefulGradientAccumulate").Device(DEVICE_CPU), OnlyInProgramsOp);
-REGISTER_KERNEL_BUILDER(Name("IpuStatefulGradientAccumulateWithMomentum").Device(DEVICE_CPU), OnlyInProgramsOp);
+REGISTER_KERNEL_BUILDER(Name("IpuStatefulGradientAccumulate").Device(DEVICE_CPU), RefusedOutsideProgramsOp);
+REGISTER_KERNEL_BUILDER(Name("IpuStatefulGradientAccumulateWithMomentum").Device(DEVICE_CPU), RefusedOutsideProgramsOp);
 
 }  // namespace
 }  // namespace tf_ipu_shim

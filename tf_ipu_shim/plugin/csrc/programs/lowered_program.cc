@@ -1,3 +1,4 @@
+// Runs a lowered program: makes its kernel, moves its variables, orders its inputs, records its events.
 #include "programs/lowered_program.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ Status MakeKernel(OpKernelContext* context, NodeDef node, int graph_def_version,
 }
 
 // Gives results that share one of these buffers memory of their own.
-void OwnResults(OpKernelContext* context, const IpuDevice& device, const EngineTrace::Buffers& buffers) {
+void CountOwnedResults(OpKernelContext* context, const IpuDevice& device, const EngineTrace::Buffers& buffers) {
   for (int i = 0; i < context->num_outputs(); ++i) {
     Tensor* const output = context->mutable_output(i);
     if (output == nullptr || output->TotalBytes() == 0 || !DataTypeCanUseMemcpy(output->dtype())) continue;
@@ -100,7 +101,7 @@ bool LoweredProgram::Fits(OpKernelContext* context, int64_t epoch) const {
   return true;
 }
 
-Status LoweredProgram::BringVariablesHome(OpKernelContext* context, const IpuDevice& device) {
+Status LoweredProgram::MoveVariablesToChips(OpKernelContext* context, const IpuDevice& device) {
   for (size_t i = 0; i < variable_chips_.size(); ++i) {
     const int32_t chip = variable_chips_[i];
     if (chip < 0) continue;
@@ -184,7 +185,7 @@ void LoweredProgram::Leave() {
   if (!run_group_.empty()) gate_.Leave();
 }
 
-std::shared_ptr<CompileWatch> LoweredProgram::BeforeRun(OpKernelContext* context, const IpuDevice& device) {
+std::shared_ptr<CompileWatch> LoweredProgram::PrepareRun(OpKernelContext* context, const IpuDevice& device) {
   if (!ran_.load(std::memory_order_relaxed) && !ran_.exchange(true)) {
     std::shared_ptr<CompileWatch> first_run = std::move(first_run_);
     first_run->ShowBar();
@@ -196,8 +197,8 @@ std::shared_ptr<CompileWatch> LoweredProgram::BeforeRun(OpKernelContext* context
   return nullptr;
 }
 
-void LoweredProgram::AfterRun(OpKernelContext* context, const IpuDevice& device,
-                              const std::shared_ptr<CompileWatch>& first_run, int64_t start_micros) {
+void LoweredProgram::FinishRun(OpKernelContext* context, const IpuDevice& device,
+                               const std::shared_ptr<CompileWatch>& first_run, int64_t start_micros) {
   const bool succeeded = context->status().ok();
   if (start_micros != 0 && succeeded) run_log_.Add(start_micros);
   if (succeeded && replicas_ != nullptr) replicas_->Keep(context);
@@ -221,8 +222,8 @@ void LoweredProgram::AfterRun(OpKernelContext* context, const IpuDevice& device,
     if (events_->transfers.has_value()) engine.Load(events_, variables, compiled);
   }
   // A result that shares a variable's memory, as kernels can give, would pass for the variable when the host reads it.
-  if (events_->transfers.has_value()) OwnResults(context, device, variables);
-  engine.Executed(events_, variables, BuffersOf(context, events_->written), NowMicros());
+  if (events_->transfers.has_value()) CountOwnedResults(context, device, variables);
+  engine.OnProgramEnd(events_, variables, BuffersOf(context, events_->written), NowMicros());
 }
 
 EngineTrace::Buffers LoweredProgram::BuffersOf(OpKernelContext* context, const std::vector<int32_t>& inputs) const {

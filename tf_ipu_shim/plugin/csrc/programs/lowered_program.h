@@ -1,4 +1,4 @@
-// What an `IpuProgram` runs as, for one configuration and one set of argument shapes.
+// The lowered form of an `IpuProgram`, for one configuration and one set of argument shapes.
 #pragma once
 
 #include <atomic>
@@ -40,47 +40,46 @@ using KernelPointer = std::unique_ptr<tensorflow::OpKernel, KernelDeleter>;
 
 class LoweredProgram {
  public:
-  // Makes what the lowering answered (`CheckAnswer` has passed). `start_micros`: when the lowering began; `epoch`: the
-  // configuration it was made for.
+  // Builds the program from a validated answer. `start_micros`: when the lowering began; `epoch`: its configuration.
   static tensorflow::Status Make(tensorflow::OpKernelContext* context, const IpuDevice& device, ProgramAnswer answer,
                                  int graph_def_version, int64_t epoch, int64_t start_micros,
                                  std::unique_ptr<LoweredProgram>* program);
 
-  // Whether it was lowered for this configuration and arguments of these shapes; XLA's programs have fixed ones.
+  // Whether it was lowered for this configuration and these argument shapes; XLA programs have fixed shapes.
   bool Fits(tensorflow::OpKernelContext* context, int64_t epoch) const;
 
   // A variable is created on the TensorFlow device, before anybody knows which chip will use it. When the program is
   // loaded its value moves to that chip's memory, as weights are uploaded to the real one.
-  tensorflow::Status BringVariablesHome(tensorflow::OpKernelContext* context, const IpuDevice& device);
+  tensorflow::Status MoveVariablesToChips(tensorflow::OpKernelContext* context, const IpuDevice& device);
 
-  // The inputs in the order of its kernel. The call keeps them while the kernel runs.
+  // The inputs in the order of the program's kernel. The call keeps them alive while the kernel runs.
   struct Inputs {
     std::deque<VariableAlias> aliases;  // of variables that were made on another device
     std::vector<tensorflow::TensorValue> values;
     std::vector<tensorflow::AllocatorAttributes> attributes;
   };
-  // The inputs in that order, the variables of further replicas behind them; null where they are the program's own.
+  // Orders the inputs for the kernel and appends the variables of further replicas.
   tensorflow::Status Reorder(tensorflow::OpKernelContext* context, const IpuDevice& device,
                              std::shared_ptr<Inputs>* reordered) const;
 
-  // Around each run. `BeforeRun` gives the watch over the first one, null for all others.
-  std::shared_ptr<CompileWatch> BeforeRun(tensorflow::OpKernelContext* context, const IpuDevice& device);
-  void AfterRun(tensorflow::OpKernelContext* context, const IpuDevice& device,
-                const std::shared_ptr<CompileWatch>& first_run, int64_t start_micros);
-  // The time where runs are logged, else 0: what `AfterRun` takes.
+  // Called before and after each run. `PrepareRun` returns the compile watch of the first run, null for the others.
+  std::shared_ptr<CompileWatch> PrepareRun(tensorflow::OpKernelContext* context, const IpuDevice& device);
+  void FinishRun(tensorflow::OpKernelContext* context, const IpuDevice& device,
+                 const std::shared_ptr<CompileWatch>& first_run, int64_t start_micros);
+  // The time where runs are logged, else 0: what `FinishRun` takes.
   int64_t StartTime() const { return run_log_.StartTime(); }
 
-  // Begins a run once it may: at once, where the program has neither replicas nor feeds. `Leave` ends it. A step that is
-  // cancelled before that is refused instead.
+  // Starts a run when no other is in flight, or at once if the program has neither replicas nor feeds. `Leave` ends it.
+  // If the step is cancelled first, calls `refuse` instead.
   void Enter(tensorflow::OpKernelContext* context, std::function<void()> run, std::function<void()> refuse);
   void Leave();
 
-  // Whether Graphcore would compile an engine for it: it does more than give constants or hand on its arguments.
+  // Whether Graphcore would compile an engine for it: false if it only returns constants or its arguments.
   bool compiles() const { return compiles_; }
   tensorflow::OpKernel* kernel() const { return kernel_.get(); }
-  // Whether its ops run one after the other, and so gain nothing from another thread.
+  // Whether its ops run sequentially, so that more threads do not help.
   bool runs_on_one_thread() const { return runs_on_one_thread_; }
-  // What a run would send to outfeeds; known where programs are compiled and not run.
+  // What a run would enqueue to outfeeds; known if programs are compiled and not run.
   const std::vector<SentElements>& sent() const { return sent_; }
   // Likewise the shapes of its results.
   const std::vector<tensorflow::TensorShapeProto>& result_shapes() const { return result_shapes_; }

@@ -1,3 +1,4 @@
+// Calls Python's lowering and adds the functions that it returns to the library.
 #include "programs/lowering_call.h"
 
 #include "process/asynchronous.h"
@@ -34,13 +35,13 @@ Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& 
         "An IPU program needs the Python package tf_ipu_shim, which is not loaded in this process. "
         "Import tf_ipu_shim before running the graph.");
   }
-  TF_RETURN_IF_ERROR(MayCallPython());
-  TF_RETURN_IF_ERROR(MayInterruptPython());
+  TF_RETURN_IF_ERROR(CheckMayCallPython());
+  TF_RETURN_IF_ERROR(CheckPythonInterrupt());
   std::string bytes;
   TF_RETURN_IF_ERROR(WriteMessage(request, &bytes));
   LoweringCall call{runtime};
   const int32_t code = function(&call, bytes.data(), static_cast<int64_t>(bytes.size()));
-  if (code == kKeyboardInterrupt) return InterruptAgain("The lowering of program " + request.name);
+  if (code == kKeyboardInterrupt) return RaiseInterruptAgain("The lowering of program " + request.name);
   if (code != 0) return Status(static_cast<absl::StatusCode>(code), call.answer);
   if (in_eager_context != nullptr) *in_eager_context = call.in_eager_context;
   return ReadMessage(call.answer, answer);

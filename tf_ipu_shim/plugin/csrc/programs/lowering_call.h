@@ -1,4 +1,4 @@
-// The one place where C++ asks Python: "what does this traced function run as, on the system as configured now?"
+// The call from C++ to Python that lowers a traced function for the IPU system as configured now.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace tf_ipu_shim {
 
-// What a call of the Python side can reach while it runs: the answer it fills in, and the runtime it may question.
+// The state of one lowering call: the answer that Python fills in, and the runtime that it may query.
 struct LoweringCall {
   tensorflow::FunctionLibraryRuntime* runtime;
   std::string answer;  // a serialised ProgramAnswer, or the message of the error
@@ -28,8 +28,8 @@ using LowerFunction = int32_t (*)(LoweringCall* call, const char* request, int64
 
 void SetLowerFunction(LowerFunction function);
 
-// Counts configurations, from 1. Programs lowered in an older epoch are lowered again at their next run, and devices are
-// asked for anew at their next use.
+// The number of the current configuration, from 1. Programs lowered in an older epoch are lowered again at their next
+// run, and devices are queried again at their next use.
 extern std::atomic<int64_t> configuration_epoch;
 inline int64_t CurrentEpoch(int ordinal) {
   // An embedded application keeps the configuration it was compiled with, whatever the process configures.
@@ -38,7 +38,8 @@ inline int64_t CurrentEpoch(int ordinal) {
 }
 void NewEpoch();
 
-// Lowers `request`. What is answered has not been checked (see `programs/program_answer.h`). `in_eager_context`: see LoweringCall.
+// Lowers `request`. The answer is not validated yet (see `programs/program_answer.h`). `in_eager_context`: see
+// LoweringCall.
 tensorflow::Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& request,
                          ProgramAnswer* answer, bool* in_eager_context = nullptr);
 

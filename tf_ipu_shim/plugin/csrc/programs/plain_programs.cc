@@ -1,3 +1,4 @@
+// Collects the uncompiled ops of a session's step as one program, for its profile.
 #include "programs/plain_programs.h"
 
 #include <map>
@@ -27,20 +28,20 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's graphs
 
-// What a set of ops is for some shapes.
+// The profile and events of a set of ops with given shapes.
 struct ProfiledOps {
   RunLog log;
   std::shared_ptr<const ProgramEvents> events;  // null where there are none
   std::vector<std::string> variables;           // by argument, see `CompilationMessage`
 };
 
-// A variable that a step came to.
-struct SeenVariable {
+// A variable that a step used.
+struct RecordedVariable {
   core::RefCountPtr<Var> variable;
   const void* buffer = nullptr;  // before the step's ops; null where it had no value
 };
 
-// The ops of a set of fetches and feeds on one device.
+// The uncompiled ops of one set of fetches and feeds on one device.
 struct PlainProgram {
   int ordinal = 0;
   GraphDef graph;
@@ -61,7 +62,7 @@ struct PlainStep {
   int64_t start_micros = 0;
   std::mutex mutex;
   GivenInputs inputs;
-  std::map<std::string, SeenVariable> variables;  // by name
+  std::map<std::string, RecordedVariable> variables;  // by name
 };
 
 // A session has a function library of its own for each set of fetches and feeds, and so for each program.
@@ -132,7 +133,7 @@ EngineTrace::Buffers BuffersOf(const PlainStep& step, const ProfiledOps& ops, co
   return buffers;
 }
 
-void PlainStepEnded(const PlainStep& step) {
+void ProfilePlainStep(const PlainStep& step) {
   PlainProgram& program = *step.program;
   std::lock_guard<std::mutex> lock(program.mutex);
   if (const int64_t epoch = CurrentEpoch(program.ordinal); program.epoch != epoch) {
@@ -152,19 +153,19 @@ void PlainStepEnded(const PlainStep& step) {
   const int64_t now = NowMicros();
   EngineTrace& engine = EngineTraceOf(program.ordinal);
   if (!events.transfers.has_value()) {
-    engine.Executed(known->events, {}, {}, now);
+    engine.OnProgramEnd(known->events, {}, {}, now);
     return;
   }
   engine.Load(known->events, BuffersOf(step, *known, events.variables, true), now);
-  engine.Executed(known->events, BuffersOf(step, *known, events.variables, false),
-                  BuffersOf(step, *known, events.written, false), now);
+  engine.OnProgramEnd(known->events, BuffersOf(step, *known, events.variables, false),
+                      BuffersOf(step, *known, events.written, false), now);
 }
 
 // TensorFlow drops what a step keeps when the step has ended, in the thread that runs the session.
-class EndOfStep : public ResourceBase {
+class StepEndNotifier : public ResourceBase {
  public:
-  explicit EndOfStep(PlainStepKey key) : key_(key) {}
-  ~EndOfStep() override {
+  explicit StepEndNotifier(PlainStepKey key) : key_(key) {}
+  ~StepEndNotifier() override {
     std::shared_ptr<PlainStep> step;
     PlainRegistry& registry = AllPlainPrograms();
     {
@@ -174,7 +175,7 @@ class EndOfStep : public ResourceBase {
       step = std::move(found->second);
       registry.steps.erase(found);
     }
-    PlainStepEnded(*step);
+    ProfilePlainStep(*step);
   }
   std::string DebugString() const override { return "the end of a step"; }
 
@@ -194,7 +195,7 @@ std::shared_ptr<PlainStep> PlainStepOf(const OpKernel& kernel, OpKernelContext* 
   const auto op = known->second->ops.find(kernel.name());
   if (op == known->second->ops.end()) return nullptr;
   // An op that no kernel of its own can run has that of a program, see `kernels/op_programs.h`.
-  if (op->second != WithoutOneDnn(kernel.def().op()) && kernel.def().op() != "IpuProgram") return nullptr;
+  if (op->second != WithoutOneDnnPrefix(kernel.def().op()) && kernel.def().op() != "IpuProgram") return nullptr;
   std::shared_ptr<PlainStep>& step = registry.steps[key];
   if (step == nullptr) {
     step = std::make_shared<PlainStep>();
@@ -202,27 +203,27 @@ std::shared_ptr<PlainStep> PlainStepOf(const OpKernel& kernel, OpKernelContext* 
     step->runtime = runtime;
     step->start_micros = NowMicros();
     const std::string name = strings::StrCat("ipu_end_of_step_", ordinal);
-    const Status kept = context->step_container()->Create(context->resource_manager(), name, new EndOfStep(key));
+    const Status kept = context->step_container()->Create(context->resource_manager(), name, new StepEndNotifier(key));
     if (!kept.ok()) {
       registry.steps.erase(key);
       return nullptr;
     }
-    if (step->program->last != nullptr) EngineTraceOf(ordinal).Begins(step->program->last);
+    if (step->program->last != nullptr) EngineTraceOf(ordinal).OnProgramStart(step->program->last);
   }
   return step;
 }
 
-void SeeVariable(OpKernelContext* context, int input, PlainStep* step) {
+void RecordVariable(OpKernelContext* context, int input, PlainStep* step) {
   const ResourceHandle& handle = context->input(input).flat<ResourceHandle>()(0);
   if (step->variables.count(handle.name()) > 0) return;
-  SeenVariable seen;
+  RecordedVariable seen;
   if (!LookupResource(context, handle, &seen.variable).ok()) return;  // not made yet, or no variable
   seen.buffer = BufferOf(*seen.variable);
   step->variables.emplace(handle.name(), std::move(seen));
 }
 
 // Sees the graph of each set of fetches and feeds, when TensorFlow has divided it among the devices.
-class RememberPlainPrograms : public GraphOptimizationPass {
+class RecordPlainProgramsPass : public GraphOptimizationPass {
  public:
   Status Run(const GraphOptimizationPassOptions& options) override {
     if (options.partition_graphs == nullptr || options.is_function_graph) return OkStatus();
@@ -248,21 +249,21 @@ class RememberPlainPrograms : public GraphOptimizationPass {
   }
 };
 
-REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PARTITIONING, 1000, RememberPlainPrograms);
+REGISTER_OPTIMIZATION(OptimizationPassRegistry::POST_PARTITIONING, 1000, RecordPlainProgramsPass);
 
 }  // namespace
 
-void SeePlainOp(const OpKernel& kernel, OpKernelContext* context, int ordinal) {
+void RecordPlainOp(const OpKernel& kernel, OpKernelContext* context, int ordinal) {
   if (context->session_handle().empty() || kernel.def().attr().count(kChipAttr) > 0) return;
   const std::shared_ptr<PlainStep> step = PlainStepOf(kernel, context, ordinal);
   if (step == nullptr) return;
   std::vector<ArgumentMessage> inputs(context->num_inputs());
   for (int i = 0; i < context->num_inputs(); ++i) {
-    if (context->has_input(i) && !context->input_is_ref(i)) inputs[i] = ArgumentOf(context, i);
+    if (context->has_input(i) && !context->input_is_ref(i)) inputs[i] = DescribeArgument(context, i);
   }
   std::lock_guard<std::mutex> lock(step->mutex);
   for (int i = 0; i < context->num_inputs(); ++i) {
-    if (inputs[i].type == DT_RESOURCE) SeeVariable(context, i, step.get());
+    if (inputs[i].type == DT_RESOURCE) RecordVariable(context, i, step.get());
   }
   step->inputs[kernel.name()] = std::move(inputs);
 }

@@ -1,14 +1,14 @@
-// Profiles of plain ops. On a real system what a step of a session runs on a device, outside compiled programs, is one
-// program. Here TensorFlow's kernels run it op by op; where a profile is wanted, it is told to Python as one when a step
-// has run, as the shapes are known then.
+// Profiles of uncompiled ops. On a real system a session step's ops on a device, outside compiled programs, are one
+// program. Here TensorFlow's kernels run them op by op; if a profile is wanted, Python receives them as one program
+// when a step has run and the shapes are known.
 #pragma once
 
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tf_ipu_shim {
 
-// Before a plain op runs: what it is given is part of what Python is told when the step has ended. To be called where
-// `kProfilePlainOps` is set.
-void SeePlainOp(const tensorflow::OpKernel& kernel, tensorflow::OpKernelContext* context, int ordinal);
+// Records the inputs of an uncompiled op before it runs, for the profile of its step. Called if `kProfilePlainOps` is
+// set.
+void RecordPlainOp(const tensorflow::OpKernel& kernel, tensorflow::OpKernelContext* context, int ordinal);
 
 }  // namespace tf_ipu_shim

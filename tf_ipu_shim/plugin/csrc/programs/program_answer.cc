@@ -1,3 +1,4 @@
+// Checks each field of a lowering answer against the op that asked for it.
 #include "programs/program_answer.h"
 
 #include "device/arena.h"
@@ -11,30 +12,30 @@ namespace {
 using namespace tensorflow;  // NOLINT: this file checks TensorFlow's ops
 
 template <typename... Parts>
-Status Wrong(OpKernelContext* context, const Parts&... parts) {
+Status InvalidAnswer(OpKernelContext* context, const Parts&... parts) {
   return errors::Internal("tf_ipu_shim's lowering of program ", context->op_kernel().name(), " answered ", parts...);
 }
 
 Status CheckArgument(OpKernelContext* context, const char* field, int32_t argument) {
   if (argument >= 0 && argument < context->num_inputs()) return OkStatus();
-  return Wrong(context, "argument ", argument, " of ", context->num_inputs(), " in ", field);
+  return InvalidAnswer(context, "argument ", argument, " of ", context->num_inputs(), " in ", field);
 }
 
 Status CheckVariable(OpKernelContext* context, const char* field, int32_t argument) {
   TF_RETURN_IF_ERROR(CheckArgument(context, field, argument));
   if (context->input_dtype(argument) == DT_RESOURCE) return OkStatus();
-  return Wrong(context, "argument ", argument, " in ", field, ", which is no variable but ",
-               DataTypeString(context->input_dtype(argument)));
+  return InvalidAnswer(context, "argument ", argument, " in ", field, ", which is no variable but ",
+                       DataTypeString(context->input_dtype(argument)));
 }
 
 Status CheckChip(OpKernelContext* context, const char* field, int32_t chip) {
   if (chip >= 0 && chip < kMaxChips) return OkStatus();
-  return Wrong(context, "IPU ", chip, " of at most ", kMaxChips, " in ", field);
+  return InvalidAnswer(context, "IPU ", chip, " of at most ", kMaxChips, " in ", field);
 }
 
 Status CheckNode(OpKernelContext* context, const ProgramAnswer& answer) {
   const NodeDef& node = answer.node;
-  if (node.op().empty()) return Wrong(context, "no node to run");
+  if (node.op().empty()) return InvalidAnswer(context, "no node to run");
   const OpDef* op_def = nullptr;
   TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
   DataTypeVector takes, gives, given;
@@ -42,12 +43,12 @@ Status CheckNode(OpKernelContext* context, const ProgramAnswer& answer) {
   for (const int32_t argument : answer.inputs) given.push_back(context->input_dtype(argument));
   given.resize(given.size() + answer.replica_variables.size(), DT_RESOURCE);
   if (given != takes) {
-    return Wrong(context, "inputs of types ", DataTypeSliceString(given), " for a ", node.op(), " that takes ",
-                 DataTypeSliceString(takes));
+    return InvalidAnswer(context, "inputs of types ", DataTypeSliceString(given), " for a ", node.op(), " that takes ",
+                         DataTypeSliceString(takes));
   }
   if (gives != context->op_kernel().output_types()) {
-    return Wrong(context, "a ", node.op(), " with results ", DataTypeSliceString(gives), " instead of ",
-                 DataTypeSliceString(context->op_kernel().output_types()));
+    return InvalidAnswer(context, "a ", node.op(), " with results ", DataTypeSliceString(gives), " instead of ",
+                         DataTypeSliceString(context->op_kernel().output_types()));
   }
   return OkStatus();
 }
@@ -56,7 +57,7 @@ Status CheckNode(OpKernelContext* context, const ProgramAnswer& answer) {
 
 Status CheckAnswer(OpKernelContext* context, const ProgramAnswer& answer) {
   if (static_cast<int64_t>(answer.variable_chips.size()) != context->num_inputs()) {
-    return Wrong(context, answer.variable_chips.size(), " of ", context->num_inputs(), " variable_chips");
+    return InvalidAnswer(context, answer.variable_chips.size(), " of ", context->num_inputs(), " variable_chips");
   }
   for (int32_t argument = 0; argument < context->num_inputs(); ++argument) {
     if (answer.variable_chips[argument] == -1) continue;

@@ -1,4 +1,4 @@
-// Whether what the lowering answered can be a program: a mistake there is an error of the op, and nothing worse.
+// Validates the lowering's answer: a mistake in it becomes an error of the op, and nothing worse.
 #pragma once
 
 #include "protocol/program_messages.h"

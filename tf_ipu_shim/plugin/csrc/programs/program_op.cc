@@ -1,5 +1,5 @@
-// `IpuProgram`: one op in the user's graph, lowered at its first run. Only then is it known how many IPUs there are:
-// TensorFlow 1 scripts often configure the system after they have built, even finalised, the graph.
+// `IpuProgram`: the op in the user's graph that runs a traced function on IPUs. It is lowered at its first run, because
+// TensorFlow 1 scripts often configure the system after they have built, even finalized, the graph.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -42,7 +42,7 @@ REGISTER_OP("IpuProgram")
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       std::vector<PartialTensorShape> shapes;
       TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
-      return shapes.empty() ? shape_inference::UnknownShape(context) : OutputShapesOfAttribute(context);
+      return shapes.empty() ? shape_inference::UnknownShape(context) : SetOutputShapesFromAttribute(context);
     });
 
 class IpuProgramOp : public AsyncOpKernel {
@@ -76,12 +76,12 @@ class IpuProgramOp : public AsyncOpKernel {
       done();
       return;
     }
-    if (!RunsFreely(device->ordinal()) && program->compiles()) {
+    if (!IsAttached(device->ordinal()) && program->compiles()) {
       Use use = Use::kRun;
-      OP_REQUIRES_OK_ASYNC(context, UseOf(device->ordinal(), true, &use), done);
+      OP_REQUIRES_OK_ASYNC(context, FindDeviceUse(device->ordinal(), true, &use), done);
       OP_REQUIRES_ASYNC(context, use != Use::kCompileOnly, CompileOnlyError(*this), done);
       if (use == Use::kZeros) {
-        OP_REQUIRES_OK_ASYNC(context, GiveZeros(context, *program), done);
+        OP_REQUIRES_OK_ASYNC(context, OutputZeros(context, *program), done);
         for (const SentElements& sent : program->sent()) {
           Outfeeds::Get().Of(sent.feed_id)->PutZeros(sent.rows, sent.replicas);
         }
@@ -89,7 +89,8 @@ class IpuProgramOp : public AsyncOpKernel {
         return;
       }
     }
-    if (device->IsOfParent() && program->compiles()) {  // also where it is short: its kernels may share their work out
+    if (device->BelongsToParentProcess() &&
+        program->compiles()) {  // also where it is short: its kernels may share their work out
       context->SetStatus(errors::FailedPrecondition(
           "Program ", name(), " cannot run in this process. It was forked from one that had used ", device->name(),
           ", and has none of the threads that TensorFlow started there. Fork before TensorFlow is used, or start ",
@@ -106,7 +107,7 @@ class IpuProgramOp : public AsyncOpKernel {
 
  private:
   void Run(OpKernelContext* context, IpuDevice& device, LoweredProgram& program, const DoneCallback& done) {
-    Status ready = program.BringVariablesHome(context, device);
+    Status ready = program.MoveVariablesToChips(context, device);
     const auto inputs = context->params()->inputs;
     const auto attributes = context->params()->input_alloc_attrs;
     std::shared_ptr<LoweredProgram::Inputs> reordered;
@@ -118,7 +119,7 @@ class IpuProgramOp : public AsyncOpKernel {
       return;
     }
     ++CountersOf(device.ordinal()).programs_run;
-    std::shared_ptr<CompileWatch> first_run = program.BeforeRun(context, device);
+    std::shared_ptr<CompileWatch> first_run = program.PrepareRun(context, device);
     const int64_t start_micros = program.StartTime();
     // The program takes over this op's context: its inputs in an order of its own, the same outputs.
     OpKernelContext::Params* const params = context->params();
@@ -150,7 +151,7 @@ class IpuProgramOp : public AsyncOpKernel {
       params->cancellation_manager = outer;
       delete inner;
       if (!context->status().ok()) ExplainCompileError(context);
-      program.AfterRun(context, device, first_run, start_micros);
+      program.FinishRun(context, device, first_run, start_micros);
       ProgramEnds(device.ordinal());
       program.Leave();
       done();
@@ -169,7 +170,7 @@ class IpuProgramOp : public AsyncOpKernel {
     for (auto known = programs_.rbegin(); known != programs_.rend(); ++known) {
       if (!known->lowered->Fits(context, epoch)) continue;
       *program = known->lowered.get();
-      return MakeKnown(context->function_library(), &*known);
+      return AddToLibrary(context->function_library(), &*known);
     }
     const int64_t start_micros = NowMicros();
     ProgramRequest request;
@@ -184,7 +185,7 @@ class IpuProgramOp : public AsyncOpKernel {
     if (in_eager_context) {
       fresh.added = AddedFunctions(LibraryOf(context->function_library()), fresh.functions, library_);
     }
-    TF_RETURN_IF_ERROR(MakeKnown(context->function_library(), &fresh));
+    TF_RETURN_IF_ERROR(AddToLibrary(context->function_library(), &fresh));
     TF_RETURN_IF_ERROR(LoweredProgram::Make(context, device, std::move(answer), graph_def_version_, epoch,
                                             start_micros, &fresh.lowered));
     *program = fresh.lowered.get();
@@ -200,7 +201,7 @@ class IpuProgramOp : public AsyncOpKernel {
   };
 
   // A session keeps one kernel of this op, but has a function library for every set of fetches.
-  Status MakeKnown(FunctionLibraryRuntime* runtime, Program* program) const {
+  Status AddToLibrary(FunctionLibraryRuntime* runtime, Program* program) const {
     for (const FunctionLibraryRuntime* known : program->known_to) {
       if (known == runtime) return OkStatus();
     }
@@ -210,7 +211,7 @@ class IpuProgramOp : public AsyncOpKernel {
   }
 
   // What Graphcore's driver gives where programs are only compiled ahead of time.
-  Status GiveZeros(OpKernelContext* context, const LoweredProgram& program) {
+  Status OutputZeros(OpKernelContext* context, const LoweredProgram& program) {
     const std::vector<TensorShapeProto>& known = program.result_shapes();
     for (int i = 0; i < num_outputs(); ++i) {
       PartialTensorShape declared;

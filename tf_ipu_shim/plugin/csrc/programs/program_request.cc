@@ -1,3 +1,4 @@
+// Builds the request for lowering a program from its op's inputs and variables.
 #include "programs/program_request.h"
 
 #include "tensorflow/core/framework/function.h"
@@ -9,7 +10,7 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file writes TensorFlow's messages
 
-VariableMessage DescriptionOf(OpKernelContext* context, const ResourceHandle& handle) {
+VariableMessage DescribeVariable(OpKernelContext* context, const ResourceHandle& handle) {
   VariableMessage description;
   description.name = handle.name();
   TensorShape shape;
@@ -31,12 +32,12 @@ VariableMessage DescriptionOf(OpKernelContext* context, const ResourceHandle& ha
 
 }  // namespace
 
-ArgumentMessage ArgumentOf(OpKernelContext* context, int input) {
+ArgumentMessage DescribeArgument(OpKernelContext* context, int input) {
   ArgumentMessage argument;
   argument.type = context->input_dtype(input);
   context->input(input).shape().AsProto(&argument.shape);
   if (argument.type == DT_RESOURCE) {
-    argument.variable = DescriptionOf(context, context->input(input).flat<ResourceHandle>()(0));
+    argument.variable = DescribeVariable(context, context->input(input).flat<ResourceHandle>()(0));
   }
   return argument;
 }
@@ -56,7 +57,7 @@ Status MakeRequest(OpKernelContext* context, int ordinal, const std::string& fun
   request->name = program.name();
   request->function = function;
   request->ordinal = ordinal;
-  for (int i = 0; i < context->num_inputs(); ++i) request->arguments.push_back(ArgumentOf(context, i));
+  for (int i = 0; i < context->num_inputs(); ++i) request->arguments.push_back(DescribeArgument(context, i));
   return OkStatus();
 }
 

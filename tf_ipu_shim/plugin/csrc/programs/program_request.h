@@ -1,4 +1,4 @@
-// What the lowering is told of a program: the traced function, and what is known of its arguments when it runs.
+// The request to lower a program: the traced function, and what is known of its arguments when it runs.
 #pragma once
 
 #include "protocol/program_messages.h"
@@ -8,8 +8,8 @@
 
 namespace tf_ipu_shim {
 
-// What is known of an input of an op that runs; one that is a resource has its variable.
-ArgumentMessage ArgumentOf(tensorflow::OpKernelContext* context, int input);
+// Describes an input of a running op; a resource input includes its variable.
+ArgumentMessage DescribeArgument(tensorflow::OpKernelContext* context, int input);
 
 // Makes the request of an op that runs in `context`, for the TensorFlow device `ordinal`. The functions that it reaches
 // are `library`, or, where that is empty, in the library of the runtime.

@@ -1,3 +1,4 @@
+// Serializes and numbers the runs of programs with feeds or replicas.
 #include "programs/program_runs.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Runs of a program with feeds or replicas: one at a time, as on the real device, and numbered. Its ops tell by the number
-// which run they belong to: TensorFlow gives each function called within a step an id of its own.
+// Serializes the runs of a program with feeds or replicas, as on the real device, and numbers them. Ops identify their
+// run by the number: TensorFlow gives each function called within a step its own id.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,16 @@
 
 namespace tf_ipu_shim {
 
-// The number of the present run of a program, by the name that the lowering gave it. Stays where it is.
+// The number of a program's current run, by the program's unique name. The reference stays valid.
 std::atomic<int64_t>& RunNumberOf(const std::string& run_group);
 
-// Gives the present run of a program a number that no run of any program had: several may share an infeed or outfeed.
+// Numbers a new run. Numbers are unique over all programs, because several programs may share an infeed or outfeed.
 void BeginRun(const std::string& run_group);
 
-// Lets one run in; the others are started by the one that leaves, so that no thread waits.
+// Admits one run at a time. A run that leaves starts the next, so that no thread waits.
 class RunGate {
  public:
-  // Calls `run` once nobody else is in, or `refuse` where the step is cancelled before that.
+  // Calls `run` when no other run is in flight, or `refuse` if the step is cancelled first.
   void Enter(tensorflow::CancellationManager* cancellation, std::function<void()> run, std::function<void()> refuse);
   void Leave();
 
@@ -32,7 +32,7 @@ class RunGate {
     tensorflow::CancellationToken token;
     std::function<void()> run;
   };
-  // Takes one that waits out; false where it is in already.
+  // Removes a waiting run; false if it was already admitted.
   bool Remove(const tensorflow::CancellationManager* cancellation, tensorflow::CancellationToken token);
 
   tensorflow::mutex mutex_;

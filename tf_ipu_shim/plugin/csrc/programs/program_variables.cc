@@ -1,3 +1,4 @@
+// Finds the variable behind a handle, and creates aliases of it on an IPU device.
 #include "programs/program_variables.h"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Variables as a program sees them: by the handles that it is given.
+// Access to a program's variables through the handles that it receives.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Appends a line for each run of a program to the file beside its profile.
 #include "programs/run_log.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// The file beside a program's profile that gets a line for each run: microseconds of its start and its end since 1970.
+// The run log beside a program's profile: one line per run, with its start and end in microseconds since 1970.
 #pragma once
 
 #include <atomic>
@@ -13,12 +13,12 @@ class RunLog {
  public:
   RunLog() = default;
 
-  // Takes the file and the number of runs out of a message. Before the first run.
+  // Takes the file name and the number of runs from a message, before the first run.
   void Take(CompilationMessage* compilation);
 
-  // When a run starts; 0 where it gets no line.
+  // The start time of a run, or 0 if the run is not logged.
   int64_t StartTime() const;
-  // After a run. That its line cannot be written stops nothing.
+  // Logs a finished run. A failure to write the line is ignored.
   void Add(int64_t start_micros);
 
  private:

@@ -1,4 +1,4 @@
-// What the plugin's ops ask of Python's driver, and what it answers. Python declares the same fields in
+// The messages between the plugin's ops and the driver in Python. Python declares the same fields in
 // `messages/driver_pb2.py`, and the same calls in `runtime/driver.py`; a test compares them.
 #pragma once
 
@@ -159,7 +159,7 @@ struct ApplicationTensor {
   }
 };
 
-// What was started: which tensors a call hands over, what comes back, and through which outfeeds.
+// The started application: a call's input tensors, its results, and their outfeeds.
 struct ApplicationStarted {
   static constexpr char kName[] = "tf_ipu_shim.ApplicationStarted";
   std::vector<ApplicationTensor> infeeds, outfeeds;
@@ -175,7 +175,7 @@ struct ApplicationStarted {
   }
 };
 
-// What the replicas of this instance bring to a collective of all instances.
+// The values of this instance's replicas for a collective over all instances.
 struct ReplicaValues {
   static constexpr char kName[] = "tf_ipu_shim.ReplicaValues";
   std::string name;

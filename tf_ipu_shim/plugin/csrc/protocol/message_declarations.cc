@@ -1,4 +1,4 @@
-// What the plugin knows of the messages, for the test that Python declares the same ones.
+// Lists the C++ declarations of all messages, for the test that compares them with Python's.
 #include <string>
 
 #include "protocol/driver_messages.h"

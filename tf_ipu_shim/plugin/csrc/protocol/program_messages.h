@@ -1,5 +1,5 @@
-// What the plugin and Python say to each other of a program. Python declares the same fields in
-// `messages/program_pb2.py`, which says what each means; a test compares the two.
+// The messages between the plugin and Python about a program. Python declares the same fields in
+// `messages/program_pb2.py`, which documents each; a test compares the two.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Reads and writes protobuf varints and length-delimited fields.
 #include "protocol/wire.h"
 
 namespace tf_ipu_shim {

@@ -33,7 +33,7 @@ namespace tf_ipu_shim {
 
 enum class WireType : uint32_t { kVarint = 0, kFixed64 = 1, kDelimited = 2 };
 
-// Bytes that are still to be read. All return false where there are too few, or none that make sense.
+// A cursor over unread bytes. Every method returns false if the bytes are too few or malformed.
 class WireCursor {
  public:
   WireCursor(const char* begin, const char* end) : at_(begin), end_(end) {}
@@ -62,7 +62,7 @@ struct ByteString {
   std::string value;
 };
 
-// A message of Graphcore's trace.proto, which the plugin only hands on.
+// A serialized message of Graphcore's trace.proto, which the plugin only passes on.
 struct TraceEvent {
   std::string serialized;
 };

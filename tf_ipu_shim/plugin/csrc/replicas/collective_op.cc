@@ -1,6 +1,7 @@
-// Collectives of replicas. `IpuCrossReplicaSum` and `IpuReplicaGather` are what a traced function holds; the lowering puts
-// an `IpuCollective` for each replica in their place. The replicas of one run meet at it (see `replicas/rendezvous.h`). Those of other
-// instances of a job are asked for through Python, by the last to come (`gather_instances` of `runtime/driver.py`).
+// Collectives between replicas. A traced function holds `IpuCrossReplicaSum` and `IpuReplicaGather`; the compiler
+// replaces each by one `IpuCollective` per replica. The replicas of a run rendezvous there (see
+// `replicas/rendezvous.h`); the last to arrive gets the values of other instances of the job through Python
+// (`gather_instances` of `runtime/driver.py`).
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -64,7 +65,7 @@ REGISTER_OP("IpuCollective")
     .Attr("kind: {'sum', 'gather'}")
     // The program, and the collective in it; the same for all replicas.
     .Attr("run_group: string")
-    .Attr("meeting: int")
+    .Attr("rendezvous: int")
     .Attr("replica: int >= 0")
     .Attr("replicas: int >= 1")
     // Replicas whose values go together: of this instance alone, or counted over all.
@@ -153,7 +154,7 @@ class CollectiveOp : public AsyncOpKernel {
   explicit CollectiveOp(OpKernelConstruction* context) : AsyncOpKernel(context) {
     OP_REQUIRES_OK(context, context->GetAttr("kind", &kind_));
     OP_REQUIRES_OK(context, context->GetAttr("run_group", &run_group_));
-    OP_REQUIRES_OK(context, context->GetAttr("meeting", &meeting_));
+    OP_REQUIRES_OK(context, context->GetAttr("rendezvous", &rendezvous_));
     OP_REQUIRES_OK(context, context->GetAttr("replica", &replica_));
     OP_REQUIRES_OK(context, context->GetAttr("replicas", &replicas_));
     OP_REQUIRES_OK(context, context->GetAttr("group_size", &group_size_));
@@ -170,38 +171,40 @@ class CollectiveOp : public AsyncOpKernel {
                 replicas_ * instances_ % group_size_ == 0 && replica_ < replicas_ && instance_ < instances_,
                 errors::InvalidArgument(name(), ": groups of ", group_size_, " of ", replicas_, " replicas in each of ",
                                         instances_, " instances"));
-    met_ = instances_ > 1 ? replicas_ : group_size_;
-    OP_REQUIRES(context, replicas_ % met_ == 0,
+    participants_ = instances_ > 1 ? replicas_ : group_size_;
+    OP_REQUIRES(context, replicas_ % participants_ == 0,
                 errors::InvalidArgument(name(), ": groups of ", group_size_, " of ", replicas_, " replicas"));
   }
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
     CancellationManager* manager = context->cancellation_manager();
-    const Meetings::Key key{run_group_, meeting_, replica_ / met_, context->frame_iter().iter_id};
-    const int64_t place = replica_ % met_;
-    Meeting::Arrival arrival{context, std::move(done), manager->get_cancellation_token(), name(), {}};
-    std::unique_ptr<Meeting> complete = Meetings::Get().Join(key, place, met_, std::move(arrival));
+    const ReplicaRendezvousManager::Key key{run_group_, rendezvous_, replica_ / participants_,
+                                            context->frame_iter().iter_id};
+    const int64_t place = replica_ % participants_;
+    ReplicaRendezvous::Participant participant{context, std::move(done), manager->get_cancellation_token(), name(), {}};
+    std::unique_ptr<ReplicaRendezvous> complete =
+        ReplicaRendezvousManager::Get().Join(key, place, participants_, std::move(participant));
     // Where others are waited for, one of them may have ended the step by now, and this object may be gone.
     if (complete == nullptr) return;
     if (instances_ == 1) return Finish(*complete);
     // Whoever waits for other instances holds a thread of its own: the few that run ops may all be needed until they come.
-    std::shared_ptr<Meeting> meeting = std::move(complete);
-    Env::Default()->SchedClosure([this, meeting] { Finish(*meeting); });
+    std::shared_ptr<ReplicaRendezvous> rendezvous = std::move(complete);
+    Env::Default()->SchedClosure([this, rendezvous] { Finish(*rendezvous); });
   }
 
  private:
   // Runs on the thread of the replica that came last.
-  void Finish(const Meeting& meeting) {
-    const Meeting::Arrival& last = meeting.arrivals[replica_ % met_];
+  void Finish(const ReplicaRendezvous& rendezvous) {
+    const ReplicaRendezvous::Participant& last = rendezvous.participants[replica_ % participants_];
     std::vector<Tensor> results;
-    Status status = Combine(last.context, meeting, &results);
-    for (const Meeting::Arrival& arrival : meeting.arrivals) {
+    Status status = Combine(last.context, rendezvous, &results);
+    for (const ReplicaRendezvous::Participant& participant : rendezvous.participants) {
       // Not `DeregisterCallback`: that would wait for a callback that waits for this replica.
-      arrival.context->cancellation_manager()->TryDeregisterCallback(arrival.token);
+      participant.context->cancellation_manager()->TryDeregisterCallback(participant.token);
     }
     if (status.ok()) CountExchange(last.context, results[0].TotalBytes());
-    for (size_t place = 0; place < meeting.arrivals.size(); ++place) {
-      OpKernelContext* const context = meeting.arrivals[place].context;
+    for (size_t place = 0; place < rendezvous.participants.size(); ++place) {
+      OpKernelContext* const context = rendezvous.participants[place].context;
       if (status.ok()) {
         context->set_output(0, results[place]);
       } else {
@@ -209,40 +212,40 @@ class CollectiveOp : public AsyncOpKernel {
       }
     }
     results.clear();  // whoever takes one may then use its memory
-    for (const Meeting::Arrival& arrival : meeting.arrivals) arrival.done();
+    for (const ReplicaRendezvous::Participant& participant : rendezvous.participants) participant.done();
   }
 
   // A result for each replica; several may be one tensor.
-  Status Combine(OpKernelContext* context, const Meeting& meeting, std::vector<Tensor>* results) {
-    const Tensor& first = meeting.arrivals[0].context->input(0);
-    for (size_t place = 1; place < meeting.arrivals.size(); ++place) {
-      const Tensor& other = meeting.arrivals[place].context->input(0);
+  Status Combine(OpKernelContext* context, const ReplicaRendezvous& rendezvous, std::vector<Tensor>* results) {
+    const Tensor& first = rendezvous.participants[0].context->input(0);
+    for (size_t place = 1; place < rendezvous.participants.size(); ++place) {
+      const Tensor& other = rendezvous.participants[place].context->input(0);
       if (other.shape() == first.shape()) continue;
       return errors::InvalidArgument("Collective ", name(), " got shape ", first.shape().DebugString(),
                                      " from replica 0 of its group and ", other.shape().DebugString(), " from replica ",
                                      place, ". All replicas have to bring the same shape.");
     }
     // In the order of the replicas: every run gives the same bits.
-    if (instances_ > 1) return CombineInstances(meeting, results);
-    OpKernelContext* const home = meeting.arrivals[0].context;
+    if (instances_ > 1) return CombineInstances(rendezvous, results);
+    OpKernelContext* const home = rendezvous.participants[0].context;
     Tensor shared;
     if (kind_ == "gather") {
       TensorShape shape = first.shape();
-      TF_RETURN_IF_ERROR(AddReplicas(meeting.arrivals.size(), &shape));
+      TF_RETURN_IF_ERROR(AddReplicas(rendezvous.participants.size(), &shape));
       TF_RETURN_IF_ERROR(home->allocate_temp(first.dtype(), shape, &shared));
-      for (size_t place = 0; place < meeting.arrivals.size(); ++place) {
+      for (size_t place = 0; place < rendezvous.participants.size(); ++place) {
         TF_RETURN_IF_ERROR(
-            batch_util::CopyElementToSlice(meeting.arrivals[place].context->input(0), &shared, place));
+            batch_util::CopyElementToSlice(rendezvous.participants[place].context->input(0), &shared, place));
       }
-      results->assign(meeting.arrivals.size(), shared);
+      results->assign(rendezvous.participants.size(), shared);
       return OkStatus();
     }
-    return Sum(context, meeting, results);
+    return Sum(context, rendezvous, results);
   }
 
   // All instances get all values, and each makes the results of its own replicas: the same bits as one instance would.
-  Status CombineInstances(const Meeting& meeting, std::vector<Tensor>* results) {
-    const Tensor& first = meeting.arrivals[0].context->input(0);
+  Status CombineInstances(const ReplicaRendezvous& rendezvous, std::vector<Tensor>* results) {
+    const Tensor& first = rendezvous.participants[0].context->input(0);
     if (!DataTypeCanUseMemcpy(first.dtype())) {
       return errors::Unimplemented(name(), ": replicas of several instances cannot exchange ",
                                    DataTypeString(first.dtype()));
@@ -254,8 +257,8 @@ class CollectiveOp : public AsyncOpKernel {
     values.shape.push_back(replicas_);
     for (const int64_t size : first.shape().dim_sizes()) values.shape.push_back(size);
     values.values.value.reserve(bytes * replicas_);
-    for (const Meeting::Arrival& arrival : meeting.arrivals) {
-      values.values.value.append(static_cast<const char*>(arrival.context->input(0).data()), bytes);
+    for (const ReplicaRendezvous::Participant& participant : rendezvous.participants) {
+      values.values.value.append(static_cast<const char*>(participant.context->input(0).data()), bytes);
     }
     AllReplicaValues all;
     TF_RETURN_IF_ERROR(CallPython<GatherInstancesCall>(values, &all));
@@ -266,7 +269,7 @@ class CollectiveOp : public AsyncOpKernel {
     for (int64_t place = 0; place < replicas_; ++place) {
       const int64_t group = (instance_ * replicas_ + place) / group_size_;
       if (by_group.count(group) == 0) {
-        OpKernelContext* const own = meeting.arrivals[place].context;
+        OpKernelContext* const own = rendezvous.participants[place].context;
         TF_RETURN_IF_ERROR(OfGroup(own, all.values.value.data() + group * group_size_ * bytes, &by_group[group]));
       }
       results->push_back(by_group[group]);
@@ -292,13 +295,13 @@ class CollectiveOp : public AsyncOpKernel {
 
   // Each in the place of what its replica has brought, where nobody else needs that: ops behind it then work in place,
   // too, and no memory is asked for. Where somebody does, in memory that those share.
-  static Status Sum(OpKernelContext* context, const Meeting& meeting, std::vector<Tensor>* results) {
+  static Status Sum(OpKernelContext* context, const ReplicaRendezvous& rendezvous, std::vector<Tensor>* results) {
     std::vector<Tensor> distinct;
     std::vector<size_t> which;
     constexpr size_t kNone = -1;
     size_t shared = kNone;
-    for (const Meeting::Arrival& arrival : meeting.arrivals) {
-      OpKernelContext* const own = arrival.context;
+    for (const ReplicaRendezvous::Participant& participant : rendezvous.participants) {
+      OpKernelContext* const own = participant.context;
       const Tensor& value = own->input(0);
       const std::unique_ptr<Tensor> place = own->forward_input(0, OpKernelContext::Params::kNoReservation, value.dtype(),
                                                                value.shape(), DEVICE_MEMORY, AllocatorAttributes());
@@ -316,8 +319,8 @@ class CollectiveOp : public AsyncOpKernel {
       which.push_back(shared);
     }
     std::vector<const char*> values;
-    for (const Meeting::Arrival& arrival : meeting.arrivals) {
-      values.push_back(static_cast<const char*>(arrival.context->input(0).data()));
+    for (const ReplicaRendezvous::Participant& participant : rendezvous.participants) {
+      values.push_back(static_cast<const char*>(participant.context->input(0).data()));
     }
     TF_RETURN_IF_ERROR(Add(context, values, distinct));
     for (const size_t place : which) results->push_back(distinct[place]);
@@ -348,10 +351,10 @@ class CollectiveOp : public AsyncOpKernel {
     if (device == nullptr || group_size_ < 2) return;
     const int64_t passed = kind_ == "sum" ? 2 * bytes * (group_size_ - 1) / group_size_
                                           : bytes * (group_size_ - 1) / group_size_;
-    const int64_t first = replica_ - replica_ % met_;
+    const int64_t first = replica_ - replica_ % participants_;
     const int64_t shard = chip_ % shards_;
-    for (int64_t place = 0; place < (instances_ > 1 ? met_ - 1 : met_); ++place) {
-      const int64_t next = (place + 1) % met_;
+    for (int64_t place = 0; place < (instances_ > 1 ? participants_ - 1 : participants_); ++place) {
+      const int64_t next = (place + 1) % participants_;
       CountersOf(device->ordinal())
           .exchange[(first + place) * shards_ + shard][(first + next) * shards_ + shard]
           .Add(passed);
@@ -359,7 +362,7 @@ class CollectiveOp : public AsyncOpKernel {
   }
 
   string kind_, run_group_, among_instances_;
-  int64_t meeting_ = 0, replica_ = 0, replicas_ = 1, group_size_ = 1, shards_ = 1, chip_ = 0, met_ = 1;
+  int64_t rendezvous_ = 0, replica_ = 0, replicas_ = 1, group_size_ = 1, shards_ = 1, chip_ = 0, participants_ = 1;
   int64_t instances_ = 1, instance_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// `IpuInterCopy`: a tensor goes from one IPU to another. The simulated chips share the host's memory, so the buffer is
-// forwarded and its bytes are counted.
+// `IpuInterCopy`: copies a tensor from one IPU of a device to another and counts the bytes.
+// The simulated chips share the host's memory, so the buffer is forwarded without a copy.
 #include "device/counters.h"
 #include "device/device.h"
 #include "tensorflow/core/framework/common_shape_fns.h"

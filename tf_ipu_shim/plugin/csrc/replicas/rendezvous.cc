@@ -1,3 +1,4 @@
+// Implements the rendezvous of replicas: joining, cancelling, timing out.
 #include "replicas/rendezvous.h"
 
 #include <thread>
@@ -11,26 +12,27 @@ namespace tf_ipu_shim {
 
 using namespace tensorflow;  // NOLINT: this file has TensorFlow's ops wait
 
-constexpr std::chrono::milliseconds kLook{200};  // how often somebody looks after those that wait
+constexpr std::chrono::milliseconds kWatchInterval{200};  // how often somebody looks after those that wait
 
-Meetings& Meetings::Get() {
-  static auto* meetings = new Meetings;
-  return *meetings;
+ReplicaRendezvousManager& ReplicaRendezvousManager::Get() {
+  static auto* rendezvous_list = new ReplicaRendezvousManager;
+  return *rendezvous_list;
 }
 
-std::unique_ptr<Meeting> Meetings::Join(const Key& key, int64_t place, int64_t size, Meeting::Arrival arrival) {
-  CancellationManager* const manager = arrival.context->cancellation_manager();
-  const CancellationToken token = arrival.token;
+std::unique_ptr<ReplicaRendezvous> ReplicaRendezvousManager::Join(const Key& key, int64_t place, int64_t size,
+                                                                  ReplicaRendezvous::Participant participant) {
+  CancellationManager* const manager = participant.context->cancellation_manager();
+  const CancellationToken token = participant.token;
   {
     mutex_lock lock(mutex_);
-    std::list<std::unique_ptr<Meeting>>& waiting = waiting_[key];
+    std::list<std::unique_ptr<ReplicaRendezvous>>& waiting = waiting_[key];
     auto at = waiting.begin();
-    while (at != waiting.end() && (*at)->arrivals[place].context != nullptr) ++at;
-    if (at == waiting.end()) at = waiting.insert(at, std::make_unique<Meeting>(size));
-    arrival.since = std::chrono::steady_clock::now();
-    (*at)->arrivals[place] = std::move(arrival);
-    if (++(*at)->arrived == size) {
-      std::unique_ptr<Meeting> complete = std::move(*at);
+    while (at != waiting.end() && (*at)->participants[place].context != nullptr) ++at;
+    if (at == waiting.end()) at = waiting.insert(at, std::make_unique<ReplicaRendezvous>(size));
+    participant.since = std::chrono::steady_clock::now();
+    (*at)->participants[place] = std::move(participant);
+    if (++(*at)->num_arrived == size) {
+      std::unique_ptr<ReplicaRendezvous> complete = std::move(*at);
       waiting.erase(at);
       if (waiting.empty()) waiting_.erase(key);
       return complete;
@@ -47,68 +49,69 @@ std::unique_ptr<Meeting> Meetings::Join(const Key& key, int64_t place, int64_t s
   return nullptr;
 }
 
-void Meetings::Cancel(const Key& key, int64_t place, CancellationToken token) {
-  Meeting::Arrival arrival;
+void ReplicaRendezvousManager::Cancel(const Key& key, int64_t place, CancellationToken token) {
+  ReplicaRendezvous::Participant participant;
   {
     mutex_lock lock(mutex_);
-    if (!RemoveLocked(key, place, token, &arrival)) return;
+    if (!RemoveLocked(key, place, token, &participant)) return;
   }
   // Derived: TensorFlow then reports the failure that it follows from.
-  arrival.context->SetStatus(StatusGroup::MakeDerived(
-      errors::Cancelled("Collective ", arrival.op, " was cancelled: another replica failed")));
-  arrival.done();
+  participant.context->SetStatus(StatusGroup::MakeDerived(
+      errors::Cancelled("Collective ", participant.op, " was cancelled: another replica failed")));
+  participant.done();
 }
 
-bool Meetings::RemoveLocked(const Key& key, int64_t place, CancellationToken token, Meeting::Arrival* arrival) {
+bool ReplicaRendezvousManager::RemoveLocked(const Key& key, int64_t place, CancellationToken token,
+                                            ReplicaRendezvous::Participant* participant) {
   const auto known = waiting_.find(key);
   if (known == waiting_.end()) return false;
   for (auto at = known->second.begin(); at != known->second.end(); ++at) {
-    Meeting::Arrival& here = (*at)->arrivals[place];
+    ReplicaRendezvous::Participant& here = (*at)->participants[place];
     if (here.context == nullptr || here.token != token) continue;
-    *arrival = std::exchange(here, Meeting::Arrival());
-    if (--(*at)->arrived == 0) known->second.erase(at);
+    *participant = std::exchange(here, ReplicaRendezvous::Participant());
+    if (--(*at)->num_arrived == 0) known->second.erase(at);
     if (known->second.empty()) waiting_.erase(known);
     return true;
   }
   return false;
 }
 
-void Meetings::Ended(const std::string& run_group, int64_t run, int64_t replica) {
-  std::list<Hopeless> hopeless;
+void ReplicaRendezvousManager::Ended(const std::string& run_group, int64_t run, int64_t replica) {
+  std::list<UnreachableRendezvous> unreachable;
   {
     mutex_lock lock(mutex_);
     Ends& ends = ended_[run_group];
     if (ends.run != run) ends = {run, {}};
     ends.replicas.insert(replica);
-    hopeless = HopelessLocked();
+    unreachable = TakeUnreachableLocked();
   }
-  SendAway(std::move(hopeless));
+  FailAll(std::move(unreachable));
 }
 
-int64_t Meetings::MissedLocked(const Key& key, const Meeting& meeting) const {
+int64_t ReplicaRendezvousManager::MissingReplicaLocked(const Key& key, const ReplicaRendezvous& rendezvous) const {
   const auto& [run_group, number, group, iteration] = key;
   const auto ends = ended_.find(run_group);
   if (ends == ended_.end() || ends->second.run != RunNumberOf(run_group)) return -1;
-  const int64_t size = meeting.arrivals.size();
+  const int64_t size = rendezvous.participants.size();
   for (int64_t place = 0; place < size; ++place) {
     const int64_t replica = group * size + place;
-    if (meeting.arrivals[place].context == nullptr && ends->second.replicas.count(replica) > 0) return replica;
+    if (rendezvous.participants[place].context == nullptr && ends->second.replicas.count(replica) > 0) return replica;
   }
   return -1;
 }
 
-std::list<Meetings::Hopeless> Meetings::HopelessLocked() {
-  std::list<Hopeless> found;
+std::list<ReplicaRendezvousManager::UnreachableRendezvous> ReplicaRendezvousManager::TakeUnreachableLocked() {
+  std::list<UnreachableRendezvous> found;
   const auto latest = std::chrono::steady_clock::now() - WaitLimit();
   for (auto key = waiting_.begin(); key != waiting_.end();) {
     for (auto at = key->second.begin(); at != key->second.end();) {
-      const int64_t first = std::get<2>(key->first) * static_cast<int64_t>((*at)->arrivals.size());
-      int64_t missing = MissedLocked(key->first, **at);
+      const int64_t first = std::get<2>(key->first) * static_cast<int64_t>((*at)->participants.size());
+      int64_t missing = MissingReplicaLocked(key->first, **at);
       const bool is_late = missing < 0;
-      for (size_t place = 0; missing < 0 && place < (*at)->arrivals.size(); ++place) {
-        const Meeting::Arrival& arrival = (*at)->arrivals[place];
-        if (arrival.context == nullptr || arrival.since > latest) continue;
-        for (missing = first; (*at)->arrivals[missing - first].context != nullptr;) ++missing;
+      for (size_t place = 0; missing < 0 && place < (*at)->participants.size(); ++place) {
+        const ReplicaRendezvous::Participant& participant = (*at)->participants[place];
+        if (participant.context == nullptr || participant.since > latest) continue;
+        for (missing = first; (*at)->participants[missing - first].context != nullptr;) ++missing;
       }
       if (missing < 0) {
         ++at;
@@ -122,42 +125,42 @@ std::list<Meetings::Hopeless> Meetings::HopelessLocked() {
   return found;
 }
 
-void Meetings::SendAway(std::list<Hopeless> meetings) {
-  for (Hopeless& hopeless : meetings) {
-    const std::string reason =
-        hopeless.is_late ? strings::StrCat("not come to it in ", WaitLimit().count() / 1000.0, " s (as ",
-                                           kWaitLimitVariable, " sets)")
-                         : "ended its run without it";
-    std::vector<Meeting::Arrival>& arrivals = hopeless.meeting->arrivals;
-    for (size_t place = 0; place < arrivals.size(); ++place) {
-      Meeting::Arrival& arrival = arrivals[place];
-      if (arrival.context == nullptr) continue;
+void ReplicaRendezvousManager::FailAll(std::list<UnreachableRendezvous> rendezvous_list) {
+  for (UnreachableRendezvous& unreachable : rendezvous_list) {
+    const std::string reason = unreachable.is_late ? strings::StrCat("not come to it in ", WaitLimit().count() / 1000.0,
+                                                                     " s (as ", kWaitLimitVariable, " sets)")
+                                                   : "ended its run without it";
+    std::vector<ReplicaRendezvous::Participant>& participants = unreachable.rendezvous->participants;
+    for (size_t place = 0; place < participants.size(); ++place) {
+      ReplicaRendezvous::Participant& participant = participants[place];
+      if (participant.context == nullptr) continue;
       // Not `DeregisterCallback`: that would wait for a callback that finds nobody here any more.
-      arrival.context->cancellation_manager()->TryDeregisterCallback(arrival.token);
-      const std::string text = strings::StrCat(
-          "Collective ", arrival.op, ": replica ", hopeless.first + place, " waits for replica ", hopeless.missing,
-          ", which has ", reason, ". All replicas have to reach a collective equally often: take it out of the branch ",
-          "or loop that only some of them run.");
-      arrival.context->SetStatus(hopeless.is_late ? Status(errors::DeadlineExceeded(text))
-                                                  : Status(errors::FailedPrecondition(text)));
-      arrival.done();
+      participant.context->cancellation_manager()->TryDeregisterCallback(participant.token);
+      const std::string text =
+          strings::StrCat("Collective ", participant.op, ": replica ", unreachable.first + place, " waits for replica ",
+                          unreachable.missing, ", which has ", reason,
+                          ". All replicas have to reach a collective equally often: take it out of the branch ",
+                          "or loop that only some of them run.");
+      participant.context->SetStatus(unreachable.is_late ? Status(errors::DeadlineExceeded(text))
+                                                         : Status(errors::FailedPrecondition(text)));
+      participant.done();
     }
   }
 }
 
-void Meetings::Watch() {
+void ReplicaRendezvousManager::Watch() {
   for (;;) {
-    std::this_thread::sleep_for(kLook);
-    std::list<Hopeless> hopeless;
+    std::this_thread::sleep_for(kWatchInterval);
+    std::list<UnreachableRendezvous> unreachable;
     {
       mutex_lock lock(mutex_);
-      hopeless = HopelessLocked();
-      if (waiting_.empty() && hopeless.empty()) {
+      unreachable = TakeUnreachableLocked();
+      if (waiting_.empty() && unreachable.empty()) {
         is_watched_ = false;
         return;
       }
     }
-    SendAway(std::move(hopeless));
+    FailAll(std::move(unreachable));
   }
 }
 

@@ -1,5 +1,5 @@
-// Where replicas meet for a collective. The last to arrive computes the result, and all go on with it: no thread waits.
-// Those that wait for a replica that has ended its run, or for too long, are sent away with an error that names both.
+// The rendezvous of replicas at a collective. The last to arrive computes the result and all continue with it, so that
+// no thread waits. Replicas that wait for one whose run has ended, or for too long, fail with an error that names both.
 #pragma once
 
 #include <chrono>
@@ -18,54 +18,56 @@
 
 namespace tf_ipu_shim {
 
-// One meeting: what each replica of a group brought, and how it goes on.
-struct Meeting {
-  struct Arrival {
+// One rendezvous: the participants of a replica group and their continuations.
+struct ReplicaRendezvous {
+  struct Participant {
     tensorflow::OpKernelContext* context = nullptr;
     std::function<void()> done;
     tensorflow::CancellationToken token = tensorflow::CancellationManager::kInvalidToken;
     std::string op;
     std::chrono::steady_clock::time_point since;
   };
-  explicit Meeting(int64_t size) : arrivals(size) {}
-  std::vector<Arrival> arrivals;
-  int64_t arrived = 0;
+  explicit ReplicaRendezvous(int64_t size) : participants(size) {}
+  std::vector<Participant> participants;
+  int64_t num_arrived = 0;
 };
 
-class Meetings {
+class ReplicaRendezvousManager {
  public:
-  // A program, a collective in it, a group of replicas, and an iteration of the loop around it.
+  // Program, collective within it, replica group, iteration of the enclosing loop.
   using Key = std::tuple<std::string, int64_t, int64_t, int64_t>;
-  static Meetings& Get();
+  static ReplicaRendezvousManager& Get();
 
-  // Adds a replica to the first meeting that waits for it. Gives the meeting back once all are there. Until then the
-  // replica waits; one whose run is cancelled is sent away.
-  std::unique_ptr<Meeting> Join(const Key& key, int64_t place, int64_t size, Meeting::Arrival arrival);
+  // Adds a replica to the first rendezvous that misses it, and returns the rendezvous when it is complete. A replica
+  // whose run is cancelled before that leaves with an error.
+  std::unique_ptr<ReplicaRendezvous> Join(const Key& key, int64_t place, int64_t size,
+                                          ReplicaRendezvous::Participant participant);
 
-  // A replica has come to the end of its run: it will not come to any meeting of that run any more.
+  // Notes the end of a replica's run: it will join no further rendezvous of that run.
   void Ended(const std::string& run_group, int64_t run, int64_t replica);
 
  private:
-  using Waiting = std::map<Key, std::list<std::unique_ptr<Meeting>>>;
+  using Waiting = std::map<Key, std::list<std::unique_ptr<ReplicaRendezvous>>>;
   struct Ends {
     int64_t run = -1;
     std::set<int64_t> replicas;
   };
-  struct Hopeless {
-    std::unique_ptr<Meeting> meeting;
+  struct UnreachableRendezvous {
+    std::unique_ptr<ReplicaRendezvous> rendezvous;
     int64_t first = 0;    // replica of its group
     int64_t missing = 0;  // one that has not come
     bool is_late = false;  // else its run has ended
   };
 
-  // Takes a replica out of its meeting; false where that is complete already.
-  bool RemoveLocked(const Key& key, int64_t place, tensorflow::CancellationToken token, Meeting::Arrival* arrival)
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes a replica from its rendezvous; false if that is already complete.
+  bool RemoveLocked(const Key& key, int64_t place, tensorflow::CancellationToken token,
+                    ReplicaRendezvous::Participant* participant) TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Cancel(const Key& key, int64_t place, tensorflow::CancellationToken token);
-  // The replica that a meeting waits for in vain, because its run has ended; -1 where there is none.
-  int64_t MissedLocked(const Key& key, const Meeting& meeting) const TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::list<Hopeless> HopelessLocked() TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void SendAway(std::list<Hopeless> meetings);
+  // A missing replica whose run has already ended, or -1.
+  int64_t MissingReplicaLocked(const Key& key, const ReplicaRendezvous& rendezvous) const
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::list<UnreachableRendezvous> TakeUnreachableLocked() TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void FailAll(std::list<UnreachableRendezvous> rendezvous_list);
   void Watch();
 
   tensorflow::mutex mutex_;

@@ -1,6 +1,7 @@
-// `IpuReplicaCall`: a replica's function, called with a cancellation manager of its own. A replica that fails ends itself
-// first; its error then ends the others. With a common one they would all end at once, and the error that TensorFlow
-// reports could be that of a replica that was only cancelled. Who waits for one that has come to its end is told.
+// `IpuReplicaCall`: runs one replica's function.
+// Each replica has its own cancellation manager: a replica that fails ends first, and its error then ends the others.
+// With a common one all would end at once, and TensorFlow could report the error of a replica that was only cancelled.
+// Replicas that wait for one whose run has ended are notified.
 #include <atomic>
 
 #include "device/device.h"
@@ -51,7 +52,7 @@ class ReplicaCallOp : public PartitionedCallOp {
       context->params()->cancellation_manager = outer;
       delete own;
       // One that failed cancels those that wait for it.
-      if (context->status().ok()) Meetings::Get().Ended(run_group_, *run_number_, replica_);
+      if (context->status().ok()) ReplicaRendezvousManager::Get().Ended(run_group_, *run_number_, replica_);
       done();
     });
   }

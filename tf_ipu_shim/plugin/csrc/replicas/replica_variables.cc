@@ -1,3 +1,4 @@
+// Creates and updates the variable copies of replicas other than the first.
 #include "replicas/replica_variables.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// Each replica's own copy of the variables of a program. The script's variable is replica 0's; the others have one each
-// that only the program knows. They begin with replica 0's value and keep their own from run to run, until somebody else
-// writes to the script's variable: as weights are uploaded to the real device when the host has changed them.
+// Each replica's own copy of a program's variables. Replica 0 uses the script's variable; the others have hidden copies.
+// They start with replica 0's value and keep their own from run to run, until somebody else writes to the script's
+// variable: a real device also uploads weights again when the host has changed them.
 #pragma once
 
 #include <memory>
@@ -23,9 +23,9 @@ class ReplicaVariables {
   ReplicaVariables(const ReplicaVariables&) = delete;
   ReplicaVariables& operator=(const ReplicaVariables&) = delete;
 
-  // Before a run: makes copies where there are none, and brings those up to date whose variable the host has changed.
+  // Creates missing copies before a run, and updates copies whose variable the host has changed.
   tensorflow::Status Upload(tensorflow::OpKernelContext* context, const IpuDevice& device);
-  // After a run that succeeded: what the variables hold now is what the copies belong to.
+  // Remembers the variables' values after a successful run, to detect later changes by the host.
   void Keep(tensorflow::OpKernelContext* context);
 
   size_t size() const { return variables_.size(); }

@@ -1,4 +1,4 @@
-// How long replicas wait for each other.
+// The time limit for replicas that wait for each other.
 #pragma once
 
 #include <chrono>
