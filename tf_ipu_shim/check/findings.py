@@ -63,8 +63,9 @@ def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
 
     Example:
         >>> import ast
-        >>> check([Source(pathlib.Path("a.py"), ast.parse("from tensorflow.python.ipu.utils import no_such"))])[0].kind
-        <Kind.REFUSED: 'refused'>
+        >>> tree = ast.parse("from tensorflow.python.ipu.utils import no_such")
+        >>> find_uses([SourceFile(pathlib.Path("a.py"), tree)])[0].kind
+        <FindingKind.REFUSED: 'refused'>
     """
     scans = [(source, Scan(source.tree)) for source in sources]
     found: dict[Finding, None] = {}
@@ -167,7 +168,7 @@ def short_name(name: str) -> str:
     """A dotted name as scripts are used to write it.
 
     Example:
-        >>> short("tensorflow.python.ipu.utils.reset_ipu_seed")
+        >>> short_name("tensorflow.python.ipu.utils.reset_ipu_seed")
         'ipu.utils.reset_ipu_seed'
     """
     return re.sub(r"^(tensorflow\.python|tensorflow\.compiler\.plugin\.poplar)\.", "", name)

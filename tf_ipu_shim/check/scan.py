@@ -194,7 +194,7 @@ def literal_value(value: ast.expr | None) -> Any:
     """What an expression of constants alone is; None for another.
 
     Example:
-        >>> literal(ast.parse("{'a': 'b'}", mode="eval").body)
+        >>> literal_value(ast.parse("{'a': 'b'}", mode="eval").body)
         {'a': 'b'}
     """
     try:

@@ -106,7 +106,7 @@ def as_sentence(text: str) -> str:
         text: as it stands in a list of commands.
 
     Example:
-        >>> sentence("list the simulated IPUs")
+        >>> as_sentence("list the simulated IPUs")
         'List the simulated IPUs.'
     """
     return f"{text[:1].upper()}{text[1:]}."

@@ -159,9 +159,9 @@ def check_tensorflow(installed: dict[str, str]) -> Check:
         installed: versions by package, as `find_tensorflows` finds them.
 
     Example:
-        >>> tensorflow({"tensorflow-cpu": "2.15.1"}).state
+        >>> check_tensorflow({"tensorflow-cpu": "2.15.1"}).state
         'ok'
-        >>> tensorflow({"tensorflow-cpu": "2.9.0"}).state
+        >>> check_tensorflow({"tensorflow-cpu": "2.9.0"}).state
         'PROBLEM'
     """
     first, end = (".".join(map(str, bound)) for bound in TENSORFLOWS)

@@ -14,7 +14,7 @@ class SuggestingParser(argparse.ArgumentParser):
     """As `argparse.ArgumentParser`, with the option that was probably meant in the error of an unknown one.
 
     Example:
-        >>> parser = Parser(prog="tf-ipu run")
+        >>> parser = SuggestingParser(prog="tf-ipu run")
         >>> action = parser.add_argument("--memory", action="store_true")
         >>> parser.parse_args(["--memory"])
         Namespace(memory=True)

@@ -38,7 +38,7 @@ def normalize_arguments(words: Sequence[str]) -> list[str]:
         The same for argparse.
 
     Example:
-        >>> prepared(["--mpi-global-args", "--tag-output", "--num-replicas", "2", "a.py"])
+        >>> normalize_arguments(["--mpi-global-args", "--tag-output", "--num-replicas", "2", "a.py"])
         ['--mpi-global-args=--tag-output', '--num-replicas', '2', 'a.py']
     """
     found: list[str] = []
@@ -132,7 +132,7 @@ def parse_bool(text: str | None) -> bool:
     """Whether a switch is on.
 
     Example:
-        >>> is_yes("on"), is_yes("no"), is_yes(None)
+        >>> parse_bool("on"), parse_bool("no"), parse_bool(None)
         (True, False, False)
     """
     return text is not None and text.lower() in _YES

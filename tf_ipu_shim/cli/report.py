@@ -35,7 +35,7 @@ def find_problem(options: argparse.Namespace) -> str | None:
         options: as `add_arguments` declares.
 
     Example:
-        >>> problem(argparse.Namespace(profile=None, baseline=None, memory_json="no/such/directory/m.json"))
+        >>> find_problem(argparse.Namespace(profile=None, baseline=None, memory_json="no/such/directory/m.json"))
         "--memory-json: there is no directory 'no/such/directory'"
     """
     if options.profile:

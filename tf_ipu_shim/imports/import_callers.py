@@ -46,7 +46,7 @@ def is_script_file(file: str) -> bool:
         file: its path.
 
     Example:
-        >>> is_script("train.py"), is_script(pathlib.__file__)
+        >>> is_script_file("train.py"), is_script_file(pathlib.__file__)
         (True, False)
     """
     path = pathlib.PurePath(file)

@@ -37,7 +37,7 @@ class PostImportFinder:
             why: what is done with them.
 
         Example:
-            >>> Finder("colorsys".__eq__).install("colours", why="an example")
+            >>> PostImportFinder("colorsys".__eq__).install("colours", why="an example")
             >>> "sys.meta_path: colours" in [change.target for change in patches.applied()]
             True
         """
@@ -74,7 +74,7 @@ def call_after_loading(loader: Any, loaded: Callable[[types.ModuleType], None]) 
     Example:
         >>> import importlib.util
         >>> spec = importlib.util.find_spec("this_or_that") or importlib.util.find_spec("colorsys")
-        >>> call(spec.loader, lambda module: print(module.__name__))
+        >>> call_after_loading(spec.loader, lambda module: print(module.__name__))
         >>> spec.loader.exec_module(importlib.util.module_from_spec(spec))
         colorsys
     """

@@ -60,7 +60,7 @@ def public_module() -> Any:
     """What `tf.keras` is: `keras` or `tf_keras`.
 
     Example:
-        >>> type(public().layers.Dense(4)).__name__
+        >>> type(public_module().layers.Dense(4)).__name__
         'Dense'
     """
     return importlib.import_module(root().partition(".")[0])
@@ -73,7 +73,7 @@ def root_of_class(kind: type) -> str | None:
         kind: a class.
 
     Example:
-        >>> root_of(tf.keras.Sequential) == root()
+        >>> root_of_class(tf.keras.Sequential) == root()
         True
     """
     for base in kind.__mro__:

@@ -25,7 +25,7 @@ def is_separate_package() -> bool:
     """Whether Keras 2 is installed, and not as `keras`.
 
     Example:
-        >>> is_apart() == (keras2.root() == "tf_keras.src")
+        >>> is_separate_package() == (keras2.root() == "tf_keras.src")
         True
     """
     return not keras2.has_engine("keras.src") and keras2.has_engine("tf_keras.src")

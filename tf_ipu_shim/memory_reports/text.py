@@ -26,7 +26,7 @@ def render_text(report: ReportData) -> str:
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
-        >>> max(map(len, render(tf_ipu_shim.memory_report()).splitlines())) <= 100
+        >>> max(map(len, render_text(tf_ipu_shim.memory_report()).splitlines())) <= 100
         True
     """
     lines = [f"IPU memory report (SDK {report.sdk})"]

@@ -82,7 +82,7 @@ def reason_and_alternative(fullname: str) -> str:
         fullname: of a module, or of an attribute of one.
 
     Example:
-        >>> why("tensorflow.python.ipu.ipu_run_config.IPUConfig")
+        >>> reason_and_alternative("tensorflow.python.ipu.ipu_run_config.IPUConfig")
         'it is imported there. Import it from tensorflow.python.ipu.config.'
     """
     home = _AT_HOME.get(fullname.rpartition(".")[2])

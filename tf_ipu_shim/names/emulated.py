@@ -34,7 +34,7 @@ def get_status(module: str, name: str) -> EmulationStatus:
         name: an attribute of the module.
 
     Example:
-        >>> verdict("tensorflow.python.ipu.config", "IPUConfig").state
+        >>> get_status("tensorflow.python.ipu.config", "IPUConfig").state
         'emulated'
     """
     found = _import_or_none(module)
@@ -76,7 +76,7 @@ def implementing_module(module: str, name: str) -> str:
     """Graphcore's name of a module that is an attribute of another under a name of its own; empty for anything else.
 
     Example:
-        >>> module_behind("tensorflow.python.ipu", "rnn_ops")
+        >>> implementing_module("tensorflow.python.ipu", "rnn_ops")
         'tensorflow.python.ipu.ops.rnn_ops'
     """
     thing = getattr(_import_or_none(module), name, None)
@@ -93,7 +93,7 @@ def class_lineage(module: str, name: str) -> list[str]:
         name: an attribute of the module.
 
     Example:
-        >>> lineage("tensorflow.python.ipu.ops.rnn_ops", "PopnnAUGRU")[:2]
+        >>> class_lineage("tensorflow.python.ipu.ops.rnn_ops", "PopnnAUGRU")[:2]
         ['PopnnAUGRU', 'PopnnGRU']
     """
     thing = getattr(_import_or_none(module), name, None)

@@ -132,7 +132,7 @@ def is_graphcore_name(fullname: str) -> bool:
     """Whether a module is one of Graphcore's, so that who imports it uses IPUs.
 
     Example:
-        >>> is_graphcores("tensorflow.python.ipu.loops"), is_graphcores("horovod.tensorflow")
+        >>> is_graphcore_name("tensorflow.python.ipu.loops"), is_graphcore_name("horovod.tensorflow")
         (True, False)
     """
     return fullname.partition(".")[0] not in _OF_OTHERS and own_name(fullname) is not None

@@ -28,7 +28,7 @@ def is_importing_ipu(is_theirs: Callable[[str], bool]) -> bool:
         is_theirs: tells whether a module, by its full name, is one of them.
 
     Example:
-        >>> importing(lambda name: name == "popdist")
+        >>> is_importing_ipu(lambda name: name == "popdist")
         False
     """
     if is_import_in_progress(is_theirs):
@@ -51,7 +51,7 @@ def is_import_in_progress(is_theirs: Callable[[str], bool]) -> bool:
         is_theirs: tells whether a module, by its full name, is one of them.
 
     Example:
-        >>> under_way(lambda name: name == "popdist")
+        >>> is_import_in_progress(lambda name: name == "popdist")
         False
     """
     return any(is_theirs(name) for file in _executing_files() for name in _imported_modules(file))

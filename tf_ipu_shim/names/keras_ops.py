@@ -36,7 +36,7 @@ def is_op_module(module: str) -> bool:
         module: its name, as Graphcore has it.
 
     Example:
-        >>> has_ops("tensorflow.python.ipu.ops.rand_ops"), has_ops("tensorflow.python.ipu.loops")
+        >>> is_op_module("tensorflow.python.ipu.ops.rand_ops"), is_op_module("tensorflow.python.ipu.loops")
         (True, False)
     """
     return module.startswith(_MODULES) and not module.endswith(_GRADIENTS)

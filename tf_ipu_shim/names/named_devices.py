@@ -83,8 +83,8 @@ def _is_ipu_name(name: Any) -> bool:
     """Whether a device's name, as a string or a `DeviceSpec`, or a type of devices is that of IPUs.
 
     Example:
-        >>> _is_ipu("/device:IPU:0"), _is_ipu("IPU"), _is_ipu("/job:ipu/device:CPU:0"), _is_ipu(None)
-        (True, True, False, False)
+        >>> [_is_ipu_name(name) for name in ("/device:IPU:0", "IPU", "/job:ipu/device:CPU:0", None)]
+        [True, True, False, False]
     """
     text = name.to_string() if hasattr(name, "to_string") else name
     return isinstance(text, str) and _IPU.search(text) is not None

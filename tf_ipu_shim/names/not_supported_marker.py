@@ -28,7 +28,7 @@ def not_supported(reason: str, error: type[NotImplementedError] = UnsupportedErr
         A decorator.
 
     Example:
-        >>> @refused("is not emulated: there is no Poplar here. Use tf.function.")
+        >>> @not_supported("is not emulated: there is no Poplar here. Use tf.function.")
         ... def make_codelet(path): ...
         >>> make_codelet("a.gp")
         Traceback (most recent call last):
@@ -58,7 +58,7 @@ def refusal_of(thing: Any) -> str | None:
         thing: a function, a class, or anything else, of which no call is known to fail.
 
     Example:
-        >>> refusal(len) is None
+        >>> refusal_of(len) is None
         True
     """
     if not isinstance(thing, type):

@@ -21,7 +21,7 @@ def unknown_name_message(ours: str, theirs: str, name: str) -> str:
         The message, with the nearest name of the module, or the module that has just this name.
 
     Example:
-        >>> unknown("tf_ipu_shim.api.ipu.loops", "tensorflow.python.ipu.loops", "repeat_")
+        >>> unknown_name_message("tf_ipu_shim.api.ipu.loops", "tensorflow.python.ipu.loops", "repeat_")
         "module 'tensorflow.python.ipu.loops' has no attribute 'repeat_'. Did you mean 'repeat'?"
     """
     return f"module {theirs!r} has no attribute {name!r}{_suggest(ours, theirs, name)}"

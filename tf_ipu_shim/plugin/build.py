@@ -119,7 +119,7 @@ def platform_error() -> str:
     """What to do where the system is no Linux with glibc; empty on one.
 
     Example:
-        >>> not_linux()
+        >>> platform_error()
         ''
     """
     if platform.system() == "Linux" and platform.libc_ver()[0]:

@@ -18,7 +18,7 @@ def stable_name(kind: str, name: str) -> str:
         name: as the memory plan has it.
 
     Example:
-        >>> lasting("weight", "dense/kernel/3"), lasting("temporary", "while/3")
+        >>> stable_name("weight", "dense/kernel/3"), stable_name("temporary", "while/3")
         ('dense/kernel', 'while/3')
     """
     return _COUNT.sub("", name) if kind in _VARIABLES else name

@@ -133,7 +133,7 @@ def find_growth(before: Baseline, now: Baseline, percent: float = 0.0) -> list[s
 
     Example:
         >>> one = Figures("GC200", 0, 8, {"argument x": 8})
-        >>> grown({"a": one}, {"a": one._replace(peak_bytes=12, owners={"argument x": 12})})[1].split()
+        >>> find_growth({"a": one}, {"a": one._replace(peak_bytes=12, owners={"argument x": 12})})[1].split()
         ['+4', 'bytes', 'argument', 'x', '(8', '->', '12)']
     """
     lines = []

@@ -127,7 +127,7 @@ def compare_profiles(program: str, before: Profile, after: Profile) -> Compariso
 
     Example:
         >>> none = Profile([], [], [], [], [], [], [], [])
-        >>> compared("train", none, none).cycles.more
+        >>> compare_profiles("train", none, none).cycles.more
         0
     """
     old, new = parse_facts(before), parse_facts(after)

@@ -96,7 +96,7 @@ def find_schedules(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> 
         facts: of the profile, as values.
 
     Example:
-        >>> schedules_of([], {})
+        >>> find_schedules([], {})
         {}
     """
     found = {}

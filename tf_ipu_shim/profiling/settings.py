@@ -71,9 +71,9 @@ def parse_settings(options: Mapping[str, str]) -> ReportSettings | None:
         ValueError: the number of runs is none.
 
     Example:
-        >>> settings_of({"autoReport.all": "true", "autoReport.outputExecutionProfile": "false"}).execution
+        >>> parse_settings({"autoReport.all": "true", "autoReport.outputExecutionProfile": "false"}).execution
         False
-        >>> settings_of({}) is None
+        >>> parse_settings({}) is None
         True
     """
     graph, execution = _parse_requested(options)

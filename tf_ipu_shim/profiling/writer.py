@@ -40,7 +40,7 @@ def make_profile_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
 
     Example:
         >>> import tempfile
-        >>> make_folder(pathlib.Path(tempfile.mkdtemp()), "train").name.startswith("tf_report__")
+        >>> make_profile_folder(pathlib.Path(tempfile.mkdtemp()), "train").name.startswith("tf_report__")
         True
     """
     time = datetime.datetime.now().strftime("%Y-%m-%dT%H-%M-%S-%f")

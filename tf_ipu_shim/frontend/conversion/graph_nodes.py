@@ -19,7 +19,7 @@ def parse_tensor(name: str) -> Tensor:
     """The tensor that a node's input names.
 
     Example:
-        >>> tensor_of("scope/add"), tensor_of("split:1"), tensor_of("^assert")
+        >>> parse_tensor("scope/add"), parse_tensor("split:1"), parse_tensor("^assert")
         (('scope/add', 0), ('split', 1), ('assert', 0))
     """
     node, colon, index = name.lstrip("^").rpartition(":")
@@ -30,7 +30,7 @@ def node_name(name: str) -> str:
     """The node that a node's input, or the name of a tensor, names.
 
     Example:
-        >>> node_of("split:1"), node_of("^assert")
+        >>> node_name("split:1"), node_name("^assert")
         ('split', 'assert')
     """
     return parse_tensor(name)[0]
@@ -40,7 +40,7 @@ def format_input(tensor: Tensor) -> str:
     """A tensor as a GraphDef writes it; the reverse of `parse_tensor`.
 
     Example:
-        >>> input_of(("split", 1)), input_of(("add", 0))
+        >>> format_input(("split", 1)), format_input(("add", 0))
         ('split:1', 'add')
     """
     node, index = tensor

@@ -45,7 +45,7 @@ def stage_bytes(costs: Sequence[NodeCost]) -> int:
     """What a stage of some nodes has on its chip: the constants, and the largest results.
 
     Example:
-        >>> bytes_on_chip([Cost(0, 100, 8), Cost(0, 20, 16)])
+        >>> stage_bytes([NodeCost(0, 100, 8), NodeCost(0, 20, 16)])
         136
     """
     return sum(cost.constants for cost in costs) + max((cost.results for cost in costs), default=0)

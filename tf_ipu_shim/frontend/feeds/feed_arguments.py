@@ -35,7 +35,7 @@ def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]]
 
     Example:
         >>> class Queue:
-        ...     @older_order(0, "feed_name", "outfeed_mode")
+        ...     @accept_old_order(0, "feed_name", "outfeed_mode")
         ...     def __init__(self, outfeed_mode=None, **kwargs):
         ...         print(outfeed_mode, kwargs)
         >>> _ = Queue("losses", outfeed_mode=2)
@@ -69,7 +69,7 @@ def resolve_device_ordinal(value: Any) -> int:
 
     Example:
         >>> with ipu.ipu_strategy.IPUStrategy("/device:IPU:1").scope():
-        ...     device_ordinal(None)
+        ...     resolve_device_ordinal(None)
         1
     """
     if value is None:
@@ -93,7 +93,7 @@ def resolve_prefetch_depth(value: int | None) -> int:
         ValueError: it is not from 1 to 255.
 
     Example:
-        >>> prefetch_depth(None)
+        >>> resolve_prefetch_depth(None)
         3
     """
     if value is None:
@@ -116,7 +116,7 @@ def get_element_structure(dataset: Any) -> Any:
         ValueError: an element has parts that are no tensors, such as ragged ones.
 
     Example:
-        >>> element_structure(tf.data.Dataset.range(3))
+        >>> get_element_structure(tf.data.Dataset.range(3))
         TensorSpec(shape=(), dtype=tf.int64, name=None)
     """
     if not isinstance(dataset, dataset_ops.DatasetV2):

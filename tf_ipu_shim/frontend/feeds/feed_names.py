@@ -16,7 +16,7 @@ def unique_name(kind: str, name: str = "") -> str:
         name: what a script calls the queue, as SDKs up to 2.3 had it.
 
     Example:
-        >>> unique("infeed", "images").startswith("infeed_images_")
+        >>> unique_name("infeed", "images").startswith("infeed_images_")
         True
     """
     return f"{kind}_{name}_{next(_serial)}" if name else f"{kind}_{next(_serial)}"

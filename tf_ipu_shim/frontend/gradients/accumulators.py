@@ -41,7 +41,7 @@ def add_gradient(total: Any, gradient: Any, number: Any, count: int, method: Red
         method: how they are reduced.
 
     Example:
-        >>> float(accumulate(tf.constant(10.0), tf.constant(4.0), 3, 8, Reduction.MEAN))
+        >>> float(add_gradient(tf.constant(10.0), tf.constant(4.0), 3, 8, Reduction.MEAN))
         10.5
     """
     with ops.name_scope("GradientAccumulatorAddWithScale"):  # as Graphcore calls the op, and profiles with it
@@ -68,7 +68,7 @@ def resolve_accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype
         ValueError: it holds no fractions.
 
     Example:
-        >>> accumulator_dtype(lambda variable: tf.float32, tf.Variable(1.0, dtype=tf.float16))
+        >>> resolve_accumulator_dtype(lambda variable: tf.float32, tf.Variable(1.0, dtype=tf.float16))
         tf.float32
     """
     dtype = _resolve_dtype(chosen, variable, argument)
@@ -93,7 +93,7 @@ def resolve_sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
         ValueError: it holds no fractions, and the tensor does.
 
     Example:
-        >>> sum_dtype(lambda tensor: tensor.dtype, tf.constant([3, 4]), "accumulate_outfeed_dtype")
+        >>> resolve_sum_dtype(lambda tensor: tensor.dtype, tf.constant([3, 4]), "accumulate_outfeed_dtype")
         tf.int32
     """
     dtype = _resolve_dtype(chosen, tensor, argument)
@@ -259,7 +259,7 @@ class GradientAccumulator:
         >>> with tf.Graph().as_default():
         ...     weight = tf.compat.v1.get_variable("w", initializer=2.0)
         ...     sgd = tf.compat.v1.train.GradientDescentOptimizer(0.1)
-        ...     accumulation = Accumulation(4, Reduction.SUM, None)
+        ...     accumulation = GradientAccumulator(4, Reduction.SUM, None)
         ...     train_op = accumulation.update(sgd.compute_gradients(tf.square(weight)), sgd.apply_gradients)
     """
 

@@ -49,7 +49,7 @@ def parse_name(name: Any) -> tuple[str, str]:
         ValueError: it names no file.
 
     Example:
-        >>> parsed("build/libproduct.so:BuildSum"), parsed("./libproduct.so")
+        >>> parse_name("build/libproduct.so:BuildSum"), parse_name("./libproduct.so")
         (('build/libproduct.so', 'BuildSum'), ('libproduct.so', ''))
     """
     text = os.fspath(name) if isinstance(name, (str, os.PathLike)) else ""

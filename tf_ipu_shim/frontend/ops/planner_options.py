@@ -36,7 +36,7 @@ def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
         **options: for `dot`, matrix products, and `convolution`: their options.
 
     Example:
-        >>> with planned(convolution={"partialsType": "half"}):
+        >>> with planner_scope(convolution={"partialsType": "half"}):
         ...     y = tf.nn.conv2d(tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 2]), 1, "SAME")
     """
     mark = planner_attribute(**options)
@@ -101,7 +101,7 @@ def recurrent_options(partials_dtype: Any, options: Any, proportion: Any = None)
         proportion: `availableMemoryProportion`, as its own argument has it.
 
     Example:
-        >>> of_recurrent("float16", '{"availableMemoryProportion": "0.2"}')
+        >>> recurrent_options("float16", '{"availableMemoryProportion": "0.2"}')
         {'partialsType': 'half', 'availableMemoryProportion': '0.2'}
     """
     given = parse_options(options)
@@ -121,7 +121,7 @@ def find_ignored_options(options: Any) -> dict[str, Any]:
         options: what the script gave; anything but a dictionary is refused elsewhere.
 
     Example:
-        >>> unread({"partialsType": "half", "planType": "serial"})
+        >>> find_ignored_options({"partialsType": "half", "planType": "serial"})
         {'planType': 'serial'}
     """
     given = options if isinstance(options, dict) else {}

@@ -17,7 +17,7 @@ def check_factor(factor: Any) -> int:
         TypeError: it is no whole number.
 
     Example:
-        >>> whole(4)
+        >>> check_factor(4)
         4
     """
     try:

@@ -123,7 +123,7 @@ def mini_batch_multiple(schedule: PipelineSchedule, stages: int, training: bool)
         training: whether there are backward stages.
 
     Example:
-        >>> multiple_of(PipelineSchedule.Grouped, stages=4, training=True)
+        >>> mini_batch_multiple(PipelineSchedule.Grouped, stages=4, training=True)
         8
     """
     return pipeline_schedule.multiple_of(schedule.name, stages, training)

@@ -36,7 +36,7 @@ def accept_either_order(
         A decorator.
 
     Example:
-        >>> @either_order(before=1)
+        >>> @accept_either_order(before=1)
         ... def export(step, output_names=None, preprocessing_step=None, *, variable_initializer=None):
         ...     return output_names, variable_initializer
         >>> export("step", "y"), export("step", None, "y"), export("step", len, "y") == ("y", len)

@@ -19,7 +19,7 @@ def find_referenced(functions: Iterable[Any]) -> list[Any]:
 
     Example:
         >>> table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), 0)
-        >>> held_by([lambda text: table.lookup(text)]) == [table]
+        >>> find_referenced([lambda text: table.lookup(text)]) == [table]
         True
     """
     found: list[Any] = []

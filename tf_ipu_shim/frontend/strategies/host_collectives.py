@@ -98,7 +98,7 @@ def all_stack(tensor: Any, name: str | None = None) -> Any:
         Shape [processes, ...].
 
     Example:
-        >>> all_stacked(tf.constant(1.0)).numpy().tolist()  # in a job of one process
+        >>> all_stack(tf.constant(1.0)).numpy().tolist()  # in a job of one process
         [1.0]
     """
     given = ops.convert_to_tensor(tensor)
@@ -223,7 +223,7 @@ def collective_name(tensor: Any, kind: str) -> str | None:
         A name that nothing else in the graph has; None for a value, which has none.
 
     Example:
-        >>> name_of(tf.constant(1.0), "sum") is None
+        >>> collective_name(tf.constant(1.0), "sum") is None
         True
     """
     if not isinstance(tensor, ops.Tensor) or hasattr(tensor, "numpy"):

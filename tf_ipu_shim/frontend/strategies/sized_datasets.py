@@ -38,7 +38,7 @@ def unwrap_dataset(distributed: Any) -> Any:
         distributed: what a script passes to `fit`, `evaluate` or `predict`.
 
     Example:
-        >>> own_dataset(strategy.experimental_distribute_dataset(tf.data.Dataset.range(4))).element_spec.dtype
+        >>> unwrap_dataset(strategy.experimental_distribute_dataset(tf.data.Dataset.range(4))).element_spec.dtype
         tf.int64
     """
     if isinstance(distributed, _SizedDataset):
@@ -72,7 +72,7 @@ def add_length(distributed: Any) -> Any:
         The same object.
 
     Example:
-        >>> len(sized(strategy.distribute_datasets_from_function(lambda context: tf.data.Dataset.range(4))))
+        >>> len(add_length(strategy.distribute_datasets_from_function(lambda context: tf.data.Dataset.range(4))))
         4
     """
     # TensorFlow's functions choose the class and check the options; only the class that they chose is another one.

@@ -304,7 +304,7 @@ def instance_reduction_scope() -> Any:
     """A scope whose reductions are over the replicas of this process, also where several have one program's.
 
     Example:
-        >>> with within_instance():
+        >>> with instance_reduction_scope():
         ...     total = reduce_on_device(tf.distribute.ReduceOp.SUM, tf.constant(1.0))
     """
     if context.executing_eagerly():

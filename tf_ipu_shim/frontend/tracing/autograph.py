@@ -38,7 +38,7 @@ def convert_like_caller(function: Callable[..., Any]) -> Callable[..., Any]:
         ...         x -= 1.0
         ...     return x
         >>> def step(x):
-        ...     return converted(countdown)(x)
+        ...     return convert_like_caller(countdown)(x)
         >>> float(tf.function(step)(tf.constant(5.5)))
         2.5
     """
@@ -60,7 +60,7 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
     Example:
         >>> def positive(x):
         ...     return x if x > 0.0 else -x
-        >>> float(tf.function(always_converted(positive), autograph=False)(tf.constant(-2.0)))
+        >>> float(tf.function(convert(positive), autograph=False)(tf.constant(-2.0)))
         2.0
     """
     return api.tf_convert(function, enable_conversion())
@@ -70,7 +70,7 @@ def enable_conversion() -> AbstractContextManager[Any]:
     """A context in which Keras has a script's layers, losses and metrics converted, as where `tf.function` traces them.
 
     Example:
-        >>> with enabled():
+        >>> with enable_conversion():
         ...     ag_ctx.control_status_ctx().status.name
         'ENABLED'
     """

@@ -38,7 +38,7 @@ def compile_function(function: Any) -> Any:
         The function itself where it is compiled already; else its twin, always the same.
 
     Example:
-        >>> float(compiled(tf.function(abs))(tf.constant(-1.0)))
+        >>> float(compile_function(tf.function(abs))(tf.constant(-1.0)))
         1.0
     """
     if tf_functions.jit_compile(function) or _declares_compilation(function) or contains_program(function):

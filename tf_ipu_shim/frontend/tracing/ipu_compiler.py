@@ -107,7 +107,7 @@ def trace_computation(
 
     Example:
         >>> with tf.Graph().as_default():
-        ...     traced(lambda a: a + 1.0, [2.0]).result.tensors[0].dtype
+        ...     trace_computation(lambda a: a + 1.0, [2.0]).result.tensors[0].dtype
         tf.float32
     """
     if inputs is None:

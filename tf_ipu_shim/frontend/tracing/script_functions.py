@@ -18,7 +18,7 @@ def describe_function(function: Callable[..., Any]) -> str:
         Such as "`body`, defined at train.py:12"; the name alone where no source is known.
 
     Example:
-        >>> named(len)
+        >>> describe_function(len)
         '`len`'
     """
     while isinstance(function, functools.partial):
@@ -42,7 +42,7 @@ def explain_call_mismatch(function: Callable[..., Any], given: int, keywords: It
         What Python says of it, as a sentence without its point; None where it can be called, or tells only when it is.
 
     Example:
-        >>> why_not_called_with(lambda x, y: x, 1)
+        >>> explain_call_mismatch(lambda x, y: x, 1)
         "Missing a required argument: 'y'"
     """
     try:

@@ -21,7 +21,7 @@ def check_boolean(name: str, value: Any) -> None:
         TypeError: it is none of these.
 
     Example:
-        >>> check("offload_activations", None)
+        >>> check_boolean("offload_activations", None)
     """
     is_number = isinstance(value, (numbers.Integral, np.bool_)) and value in (0, 1)
     if value is not None and not is_number:

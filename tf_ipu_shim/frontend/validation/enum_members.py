@@ -17,7 +17,7 @@ def parse_member(kind: type[Member], value: Any) -> Member | None:
 
     Example:
         >>> from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule
-        >>> named_member(PipelineSchedule, "grouped").name
+        >>> parse_member(PipelineSchedule, "grouped").name
         'Grouped'
     """
     if isinstance(value, kind):

@@ -29,7 +29,7 @@ def check_trip_count(name: str, count: Any) -> Any:
         ValueError: it is no scalar, or more than an int32 can count.
 
     Example:
-        >>> checked("repeat(n)", np.int64(3))
+        >>> check_trip_count("repeat(n)", np.int64(3))
         3
     """
     if not isinstance(count, numbers.Integral):

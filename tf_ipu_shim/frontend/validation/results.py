@@ -12,7 +12,7 @@ def to_list(returned: Any) -> list[Any]:
         returned: None, a list or tuple of values, or a single one.
 
     Example:
-        >>> as_list(None), as_list(3), as_list((1, 2))
+        >>> to_list(None), to_list(3), to_list((1, 2))
         ([], [3], [1, 2])
     """
     if returned is None:

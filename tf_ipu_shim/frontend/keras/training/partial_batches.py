@@ -25,7 +25,7 @@ def pad_dataset(dataset: Any, mini_batches: int, padding: int) -> Any:
         padding: how often the last one is repeated.
 
     Example:
-        >>> list(padded(tf.data.Dataset.range(9), 3, 2).as_numpy_iterator())
+        >>> list(pad_dataset(tf.data.Dataset.range(9), 3, 2).as_numpy_iterator())
         [0, 1, 2, 2, 2]
     """
     blank = nest.map_structure(lambda spec: array_ops.zeros(spec.shape, spec.dtype), (dataset.element_spec,))

@@ -99,7 +99,7 @@ def check_replication_factor(what: str, replication_factor: int) -> None:
         ValueError: it is below 1.
 
     Example:
-        >>> check_replicas("all_gather", 2)
+        >>> check_replication_factor("all_gather", 2)
     """
     if check_integer(f"replication_factor of {what}", replication_factor) < 1:
         raise ValueError(

@@ -24,7 +24,7 @@ class DeferredTable:
         dtype: of the table.
 
     Example:
-        >>> HeldTable("words", tf.TensorShape([1000, 4]), tf.float32).shape.rank
+        >>> DeferredTable("words", tf.TensorShape([1000, 4]), tf.float32).shape.rank
         2
     """
 

@@ -22,7 +22,7 @@ def apply_output_gate(gate: Any, activated: Any, layer: str) -> Any:
     Source: PopLibs `popnn/Lstm.cpp`.
 
     Example:
-        >>> float(output_gate(tf.constant(0.5), tf.constant(0.25), "LSTM"))
+        >>> float(apply_output_gate(tf.constant(0.5), tf.constant(0.25), "LSTM"))
         0.125
     """
     name = vocabulary.OUTPUT_GATE
