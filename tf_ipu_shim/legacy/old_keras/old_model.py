@@ -142,7 +142,7 @@ class OldModel(PipelinedExtension):
             listed = self._callbacks(callbacks, verbose, epochs, data)
             trainable_state = keras2.module("engine.training_utils", model_step.keras_package(self))
             with trainable_state.RespectCompiledTrainableState(self):
-                return loop.fit(self, data, listed, None, self._runs("fit", data))
+                return loop.fit(self, data, listed, None)
 
     def evaluate(  # type: ignore[override]
         self,
@@ -173,8 +173,8 @@ class OldModel(PipelinedExtension):
             data = self._data("evaluate", x, steps, steps_per_run, y=y, batch_size=batch_size)
             listed = self._callbacks(callbacks, verbose, 1, data)
             with self._ipu.locks.hold_for_evaluate(self):
-                logs = loop.evaluate(self, data, listed, self._runs("evaluate", data))
-            found = loop.in_order(logs, self.metrics_names)  # type: ignore[attr-defined]
+                logs = loop.evaluate(self, data, listed)
+            found = loop.order_metrics(logs, self.metrics_names)  # type: ignore[attr-defined]
             return found if isinstance(found, list) else [found]
 
     def predict(  # type: ignore[override]
@@ -204,7 +204,7 @@ class OldModel(PipelinedExtension):
             x = step_data.inputs_only(self._named("predict"), x, self._input_count())
             data = self._data("predict", x, steps, steps_per_run, batch_size=batch_size)
             listed = self._callbacks(callbacks, verbose, 1, data)
-            predictions = loop.predict(self, data, listed, self._runs("predict", data))
+            predictions = loop.predict(self, data, listed)
         return predictions if sdk.current() >= _PREDICT_UNPACKS else tuple(nest.flatten(predictions))
 
     def save(
@@ -307,8 +307,3 @@ class OldModel(PipelinedExtension):
     def _callbacks(self, callbacks: Any, verbose: Any, epochs: int, data: step_data.StepData) -> Any:
         package = model_step.keras_package(self)
         return loop.callback_list(self, callbacks, package, verbose, epochs, data.steps_per_epoch)
-
-    def _runs(self, mode: str, data: step_data.StepData) -> Iterator[tuple[int, loop.Execution]]:
-        for epoch, execution in self._executions(mode, data):
-            execution._steps = data.steps_per_run  # callbacks are told of steps, not of mini-batches
-            yield epoch, execution

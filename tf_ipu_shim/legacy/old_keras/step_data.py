@@ -96,6 +96,11 @@ class StepData(IPUDataHandler):
             self._steps_per_epoch = steps * self._accumulation * value  # steps are those of each replica here
         super().set_replication_factor(value)
 
+    @property
+    def reported_steps(self) -> int:
+        """Steps of one run: callbacks are told of steps, not of mini-batches."""
+        return self.steps_per_run
+
     def steps(self) -> Iterator[int]:
         """The number of the first step of each run of an epoch."""
         yield from range(0, self.steps_per_epoch, self.steps_per_run)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedMode
 from tf_ipu_shim.frontend.keras.models import untraced_losses
 from tf_ipu_shim.frontend.keras.options import replication, saved_options
 from tf_ipu_shim.frontend.keras.options.option_setters import OptionSetters
@@ -21,7 +20,6 @@ from tf_ipu_shim.frontend.keras.training.on_batch import OnBatchMethods
 from tf_ipu_shim.frontend.keras.training.traced_program import TracedProgram
 from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.frontend.strategies import delegation
-from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.graphs import ops
 
@@ -159,7 +157,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
                 validate = self._make_validation(
                     validation_data, validation_batch_size or batch_size, validation_steps, validation_freq, listed
                 )
-            return loop.fit(model, handler, listed, validate, self._executions("fit", handler))
+            return loop.fit(model, handler, listed, validate)
 
     def evaluate(
         self,
@@ -200,8 +198,8 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
             listed = loop.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
             partial_batches.warn_dropped_batches("evaluate", handler, listed)
             with self._ipu.locks.hold_for_evaluate(model):
-                logs = loop.evaluate(model, handler, listed, self._executions("evaluate", handler, listed))
-            return logs if return_dict else loop.in_order(logs, model.metrics_names)
+                logs = loop.evaluate(model, handler, listed)
+            return logs if return_dict else loop.order_metrics(logs, model.metrics_names)
 
     def predict(
         self,
@@ -232,7 +230,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
             handler = self._make_data_handler("predict", x=x, batch_size=batch_size, steps_per_epoch=steps)
             package = model_step.keras_package(model)
             listed = loop.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
-            return loop.predict(model, handler, listed, self._executions("predict", handler, listed))
+            return loop.predict(model, handler, listed)
 
     def get_pipeline_stage_assignment(self) -> Any:
         """The pipeline stage of each layer; each kind of model has its own."""
@@ -382,49 +380,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
                 f"`compile(steps_per_execution=...)` or `{setter}()`."
             )
 
-    def _executions(
-        self, mode: str, handler: IPUDataHandler, callbacks: Any = None
-    ) -> Iterator[tuple[int, loop.Execution]]:
-        """Each epoch with a program that is ready to run.
-
-        Args:
-            mode: `"fit"`, `"evaluate"` or `"predict"`.
-            handler: of the data.
-            callbacks: Keras' list, whose steps are corrected if the trace of the program tells others; None: none.
-        """
-        chosen = self._ipu.options
-        steps = handler.steps_per_execution_value
-        replicas = self._replicas()
-        accumulates = self._accumulates_outfeed(mode)
-        # Nothing comes out of a running program whose outfeeds are made up.
-        polls = chosen.asynchronous_callbacks and not flags.current().is_synthetic("outfeed")
-        asynchronous = polls and not accumulates
-        every = mode == "predict" or asynchronous or accumulates
-        outfeed = self._ipu.outfeeds.get_outfeed(
-            mode, {**chosen.outfeed_kwargs, "outfeed_mode": IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST}
-        )
-        reduction = ReplicatedMetricReductionMethod.parse(chosen.metric_reduction)
-        training = locks.FitMetrics(replicas) if mode == "fit" else None
-        try:
-            for epoch, iterator in handler.iterators(self._ipu.infeeds, mode, chosen.infeed_kwargs):
-                program = self._get_program(mode, iterator.infeed, outfeed, steps, replicas)
-                if self._stages_need_trace(mode) and self._finds_stages(program, handler, callbacks):
-                    yield from self._executions(mode, handler)
-                    return
-                partial_batches.check_padding(self, program, handler, replicas)
-                if mode == "fit":
-                    cast(Any, self).train_tf_function = program.function  # its graph is what TensorBoard shows
-                turn = functools.partial(self._ipu.locks.hold_for_call, self, mode, iterator, training)
-                unpack = self._result_unpacker(mode)
-                yield (
-                    epoch,
-                    loop.Execution(program, outfeed, unpack, steps, replicas, reduction, asynchronous, turn),
-                )
-        finally:
-            if training is not None:
-                training.ended = True
-
-    def _finds_stages(self, program: TracedProgram, handler: IPUDataHandler, callbacks: Any) -> bool:
+    def _trace_finds_stages(self, program: TracedProgram, handler: IPUDataHandler, callbacks: Any) -> bool:
         """Traces a program; if it enters stages, fewer replicas share the data, and there is another program."""
         program.trace()
         if not self._is_pipelined():

@@ -139,6 +139,7 @@ class IPUDataHandler:
         self.mini_batches = 0  # of all replicas in an epoch, without those that pad it
         self._pads = False
         self.padding = 0
+        self._padded: Any = None  # the dataset with its padding
         if replication_factor is not None:
             self.set_replication_factor(replication_factor)
 
@@ -190,7 +191,7 @@ class IPUDataHandler:
         Raises:
             ValueError: the data is too small, of unknown size, or of shapes that are not known.
         """
-        self._replication_factor = value
+        self._replication_factor, self._padded = value, None
         self.mini_batches = self._infer_mini_batches()
         self._inferred_steps = self.mini_batches // value
         if self._pads and self.mini_batches % value:
@@ -236,6 +237,11 @@ class IPUDataHandler:
         """Mini-batches that a replica takes in one execution."""
         return self._steps_per_execution
 
+    @property
+    def reported_steps(self) -> int:
+        """Steps of one execution as callbacks count them."""
+        return self._steps_per_execution
+
     def enumerate_epochs_with_reuse(
         self, manager: InfeedManager, mode: str, infeed_kwargs: dict[str, Any]
     ) -> Iterator[tuple[int, Any]]:
@@ -246,26 +252,38 @@ class IPUDataHandler:
             mode: `"fit"`, `"evaluate"` or `"predict"`.
             infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
         """
-        for epoch, iterator in self.iterators(manager, mode, infeed_kwargs):
+        iterator = None
+        for epoch in self.epochs:
+            iterator = self.epoch_iterator(iterator, manager, mode, infeed_kwargs)
             iterator.select()
             iterator.infeed.selected = iterator
             yield epoch, iterator.infeed
+            self.end_epoch()
 
-    def iterators(
-        self, manager: InfeedManager, mode: str, infeed_kwargs: dict[str, Any]
-    ) -> Iterator[tuple[int, InfeedIterator]]:
-        """Gives each epoch with an iterator over its data; the arguments of `enumerate_epochs_with_reuse`."""
+    @property
+    def epochs(self) -> range:
+        """The numbers of the epochs."""
+        return range(self._initial_epoch, self._epochs)
+
+    def epoch_iterator(
+        self,
+        previous: InfeedIterator | None,
+        manager: InfeedManager,
+        mode: str,
+        infeed_kwargs: dict[str, Any],
+    ) -> InfeedIterator:
+        """The iterator over an epoch's data: the previous epoch's, unless the data starts again each epoch."""
         self._check_replication_factor_set("enumerate_epochs_with_reuse")
-        dataset = self._dataset
-        if self.padding:
+        if previous is not None and not self._adapter.should_recreate_iterator():
+            return previous
+        if self.padding and self._padded is None:
             with ops.device("/device:CPU:0"):
-                dataset = partial_batches.pad_dataset(dataset, self.mini_batches, self.padding)
-        iterator = manager.make_iterator(mode, dataset, infeed_kwargs)
-        for epoch in range(self._initial_epoch, self._epochs):
-            if epoch > self._initial_epoch and self._adapter.should_recreate_iterator():
-                iterator = manager.make_iterator(mode, dataset, infeed_kwargs)
-            yield epoch, iterator
-            self._adapter.on_epoch_end()
+                self._padded = partial_batches.pad_dataset(self._dataset, self.mini_batches, self.padding)
+        return manager.make_iterator(mode, self._padded if self.padding else self._dataset, infeed_kwargs)
+
+    def end_epoch(self) -> None:
+        """Prepares the data for the next epoch."""
+        self._adapter.on_epoch_end()
 
     def enumerate_epochs(self) -> Iterator[tuple[int, Iterator[Any]]]:
         """Gives each epoch with an iterator over its mini-batches, on the host and without an infeed."""

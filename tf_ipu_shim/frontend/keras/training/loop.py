@@ -1,58 +1,121 @@
 """Runs fit, evaluate and predict: one program execution at a time, with Keras' callbacks.
 
-The order of callbacks is Keras' own. Between two calls for a batch stands an execution, or, with asynchronous
-callbacks, a mini-batch that a thread has seen come out of a running program.
+`fit`, `evaluate` and `predict` below read from top to bottom. `ModelCall` prepares the program and data of an epoch as
+an `Execution`, which runs the program once. Between two batch callbacks stands one execution or, with asynchronous
+callbacks, one mini-batch that a polling thread has dequeued from the running program.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2, plugin
+from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedMode
 from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod, reduce_metrics
-from tf_ipu_shim.frontend.keras.training import polling_thread
+from tf_ipu_shim.frontend.keras.training import locks, partial_batches, polling_thread
+from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedIterator
+from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.tf_private import keras_members
+
+
+class ModelCall:
+    """One call of `fit`, `evaluate` or `predict`: prepares an `Execution` for each epoch. Entered around the epochs.
+
+    Args:
+        model: a Keras model with IPU extensions.
+        mode: `"fit"`, `"evaluate"` or `"predict"`.
+        handler: the data of the call.
+        callbacks: Keras' list, whose number of steps is corrected if tracing the program changes it; None: none.
+    """
+
+    def __init__(self, model: Any, mode: str, handler: Any, callbacks: Any = None) -> None:
+        self._model, self._mode, self._handler, self._callbacks = model, mode, handler, callbacks
+        self._iterator: InfeedIterator | None = None
+        self._choose_queues()
+
+    def __enter__(self) -> ModelCall:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._end_metrics()
+
+    def start_epoch(self) -> Execution:
+        """The program with the next epoch's data, ready to run."""
+        model = self._model
+        program = self._find_program()
+        while model._stages_need_trace(self._mode) and model._trace_finds_stages(
+            program, self._handler, self._callbacks
+        ):
+            self._callbacks = self._iterator = None
+            self._end_metrics()
+            self._choose_queues()
+            program = self._find_program()
+        partial_batches.check_padding(model, program, self._handler, self.replicas)
+        if self._mode == "fit":
+            model.train_tf_function = program.function  # its graph is what TensorBoard shows
+        return Execution(self, program, self._iterator)
+
+    def hold(self, iterator: Any) -> Any:
+        """A context in which only this call runs the model's program, on the data of its iterator."""
+        return self._model._ipu.locks.hold_for_call(self._model, self._mode, iterator, self._fit_metrics)
+
+    def unpack(self, dequeued: Any) -> Any:
+        """Metrics or predictions from what the outfeed returned."""
+        return self._model._result_unpacker(self._mode)(dequeued)
+
+    def _choose_queues(self) -> None:
+        """Sets what depends on the number of replicas, which changes if tracing finds pipeline stages."""
+        model, options = self._model, self._model._ipu.options
+        self._steps_per_execution = self._handler.steps_per_execution_value
+        self.replicas = model._replicas()
+        accumulates = model._accumulates_outfeed(self._mode)
+        # Nothing comes out of a running program whose outfeeds are synthetic.
+        polls = options.asynchronous_callbacks and not flags.current().is_synthetic("outfeed")
+        self.is_asynchronous = polls and not accumulates
+        every = self._mode == "predict" or self.is_asynchronous or accumulates
+        outfeed_mode = IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST
+        self.outfeed = model._ipu.outfeeds.get_outfeed(
+            self._mode, {**options.outfeed_kwargs, "outfeed_mode": outfeed_mode}
+        )
+        self.reduction = ReplicatedMetricReductionMethod.parse(options.metric_reduction)
+        self.steps = self._handler.reported_steps
+        self._fit_metrics = locks.FitMetrics(self.replicas) if self._mode == "fit" else None
+
+    def _find_program(self) -> Any:
+        state = self._model._ipu
+        self._iterator = self._handler.epoch_iterator(
+            self._iterator, state.infeeds, self._mode, state.options.infeed_kwargs
+        )
+        return self._model._get_program(
+            self._mode, self._iterator.infeed, self.outfeed, self._steps_per_execution, self.replicas
+        )
+
+    def _end_metrics(self) -> None:
+        if self._fit_metrics is not None:
+            self._fit_metrics.ended = True
 
 
 class Execution:
     """A program with its queues, ready to run.
 
     Args:
+        call: of `fit`, `evaluate` or `predict`.
         program: runs once.
-        outfeed: what it sends to.
-        unpack: from what the outfeed gives to metrics or predictions.
-        steps: mini-batches a replica takes in one execution.
-        replicas: number of replicas.
-        reduction: how metrics of replicas become one.
-        asynchronous: whether callbacks are called while the program runs.
-        turn: a context in which nobody else runs the program, and it takes elements of this call's data.
+        iterator: the epoch's data.
     """
 
-    def __init__(
-        self,
-        program: Callable[[], None],
-        outfeed: Any,
-        unpack: Callable[[Any], Any],
-        steps: int,
-        replicas: int,
-        reduction: ReplicatedMetricReductionMethod,
-        asynchronous: bool,
-        turn: Callable[[], AbstractContextManager[None]],
-    ) -> None:
-        self.turn = turn
-        self._program = program
-        self._outfeed = outfeed
-        self._unpack = unpack
-        self._steps = steps
-        self.replicas = replicas
-        self._reduction = reduction
-        self._asynchronous = asynchronous
+    def __init__(self, call: ModelCall, program: Callable[[], None], iterator: InfeedIterator | None) -> None:
+        self._call, self._program, self._iterator = call, program, iterator
+        self._steps, self.replicas = call.steps, call.replicas
+
+    def hold(self) -> Any:
+        """A context in which only this call runs the program."""
+        return self._call.hold(self._iterator)
 
     def last_metrics(self, first: int, begin: Callable[[int], None], end: Callable[[int, Any], None]) -> Any:
         """Runs once, with the callbacks around it.
@@ -65,8 +128,8 @@ class Execution:
         Returns:
             The metrics after the last mini-batch.
         """
-        if self._asynchronous:
-            return self._polled(first, begin, end, polling_thread.PollingThread)
+        if self._call.is_asynchronous:
+            return self._run_polled(first, begin, end, polling_thread.PollingThread)
         begin(first)
         last = nest.map_structure(lambda value: value.numpy(), self._run())
         logs = self.metrics(last)
@@ -91,30 +154,32 @@ class Execution:
 
         keep = None if keep is None else min(keep, self._steps * self.replicas)
         steps = self._steps if keep is None else -(-keep // self.replicas)
-        if self._asynchronous:
-            begin, end = self._until(first + steps, begin, end, keep)
-            return self._kept(self._polled(first, begin, end, polling_thread.PollingThreadPredict), self._steps, keep)
+        if self._call.is_asynchronous:
+            begin, end = self._limit_callbacks(first + steps, begin, end, keep)
+            return self._drop_padding(
+                self._run_polled(first, begin, end, polling_thread.PollingThreadPredict), self._steps, keep
+            )
         begin(first)
         outputs = merge_into_batch_dimension(self._run(), self.replicas)
         outputs = nest.map_structure(lambda value: value.numpy(), outputs)
-        outputs = self._kept(outputs, self._steps, keep)
+        outputs = self._drop_padding(outputs, self._steps, keep)
         end(first + steps - 1, {"outputs": outputs})
         return outputs
 
-    def _kept(self, outputs: Any, steps: int, keep: int | None) -> Any:
-        """The rows of the script's own mini-batches, of those of so many steps."""
+    def _drop_padding(self, outputs: Any, steps: int, keep: int | None) -> Any:
+        """Drops the rows of padding from the outputs of some steps."""
         there = steps * self.replicas
         if keep is None or keep >= there:
             return outputs
         return nest.map_structure(lambda value: value[: len(value) // there * keep], outputs)
 
-    def _until(self, limit: int, begin: Any, end: Any, keep: int | None) -> tuple[Any, Any]:
-        """Callbacks that are called for no step that only pads the data, and see no row that does."""
+    def _limit_callbacks(self, limit: int, begin: Any, end: Any, keep: int | None) -> tuple[Any, Any]:
+        """Wraps the callbacks so that they skip steps that only pad the data, and see no padded rows."""
 
         def end_one(step: int, logs: Any) -> None:
             if step < limit:
                 last = None if keep is None or step < limit - 1 else (keep - 1) % self.replicas + 1
-                end(step, {"outputs": self._kept(logs["outputs"], 1, last)})
+                end(step, {"outputs": self._drop_padding(logs["outputs"], 1, last)})
 
         return (lambda step: begin(step) if step < limit else None), end_one
 
@@ -124,34 +189,34 @@ class Execution:
         Args:
             values: arrays, with a replica axis where there are replicas.
         """
-        return nest.map_structure(plain, reduce_metrics(values, self.replicas, self._reduction))
+        return nest.map_structure(to_python, reduce_metrics(values, self.replicas, self._call.reduction))
 
     def _run(self) -> Any:
-        """Runs once, and gives what was sent."""
-        with self.turn():
-            self._forget()
+        """Runs once and returns what the program enqueued."""
+        with self.hold():
+            self._clear_outfeed()
             self._program()
-            return self._sent()
+            return self._dequeue()
 
-    def _sent(self) -> Any:
-        return self._unpack(self._outfeed.results(self._steps, self.replicas))
+    def _dequeue(self) -> Any:
+        return self._call.unpack(self._call.outfeed.results(self._steps, self.replicas))
 
-    def _forget(self) -> None:
-        """Forgets what an execution has sent and nobody took: it failed, or Ctrl-C came then."""
-        plugin.load().delete_outfeed(self._outfeed._id)
+    def _clear_outfeed(self) -> None:
+        """Drops what an earlier execution left in the outfeed: it failed, or Ctrl-C interrupted it."""
+        plugin.load().delete_outfeed(self._call.outfeed._id)
 
-    def _polled(self, first: int, begin: Any, end: Any, kind: type) -> Any:
+    def _run_polled(self, first: int, begin: Any, end: Any, kind: type) -> Any:
         thread = kind(
-            self._outfeed,
+            self._call.outfeed,
             self._steps,
             self.replicas,
             lambda step: begin(first + step),
             lambda step, results: end(first + step, results),
         )
-        thread.convert, thread.unpack = self.metrics, self._unpack
+        thread.convert, thread.unpack = self.metrics, self._call.unpack
         try:
-            with self.turn():
-                self._forget()
+            with self.hold():
+                self._clear_outfeed()
                 thread.start()
                 self._program()
                 thread.drain()
@@ -164,48 +229,47 @@ class Execution:
         return thread.get_result()
 
 
-def fit(model: Any, handler: Any, callbacks: Any, validate: Callable[[int], dict[str, Any]] | None, run: Any) -> Any:
-    """All epochs of training.
+def fit(model: Any, handler: Any, callbacks: Any, validate: Callable[[int], dict[str, Any]] | None) -> Any:
+    """Trains for all epochs and returns the history.
 
     Args:
-        model: a Keras model.
+        model: a Keras model with IPU extensions.
         handler: its data.
         callbacks: Keras' list.
-        validate: gives the validation metrics after an epoch, or none.
-        run: from an epoch's infeed to an `Execution`, with the epochs of the handler.
-
-    Returns:
-        The history.
+        validate: returns the validation metrics after an epoch, or None.
     """
     model.stop_training = False
     keras_members.train_counter(model).assign(0)
     callbacks.on_train_begin()
     epoch_logs: Any = None
-    for epoch, execution in run:
-        with execution.turn():
-            model.reset_metrics()
-        callbacks.on_epoch_begin(epoch)
-        logs = None
-        for step in handler.steps():
-            logs = execution.last_metrics(step, callbacks.on_train_batch_begin, callbacks.on_train_batch_end)
+    with ModelCall(model, "fit", handler) as call:
+        for epoch in handler.epochs:
+            execution = call.start_epoch()
+            with execution.hold():
+                model.reset_metrics()
+            callbacks.on_epoch_begin(epoch)
+            logs = None
+            for step in handler.steps():
+                logs = execution.last_metrics(step, callbacks.on_train_batch_begin, callbacks.on_train_batch_end)
+                if model.stop_training:
+                    break
+            if logs is None:
+                raise ValueError("Expect x to be a non-empty array or dataset.")
+            epoch_logs = copy.copy(logs)
+            if validate is not None:
+                epoch_logs.update(validate(epoch))
+            callbacks.on_epoch_end(epoch, epoch_logs)
             if model.stop_training:
                 break
-        if logs is None:
-            raise ValueError("Expect x to be a non-empty array or dataset.")
-        epoch_logs = copy.copy(logs)
-        if validate is not None:
-            epoch_logs.update(validate(epoch))
-        callbacks.on_epoch_end(epoch, epoch_logs)
-        if model.stop_training:
-            break
+            handler.end_epoch()
     if hasattr(model.optimizer, "finalize_variable_values") and epoch_logs is not None:
         model.optimizer.finalize_variable_values(model.trainable_variables)
     callbacks.on_train_end(logs=epoch_logs)
     return keras_members.history_of(callbacks) or model.history  # another thread's call may have put its own there
 
 
-def evaluate(model: Any, handler: Any, callbacks: Any, run: Any) -> dict[str, Any]:
-    """One pass over the data; the arguments of `fit`.
+def evaluate(model: Any, handler: Any, callbacks: Any) -> dict[str, Any]:
+    """Computes loss and metrics in one pass over the data; the arguments of `fit`.
 
     Returns:
         The metrics after the last mini-batch.
@@ -213,16 +277,19 @@ def evaluate(model: Any, handler: Any, callbacks: Any, run: Any) -> dict[str, An
     keras_members.test_counter(model).assign(0)
     callbacks.on_test_begin()
     logs: Any = {}
-    for _, execution in run:
-        model.reset_metrics()
-        for step in handler.steps():
-            logs = execution.last_metrics(step, callbacks.on_test_batch_begin, callbacks.on_test_batch_end)
+    with ModelCall(model, "evaluate", handler, callbacks) as call:
+        for _ in handler.epochs:
+            execution = call.start_epoch()
+            model.reset_metrics()
+            for step in handler.steps():
+                logs = execution.last_metrics(step, callbacks.on_test_batch_begin, callbacks.on_test_batch_end)
+            handler.end_epoch()
     callbacks.on_test_end(logs=logs)
     return logs
 
 
-def predict(model: Any, handler: Any, callbacks: Any, run: Any) -> Any:
-    """One pass over the data; the arguments of `fit`.
+def predict(model: Any, handler: Any, callbacks: Any) -> Any:
+    """Computes predictions in one pass over the data; the arguments of `fit`.
 
     Returns:
         Predictions of all samples.
@@ -231,10 +298,13 @@ def predict(model: Any, handler: Any, callbacks: Any, run: Any) -> Any:
     callbacks.on_predict_begin()
     parts = []
     begin, end = callbacks.on_predict_batch_begin, callbacks.on_predict_batch_end
-    for _, execution in run:
-        for step in handler.steps():
-            keep = handler.mini_batches - step * execution.replicas if handler.padding else None
-            parts.append(execution.predictions(step, begin, end, keep))
+    with ModelCall(model, "predict", handler, callbacks) as call:
+        for _ in handler.epochs:
+            execution = call.start_epoch()
+            for step in handler.steps():
+                keep = handler.mini_batches - step * execution.replicas if handler.padding else None
+                parts.append(execution.predictions(step, begin, end, keep))
+            handler.end_epoch()
     if handler.padding:
         keras_members.predict_counter(model).assign(handler.inferred_steps)
     callbacks.on_predict_end()
@@ -244,7 +314,7 @@ def predict(model: Any, handler: Any, callbacks: Any, run: Any) -> Any:
 
 
 def callback_list(model: Any, callbacks: Any, package: str, verbose: Any, epochs: int, steps: int) -> Any:
-    """Keras' list of callbacks; the one of `fit` is handed on to `evaluate` as it is."""
+    """Keras' list of callbacks; `evaluate` inside `fit` uses the list of `fit`."""
     kind = keras2.module("callbacks", package).CallbackList
     if isinstance(callbacks, kind):
         return callbacks
@@ -260,13 +330,13 @@ def callback_list(model: Any, callbacks: Any, package: str, verbose: Any, epochs
     )
 
 
-def in_order(logs: dict[str, Any], names: list[str]) -> Any:
-    """Metrics as `evaluate` gives them: by the model's names, then others; a single one alone."""
+def order_metrics(logs: dict[str, Any], names: list[str]) -> Any:
+    """Metrics as `evaluate` returns them: in the order of the model's names, then others; a single one as a scalar."""
     values = [logs[name] for name in names if name in logs]
     values += [logs[name] for name in sorted(logs) if name not in names]
     return values[0] if len(values) == 1 else values
 
 
-def plain(value: Any) -> Any:
-    """A Python number of a scalar, anything else as it is."""
+def to_python(value: Any) -> Any:
+    """Converts a scalar array to a Python number; returns anything else unchanged."""
     return value.item() if isinstance(value, (np.ndarray, np.generic)) and np.ndim(value) == 0 else value

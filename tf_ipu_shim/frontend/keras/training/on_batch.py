@@ -66,7 +66,7 @@ class OnBatchMethods:
             if reset:
                 model.reset_metrics()
             logs = self._run_batch(mode, data, class_weight)
-        return logs if return_dict else loop.in_order(logs, model.metrics_names)
+        return logs if return_dict else loop.order_metrics(logs, model.metrics_names)
 
     def _run_batch(self, mode: str, data: Any, class_weight: Any) -> Any:
         model: Any = self
@@ -82,7 +82,8 @@ class OnBatchMethods:
                 keras_members.check_data_cardinality(adapters, packed)
                 dataset = dataset_ops.DatasetV2.from_tensors(packed)
             handler = model._make_data_handler(mode, steps_per_execution=_STEPS, x=dataset, class_weight=class_weight)
-            for _, execution in model._executions(mode, handler):
+            with loop.ModelCall(model, mode, handler) as call:
+                execution = call.start_epoch()
                 if mode == "predict":
                     keep = handler.mini_batches if handler.padding else None
                     return execution.predictions(0, _no_callback, _no_callback, keep)
