@@ -55,9 +55,6 @@ def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
     Imports TensorFlow and the emulated modules that the files name. What a call refuses for its arguments shows only
     when it runs.
 
-    Args:
-        sources: the files of one script.
-
     Returns:
         By file and line, each once.
 
@@ -190,11 +187,7 @@ def _call_names() -> dict[str, frozenset[str]]:
 
 
 def ignored_arguments(use: Use) -> list[tuple[str, str]]:
-    """The keyword arguments of a call that change nothing here, with the reasons.
-
-    Args:
-        use: a place where something is called.
-    """
+    """The keyword arguments of a call that change nothing here, with the reasons."""
     if use.call is None:
         return []
     given = [word.arg for word in use.call.keywords if word.arg]

@@ -161,12 +161,7 @@ def _canonical_name(name: str) -> str:
 
 
 def assigned_strings(tree: ast.Module, variable: str) -> Iterator[tuple[int, str]]:
-    """Lines where a file gives an environment variable a text that stands there, and the text.
-
-    Args:
-        tree: the file.
-        variable: its name.
-    """
+    """Lines where a file gives an environment variable a text that stands there, and the text."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             key, value = node.targets[0].slice, node.value

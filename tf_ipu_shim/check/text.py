@@ -12,11 +12,7 @@ _WIDTH = 118
 
 
 def format_findings(findings: Sequence[Finding]) -> str:
-    """The report: what needs a look first, what is emulated at the end, in few lines.
-
-    Args:
-        findings: by file and line.
-    """
+    """The report: what needs a look first, what is emulated at the end, in few lines."""
     lines = []
     for kind in FindingKind:
         some = [finding for finding in findings if finding.kind is kind]

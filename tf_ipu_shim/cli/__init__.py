@@ -73,12 +73,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def execute(command: Any, help: str, program: str, words: Sequence[str]) -> int:
     """Runs one command; `tf_ipu_shim.cli.tools` has those that scripts know by names of their own.
 
-    Args:
-        command: what has `add_arguments` and `run`.
-        help: what it is for.
-        program: what its messages call it.
-        words: what stands behind it.
-
     Returns:
         Exit status: the command's, 1 where nobody reads on, 2 with a line for an error of the system's.
     """
@@ -101,9 +95,6 @@ def execute(command: Any, help: str, program: str, words: Sequence[str]) -> int:
 
 def as_sentence(text: str) -> str:
     """A line of help as a sentence.
-
-    Args:
-        text: as it stands in a list of commands.
 
     Example:
         >>> as_sentence("list the simulated IPUs")

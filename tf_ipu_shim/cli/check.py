@@ -25,9 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs a script, unless told not to, and prints what becomes of its IPU calls.
 
-    Args:
-        arguments: as `add_arguments` declares.
-
     Returns:
         0; 1 where something is refused or the run failed; 2 where there is no such script.
     """

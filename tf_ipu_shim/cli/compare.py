@@ -23,9 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints what grew and what shrank, and writes the page that is asked for.
 
-    Args:
-        arguments: as `add_arguments` declares.
-
     Returns:
         0; 2 where there is no profile, or no program that both have.
     """

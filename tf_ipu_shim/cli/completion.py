@@ -21,9 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the shell's functions.
 
-    Args:
-        arguments: as `add_arguments` declares.
-
     Returns:
         0, or 2 with a line on stderr where the package that writes them is not installed.
     """
@@ -40,11 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _all_commands(files: Mapping[str, Any]) -> argparse.ArgumentParser:
-    """One parser with all commands, of which the program itself loads only the one that is asked for.
-
-    Args:
-        files: what shtab has for arguments that are files.
-    """
+    """One parser with all commands, of which the program itself loads only the one that is asked for."""
     whole = argparse.ArgumentParser(prog=cli.PROGRAM)
     whole.add_argument("--version", action="store_true", help="say which version this is")
     commands = whole.add_subparsers()

@@ -72,9 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Looks, and prints what it sees.
 
-    Args:
-        arguments: as `add_arguments` declares.
-
     Returns:
         0, or 1 where something keeps scripts from running.
     """
@@ -111,11 +108,7 @@ def _all_checks() -> Iterator[Check]:
 
 
 def check_python(version: tuple[int, ...]) -> Check:
-    """Whether this is a Python that the package is for, on Linux.
-
-    Args:
-        version: such as `(3, 11)`.
-    """
+    """Whether this is a Python that the package is for, on Linux."""
     first, last = (".".join(map(str, bound)) for bound in PYTHONS)
     fits = PYTHONS[0] <= version[:2] <= PYTHONS[1]
     elsewhere = build.platform_error()
@@ -155,9 +148,6 @@ def find_tensorflows() -> dict[str, str]:
 def check_tensorflow(installed: dict[str, str]) -> Check:
     """Whether there is one TensorFlow, of a version that is supported.
 
-    Args:
-        installed: versions by package, as `find_tensorflows` finds them.
-
     Example:
         >>> check_tensorflow({"tensorflow-cpu": "2.15.1"}).state
         'ok'
@@ -182,11 +172,7 @@ def check_tensorflow(installed: dict[str, str]) -> Check:
 
 
 def check_import(probe: dict[str, str]) -> Check:
-    """Whether TensorFlow can be imported.
-
-    Args:
-        probe: what a process that tried has said.
-    """
+    """Whether TensorFlow can be imported."""
     error = probe.get("error", "")
     return Check(
         name="import tensorflow",
@@ -198,11 +184,7 @@ def check_import(probe: dict[str, str]) -> Check:
 
 
 def check_keras(version: str) -> Check:
-    """Whether the Keras of `tf.keras` is Keras 2.
-
-    Args:
-        version: of TensorFlow.
-    """
+    """Whether the Keras of `tf.keras` is Keras 2."""
     expected = "Keras 2, which Graphcore's scripts are written for"
     try:
         root = keras2.root()
@@ -235,12 +217,7 @@ def check_keras(version: str) -> Check:
 
 
 def check_plugin(library: str | None, has_compiler: bool) -> Check:
-    """Whether the C++ part is built, or can be.
-
-    Args:
-        library: where it is, if it is built.
-        has_compiler: whether there is a C++ compiler.
-    """
+    """Whether the C++ part is built, or can be."""
     expected = "the plugin for this TensorFlow, or a C++ compiler that makes it at first use"
     if library:
         return Check(name="plugin", state=OK, found=library, expected=expected)

@@ -26,9 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the lists.
 
-    Args:
-        arguments: as `add_arguments` declares.
-
     Returns:
         0, or 2 with a sentence on stderr for each variable whose value makes no sense.
     """

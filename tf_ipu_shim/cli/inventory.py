@@ -33,9 +33,6 @@ class ListingCommand(NamedTuple):
     def run(self, arguments: argparse.Namespace) -> int:
         """Prints what was asked for.
 
-        Args:
-            arguments: As declared by `add_arguments`.
-
         Returns:
             Exit status, as `info.answer` has it.
         """

@@ -30,11 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def filter_log(options: argparse.Namespace) -> None:
-    """Sets what is shown in this process and those it starts; TensorFlow is not imported yet.
-
-    Args:
-        options: as `add_arguments` declares.
-    """
+    """Sets what is shown in this process and those it starts; TensorFlow is not imported yet."""
     if options.verbose:
         os.environ[log_level.TENSORFLOW] = os.environ[log_level.ENVIRONMENT_VARIABLE] = _ALL
         return

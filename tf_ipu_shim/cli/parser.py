@@ -21,11 +21,7 @@ class SuggestingParser(argparse.ArgumentParser):
     """
 
     def error(self, message: str) -> NoReturn:
-        """Ends the process with the message, and what may help.
-
-        Args:
-            message: of argparse.
-        """
+        """Ends the process with the message, and what may help."""
         known = set(_OPTION.findall(self.format_help().replace("[", " ")))
         # Where argparse names what is wrong there are options that it does not know, and perhaps what belongs to them.
         unknown = _OPTION.findall(message) if message.startswith("unrecognized") else []

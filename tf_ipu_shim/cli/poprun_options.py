@@ -31,9 +31,6 @@ _CACHE_FLAG = "--executable_cache_path"
 def normalize_arguments(words: Sequence[str]) -> list[str]:
     """The words of a command line, each option for MPI in one word with its value.
 
-    Args:
-        words: as they were given, `--mpi-global-args --tag-output` among them.
-
     Returns:
         The same for argparse.
 
@@ -74,11 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def find_problem(arguments: argparse.Namespace) -> str | None:
-    """Why instances cannot be started; None where they can.
-
-    Args:
-        arguments: as `add_arguments` describes.
-    """
+    """Why instances cannot be started; None where they can."""
     if instances.from_launcher():
         return (
             "this process is an instance of a job that poprun started, and instances start no jobs. Start one after "
@@ -174,12 +167,7 @@ def instance_command(arguments: argparse.Namespace) -> list[str]:
 
 
 def instance_environment(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment that all instances have.
-
-    Args:
-        arguments: as `add_arguments` describes.
-        environment: of `poprun` itself.
-    """
+    """The environment that all instances have."""
     made = dict(environment)
     for name in _FOR_MPI:
         made.update(_parse_export(_is_given(arguments, name) or "")[0])
@@ -218,12 +206,7 @@ def parse_first_device(arguments: argparse.Namespace) -> int:
 
 
 def instance_topology(arguments: argparse.Namespace, addresses: Sequence[str]) -> str:
-    """What each instance has, as a table.
-
-    Args:
-        arguments: as `add_arguments` describes.
-        addresses: of the instances.
-    """
+    """What each instance has, as a table."""
     local = arguments.num_replicas // arguments.num_instances
     devices = systems.current().devices_with(local * arguments.ipus_per_replica)[parse_first_device(arguments) :]
     lines = [f"{'instance':<9}{'address':<22}{'replicas':<10}{'device':<7}IPUs"]

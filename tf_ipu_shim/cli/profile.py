@@ -24,9 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Writes what is asked for, and prints the program at a glance.
 
-    Args:
-        arguments: as `add_arguments` declares.
-
     Returns:
         0; 2 where there is no profile.
     """

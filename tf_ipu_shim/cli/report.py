@@ -31,9 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def find_problem(options: argparse.Namespace) -> str | None:
     """Why a report could not be written, or asked for, told before the script runs for hours; None where it can.
 
-    Args:
-        options: as `add_arguments` declares.
-
     Example:
         >>> find_problem(argparse.Namespace(profile=None, baseline=None, memory_json="no/such/directory/m.json"))
         "--memory-json: there is no directory 'no/such/directory'"
@@ -78,20 +75,13 @@ def begin_report(options: argparse.Namespace) -> None:
     """Has the programs of this process write profiles, where that was asked for.
 
     A script that asks for its own profiles has those too, where it wants them.
-
-    Args:
-        options: as `add_arguments` declares.
     """
     if options.profile:
         os.environ[settings.DIRECTORY_VARIABLE] = os.path.abspath(options.profile)
 
 
 def write_reports(options: argparse.Namespace) -> None:
-    """Gives the report of this process where one was asked for.
-
-    Args:
-        options: as `add_arguments` declares.
-    """
+    """Gives the report of this process where one was asked for."""
     if options.profile:
         for file in sorted(pathlib.Path(options.profile).glob(f"{writer.PREFIX}*__{os.getpid()}__*/{writer.FILE}")):
             print(f"Profile: {file}", file=sys.stderr)
@@ -113,9 +103,6 @@ def write_reports(options: argparse.Namespace) -> None:
 
 def compare_with_baseline(options: argparse.Namespace) -> int:
     """Compares this process's programs with a baseline, or writes one, where that was asked for.
-
-    Args:
-        options: as `add_arguments` declares.
 
     Returns:
         1 where something needs more memory than the baseline says; else 0.

@@ -122,11 +122,7 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """Puts the options into the environment, where everything below reads them.
-
-    Args:
-        options: as `add_arguments` declares.
-    """
+    """Puts the options into the environment, where everything below reads them."""
     if options.sdk:
         os.environ[sdk.ENVIRONMENT_VARIABLE] = options.sdk
     if options.system:
@@ -154,11 +150,7 @@ def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
 
 
 def find_problem(options: argparse.Namespace) -> str | None:
-    """What is wrong with the script's name, before anything of it has run; None where nothing is.
-
-    Args:
-        options: as `add_arguments` declares.
-    """
+    """What is wrong with the script's name, before anything of it has run; None where nothing is."""
     if options.module:
         return None if _has_module(options.module) else f"No module named {options.module}"
     if options.script is None:

@@ -40,9 +40,6 @@ def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
 def make_xspace(profile: Profile) -> Any:
     """The trace of one run as TensorFlow's profiler would have recorded it.
 
-    Args:
-        profile: of a program.
-
     Returns:
         An `XSpace`, with the processes, tracks and events of `trace_of`.
     """

@@ -14,12 +14,7 @@ served: list[str] = []
 
 
 def make_alias_spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
-    """How a module is loaded that is another one.
-
-    Args:
-        fullname: under which it is imported.
-        target: of the module that it is.
-    """
+    """How a module is loaded that is another one."""
     is_package = target.submodule_search_locations is not None
     return ModuleSpec(fullname, AliasLoader(target.name), origin=target.origin, is_package=is_package)
 

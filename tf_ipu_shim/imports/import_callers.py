@@ -42,9 +42,6 @@ def is_imported_by_script() -> bool:
 def is_script_file(file: str) -> bool:
     """Whether a file is a script's own: neither an installed package's nor Python's.
 
-    Args:
-        file: its path.
-
     Example:
         >>> is_script_file("train.py"), is_script_file(pathlib.__file__)
         (True, False)

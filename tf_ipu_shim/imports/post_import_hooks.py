@@ -32,10 +32,6 @@ class PostImportFinder:
     def install(self, what: str, why: str) -> None:
         """Puts it before the other finders; calling it again changes nothing.
 
-        Args:
-            what: whose modules these are, for the register of changes.
-            why: what is done with them.
-
         Example:
             >>> PostImportFinder("colorsys".__eq__).install("colours", why="an example")
             >>> "sys.meta_path: colours" in [change.target for change in patches.applied()]

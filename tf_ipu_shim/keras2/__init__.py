@@ -45,10 +45,6 @@ def root() -> str:
 def module(name: str, package: str | None = None) -> Any:
     """A module of Keras 2.
 
-    Args:
-        name: below the root, such as `"engine.training"`.
-        package: the root; that of `tf.keras` when left out.
-
     Example:
         >>> module("engine.training").Model.__name__
         'Model'
@@ -68,9 +64,6 @@ def public_module() -> Any:
 
 def root_of_class(kind: type) -> str | None:
     """The root of the Keras package that a class of models comes from; None if it is no Keras 2 model.
-
-    Args:
-        kind: a class.
 
     Example:
         >>> root_of_class(tf.keras.Sequential) == root()

@@ -32,9 +32,6 @@ def render_svg(report: ReportData) -> str:
     The longest bar is the fullest IPU, and the scale is the same for all. Where one needs more than it has, a red line
     marks what it has. The picture is no wider than what it is shown in.
 
-    Args:
-        report: from `memory_report()`.
-
     Returns:
         An SVG document.
 

@@ -18,9 +18,6 @@ _WAYS = {"xla": "XLA programs", "kernels": "TensorFlow's kernels"}
 def render_text(report: ReportData) -> str:
     """Renders a report.
 
-    Args:
-        report: from `memory_report()`.
-
     Returns:
         Lines of at most 100 characters. Sizes in bytes.
 

@@ -78,9 +78,6 @@ _AT_HOME = {
 def reason_and_alternative(fullname: str) -> str:
     """Why a name of Graphcore's is not emulated and what to do, as the end of a sentence; empty where nothing is known.
 
-    Args:
-        fullname: of a module, or of an attribute of one.
-
     Example:
         >>> reason_and_alternative("tensorflow.python.ipu.ipu_run_config.IPUConfig")
         'it is imported there. Import it from tensorflow.python.ipu.config.'

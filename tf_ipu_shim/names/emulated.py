@@ -29,10 +29,6 @@ class EmulationStatus(NamedTuple):
 def get_status(module: str, name: str) -> EmulationStatus:
     """What becomes of a public name of one of Graphcore's modules.
 
-    Args:
-        module: Graphcore's name of the module, as scripts import it.
-        name: an attribute of the module.
-
     Example:
         >>> get_status("tensorflow.python.ipu.config", "IPUConfig").state
         'emulated'
@@ -87,10 +83,6 @@ def implementing_module(module: str, name: str) -> str:
 
 def class_lineage(module: str, name: str) -> list[str]:
     """The names of a class and of those it is derived from; the name alone of anything else.
-
-    Args:
-        module: Graphcore's name of the module, as scripts import it.
-        name: an attribute of the module.
 
     Example:
         >>> class_lineage("tensorflow.python.ipu.ops.rnn_ops", "PopnnAUGRU")[:2]

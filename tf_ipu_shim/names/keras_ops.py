@@ -32,9 +32,6 @@ _in_layers: dict[Callable[..., Any], Callable[..., Any]] = {}
 def is_op_module(module: str) -> bool:
     """Whether a module has ops whose functions are to take symbolic tensors.
 
-    Args:
-        module: its name, as Graphcore has it.
-
     Example:
         >>> is_op_module("tensorflow.python.ipu.ops.rand_ops"), is_op_module("tensorflow.python.ipu.loops")
         (True, False)
@@ -43,12 +40,7 @@ def is_op_module(module: str) -> bool:
 
 
 def wrap_op(module: types.ModuleType, name: str) -> None:
-    """Has the public functions of a module take symbolic tensors.
-
-    Args:
-        module: one of ours, which has been executed.
-        name: of the module, as Graphcore has it.
-    """
+    """Has the public functions of a module take symbolic tensors."""
     names = vars(module).get("__all__") or [
         key for key, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__
     ]
@@ -61,10 +53,6 @@ def wrap_op(module: types.ModuleType, name: str) -> None:
 def symbol_of(module: str, name: str) -> str:
     """The name under which layers of an op are saved.
 
-    Args:
-        module: that has it, as Graphcore names it.
-        name: of the op's function.
-
     Example:
         >>> symbol_of("tensorflow.python.ipu.ops.rand_ops", "dropout")
         'ipu.ops.rand_ops.dropout'
@@ -74,11 +62,7 @@ def symbol_of(module: str, name: str) -> str:
 
 
 def find_op(symbol: str) -> Callable[..., Any] | None:
-    """The op that a layer was saved with, if it is one of ours.
-
-    Args:
-        symbol: the name that the layer's configuration has for it.
-    """
+    """The op that a layer was saved with, if it is one of ours."""
     path, _, name = symbol.rpartition(".")
     for package, short in reversed(_PACKAGES.items()):
         module = package + path[len(short) :]

@@ -28,13 +28,7 @@ def unknown_name_message(ours: str, theirs: str, name: str) -> str:
 
 
 def unknown_import_message(ours: str, theirs: str, name: str) -> str:
-    """The same for a name that `from module import name` asked for.
-
-    Args:
-        ours: as in `unknown_name_message`, as all that follow.
-        theirs: as above.
-        name: as above.
-    """
+    """The same for a name that `from module import name` asked for."""
     return f"cannot import name {name!r} from {theirs!r}{_suggest(ours, theirs, name)}"
 
 

@@ -17,10 +17,6 @@ from tf_ipu_shim.legacy.names import activation
 def find_tensorflow_spec(path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
     """As finders of `sys.meta_path` answer when TensorFlow is looked for.
 
-    Args:
-        path: as they are given.
-        target: as they are given.
-
     Returns:
         Nothing for who is no script for IPUs: the other finders answer.
     """

@@ -106,9 +106,6 @@ def copy_to_cache(library: pathlib.Path) -> None:
 
     Those of other sources for the same TensorFlow go. Nothing is kept where the checkout is another user's or cannot be
     written, nor where `TF_IPU_SHIM_PLUGIN_CACHE_DIR` names the one place to use.
-
-    Args:
-        library: from `find_library` or `publish_library`.
     """
     if library.parent in (PREBUILT_DIRECTORY, KEPT_DIRECTORY) or os.environ.get(ENVIRONMENT_VARIABLE):
         return

@@ -161,10 +161,6 @@ class Library:
     def set_plain_op_events(self, ordinal: Device, events: bytes) -> None:
         """Says which trace events the plain ops of a session's step make on a device, until the next epoch.
 
-        Args:
-            ordinal: of the device.
-            events: serialised `ProgramEvents`.
-
         Raises:
             ValueError: the plugin cannot read them, or there is no such device.
         """

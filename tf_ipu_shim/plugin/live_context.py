@@ -28,11 +28,7 @@ _configured: int | None = None
 
 
 def install(c_library: ctypes.CDLL) -> None:
-    """Has TensorFlow's contexts list the IPU devices of the system, or those that are configured.
-
-    Args:
-        c_library: the plugin.
-    """
+    """Has TensorFlow's contexts list the IPU devices of the system, or those that are configured."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
     context = tf_eager.context.Context
@@ -61,9 +57,6 @@ def list_configured_devices(c_library: ctypes.CDLL, count: int | None) -> None:
 
 def add_devices(c_library: ctypes.CDLL) -> None:
     """Adds the devices that the plugin has and the context has not. Does nothing before the context's first use.
-
-    Args:
-        c_library: the plugin.
 
     Raises:
         RuntimeError: TensorFlow refuses the devices; its own message.
@@ -144,12 +137,7 @@ def _present_context() -> Any:
 
 
 def set_eager_context(c_library: ctypes.CDLL, call: int) -> None:
-    """Tells a call of the lowering which eager context there is.
-
-    Args:
-        c_library: the plugin.
-        call: its pointer to the call.
-    """
+    """Tells a call of the lowering which eager context there is."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
     context = _present_context()

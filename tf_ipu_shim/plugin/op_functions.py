@@ -14,9 +14,6 @@ def load_op_functions(path: str) -> Any:
 
     `tf_decorator.unwrap` checked on TensorFlow 2.15.1 and 2.21.0.
 
-    Args:
-        path: the shared library.
-
     Returns:
         The module of its functions.
     """

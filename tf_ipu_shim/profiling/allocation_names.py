@@ -13,10 +13,6 @@ def stable_name(kind: str, name: str) -> str:
 
     With one more variable before it, the same one would else have another name.
 
-    Args:
-        kind: what its memory is for.
-        name: as the memory plan has it.
-
     Example:
         >>> stable_name("weight", "dense/kernel/3"), stable_name("temporary", "while/3")
         ('dense/kernel', 'while/3')

@@ -72,10 +72,6 @@ def _chip_figures(chip: str, ipu: IpuPlan) -> Figures:
 def write_baseline(baseline: Baseline, path: str | os.PathLike[str]) -> None:
     """Writes a baseline file.
 
-    Args:
-        baseline: the figures.
-        path: the file.
-
     Raises:
         OSError: it cannot be written.
     """
@@ -85,9 +81,6 @@ def write_baseline(baseline: Baseline, path: str | os.PathLike[str]) -> None:
 
 def read_baseline(path: str | os.PathLike[str]) -> Baseline:
     """Reads a baseline file.
-
-    Args:
-        path: the file.
 
     Raises:
         OSError: it cannot be read.

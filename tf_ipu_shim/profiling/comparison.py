@@ -120,11 +120,6 @@ def pair_profiles(
 def compare_profiles(program: str, before: Profile, after: Profile) -> Comparison:
     """Puts two profiles side by side.
 
-    Args:
-        program: the name to give it.
-        before: one profile.
-        after: the other.
-
     Example:
         >>> none = Profile([], [], [], [], [], [], [], [])
         >>> compare_profiles("train", none, none).cycles.more

@@ -46,12 +46,6 @@ def render_comparison(
 ) -> str:
     """Two profiles side by side as a page.
 
-    Args:
-        programs: that both have.
-        gone: programs that only the first one has.
-        new: programs that only the second one has.
-        names: what to call the two.
-
     Returns:
         HTML.
     """

@@ -91,10 +91,6 @@ class Schedule(NamedTuple):
 def find_schedules(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> dict[int, Schedule]:
     """The schedules of a profile's pipelines, by the id of their loop.
 
-    Args:
-        programs: rows of the profile.
-        facts: of the profile, as values.
-
     Example:
         >>> find_schedules([], {})
         {}
@@ -137,12 +133,7 @@ def map_to_steps(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedul
 
 
 def leaves_of_steps(programs: Sequence[ProgramRow], inside: Mapping[int, int]) -> dict[int, list[ProgramRow]]:
-    """What runs in the end in each turn, by the id of the turn's row.
-
-    Args:
-        programs: rows of the profile.
-        inside: as `map_to_steps` gives.
-    """
+    """What runs in the end in each turn, by the id of the turn's row."""
     holders = {row.parent for row in programs}
     found: dict[int, list[ProgramRow]] = {}
     for row in programs:

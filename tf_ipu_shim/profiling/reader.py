@@ -25,9 +25,6 @@ class Run(NamedTuple):
 def read_profile(path: str | pathlib.Path) -> Profile:
     """Reads a profile.
 
-    Args:
-        path: the file, or the folder that it is in.
-
     Raises:
         FileNotFoundError: there is none.
         ValueError: it is no profile of this format: one of Poplar's own is not read.

@@ -42,9 +42,6 @@ def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
 
     A script that reads its own profiles finds them where it has asked for them, also when it is run for a profile.
 
-    Args:
-        options: as in `parse_settings`.
-
     Raises:
         ValueError: as `parse_settings` does.
 

@@ -26,9 +26,6 @@ class TimelineEvent(NamedTuple):
 def lay_out_timeline(profile: Profile) -> tuple[list[TimelineEvent], list[TimelineEvent]]:
     """Puts all iterations of a loop in place of one: what is in it is stretched over them, so that shares stay.
 
-    Args:
-        profile: of a program.
-
     Returns:
         What runs in the end, and the loops; both in the order in which they begin.
     """

@@ -25,9 +25,6 @@ _MOST = 100_000
 def make_trace(profile: Profile) -> dict[str, Any]:
     """The trace of one run.
 
-    Args:
-        profile: of a program.
-
     Returns:
         What `json.dump` writes to a file. Times are microseconds of the chip's clock; a loop is drawn once, stretched
         over its iterations, a pipeline slot by slot.

@@ -26,9 +26,6 @@ def install() -> None:
 def start(request: Any) -> Any:
     """Starts an engine; the plugin sees to it that there is one of each name.
 
-    Args:
-        request: an `ApplicationStart`.
-
     Returns:
         An `ApplicationStarted`.
 

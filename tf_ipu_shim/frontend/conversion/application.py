@@ -115,12 +115,6 @@ def embed_application(
     The application's file is written. What the host computes before and after stays. Where no node is placed, all but
     placeholders are taken for the IPU's.
 
-    Args:
-        graph_def: the graph; its inputs have shapes without open axes.
-        signature_def: names its inputs and outputs.
-        program: what the application runs.
-        settings: of the application.
-
     Raises:
         ValueError: a shape is open; the host computes something between two nodes on the IPU; the part on the IPU takes
             nothing.

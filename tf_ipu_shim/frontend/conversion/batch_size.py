@@ -14,11 +14,6 @@ _SHAPES = "_output_shapes"
 def set_batch_size(graph_def: Any, signature_def: Any, batch_size: int) -> tuple[Any, Any]:
     """The graph whose inputs have that batch size where their first axis was open, and its signature.
 
-    Args:
-        graph_def: the graph.
-        signature_def: names its inputs and outputs.
-        batch_size: of the inputs.
-
     Returns:
         Copies. Shapes of all other tensors, and those in the signature, follow from the inputs'.
     """

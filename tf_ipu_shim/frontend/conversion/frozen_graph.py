@@ -37,11 +37,6 @@ class FrozenGraph:
 def load(directory: str, tags: Sequence[str], signature_key: str) -> FrozenGraph:
     """Reads a SavedModel.
 
-    Args:
-        directory: of the SavedModel.
-        tags: which of its graphs.
-        signature_key: which of that graph's signatures.
-
     Raises:
         ValueError: there is no such signature, or the model needs files of its own (assets).
     """
@@ -78,14 +73,7 @@ def freeze(session: Any, meta_graph_def: Any, signature_key: str) -> FrozenGraph
 
 
 def save(frozen: FrozenGraph, directory: str, tags: Sequence[str], signature_key: str) -> None:
-    """Writes a SavedModel.
-
-    Args:
-        frozen: what it computes.
-        directory: a new one.
-        tags: of the graph.
-        signature_key: of the signature.
-    """
+    """Writes a SavedModel."""
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(frozen.graph_def, name="")
         there = {node.name for node in frozen.graph_def.node}

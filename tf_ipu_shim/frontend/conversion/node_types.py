@@ -67,11 +67,6 @@ def calls_functions(node: Any) -> bool:
 def change_dtype(node: Any, source: int, target: int) -> Any | None:
     """A node with one dtype in place of another, in all its attributes that can have it.
 
-    Args:
-        node: is left as it is.
-        source: the dtype to replace.
-        target: what to put in its place.
-
     Returns:
         The new node; None where TensorFlow has no kernel on the CPU, and so none on a simulated IPU, for it.
     """

@@ -8,11 +8,7 @@ from tf_ipu_shim.configuration.tree import IPUConfig
 
 
 def configure(settings: Any) -> None:
-    """Configures the IPUs of this process.
-
-    Args:
-        settings: has `num_ipus`, and `matmul_amp`, `matmul_partial_type`, `conv_amp` and `conv_partial_type`.
-    """
+    """Configures the IPUs of this process."""
     options = IPUConfig()
     set_options(options, settings)
     options.configure_ipu_system()

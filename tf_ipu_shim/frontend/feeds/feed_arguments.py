@@ -151,10 +151,6 @@ def check_shapes(shapes: Iterable[Any]) -> None:
 def check_types(types: Iterable[Any], feed: str) -> None:
     """Refuses elements of numbers of 64 bits: no stream of an IPU carries them.
 
-    Args:
-        types: of the tensors of an element.
-        feed: what messages call the feed.
-
     Raises:
         FailedPreconditionError: a tensor has such a type; Graphcore's wording.
 
@@ -176,10 +172,6 @@ def check_types(types: Iterable[Any], feed: str) -> None:
 
 def check_not_empty(shapes: Iterable[Any], what: str) -> None:
     """Refuses elements without a number in them, which no stream of an IPU carries.
-
-    Args:
-        shapes: of the tensors of an element.
-        what: `"infeed"` or `"outfeed"`.
 
     Raises:
         InvalidArgumentError: a dimension is 0.

@@ -26,11 +26,7 @@ class IPUInfeedQueueSpec:
 
 
 def not_supported_error(what: str) -> RuntimeError:
-    """The error for what a queue cannot do that has a spec and no dataset.
-
-    Args:
-        what: the name of the property.
-    """
+    """The error for what a queue cannot do that has a spec and no dataset."""
     words = {"initializer": "should already be initialized", "deleter": "cannot be deleted"}[what]
     return RuntimeError(
         f"IPUInfeedQueue created from spec {words}: its dataset belongs to the queue that the spec is of. Use that "

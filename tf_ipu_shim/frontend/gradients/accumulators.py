@@ -33,13 +33,6 @@ from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops, resource
 def add_gradient(total: Any, gradient: Any, number: Any, count: int, method: Reduction) -> Any:
     """Adds a mini-batch's gradient to those before it.
 
-    Args:
-        total: of the mini-batches before.
-        gradient: of this one, of the same type.
-        number: of this mini-batch, from 0; a scalar.
-        count: mini-batches to an update.
-        method: how they are reduced.
-
     Example:
         >>> float(add_gradient(tf.constant(10.0), tf.constant(4.0), 3, 8, Reduction.MEAN))
         10.5
@@ -151,9 +144,6 @@ _COUNTER = "counter"
 @contextlib.contextmanager
 def trace_loop(iterations: int | None) -> Iterator[Callable[[Any], None]]:
     """Surrounds the tracing of an `ipu.loops` loop.
-
-    Args:
-        iterations: of the loop, where they are known.
 
     Returns:
         What is to be called with a result of the loop: it has the accumulators that the body uses begin anew.

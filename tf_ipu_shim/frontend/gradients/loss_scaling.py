@@ -96,10 +96,6 @@ def unscale_gradient(gradient: Any, factor: Any) -> Any:
     """A gradient of the scaled loss, divided by the factor; one that overflowed is the largest number of float16.
 
     The IPU clips such numbers anyway. Its Model gives infinity, which would end the weights.
-
-    Args:
-        gradient: a tensor, `IndexedSlices` or None.
-        factor: a scalar.
     """
     if gradient is None:
         return None
@@ -170,10 +166,6 @@ class LossScaleState:
 
     def count(self, rules: LossScaleRules, gradients: Iterable[Any]) -> Any:
         """Counts gradients of one of the mini-batches of the next update.
-
-        Args:
-            rules: when and how the factor changes.
-            gradients: of the scaled loss.
 
         Returns:
             The operation that does it.

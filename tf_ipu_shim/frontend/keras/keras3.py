@@ -15,11 +15,7 @@ MODULE = "keras.src.models.model"
 
 
 def patch_module(module: Any) -> None:
-    """Has models of Keras 3 look for the strategy of their scope.
-
-    Args:
-        module: `MODULE`, loaded. Keras 2 has none of that name.
-    """
+    """Has models of Keras 3 look for the strategy of their scope."""
     patches.replace(
         module.Model,
         "__new__",

@@ -59,13 +59,7 @@ class Dense(_Dense):  # type: ignore[misc]
         self.input_spec = None
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Calls the layer, building it first; Keras is handed a list of tensors, which it knows.
-
-        Args:
-            inputs: of `call`.
-            *args: of a Keras layer.
-            **kwargs: of a Keras layer.
-        """
+        """Calls the layer, building it first; Keras is handed a list of tensors, which it knows."""
         return super().__call__(list(inputs) if isinstance(inputs, QuarterTensor) else inputs, *args, **kwargs)
 
     def build(self, input_shape: Any) -> None:

@@ -35,11 +35,6 @@ ACCEPTED_RECURRENT_ACTIVATIONS = [name for name in ACTIVATIONS if name != "relu"
 def check_activation(name: Any, accepted: list[str], argument: str) -> str:
     """The name of an activation of a recurrent layer.
 
-    Args:
-        name: as given: a string, or the function of that name.
-        accepted: the names that will do.
-        argument: how the user calls it, for the error.
-
     Raises:
         ValueError: it is none of those accepted.
 

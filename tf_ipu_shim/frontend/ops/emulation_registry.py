@@ -85,10 +85,6 @@ def register_emulation(emulation: Emulation) -> None:
 def find_emulation(path: str, op: str) -> Emulation | None:
     """The emulation of an op: of the longest matching path, and of this op before those of all ops.
 
-    Args:
-        path: of the library.
-        op: prefix of its functions.
-
     Raises:
         ValueError: the emulation stood for another library of the same name.
     """

@@ -32,9 +32,6 @@ _GRADIENT = "IpuPlannedMatMul"
 def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
     """Has the machine model plan the products inside by options, as far as these are right: see `check_options`.
 
-    Args:
-        **options: for `dot`, matrix products, and `convolution`: their options.
-
     Example:
         >>> with planner_scope(convolution={"partialsType": "half"}):
         ...     y = tf.nn.conv2d(tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 2]), 1, "SAME")
@@ -45,11 +42,7 @@ def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
 
 
 def planner_attribute(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrValue | None:
-    """What `planner_scope` marks ops with; None where nothing is asked for.
-
-    Args:
-        **options: see `planner_scope`.
-    """
+    """What `planner_scope` marks ops with; None where nothing is asked for."""
     given = {opcode: dict(each) for opcode, each in options.items() if each and _find_error(each) is None}
     return attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode()) if given else None
 
@@ -68,11 +61,7 @@ class RecurrentOptions(NamedTuple):
 
 @contextlib.contextmanager
 def recurrent_planner_scope(options: RecurrentOptions | None) -> Iterator[None]:
-    """Has the machine model plan the matrix products inside, and their gradients, by options of their own.
-
-    Args:
-        options: of the layer; None where it has none.
-    """
+    """Has the machine model plan the matrix products inside, and their gradients, by options of their own."""
     if options is None:
         yield
         return
@@ -129,13 +118,7 @@ def find_ignored_options(options: Any) -> dict[str, Any]:
 
 
 def record_ignored_options(call: str, options: Any, name: str = "options") -> None:
-    """Keeps the options of a call that change nothing for the memory report and the log.
-
-    Args:
-        call: what the script called.
-        options: that it gave.
-        name: of the argument.
-    """
+    """Keeps the options of a call that change nothing for the memory report and the log."""
     row = f"{call}({name})"
     if others := find_ignored_options(options):
         ignored_options.note_arguments({row: others})

@@ -19,11 +19,6 @@ _KEPT = "_ipu_program_state"
 def program_state(shape: Any, dtype: Any, name: str) -> Any:
     """A new variable of zeros for the program that is being built.
 
-    Args:
-        shape: of it.
-        dtype: of it.
-        name: of it, which is made unique.
-
     Returns:
         A variable that lives as long as the program. In a TensorFlow 1 graph it is one of the graph's, and
         `global_variables_initializer` sets it.

@@ -70,13 +70,6 @@ def new_seed() -> Any:
 def apply_dropout(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> Any:
     """Sets elements to zero as a seed says, and scales the others; the gradient has the same mask.
 
-    Args:
-        x: a tensor of numbers.
-        seed: `[2]` integers.
-        rate: the share that is dropped.
-        scale: for what is left.
-        mask: the mask's shape, as `mask_shape` gives it.
-
     Raises:
         TypeError: they are whole numbers.
     """

@@ -27,10 +27,6 @@ from tf_ipu_shim.tf_private.tensors import dtypes
 def build_pipeline(arguments: PipelineArguments, name: str) -> Any:
     """Builds a pipeline.
 
-    Args:
-        arguments: checked.
-        name: of the pipeline.
-
     Returns:
         The operation that runs it.
     """

@@ -117,11 +117,6 @@ def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
 def mini_batch_multiple(schedule: PipelineSchedule, stages: int, training: bool) -> int:
     """What the number of mini-batches has to be a multiple of.
 
-    Args:
-        schedule: of the pipeline.
-        stages: number of forward stages.
-        training: whether there are backward stages.
-
     Example:
         >>> mini_batch_multiple(PipelineSchedule.Grouped, stages=4, training=True)
         8

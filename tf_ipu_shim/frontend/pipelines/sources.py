@@ -34,11 +34,7 @@ class SourceFinder:
         self._graphs: dict[tuple[int, str], Any] = {}
 
     def find(self, tensor: Any) -> TensorSource:
-        """Follows a tensor back.
-
-        Args:
-            tensor: of a graph or function.
-        """
+        """Follows a tensor back."""
         while True:
             operation = tensor.op
             if operation.type in _VIEWS:
@@ -85,11 +81,7 @@ def tensor_bytes(tensor: Any) -> int:
 
 
 def source_bytes(tensor: Any) -> int:
-    """Bytes of a tensor of a graph, as `SourceFinder` gives them: those of a list by what it has room for.
-
-    Args:
-        tensor: where a list is made, or any other.
-    """
+    """Bytes of a tensor of a graph, as `SourceFinder` gives them: those of a list by what it has room for."""
     return created_list(tensor.op).bytes if tensor.op.type in MAKE else tensor_bytes(tensor)
 
 

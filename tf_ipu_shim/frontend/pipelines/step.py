@@ -213,11 +213,7 @@ class PipelineStep:
 
     @contextmanager
     def holding(self, values: list[Any]) -> Iterator[None]:
-        """Has the optimizer hold these, of the graph around the step, in the place of its hyperparameters.
-
-        Args:
-            values: in the order of `hyperparameters`.
-        """
+        """Has the optimizer hold these, of the graph around the step, in the place of its hyperparameters."""
         for (_, name), (holder, _), value in zip(self.hyperparameters, self.hyperparameters.values(), values):
             setattr(holder, name, value)
         try:
@@ -228,10 +224,6 @@ class PipelineStep:
 
     def call(self, counter: Any, *groups: list[Any]) -> list[list[Any]]:
         """Calls the traced mini-batch in the current graph.
-
-        Args:
-            counter: the number of the mini-batch.
-            groups: lists of tensors of the traced function.
 
         Returns:
             What stands for them; where there are none at all, one group with the call itself.

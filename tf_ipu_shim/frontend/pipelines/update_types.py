@@ -15,10 +15,6 @@ _UPDATES = ("ResourceApply", "ResourceSparseApply")
 def accept_accumulator_dtype(optimizer: Any, gradients: Sequence[tuple[Any, Any]]) -> Iterator[None]:
     """While it is entered an optimizer applies gradients.
 
-    Args:
-        optimizer: of TensorFlow 1 or of Keras.
-        gradients: pairs of gradient and variable.
-
     Raises:
         TypeError: the optimizer's ops do not take a gradient's type for its variable. XLA would say so when the
             program is compiled, or nothing, without a name.

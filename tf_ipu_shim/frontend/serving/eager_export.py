@@ -28,9 +28,6 @@ _KEY = signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 def export(plan: ExportPlan) -> Callable[..., Any]:
     """Writes the SavedModel, and reads it again.
 
-    Args:
-        plan: what to export.
-
     Returns:
         A `tf.function` that runs what was written.
     """

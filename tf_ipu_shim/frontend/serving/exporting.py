@@ -13,12 +13,6 @@ from tf_ipu_shim.tf_private.graphs import ops
 def export_single_step(predict_step: Callable[..., Any], export_dir: str, iterations: int, **arguments: Any) -> Any:
     """Exports a function.
 
-    Args:
-        predict_step: the function.
-        export_dir: where the SavedModel goes.
-        iterations: of Graphcore's loop.
-        **arguments: of `plan.make_plan`.
-
     Raises:
         TypeError: it is no function.
     """

@@ -33,9 +33,6 @@ _TABLES = ops.GraphKeys.TABLE_INITIALIZERS
 def export(plan: ExportPlan) -> Callable[..., Any]:
     """Writes the SavedModel.
 
-    Args:
-        plan: what to export.
-
     Returns:
         A function that adds what was written to the current graph.
 

@@ -76,9 +76,6 @@ def _patch_recreate(stock: Callable[..., Any]) -> Callable[..., Any]:
 def create_programs(graph_def: graph_pb2.GraphDef) -> bool:
     """Makes programs of the marked calls of a graph; leaves a graph without any as it is.
 
-    Args:
-        graph_def: is changed.
-
     Returns:
         Whether there were any.
     """

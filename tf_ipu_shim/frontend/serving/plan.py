@@ -185,11 +185,6 @@ def make_plan(
 def pass_tensors(source: ServingStep, tensors: Sequence[Any], target: ServingStep) -> list[Any]:
     """What one step gives to the next.
 
-    Args:
-        source: the step that has run.
-        tensors: what it returned.
-        target: the step that takes them.
-
     Raises:
         ValueError: they are not what it takes.
     """
@@ -209,10 +204,6 @@ def pass_tensors(source: ServingStep, tensors: Sequence[Any], target: ServingSte
 
 def check_directory(export_dir: Any, purge: bool) -> str:
     """The directory of an export as text.
-
-    Args:
-        export_dir: a path.
-        purge: whether it may have something in it.
 
     Raises:
         TypeError: it is no path.

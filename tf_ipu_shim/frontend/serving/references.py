@@ -14,9 +14,6 @@ _LIBRARIES = ("tensorflow", "keras", "tf_keras", "numpy")
 def find_referenced(functions: Iterable[Any]) -> list[Any]:
     """What TensorFlow can track among the objects that functions refer to, through other functions too.
 
-    Args:
-        functions: Python functions, methods, or `tf.function`s.
-
     Example:
         >>> table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), 0)
         >>> find_referenced([lambda text: table.lookup(text)]) == [table]

@@ -107,9 +107,6 @@ def _static_shape(tensor: Any) -> list[int | None] | None:
 def check_stock_ops(graph_def: graph_pb2.GraphDef) -> None:
     """Refuses what stock TensorFlow could not run.
 
-    Args:
-        graph_def: of the model.
-
     Raises:
         UnsupportedError: it has an op of the plugin's, or calls Python.
     """
@@ -127,11 +124,7 @@ def check_stock_ops(graph_def: graph_pb2.GraphDef) -> None:
 
 
 def strip_ipu_devices(directory: str) -> None:
-    """Takes IPU devices out of a SavedModel: where it is served there may be none.
-
-    Args:
-        directory: of the SavedModel.
-    """
+    """Takes IPU devices out of a SavedModel: where it is served there may be none."""
     path = pathlib.Path(directory) / "saved_model.pb"
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     for meta_graph in model.meta_graphs:

@@ -84,12 +84,6 @@ def _find_delegate(owner: Any, name: str) -> Any:
 def register_extension(strategy: Any, kind: type, base: type, extension: type) -> None:
     """Has a strategy's scope give an extension to what is made of a class.
 
-    Args:
-        strategy: whose scope it is.
-        kind: a Keras class; its subclasses get the extension too.
-        base: `KerasExtension`.
-        extension: a subclass of it.
-
     Raises:
         ValueError: `extension` is no subclass of `base`, or `base` none of `KerasExtension`.
     """
@@ -104,11 +98,6 @@ def register_extension(strategy: Any, kind: type, base: type, extension: type) -
 
 def delete_extension(strategy: Any, kind: type, base: type) -> None:
     """Takes back what `register_extension` did; what has been made keeps its extension.
-
-    Args:
-        strategy: that was told.
-        kind: the class.
-        base: under which it was registered.
 
     Raises:
         ValueError: no extension is registered for that class.
@@ -129,12 +118,7 @@ def registered_extension(kind: type) -> type | None:
 
 
 def install(layer: type, root: str) -> None:
-    """Lets the layers of a Keras package get their extensions when they are made. Models get theirs by `construction`.
-
-    Args:
-        layer: the base class of layers.
-        root: of the package, such as `keras.src`.
-    """
+    """Gives the layers of a Keras package their extensions when they are created (`construction` does so for models)."""
     why = "a layer made in a strategy's scope gets the extension that is registered for its class"
     patches.replace(layer, "__new__", functools.partial(_patch_new, root), why=why)
 
@@ -163,12 +147,7 @@ def _extended_class(kind: type, extension: type) -> type:
 
 
 def make_constructor(kind: type, extension: type) -> Callable[..., None]:
-    """A constructor of a class with an extension: the class' own, then the extension's, which takes nothing.
-
-    Args:
-        kind: the Keras class.
-        extension: of it.
-    """
+    """A constructor of a class with an extension: the class' own, then the extension's, which takes nothing."""
     stock: Callable[..., None] = kind.__init__  # type: ignore[misc]
 
     @functools.wraps(stock)

@@ -90,10 +90,6 @@ def all_gather(tensor: Any, name: str | None = None) -> Any:
 def all_stack(tensor: Any, name: str | None = None) -> Any:
     """The tensors of all processes along a new first axis, in the order of ranks.
 
-    Args:
-        tensor: of the same shape in every process.
-        name: the same in every process.
-
     Returns:
         Shape [processes, ...].
 
@@ -215,10 +211,6 @@ def collective_name(tensor: Any, kind: str) -> str | None:
 
     Processes may then come to several such operations in any order, as long as their graphs name the tensors alike.
 
-    Args:
-        tensor: what is given to the operation.
-        kind: of the operation.
-
     Returns:
         A name that nothing else in the graph has; None for a value, which has none.
 
@@ -233,9 +225,6 @@ def collective_name(tensor: Any, kind: str) -> str | None:
 
 def is_mean(reduce_op: Any) -> bool:
     """Whether a reduction divides by the number of what it sums.
-
-    Args:
-        reduce_op: a `tf.distribute.ReduceOp`, or its name.
 
     Raises:
         ValueError: it is neither a sum nor a mean.

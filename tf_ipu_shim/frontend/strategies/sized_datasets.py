@@ -34,9 +34,6 @@ def _always_true(self: Any) -> bool:
 def unwrap_dataset(distributed: Any) -> Any:
     """The script's dataset in one that a strategy of one IPU device distributes; anything else unchanged.
 
-    Args:
-        distributed: what a script passes to `fit`, `evaluate` or `predict`.
-
     Example:
         >>> unwrap_dataset(strategy.experimental_distribute_dataset(tf.data.Dataset.range(4))).element_spec.dtype
         tf.int64

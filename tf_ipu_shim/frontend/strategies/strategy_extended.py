@@ -250,11 +250,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
 
 @contextmanager
 def device_scope(device: str) -> Iterator[None]:
-    """As `tf.device`, and where a graph's variable would have its initialiser on its own device, too.
-
-    Args:
-        device: where ops made inside are.
-    """
+    """As `tf.device`, and where a graph's variable would have its initialiser on its own device, too."""
     graph = ops.get_default_graph()
     colocated = vocabulary.COLOCATION_ATTRIBUTE in tf_graphs.attr_scope_map(graph)
     with (
@@ -266,10 +262,6 @@ def device_scope(device: str) -> Iterator[None]:
 
 def reduce_on_device(reduce_op: Any, value: Any) -> Any:
     """Reduces a value over the replicas of the program that is being built; elsewhere there is one value.
-
-    Args:
-        reduce_op: `ReduceOp.SUM` or `ReduceOp.MEAN`.
-        value: a structure of tensors.
 
     Returns:
         The same structure.

@@ -31,9 +31,6 @@ def compile_function(function: Any) -> Any:
     A function that was not declared with `jit_compile=True` gets a twin that is: it has traces of its own, so that the
     function itself stays what it is on the CPU.
 
-    Args:
-        function: a `tf.function` or concrete function.
-
     Returns:
         The function itself where it is compiled already; else its twin, always the same.
 
@@ -59,11 +56,7 @@ def _compiled_copy(function: Any) -> Any:
 
 
 def contains_program(function: Any) -> bool:
-    """Whether a function is from a model that was exported for serving: the part of it that IPUs run is a program.
-
-    Args:
-        function: a `tf.function` or concrete function.
-    """
+    """Whether a function is from a model that was exported for serving: the part of it that IPUs run is a program."""
     known = getattr(function, _HOLDS_PROGRAM, None)
     if known is None:
         known = isinstance(function, concrete_function.ConcreteFunction) and _has_program(function.graph.as_graph_def())

@@ -18,9 +18,6 @@ def host_placement(name: str) -> Iterator[None]:
 
     Unlike `scopes.outside_compilation_scope` it may stand anywhere, inside that scope too: library functions do not
     know where they are called.
-
-    Args:
-        name: of the group of ops.
     """
     mark = attr_value_pb2.AttrValue(s=name.encode())
     with tracing.attribute_scope({vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE: mark}), tf.device("/device:CPU:0"):

@@ -45,20 +45,12 @@ def has_session_semantics(graph: Any) -> bool:
 
 
 def mark_scratch(graph: Any) -> None:
-    """Notes that a graph is traced for what tracing it makes, as variables: what it builds is no part of a program.
-
-    Args:
-        graph: of a function.
-    """
+    """Notes that a graph is traced for what tracing it makes, as variables: what it builds is no part of a program."""
     graph._ipu_never_runs = True
 
 
 def may_run(graph: Any) -> bool:
-    """Whether a program may come of a graph, see `mark_scratch`.
-
-    Args:
-        graph: the innermost one.
-    """
+    """Whether a program may come of a graph, see `mark_scratch`."""
     while graph is not None:
         if getattr(graph, "_ipu_never_runs", False) or _is_inference_scratch(graph):
             return False
@@ -90,11 +82,7 @@ def attribute_scope(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[
 
 
 def inherit_attributes(graph: Any) -> None:
-    """What the script tells the compiler of ops around a function that becomes part of its program holds inside too.
-
-    Args:
-        graph: of the function, still empty.
-    """
+    """What the script tells the compiler of ops around a function that becomes part of its program holds inside too."""
     told = tf_graphs.attr_scope_map(graph.outer_graph).get(vocabulary.FRONTEND_ATTRIBUTE)
     if told is not None:
         tf_graphs.attr_scope_map(graph)[vocabulary.FRONTEND_ATTRIBUTE] = told
@@ -119,11 +107,6 @@ def trace_function(
     name: str, function: Callable[..., Any], arguments: Sequence[Any]
 ) -> tuple[func_graph.FuncGraph, Any]:
     """Calls a Python function with placeholders in a graph of its own.
-
-    Args:
-        name: for the function; a number makes it unique.
-        function: takes one tensor for each argument.
-        arguments: tensors of the current graph.
 
     Returns:
         The graph, without outputs yet, and what the function returned. Inside it the default device and the

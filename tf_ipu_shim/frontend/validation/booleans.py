@@ -13,10 +13,6 @@ from tf_ipu_shim.messages import threestate_pb2
 def check_boolean(name: str, value: Any) -> None:
     """Refuses what is no switch: a text such as `"False"`, say, would pass for True.
 
-    Args:
-        name: of the argument.
-        value: True, False, 1, 0 or None.
-
     Raises:
         TypeError: it is none of these.
 

@@ -31,10 +31,6 @@ def check_integer(name: str, value: Any) -> int:
 def check_whole(name: str, value: Any) -> int:
     """A number of steps, which scripts make of rounded quotients: `np.ceil(samples / batch) * accumulation`.
 
-    Args:
-        name: of the argument.
-        value: a whole number of any type.
-
     Returns:
         Python's integer.
 

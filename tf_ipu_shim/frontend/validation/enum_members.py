@@ -11,10 +11,6 @@ Member = TypeVar("Member", bound=enum.Enum)
 def parse_member(kind: type[Member], value: Any) -> Member | None:
     """The member that a script means; None where it is none.
 
-    Args:
-        kind: the enumeration.
-        value: a member, or its name in any case.
-
     Example:
         >>> from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule
         >>> parse_member(PipelineSchedule, "grouped").name

@@ -136,9 +136,6 @@ def _to_python_number(steps: Any) -> Any:
 def extend_model(made: Any) -> Any:
     """Gives a model its extension.
 
-    Args:
-        made: a Keras model, not initialised yet.
-
     Returns:
         The same object.
     """

@@ -50,12 +50,7 @@ class NetworkExtension(PipelinedExtension):
         self._set_stages(pipeline_stage_assignment)
 
     def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
-        """Prints the pipeline stage of each call of a layer.
-
-        Args:
-            line_length: characters of a line.
-            print_fn: prints a line; `print` when left out.
-        """
+        """Prints the pipeline stage of each call of a layer."""
         heads = [("Layer (type) (node index)", 0.4), ("Input Layers", 0.8), ("Pipeline Stage", 1.0)]
         checks.print_summary(self, heads, _summary_rows(self.get_pipeline_stage_assignment()), line_length, print_fn)
 

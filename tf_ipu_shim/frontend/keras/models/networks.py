@@ -36,13 +36,7 @@ class Network:
 
 
 def network_of(package: str, inputs: Any, outputs: Any) -> Network:
-    """The graph between Keras tensors.
-
-    Args:
-        package: root of the Keras package.
-        inputs: a structure of Keras tensors.
-        outputs: a structure of Keras tensors.
-    """
+    """The graph between Keras tensors."""
     flat_inputs, flat_outputs = nest.flatten(inputs), nest.flatten(outputs)
     ordered, _ = keras_members.build_map(keras2.module("engine.functional", package), flat_outputs)
     given = {id(tensor) for tensor in flat_inputs}
@@ -51,11 +45,7 @@ def network_of(package: str, inputs: Any, outputs: Any) -> Network:
 
 
 def _sort_by_depth(ordered: list[Any]) -> list[Any]:
-    """Nodes in the order in which Keras runs them, which is that of Graphcore's lists of assignments.
-
-    Args:
-        ordered: the nodes, each after those it takes from.
-    """
+    """Nodes in the order in which Keras runs them, which is that of Graphcore's lists of assignments."""
     depths: dict[int, int] = {}
     of_layers: dict[int, int] = {}
     by_id = {id(node): node for node in ordered}

@@ -17,11 +17,7 @@ MODULES = tuple(f"{root}.{_PLACES.get(root, 'layers.core.tf_op_layer')}" for roo
 
 
 def patch_module(module: Any) -> None:
-    """Changes a module of `MODULES` that has been loaded.
-
-    Args:
-        module: the module.
-    """
+    """Changes a module of `MODULES` that has been loaded."""
     why = "layers of Graphcore's ops are read from configurations"
     patches.replace(module, "get_symbol_from_name", _patch_get_symbol, why=why)
 

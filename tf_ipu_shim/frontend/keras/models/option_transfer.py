@@ -20,12 +20,7 @@ LOADING = tuple(f"{root}.{_LOADING.get(root, 'saving.legacy.saved_model.load')}"
 
 
 def patch_module(name: str, module: Any) -> None:
-    """Changes a module of `CLONING` or `LOADING` that has been loaded.
-
-    Args:
-        name: its name.
-        module: the module.
-    """
+    """Changes a module of `CLONING` or `LOADING` that has been loaded."""
     if name in CLONING:
         for function in ("_clone_functional_model", "_clone_sequential_model"):
             patches.replace(module, function, _patch_clone, why="a clone keeps its options for the IPU")
@@ -40,11 +35,7 @@ def patch_module(name: str, module: Any) -> None:
 
 
 def patch_from_config(bound: Any) -> Any:
-    """Lets a class of Keras' own, where it has a `from_config`, read what `saved_options` wrote.
-
-    Args:
-        bound: the class method.
-    """
+    """Lets a class of Keras' own, where it has a `from_config`, read what `saved_options` wrote."""
     stock = bound.__func__
 
     @functools.wraps(stock)

@@ -102,11 +102,7 @@ class PipelinedExtension(KerasExtensionBase):
         raise NotImplementedError
 
     def _make_staged_model(self, infeed: Any) -> pipelined_programs.StagedModel:
-        """The model in stages.
-
-        Args:
-            infeed: of mini-batches.
-        """
+        """The model in stages."""
         raise NotImplementedError
 
     # Names under which Graphcore's own tests ask what a model was told.

@@ -106,16 +106,7 @@ class StagedModel:
 def pipelined_program(
     staged: StagedModel, mode: str, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
 ) -> Callable[[], None]:
-    """A program that runs a pipelined model.
-
-    Args:
-        staged: the model in stages.
-        mode: `"fit"`, `"evaluate"` or `"predict"`.
-        infeed: of mini-batches.
-        outfeed: for metrics or predictions.
-        steps: mini-batches of one execution.
-        options: of the model.
-    """
+    """A program that runs a pipelined model."""
     model = staged.model
     training = mode == "fit"
     serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
@@ -218,14 +209,7 @@ class _UnscalingOptimizer:
 
 
 def staged_network(model: Any, network: Any, steps: list[PipelineLayerStep], path: Key) -> StagedModel:
-    """A model with a graph, in stages.
-
-    Args:
-        model: the Keras model.
-        network: its graph.
-        steps: of its layers.
-        path: of the steps.
-    """
+    """A model with a graph, in stages."""
     from tf_ipu_shim.frontend.keras.models import networks
 
     def bind(x: Any) -> list[Any]:

@@ -22,11 +22,7 @@ _ADDED = "_ipu_added_losses"  # of a graph: layers' names with the tensors that 
 
 
 def install(layer: type) -> None:
-    """Notes which graphs have the losses of a Keras package's layers.
-
-    Args:
-        layer: the base class of layers.
-    """
+    """Notes which graphs have the losses of a Keras package's layers."""
     patches.replace(
         layer, "add_loss", _patch_add_loss, why="a loss inside a tf.function of a script's is not lost unnoticed"
     )

@@ -99,9 +99,6 @@ class OptionSetters:
     def set_infeed_queue_options(self, **kwargs: Any) -> None:
         """Sets arguments of the model's infeeds.
 
-        Args:
-            **kwargs: of `IPUInfeedQueue`, such as `prefetch_depth`.
-
         Raises:
             ValueError: the model sets the argument itself, or it cannot be set.
         """
@@ -120,9 +117,6 @@ class OptionSetters:
 
     def set_outfeed_queue_options(self, **kwargs: Any) -> None:
         """Sets arguments of the model's outfeeds.
-
-        Args:
-            **kwargs: of `IPUOutfeedQueue`, such as `buffer_depth`.
 
         Raises:
             ValueError: the argument cannot be set.
@@ -145,9 +139,6 @@ class OptionSetters:
 
     def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
         """Says how metrics of replicas become one.
-
-        Args:
-            replicated_metric_reduction_method: a `ReplicatedMetricReductionMethod` or its name.
 
         Raises:
             ValueError: it is none of them.

@@ -69,9 +69,6 @@ class ModelOptions:
 def check_steps(steps: Any) -> int | None:
     """A number of mini-batches to accumulate.
 
-    Args:
-        steps: an integer of any type, or None.
-
     Raises:
         ValueError: it is no positive integer.
     """
@@ -121,9 +118,6 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
 
 def check_device_mapping(mapping: Any) -> list[int] | None:
     """The IPU of each stage.
-
-    Args:
-        mapping: a list of integers of any type, or None.
 
     Raises:
         ValueError: it is no list of integers.

@@ -59,9 +59,6 @@ class ReplicatedMetricReductionMethod(enum.Enum):
 def num_ipus(device: str) -> int:
     """How many IPUs a TensorFlow device has.
 
-    Args:
-        device: its name, such as `/device:IPU:0`.
-
     Raises:
         ValueError: it is no IPU.
 

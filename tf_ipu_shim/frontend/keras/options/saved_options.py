@@ -29,11 +29,7 @@ _METRICS = "metric_reduction"
 
 
 def options_to_config(model: Any) -> dict[str, Any] | None:
-    """The entry of a model's configuration; None where nothing was set.
-
-    Args:
-        model: a `Functional` or `Sequential` model with extensions.
-    """
+    """The entry of a model's configuration; None where nothing was set."""
     chosen: ModelOptions = model._ipu.options
     stages = _stage_numbers(model.get_pipeline_stage_assignment()) if model._is_pipelined() else None
     if stages is None and chosen == ModelOptions():
@@ -46,12 +42,7 @@ def options_to_config(model: Any) -> dict[str, Any] | None:
 
 
 def restore_options(model: Any, entry: dict[str, Any]) -> None:
-    """Tells a model what `options_to_config` wrote.
-
-    Args:
-        model: a model with extensions, and with the same layers.
-        entry: of its configuration.
-    """
+    """Tells a model what `options_to_config` wrote."""
     model._set(**{name: entry[name] for name in (*_PLAIN, *_METHODS, _METRICS)})
     if entry["stages"] is not None:
         assignments = model.get_pipeline_stage_assignment()

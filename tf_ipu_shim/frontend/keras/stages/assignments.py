@@ -19,14 +19,7 @@ def uses_old_messages() -> bool:
 
 
 def wrong_kind_error(layer: str, nested: bool, kinds: Sequence[type], given: Any) -> ValueError:
-    """The error for an assignment that is none for its layer.
-
-    Args:
-        layer: its name.
-        nested: whether it is a model.
-        kinds: what could be given.
-        given: what was given.
-    """
+    """The error for an assignment that is none for its layer."""
     names = " or ".join(f"`{kind.__name__}`" for kind in kinds)
     if uses_old_messages():
         return ValueError(

@@ -33,11 +33,7 @@ current = _CurrentStage()
 
 
 def install(layer: type) -> None:
-    """Lets the layers of a Keras package take any `trainable`, and remember their stage and the script's line.
-
-    Args:
-        layer: its base class of layers.
-    """
+    """Lets the layers of a Keras package take any `trainable`, and remember their stage and the script's line."""
     why = "what is made in a `PipelineStage`, in its thread, remembers it; the script's line; `trainable` of any type"
 
     def constructor(stock: Callable[..., None]) -> Callable[..., None]:
@@ -49,11 +45,7 @@ def install(layer: type) -> None:
 
 
 def patch_stage_recording(stock: Callable[..., None]) -> Callable[..., None]:
-    """A constructor whose objects remember the stage in which they were made.
-
-    Args:
-        stock: Keras' constructor.
-    """
+    """A constructor whose objects remember the stage in which they were made."""
 
     def init(made: Any, *args: Any, **kwargs: Any) -> None:
         stage = current.stage  # before: a layer's constructor may enter stages itself

@@ -59,12 +59,7 @@ class _TensorKey:
 
 
 def node_step(node: Any, path: Key) -> PipelineLayerStep:
-    """The step of a node of Keras' graph.
-
-    Args:
-        node: the call of a layer.
-        path: of the model it belongs to.
-    """
+    """The step of a node of Keras' graph."""
     outputs = [(*path, name) for name in node.flat_output_ids]
 
     def run(tensors: dict[Key, Any]) -> None:
@@ -76,13 +71,7 @@ def node_step(node: Any, path: Key) -> PipelineLayerStep:
 
 
 def layer_step(layer: Any, given: Key, result: Key) -> PipelineLayerStep:
-    """The step of a layer of a `Sequential` model.
-
-    Args:
-        layer: the layer.
-        given: name of what it takes.
-        result: name of what it gives.
-    """
+    """The step of a layer of a `Sequential` model."""
 
     def run(tensors: dict[Key, Any]) -> None:
         tensors[result] = layer(tensors[given])
@@ -91,13 +80,7 @@ def layer_step(layer: Any, given: Key, result: Key) -> PipelineLayerStep:
 
 
 def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> PipelineLayerStep:
-    """A step that gives tensors further names.
-
-    Args:
-        sources: their names.
-        targets: the further names.
-        name: of the model.
-    """
+    """A step that gives tensors further names."""
 
     def run(tensors: dict[Key, Any]) -> None:
         for source, target in zip(sources, targets):
@@ -108,9 +91,6 @@ def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> Pi
 
 def check_steps(steps: Sequence[PipelineLayerStep]) -> int:
     """Checks that layers take what earlier stages make; gives steps that only name tensors their neighbours' stage.
-
-    Args:
-        steps: in the order of execution.
 
     Returns:
         The number of stages.
@@ -185,13 +165,7 @@ def _find_gaps(steps: Sequence[PipelineLayerStep]) -> tuple[list[int], list[int]
 
 
 def tensors_needed_after(steps: Sequence[PipelineLayerStep], stage: int, outputs: Iterable[Key]) -> list[Key]:
-    """Names of the tensors that later stages read, in order.
-
-    Args:
-        steps: of the model.
-        stage: whose outputs are asked for.
-        outputs: of the model.
-    """
+    """Names of the tensors that later stages read, in order."""
     wanted = [key for step in steps if (step.stage or 0) > stage for key in step.inputs]
     made_later = {key for step in steps if (step.stage or 0) > stage for key in step.outputs}
     return list(dict.fromkeys(key for key in [*wanted, *outputs] if key not in made_later))

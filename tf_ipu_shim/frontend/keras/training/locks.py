@@ -137,14 +137,7 @@ class ModelLocks:
 
     @contextlib.contextmanager
     def hold_for_call(self, model: Any, mode: str, iterator: Any, training: FitMetrics | None) -> Iterator[None]:
-        """While this lasts, programs of a mode are one call's, and take elements of its data.
-
-        Args:
-            model: whose turns these are.
-            mode: `"fit"`, `"evaluate"` or `"predict"`.
-            iterator: the call's, over its data.
-            training: the `fit`, if it is one.
-        """
+        """While this lasts, programs of a mode are one call's, and take elements of its data."""
         with self.hold_for_predict() if mode == "predict" else self.hold_for_metrics(model, training):
             iterator.select()
             yield

@@ -120,11 +120,6 @@ class Execution:
     def last_metrics(self, first: int, begin: Callable[[int], None], end: Callable[[int, Any], None]) -> Any:
         """Runs once, with the callbacks around it.
 
-        Args:
-            first: number of the first mini-batch.
-            begin: called with a mini-batch's number.
-            end: called with a mini-batch's number and its metrics.
-
         Returns:
             The metrics after the last mini-batch.
         """
@@ -184,11 +179,7 @@ class Execution:
         return (lambda step: begin(step) if step < limit else None), end_one
 
     def metrics(self, values: Any) -> Any:
-        """The metrics of a mini-batch as callbacks see them: plain numbers, replicas reduced.
-
-        Args:
-            values: arrays, with a replica axis where there are replicas.
-        """
+        """The metrics of a mini-batch as callbacks see them: plain numbers, replicas reduced."""
         return nest.map_structure(to_python, reduce_metrics(values, self.replicas, self._call.reduction))
 
     def _run(self) -> Any:
@@ -230,14 +221,7 @@ class Execution:
 
 
 def fit(model: Any, handler: Any, callbacks: Any, validate: Callable[[int], dict[str, Any]] | None) -> Any:
-    """Trains for all epochs and returns the history.
-
-    Args:
-        model: a Keras model with IPU extensions.
-        handler: its data.
-        callbacks: Keras' list.
-        validate: returns the validation metrics after an epoch, or None.
-    """
+    """Trains for all epochs and returns the history."""
     model.stop_training = False
     keras_members.train_counter(model).assign(0)
     callbacks.on_train_begin()

@@ -24,12 +24,7 @@ def keras_package(model: Any) -> str:
 
 
 def overrides_method(model: Any, name: str) -> bool:
-    """Whether a class of the user's, or one of Keras' premade models, has its own version of a method.
-
-    Args:
-        model: a Keras model.
-        name: of the method.
-    """
+    """Whether a class of the user's, or one of Keras' premade models, has its own version of a method."""
     keras_own = (f"{keras_package(model)}.engine.", "tf_ipu_shim.")
     for kind in type(model).__mro__:
         if name in vars(kind) and not vars(kind).get("_ipu_generated"):
@@ -93,9 +88,6 @@ def optimizer_gradients(optimizer: Any) -> Callable[..., Any] | None:
     Gradient accumulation and pipelines call it for each mini-batch. Keras' `minimize`, which trains without them,
     never does.
 
-    Args:
-        optimizer: a model's.
-
     Returns:
         Its `compute_gradients`, of loss and variables; None: they are the plain ones.
     """
@@ -108,10 +100,6 @@ def optimizer_gradients(optimizer: Any) -> Callable[..., Any] | None:
 
 def train_step(model: Any, data: Any) -> dict[str, Any]:
     """Trains with a mini-batch as Keras' own `train_step`, and gives captured gradients to an optimizer for them.
-
-    Args:
-        model: a Keras model whose class does not override `train_step`.
-        data: the mini-batch.
 
     Returns:
         The metrics so far.
@@ -156,13 +144,7 @@ def unscale_gradients(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tupl
 
 
 def call_context(model: Any, inputs: Any, training: bool | None) -> Any:
-    """Keras' context of a call of a model, from which its layers know whether it trains.
-
-    Args:
-        model: a Keras model.
-        inputs: of the call.
-        training: None: unknown, as in a call with Keras tensors.
-    """
+    """Keras' context of a call of a model, from which its layers know whether it trains."""
     context = keras2.module("engine.base_layer_utils", keras_package(model)).call_context()
     build_graph = training is not None
     if "call_context_args" in inspect.signature(context.enter).parameters:

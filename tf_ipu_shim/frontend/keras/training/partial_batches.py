@@ -19,11 +19,6 @@ _NAMED = 3  # variables that a message names
 def pad_dataset(dataset: Any, mini_batches: int, padding: int) -> Any:
     """The first mini-batches of a dataset, and the last of them again: its values are some that the model can take.
 
-    Args:
-        dataset: whose elements have fully defined shapes.
-        mini_batches: how many to take.
-        padding: how often the last one is repeated.
-
     Example:
         >>> list(pad_dataset(tf.data.Dataset.range(9), 3, 2).as_numpy_iterator())
         [0, 1, 2, 2, 2]
@@ -45,12 +40,7 @@ def _as_element(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
 
 
 def find_written_variables(concrete: Any, *expected: Any) -> list[str]:
-    """Names of the variables that a traced function writes.
-
-    Args:
-        concrete: the function.
-        *expected: variables that are left out.
-    """
+    """Names of the variables that a traced function writes."""
     library = {one.signature.name: one for one in concrete.graph.as_graph_def().library.function}
     definition = concrete.function_def
     library[definition.signature.name] = definition
@@ -62,12 +52,6 @@ def find_written_variables(concrete: Any, *expected: Any) -> list[str]:
 
 def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None:
     """Refuses to pad the data of a prediction if the model would notice; does nothing if it need not be padded.
-
-    Args:
-        model: that predicts.
-        program: its `TracedProgram`.
-        handler: of the data.
-        replicas: that share it.
 
     Raises:
         ValueError: the program writes variables.
@@ -90,12 +74,6 @@ def warn_dropped_batches(mode: str, handler: Any, callbacks: Any) -> None:
 def _check_no_writes(model: Any, written: list[str], mini_batches: int, replicas: int) -> None:
     """Refuses to pad where a mini-batch too many would be noticed.
 
-    Args:
-        model: that predicts.
-        written: names of the variables that its program writes.
-        mini_batches: that there are.
-        replicas: that share them.
-
     Raises:
         ValueError: there are such variables.
     """
@@ -112,16 +90,7 @@ def _check_no_writes(model: Any, written: list[str], mini_batches: int, replicas
 def dropped_batches_message(
     mode: str, mini_batches: int, batch_size: int, replicas: int, given: bool, goes_on: bool
 ) -> str:
-    """What is said of mini-batches that training or evaluation leaves out; empty: none are.
-
-    Args:
-        mode: `"fit"` or `"evaluate"`.
-        mini_batches: of an epoch.
-        batch_size: samples of one; 0: it is not known.
-        replicas: that share them.
-        given: whether the script has given the number of mini-batches.
-        goes_on: whether the next epoch begins where this one ends.
-    """
+    """What is said of mini-batches that training or evaluation leaves out; empty: none are."""
     left = mini_batches % replicas
     if not left:
         return ""

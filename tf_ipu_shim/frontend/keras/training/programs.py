@@ -43,11 +43,6 @@ def create_variables(model: Any, mode: str, infeed: Any) -> None:
 
     A trace that never runs makes those of layers, if the model has not been called yet. An optimizer makes its slots
     eagerly: it would make them in a part of the program that is traced late.
-
-    Args:
-        model: a Keras model in pipeline stages.
-        mode: `"fit"`, `"evaluate"` or `"predict"`.
-        infeed: gives the structure of a mini-batch.
     """
     if not _is_built(model):
         _build_layers(model, mode, infeed)
@@ -104,15 +99,7 @@ def _create_optimizer_weights(optimizer: Any, variables: Sequence[Any]) -> None:
 
 
 def make_loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
-    """A program of one mini-batch after another on one IPU.
-
-    Args:
-        model: a Keras model.
-        mode: `"fit"`, `"evaluate"` or `"predict"`.
-        infeed: of mini-batches.
-        outfeed: for metrics or predictions.
-        steps: mini-batches of one execution.
-    """
+    """A program of one mini-batch after another on one IPU."""
     name = STEP_METHODS[mode]
     trains = mode == "fit" and not model_step.overrides_method(model, name)
 
@@ -134,13 +121,6 @@ def make_accumulating_program(
     model: Any, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
 ) -> Callable[[], None]:
     """A training program that updates the weights once for several mini-batches.
-
-    Args:
-        model: a Keras model.
-        infeed: of mini-batches.
-        outfeed: for metrics.
-        steps: mini-batches of one execution.
-        options: of the model.
 
     Raises:
         ValueError: the optimizer is none that can accumulate so.
@@ -227,9 +207,6 @@ def _as_traced_function(model: Any, step: Callable[[Any], Any], infeed: Any) -> 
 
 def check_no_custom_minimize(optimizer: Any) -> None:
     """Refuses an optimizer whose own way to an update would not be gone.
-
-    Args:
-        optimizer: of a model that accumulates gradients or is pipelined.
 
     Raises:
         ValueError: the user's class, or that of the optimizer inside, has its own `minimize`.

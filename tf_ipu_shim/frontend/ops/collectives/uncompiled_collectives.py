@@ -22,10 +22,6 @@ _RANDOM = ("Random", "StatefulUniform", "StatefulStandardNormal", "TruncatedNorm
 def build_replicated(build: Callable[..., Any], *inputs: Any) -> Any:
     """Builds an op of replicas: in a session's graph, on an IPU, as a program of its own.
 
-    Args:
-        build: makes the op, of the inputs.
-        *inputs: tensors.
-
     Raises:
         UnsupportedError: an input has another value in each replica, which a program of its own does not see.
     """

@@ -39,12 +39,7 @@ class DeferredTable:
         return self._handle("table", self.shape)
 
     def load_variable(self, variable: Any, gathers: bool) -> tf.Tensor:
-        """Begins with the value of a variable; gives that value.
-
-        Args:
-            variable: of this shape.
-            gathers: whether what is added is applied only when told.
-        """
+        """Begins with the value of a variable; gives that value."""
         with tf.device("/device:CPU:0"):
             value = tf.identity(variable)
             with tf.control_dependencies(
@@ -57,11 +52,7 @@ class DeferredTable:
                 return tf.identity(value)
 
     def store_variable(self, variable: Any) -> tf.Tensor:
-        """Writes the table into a variable, and has it no more; gives its value.
-
-        Args:
-            variable: the one that was taken.
-        """
+        """Writes the table into a variable, and has it no more; gives its value."""
         parts = [self.handle, self._handle("sum", self.shape), self._handle("gathers", tf.TensorShape([]))]
         with tf.device("/device:CPU:0"):
             value = _read_handle(parts[0], self.dtype)

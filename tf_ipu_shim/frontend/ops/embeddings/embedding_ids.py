@@ -52,12 +52,7 @@ def register_table(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -
 
 
 def deregister_table(embedding_id: str, table: Any = None) -> Any:
-    """Has ops find no table by an id any more; the table as a tensor.
-
-    Args:
-        embedding_id: of the table.
-        table: the variable that was registered.
-    """
+    """Has ops find no table by an id any more; the table as a tensor."""
     held = tables[_find_registration(embedding_id)]
     if isinstance(held, DeferredTable):
         return held.store_variable(table)
@@ -80,16 +75,7 @@ def lookup_trainable(
 
 
 def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any, indices: Any) -> Any:
-    """Adds rows to those of a table, on the host.
-
-    Args:
-        embedding_id: of the table.
-        shape: of the table.
-        dtype: of the table.
-        after: a tensor that is computed before.
-        rows: what is added, shape [*indices.shape, encoding].
-        indices: of the rows in the table.
-    """
+    """Adds rows to those of a table, on the host."""
     table = _find_table(embedding_id, shape, dtype)
     with host_ops.host_placement("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
         given, places = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])

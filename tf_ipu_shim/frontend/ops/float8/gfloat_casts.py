@@ -60,13 +60,7 @@ def round_to_format(values: Any, params: Any, en_nanoo: bool, round_mode: str, s
 
 
 def encode(numbers: Any, params: Any, dtype: Any) -> Any:
-    """The bits of numbers that a format has: sign, exponent, mantissa, in the lower bits of an integer.
-
-    Args:
-        numbers: float64, of `round_to_format`.
-        params: as in `round_to_format`.
-        dtype: int8 or int16.
-    """
+    """The bits of numbers that a format has: sign, exponent, mantissa, in the lower bits of an integer."""
     mantissa, exponent_bits, bias = params[0], params[1], params[2]
     size = tf.abs(numbers)
     exponent = tf.maximum(exponents(size), 1 - bias)

@@ -69,12 +69,7 @@ _SHARES = ("available_memory_proportion_fwd", "available_memory_proportion_bwd")
 
 
 def legacy_form(kind: str, backward: bool = False) -> Callable[..., Any]:
-    """Has the wrapper of an op take and return under SDK 1.2 to 2.5 what it did there.
-
-    Args:
-        kind: a key of `_KINDS`.
-        backward: whether it is the op of the layer's gradients.
-    """
+    """Has the wrapper of an op take and return under SDK 1.2 to 2.5 what it did there."""
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         @functools.wraps(function)
