@@ -118,7 +118,7 @@ def registered_extension(kind: type) -> type | None:
 
 
 def install(layer: type, root: str) -> None:
-    """Gives the layers of a Keras package their extensions when they are created (`construction` does so for models)."""
+    """Gives the layers of a Keras package their extensions at construction (see `construction` for models)."""
     why = "a layer made in a strategy's scope gets the extension that is registered for its class"
     patches.replace(layer, "__new__", functools.partial(_patch_new, root), why=why)
 

@@ -29,7 +29,7 @@ def three_state(name: str, value: Any) -> bool | None:
 
     Args:
         name: of the argument.
-        value: as for `check`, or `"THREESTATE_ON"`, `"THREESTATE_OFF"`, `"THREESTATE_UNDEFINED"`.
+        value: as for `check_boolean`, or `"THREESTATE_ON"`, `"THREESTATE_OFF"`, `"THREESTATE_UNDEFINED"`.
 
     Raises:
         TypeError: it is none of these.
@@ -42,5 +42,5 @@ def three_state(name: str, value: Any) -> bool | None:
     if isinstance(value, str) and value in known.keys():
         number = known.Value(value)
         return None if number == threestate_pb2.THREESTATE_UNDEFINED else number == threestate_pb2.THREESTATE_ON
-    check(name, value)
+    check_boolean(name, value)
     return None if value is None else bool(value)

@@ -11,7 +11,7 @@ from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
 from tf_ipu_shim.frontend.ops import op_util
 from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import check_options
-from tf_ipu_shim.frontend.validation import switches
+from tf_ipu_shim.frontend.validation import booleans
 
 
 class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
@@ -52,8 +52,8 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
     ) -> None:
         if isinstance(num_mini_batches, int) and num_mini_batches < 1:
             raise ValueError(f"num_mini_batches must be >= 1. It is {num_mini_batches}.")
-        offload = switches.three_state("offload_weight_update_variables", offload_weight_update_variables)
-        sharding = switches.three_state("replicated_optimizer_state_sharding", replicated_optimizer_state_sharding)
+        offload = booleans.three_state("offload_weight_update_variables", offload_weight_update_variables)
+        sharding = booleans.three_state("replicated_optimizer_state_sharding", replicated_optimizer_state_sharding)
         check_options(num_mini_batches, offload, sharding)
         super().__init__(opt, name=name)
         self.num_mini_batches = num_mini_batches
