@@ -23,7 +23,7 @@ _KERAS_METHODS = ("fit", "evaluate", "predict")
 
 
 class FindingKind(enum.Enum):
-    """What becomes of a use."""
+    """How a use is handled."""
 
     REFUSED = "refused"
     RECORDED = "accepted without effect"
@@ -50,7 +50,7 @@ class Finding(NamedTuple):
 
 
 def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
-    """What becomes of every IPU call of some files.
+    """Finds how every IPU call of some files is handled.
 
     Imports TensorFlow and the emulated modules that the files name. What a call refuses for its arguments shows only
     when it runs.

@@ -71,7 +71,7 @@ class Scan:
         self._visit(tree)
 
     def resolve_name(self, node: ast.AST) -> str | None:
-        """What an expression names, its first part resolved through the imports; None for another expression."""
+        """The full name of a dotted expression, resolved through the imports; None for any other."""
         text = dotted_text(node)
         if text is None:
             return None
@@ -89,7 +89,7 @@ class Scan:
                 self.aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
 
     def _imports_of_names(self, tree: ast.Module) -> None:
-        """What an import statement itself asks for: it fails where there is no such name."""
+        """The names that import statements request, which fail if missing."""
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*"]
@@ -186,7 +186,7 @@ def _string_value(value: ast.expr) -> str | None:
 
 
 def literal_value(value: ast.expr | None) -> Any:
-    """What an expression of constants alone is; None for another.
+    """The value of a constant expression; None for any other.
 
     Example:
         >>> literal_value(ast.parse("{'a': 'b'}", mode="eval").body)

@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _environment_scope(variables: Mapping[str, str]) -> Iterator[None]:
-    """Has Python read these variables, and then again those that there are."""
+    """Temporarily sets environment variables."""
     now = os.environ.copy()
     os.environ.clear()
     os.environ.update(variables)
@@ -74,7 +74,7 @@ def _environment_scope(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _run_observations(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Path]) -> list[check.Finding]:
-    """What a run adds to what can be read: options that it recorded, and what ended it."""
+    """Findings of a run: options without effect, and the error that ended it."""
     found = []
     for failure in failures:
         frames = traceback.extract_tb(failure.__traceback__)

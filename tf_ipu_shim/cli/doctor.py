@@ -47,7 +47,7 @@ _SHOWN_LINES = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Check:
-    """What one look has shown.
+    """The result of one check.
 
     Args:
         name: of what was looked at.

@@ -27,7 +27,7 @@ _MOST_SECONDS = 1.0
 
 
 def filter_import_log() -> None:
-    """Has the import of TensorFlow, when a script comes to it, show no such lines."""
+    """Filters log lines of TensorFlow's import when the script imports it."""
     if "tensorflow" in sys.modules or shutil.which("grep") is None:
         return
     finder = post_import_hooks.PostImportFinder(lambda name: name == "tensorflow", while_loading=_filter_gpu_lines)

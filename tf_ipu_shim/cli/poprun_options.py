@@ -206,7 +206,7 @@ def parse_first_device(arguments: argparse.Namespace) -> int:
 
 
 def instance_topology(arguments: argparse.Namespace, addresses: Sequence[str]) -> str:
-    """What each instance has, as a table."""
+    """The IPUs and replicas of each instance as a table."""
     local = arguments.num_replicas // arguments.num_instances
     devices = systems.current().devices_with(local * arguments.ipus_per_replica)[parse_first_device(arguments) :]
     lines = [f"{'instance':<9}{'address':<22}{'replicas':<10}{'device':<7}IPUs"]

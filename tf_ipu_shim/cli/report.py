@@ -72,7 +72,7 @@ def _directory_problem(folder: pathlib.Path) -> str | None:
 
 
 def begin_report(options: argparse.Namespace) -> None:
-    """Has the programs of this process write profiles, where that was asked for.
+    """Enables profiles of this process's programs if requested.
 
     A script that asks for its own profiles has those too, where it wants them.
     """

@@ -150,7 +150,7 @@ def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
 
 
 def find_problem(options: argparse.Namespace) -> str | None:
-    """What is wrong with the script's name, before anything of it has run; None where nothing is."""
+    """The problem with the script's name before it runs, or None."""
     if options.module:
         return None if _has_module(options.module) else f"No module named {options.module}"
     if options.script is None:
@@ -169,7 +169,7 @@ def find_problem(options: argparse.Namespace) -> str | None:
 
 
 def _environment_problem() -> str | None:
-    """What is wrong with a variable that most scripts would come upon, later and in the middle of their work."""
+    """The first invalid environment variable, checked before the script starts."""
     return next(map(str, environment.problems()), None)
 
 

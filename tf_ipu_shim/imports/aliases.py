@@ -14,7 +14,7 @@ served: list[str] = []
 
 
 def make_alias_spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
-    """How a module is loaded that is another one."""
+    """The spec of a module alias."""
     is_package = target.submodule_search_locations is not None
     return ModuleSpec(fullname, AliasLoader(target.name), origin=target.origin, is_package=is_package)
 
@@ -57,7 +57,7 @@ class EmptyPackageLoader(Loader):
     """Loads a package that holds nothing but names served here."""
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Has Python make the module."""
+        """Uses Python's default module creation."""
         served.append(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:

@@ -13,7 +13,7 @@ from tf_ipu_shim import patches
 
 
 class PostImportFinder:
-    """Has the other finders find a module, and calls a function with it when it has been loaded.
+    """A finder that delegates to the others and calls a function after the module is loaded.
 
     Args:
         wanted: tells whether a module, by its full name, is one of them.

@@ -53,7 +53,7 @@ def module(name: str, package: str | None = None) -> Any:
 
 
 def public_module() -> Any:
-    """What `tf.keras` is: `keras` or `tf_keras`.
+    """The public Keras 2 module: `keras` or `tf_keras`.
 
     Example:
         >>> type(public_module().layers.Dense(4)).__name__

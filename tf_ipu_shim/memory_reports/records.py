@@ -66,7 +66,7 @@ class DeviceReport:
 
 @dataclasses.dataclass(frozen=True)
 class ReportData:
-    """What the programs of this process need, held and moved. The modelled and the measured figures are never mixed.
+    """Modelled and measured figures of this process's programs, never mixed.
 
     Args:
         sdk: the SDK that is emulated.

@@ -17,7 +17,7 @@ from tf_ipu_shim.runtime import devices, ignored_options, plans
 
 @dataclasses.dataclass(frozen=True)
 class MemoryReport(ReportData):
-    """What the programs of this process need, held and moved, with its forms: text, JSON, a picture, HTML in notebooks.
+    """The memory report of this process's programs, as text, JSON, chart, or HTML in notebooks.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
@@ -51,12 +51,12 @@ class MemoryReport(ReportData):
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the picture, and the table below it."""
+        """HTML for notebooks: the chart and the table."""
         figures = f"<pre style='overflow-x:auto'>{escape(self.to_text())}</pre>"
         return f"{self.to_svg()}<details><summary>All figures</summary>{figures}</details>"
 
     def _repr_svg_(self) -> str:
-        """What a notebook that takes no HTML shows: the picture."""
+        """SVG for notebooks: the chart."""
         return self.to_svg()
 
 

@@ -79,7 +79,7 @@ def _format_device(device: DeviceReport) -> list[str]:
 
 
 def _device_location(device: DeviceReport) -> list[str]:
-    """Where IPUs and shards are, unless they are simply numbered through."""
+    """The IPUs of the shards, unless their numbers are equal."""
     lines = []
     physical = [ipu.physical for ipu in device.ipus]
     if physical != list(range(len(physical))):

@@ -50,7 +50,7 @@ def _unrecord_session(session: Any) -> None:
 
 
 def rebuild_sessions() -> None:
-    """Has them find the devices that there are now."""
+    """Rebuilds recorded sessions with the current devices."""
     from tf_ipu_shim.tf_private import sessions
 
     for session in list(_idle):

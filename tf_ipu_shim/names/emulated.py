@@ -15,7 +15,7 @@ EMULATED, REFUSED, MISSING = "emulated", "refused", "missing"
 
 
 class EmulationStatus(NamedTuple):
-    """What becomes of a name.
+    """How a name is handled.
 
     Args:
         state: `EMULATED`; `REFUSED`, where it is there and every call of it fails; `MISSING`.
@@ -27,7 +27,7 @@ class EmulationStatus(NamedTuple):
 
 
 def get_status(module: str, name: str) -> EmulationStatus:
-    """What becomes of a public name of one of Graphcore's modules.
+    """Determines how a public name of a Graphcore module is handled.
 
     Example:
         >>> get_status("tensorflow.python.ipu.config", "IPUConfig").state

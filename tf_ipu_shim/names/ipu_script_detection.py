@@ -76,7 +76,7 @@ def _scripts_in_folder(folder: pathlib.Path) -> list[str]:
 
 @functools.cache
 def _imported_modules(file: str) -> frozenset[str]:
-    """What a file's import statements name, in full; nothing where it is no file, or none of Python's."""
+    """The full names that a Python file imports; empty for other files."""
     try:
         with open(file, "rb") as source:
             tree = ast.parse(source.read())

@@ -40,7 +40,7 @@ def is_op_module(module: str) -> bool:
 
 
 def wrap_op(module: types.ModuleType, name: str) -> None:
-    """Has the public functions of a module take symbolic tensors."""
+    """Wraps a module's public functions to accept symbolic tensors."""
     names = vars(module).get("__all__") or [
         key for key, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__
     ]

@@ -34,7 +34,7 @@ _LOADED = "tf_ipu_shim.frontend"
 
 
 def install_with_tensorflow() -> None:
-    """Has the script that is to be run find the device that it names."""
+    """Patches TensorFlow so that the script finds the IPU device that it names."""
     for name in _METHODS:
         if name in sys.modules:
             _install(sys.modules[name])

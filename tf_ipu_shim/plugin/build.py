@@ -29,7 +29,7 @@ SOURCE_DIRECTORY = compiler.SOURCE_DIRECTORY
 
 @dataclasses.dataclass(frozen=True)
 class TensorFlowBuild:
-    """What a plugin needs to know of the TensorFlow it is compiled against.
+    """Properties of the TensorFlow that the plugin is compiled against.
 
     Args:
         version: such as ``"2.15.1"``.
@@ -116,7 +116,7 @@ def _found_or_built(
 
 
 def platform_error() -> str:
-    """What to do where the system is no Linux with glibc; empty on one.
+    """The error if the system is not Linux with glibc; empty if it is.
 
     Example:
         >>> platform_error()

@@ -69,7 +69,7 @@ def find_library_of_any_compiler(stem: str) -> pathlib.Path | None:
 
 
 def _trusted_directories() -> Iterator[pathlib.Path]:
-    """Where a library may be loaded from. One beside this package's own code is trusted as that is."""
+    """Directories from which libraries may be loaded, this package's own included."""
     yield PREBUILT_DIRECTORY
     places = cache_directories() if os.environ.get(ENVIRONMENT_VARIABLE) else [KEPT_DIRECTORY, *cache_directories()]
     yield from (directory for directory in places if not private_files.distrust_of_directory(directory))

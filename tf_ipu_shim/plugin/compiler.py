@@ -67,7 +67,7 @@ def missing_compiler_message() -> str:
 
 
 def _include_directories(sources: Sequence[pathlib.Path]) -> list[str]:
-    """Where sources find what they include by its path: above the folders of ours, else beside them."""
+    """Include directories of the sources."""
     found = {source.resolve().parent for source in sources}
     return sorted({str(folder.parent if folder.is_relative_to(SOURCE_DIRECTORY) else folder) for folder in found})
 

@@ -41,7 +41,7 @@ _KEYBOARD_INTERRUPT = -1  # `kKeyboardInterrupt`
 
 @dataclasses.dataclass(frozen=True)
 class Transfers:
-    """What moved one way.
+    """Bytes and transfers in one direction.
 
     Args:
         bytes: their sum.
@@ -170,7 +170,7 @@ class Library:
             raise ValueError(problem.decode())
 
     def profile_plain_ops(self, ordinal: Device) -> None:
-        """Has what each step of a session runs on a device op by op profiled, until the next epoch."""
+        """Profiles the uncompiled ops of session steps on a device until the next epoch."""
         _check(ordinal)
         self._c.ipu_profile_plain_ops(ordinal)
 
@@ -283,7 +283,7 @@ class Library:
         return (None, text.decode(errors="replace")) if fails.value else (text, "")
 
     def watch_interrupts(self) -> None:
-        """Has Ctrl-C end programs, until Python's handler of the signal is set anew. For Python's main thread alone."""
+        """Makes Ctrl-C end programs until Python's signal handler is set again. Python's main thread only."""
         self._c.ipu_watch_interrupts(ctypes.cast(ctypes.pythonapi.PyErr_SetInterrupt, ctypes.c_void_p))
 
     def interrupt_answered(self) -> None:
@@ -295,7 +295,7 @@ class Library:
         return bool(self._c.ipu_interrupted())
 
     def compilations_left_behind(self) -> int:
-        """How many programs XLA compiles that Ctrl-C has ended the steps of."""
+        """The number of XLA compilations whose steps Ctrl-C has ended."""
         return int(self._c.ipu_compilations_left_behind())
 
     def delete_outfeed(self, feed_id: str) -> None:
@@ -318,17 +318,17 @@ class Library:
         return self._c.ipu_peak_bytes(ordinal, chip)
 
     def host_to_device(self, ordinal: Device) -> Transfers:
-        """What went from the host to the device."""
+        """Transfers from the host to the device."""
         _check(ordinal)
         return Transfers(self._c.ipu_host_to_device_bytes(ordinal), self._c.ipu_host_to_device_transfers(ordinal))
 
     def device_to_host(self, ordinal: Device) -> Transfers:
-        """What went from the device to the host."""
+        """Transfers from the device to the host."""
         _check(ordinal)
         return Transfers(self._c.ipu_device_to_host_bytes(ordinal), self._c.ipu_device_to_host_transfers(ordinal))
 
     def exchange(self, ordinal: Device, source: Chip, destination: Chip) -> Transfers:
-        """What went from one IPU of the device to another."""
+        """Transfers from one IPU of the device to another."""
         _check(ordinal, source, destination)
         return Transfers(
             self._c.ipu_exchange_bytes(ordinal, source, destination),
@@ -336,17 +336,17 @@ class Library:
         )
 
     def programs_lowered(self, ordinal: Device) -> int:
-        """How many programs were lowered for the device since the counters were reset."""
+        """The number of programs lowered for the device since the counters were reset."""
         _check(ordinal)
         return self._c.ipu_programs_lowered(ordinal)
 
     def programs_compiled(self, ordinal: Device) -> int:
-        """How many of those had something to compile: not those that give constants or hand on what they are given."""
+        """The number of those that needed compilation: not those that only return constants or arguments."""
         _check(ordinal)
         return self._c.ipu_programs_compiled(ordinal)
 
     def programs_run(self, ordinal: Device) -> int:
-        """How many times a program was run on the device since the counters were reset."""
+        """The number of program runs on the device since the counters were reset."""
         _check(ordinal)
         return self._c.ipu_programs_run(ordinal)
 

@@ -28,7 +28,7 @@ _configured: int | None = None
 
 
 def install(c_library: ctypes.CDLL) -> None:
-    """Has TensorFlow's contexts list the IPU devices of the system, or those that are configured."""
+    """Patches TensorFlow's contexts to list the system's IPU devices, or the configured ones."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
     context = tf_eager.context.Context
@@ -109,7 +109,7 @@ def _patch_logical_devices(stock: Callable[..., None]) -> Callable[..., None]:
 
 
 def _job_of(context: Any) -> str:
-    """How the names of a context's own devices begin."""
+    """The job prefix of a context's device names."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
     server = tf_eager.server_of(context)
@@ -117,7 +117,7 @@ def _job_of(context: Any) -> str:
 
 
 def listed_device_count() -> int:
-    """How many IPU devices TensorFlow lists.
+    """The number of IPU devices that TensorFlow lists.
 
     Raises:
         ValueError: nothing is configured, and there is no such system.

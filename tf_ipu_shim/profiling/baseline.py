@@ -21,7 +21,7 @@ _OTHERS = "all smaller ones"
 
 
 class Figures(NamedTuple):
-    """What one program needs on one IPU.
+    """The memory of one program on one IPU.
 
     Args:
         chip: title of the chip.
@@ -113,7 +113,7 @@ def _sum_by_stable_name(owners: Mapping[str, Any]) -> dict[str, int]:
 
 
 def find_growth(before: Baseline, now: Baseline, percent: float = 0.0) -> list[str]:
-    """What needs more memory than a baseline says.
+    """Describes programs that need more memory than the baseline.
 
     Args:
         before: the baseline.

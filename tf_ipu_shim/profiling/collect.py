@@ -96,7 +96,7 @@ def make_profile(
 
 
 def _seed_compute_set(number: int, chip: ChipSpec) -> ComputeSetRow:
-    """What gives each tile its seed: part of every program, and run when a seed is set, not with the program."""
+    """The compute set that seeds each tile: in every program, but run only when a seed is set."""
     return ComputeSetRow(number, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
 
 
@@ -196,7 +196,7 @@ class _Programs:
 
 
 def _transfers(entry: Entry, computation: Computation | None) -> str:
-    """What is copied from where to where: between IPUs, and with the host. What all replicas do is no such copy."""
+    """The copies between IPUs and with the host as JSON; collectives are not included."""
     if computation is None or entry.phase is None:
         return ""
     sizes = computation.sizes
@@ -242,6 +242,6 @@ def _memory(
 
 
 def leaves(profile: Profile) -> Iterator[ProgramRow]:
-    """What runs in the end: nodes that hold no others."""
+    """The leaf nodes of a profile's program tree."""
     holders = {row.parent for row in profile.programs}
     return (row for row in profile.programs if row.id not in holders)

@@ -13,7 +13,7 @@ OWN = "tf_ipu_shim"
 
 
 def make_graph_report(profile: Profile) -> dict[str, Any]:
-    """What a program consists of, and the memory that it needs.
+    """Reports a program's structure and memory.
 
     Args:
         profile: of the program.
@@ -53,7 +53,7 @@ def make_graph_report(profile: Profile) -> dict[str, Any]:
 
 
 def make_execution_report(profile: Profile) -> dict[str, Any]:
-    """How long a run of a program takes on IPUs, by the machine model.
+    """Reports the modelled cycles of a program's run.
 
     Args:
         profile: of the program.

@@ -136,7 +136,7 @@ def _op_data(leaves: Iterable[TimelineEvent]) -> list[list[Any]]:
 
 
 def _pipeline_data(parts: Mapping[int, list[ProgramRow]], schedule: Schedule, loop: TimelineEvent) -> dict[str, Any]:
-    """What the page draws slot by slot: parts of turns, with their first slot and when they begin and end in it."""
+    """A pipeline's steps for the page, with their first slot and their begin and end in it."""
     drawn = [
         [
             turn.ipu, part.kind, part.name, turn.slot,

@@ -133,7 +133,7 @@ def map_to_steps(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedul
 
 
 def leaves_of_steps(programs: Sequence[ProgramRow], inside: Mapping[int, int]) -> dict[int, list[ProgramRow]]:
-    """What runs in the end in each turn, by the id of the turn's row."""
+    """The leaf rows of each scheduled step, by the id of the step's row."""
     holders = {row.parent for row in programs}
     found: dict[int, list[ProgramRow]] = {}
     for row in programs:
@@ -153,7 +153,7 @@ def _group_by_ipu(rows: Sequence[ProgramRow]) -> dict[int, list[ProgramRow]]:
 def _schedule_steps(
     ipu: int, rows: list[ProgramRow], table: PipelineTimetable, facts: Mapping[str, Any], cycles: float
 ) -> Iterator[ScheduledStep]:
-    """What an IPU does, by its stages: between one and the next it waits for others."""
+    """Groups an IPU's rows by stage: it waits for other IPUs between stages."""
     slots = _first_slots(ipu, table, facts)
     rows.sort(key=lambda row: row.start)
     cuts = _stage_boundaries(rows, len(slots) - 1)
@@ -172,7 +172,7 @@ def _schedule_steps(
 def _schedule_sequentially(
     ipu: int, groups: Sequence[tuple[int, list[ProgramRow]]], between: int, cycles: float
 ) -> Iterator[ScheduledStep]:
-    """What an IPU does in slots that are as long as half of what the busiest IPU does for a mini-batch.
+    """Groups an IPU's rows into slots of half the busiest IPU's time for a mini-batch.
 
     One direction may take longer than a slot, and the other less: what comes next begins where it ends. Between one
     mini-batch and the next there is time for all of it.
@@ -219,7 +219,7 @@ def _first_slots(ipu: int, table: PipelineTimetable, facts: Mapping[str, Any]) -
 
 
 def _stage_boundaries(rows: Sequence[ProgramRow], most: int) -> list[int]:
-    """Where rows in the order of their starts are cut: at the longest waits, at most so many."""
+    """Splits rows, ordered by start, at the longest waits."""
     ends = list(itertools.accumulate((row.start + row.cycles for row in rows), max))
     longest = sorted(range(1, len(rows)), key=lambda at: ends[at - 1] - rows[at].start)[:most]
     return [0, *sorted(at for at in longest if rows[at].start > ends[at - 1]), len(rows)]

@@ -62,7 +62,7 @@ class VariableRow(NamedTuple):
 
 
 class LivenessRow(NamedTuple):
-    """What is alive at one step of an IPU.
+    """The live memory at one step of an IPU.
 
     Args:
         ipu: where.
@@ -147,7 +147,7 @@ class ComputeSetRow(NamedTuple):
 
 
 class ExchangeRow(NamedTuple):
-    """What goes from IPU to IPU.
+    """The bytes exchanged between two IPUs.
 
     Args:
         source: IPU that sends.
@@ -186,5 +186,5 @@ class Profile(NamedTuple):
 
 
 def parse_facts(profile: Profile) -> dict[str, Any]:
-    """What a profile says of the whole program, by name."""
+    """The facts of a profile by name."""
     return {row.name: json.loads(row.value) for row in profile.facts}

@@ -17,7 +17,7 @@ DEFAULT_RUNS = 2
 
 @dataclasses.dataclass(frozen=True)
 class ReportSettings:
-    """What is asked for.
+    """The requested reports.
 
     Args:
         directory: where a folder for each program is made.
@@ -38,7 +38,7 @@ def is_requested(options: Mapping[str, str]) -> bool:
 
 
 def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
-    """What is asked for from outside, if anything, and then by engine options, unless that is the same directory.
+    """The requested reports: from outside, then from engine options, unless both name the same directory.
 
     A script that reads its own profiles finds them where it has asked for them, also when it is run for a profile.
 

@@ -60,7 +60,7 @@ def make_trace(profile: Profile) -> dict[str, Any]:
 def _unroll_pipeline(
     schedule: Schedule, loop: TimelineEvent, parts: Mapping[int, list[ProgramRow]]
 ) -> Iterator[TimelineEvent]:
-    """What a pipeline runs, each mini-batch in its slots."""
+    """Unrolls a pipeline's mini-batches into their slots."""
     scale = (loop.end - loop.begin) / max(1, loop.row.cycles)
     for slot in range(schedule.slots):
         for turn, _, begin in schedule.in_slot(slot):

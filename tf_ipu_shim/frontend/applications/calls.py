@@ -20,7 +20,7 @@ _TIMEOUT_MICROSECONDS = 5000
 
 
 class RuntimeContext:
-    """What calls need to know of an engine: its name, what it takes and gives, and that it was started.
+    """The handle of a started engine: its name, signature and start tensor.
 
     Args:
         name: of the engine.
@@ -54,7 +54,7 @@ class RuntimeContext:
         return self._name
 
     def signature(self) -> Any:
-        """What it takes and gives: an `EmbeddedRuntimeSignature`."""
+        """The inputs and outputs of the engine: an `EmbeddedRuntimeSignature`."""
         return self._executable_proto.embedded_runtime_config.signature
 
     def output_types(self) -> list[Any]:

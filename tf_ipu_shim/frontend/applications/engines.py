@@ -19,7 +19,7 @@ _engines: dict[str, Engine] = {}
 
 
 def install() -> None:
-    """Has the plugin's `ApplicationRuntime` start engines here."""
+    """Makes the plugin's `ApplicationRuntime` op start engines here."""
     driver.start_application = start
 
 

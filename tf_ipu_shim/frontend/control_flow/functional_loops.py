@@ -34,7 +34,7 @@ while_loop = while_v2.while_loop
 
 
 def install() -> None:
-    """Has loops and branches in programs of TensorFlow 1 run what their values need, and nothing else."""
+    """Makes TensorFlow 1 loops and branches in programs run only what their results need."""
     why = "loops and branches of TensorFlow 1 run what their values need"
     patches.replace(while_v2, "while_loop", _while_with_session_semantics, why)
     patches.replace(cond_v2, "cond_v2", _cond_with_session_semantics, why)
@@ -119,7 +119,7 @@ def _while_with_session_semantics(stock: Callable[..., Any]) -> Callable[..., An
 
 
 def _pack_like_body(values: Any, returned: Any) -> Any:
-    """What a loop gives, in a sequence as its body returned it: a loop of TensorFlow 1 does so, for a tensor a list.
+    """Packs a loop's results like its body's: TensorFlow 1 loops return a list even for one tensor.
 
     Functional ones give the sequence that they were called with.
     """
@@ -195,7 +195,7 @@ def _recording_branch(branch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _read_variables(returned: Any) -> Any:
-    """What a body or branch returned, with variables read: TensorFlow would do so later, when what waits is noted."""
+    """Reads the variables among a body's or branch's results, before control inputs are recorded."""
     return nest.map_structure(
         lambda value: ops.convert_to_tensor(value) if resource_variable_ops.is_resource_variable(value) else value,
         returned,

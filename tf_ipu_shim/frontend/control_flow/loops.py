@@ -38,7 +38,7 @@ def current_counter() -> Any:
 
 @contextlib.contextmanager
 def set_counter(counter: Any) -> Iterator[None]:
-    """Has `current_counter` give a tensor to what is traced inside.
+    """Sets the tensor that `current_counter` returns while the block is traced.
 
     Args:
         counter: the number of the iteration, an int32 scalar.
@@ -189,7 +189,7 @@ def _build_loop(
 
 
 def _scalar_condition(answer: Any) -> Any:
-    """What a condition returned, a scalar boolean."""
+    """Checks that a condition returned a scalar boolean."""
     answer = ops.convert_to_tensor(answer)
     if answer.shape.rank:
         raise ValueError(

@@ -33,7 +33,7 @@ Program = Callable[[Any, Sequence[str], Sequence[str], Any, Any], Any]
 
 @dataclasses.dataclass(frozen=True)
 class ApplicationSettings:
-    """What an application is compiled for, and where it is written.
+    """The target system and output path of an application.
 
     Args:
         directory: of its file.

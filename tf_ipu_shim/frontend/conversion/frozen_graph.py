@@ -21,7 +21,7 @@ _ASSETS = "asset_filepaths"
 
 @dataclasses.dataclass(frozen=True)
 class FrozenGraph:
-    """What a SavedModel computes for one signature.
+    """One signature of a SavedModel as a frozen graph.
 
     Args:
         graph_def: with constants in the place of variables.

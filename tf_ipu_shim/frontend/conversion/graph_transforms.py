@@ -109,7 +109,7 @@ def _remove_nodes(graph_def: Any, fed: list[str], fetched: list[str], options: l
 
 
 def _skip_removed(name: str, passing: dict[str, str]) -> str:
-    """What an input names once the nodes that only hand on are gone."""
+    """The input that remains when pass-through nodes are removed."""
     while _node_name(name) in passing:
         name = passing[_node_name(name)]
     return name

@@ -19,7 +19,7 @@ from tf_ipu_shim.tf_private.graphs import (
 
 @dataclasses.dataclass(frozen=True)
 class NodeCost:
-    """What one node costs.
+    """The cost of one node.
 
     Args:
         operations: floating-point operations, and one for each element of its results.
@@ -32,7 +32,7 @@ class NodeCost:
     results: int
 
     def value(self, priority: str) -> int:
-        """What stages are to have the same of: operations for `"cycle"`, bytes for `"memory"`."""
+        """The cost to balance: operations for `"cycle"`, bytes for `"memory"`."""
         return self.operations if priority == "cycle" else self.constants + self.results
 
 
@@ -42,7 +42,7 @@ def node_costs(graph: Any, names: Sequence[str]) -> list[NodeCost]:
 
 
 def stage_bytes(costs: Sequence[NodeCost]) -> int:
-    """What a stage of some nodes has on its chip: the constants, and the largest results.
+    """The memory of a stage on its chip: constants and the largest results.
 
     Example:
         >>> stage_bytes([NodeCost(0, 100, 8), NodeCost(0, 20, 16)])

@@ -13,7 +13,7 @@ Stage = Callable[..., list[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class StagePart:
-    """What one stage takes, computes and hands on: tensors by their names in the graph.
+    """One stage: its input tensors, nodes and output tensors, by their names in the graph.
 
     Args:
         nodes: that it computes, with the constants that they need.
@@ -102,7 +102,7 @@ def stage_function(graph_def: Any, part: StagePart) -> Stage:
 
 
 def _shared_constants(nodes: Mapping[str, Any], own: set[str], stages: Mapping[str, int], fed: set[str]) -> set[str]:
-    """What a stage's nodes need and has no stage: constants, which each stage has its own copy of."""
+    """Constants that a stage's nodes need; each stage has its own copy."""
     found: set[str] = set()
     waiting = list(own)
     while waiting:

@@ -24,7 +24,7 @@ _STRATEGY_DECIDES = (2, 2)  # the SDK from which a queue takes its device from t
 
 
 def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Lets a queue's constructor take the positional arguments of SDK 2.3 and older, which begin with a feed's name.
+    """Accepts the positional arguments of SDK 2.3 and older in a queue's constructor, which begin with a feed name.
 
     Args:
         before: how many arguments come before the name.
@@ -84,7 +84,7 @@ def resolve_device_ordinal(value: Any) -> int:
 
 
 def resolve_prefetch_depth(value: int | None) -> int:
-    """How many elements are ready ahead of time; the SDK's default where none is given.
+    """The number of prefetched elements; the SDK's default if none is given.
 
     From SDK 2.6 on 0 gives the default too, as scripts of the time were used to.
 

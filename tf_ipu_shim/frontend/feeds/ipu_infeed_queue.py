@@ -136,7 +136,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
     @property
     def number_of_tuple_elements(self) -> int:
-        """How many tensors make an element."""
+        """The number of tensors of an element."""
         return len(self._types)
 
     def get_next(self) -> Any:
@@ -152,7 +152,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
     @property
     def _type_spec(self) -> infeed_queue_spec.IPUInfeedQueueSpec:
-        """What the queue is, without its dataset; known once a script has read `initializer`."""
+        """The queue's type spec, known once the script has read `initializer`."""
         if not self._has_been_started:
             raise RuntimeError(
                 f"Spec for IPUInfeedQueue {self._id} is not known before its `initializer` is read. Read that first."
@@ -219,7 +219,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
 
 def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
-    """How an element is handed to a function.
+    """Splits an element into positional and keyword arguments of a function.
 
     A tuple goes by position; a dict by keyword, also where a tuple holds nothing else; anything else as it is, and so
     does a dict whose keys are no texts, which cannot be keywords.

@@ -34,7 +34,7 @@ _SINCE = (2, 2)  # the SDK that gave these iterators to scopes
 
 @dataclasses.dataclass(frozen=True)
 class InfeedSpec:
-    """Where an iterator's elements come from.
+    """The infeed behind an iterator.
 
     Args:
         handle: the iterator's resource.
@@ -92,7 +92,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
 
     @property
     def infeed_spec(self) -> InfeedSpec:
-        """Where the elements come from."""
+        """The infeed of the elements."""
         return InfeedSpec(self._iterator_resource)
 
     def get_next_as_optional(self) -> Any:
@@ -122,7 +122,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
 
 
 class IteratorQueue:
-    """What an `IPUIterator` takes its elements from.
+    """The infeed queue of an `IPUIterator`.
 
     Args:
         handle: of TensorFlow's iterator.
@@ -160,7 +160,7 @@ class IPUOwnedIterator(IPUIterator):
 
 
 class IPUIteratorSpec(type_spec.TypeSpec):
-    """What `tf.function` knows of an iterator: its elements.
+    """The type spec of an iterator for `tf.function`: its element spec.
 
     Args:
         element_spec: their structure.
@@ -191,7 +191,7 @@ class IPUIteratorSpec(type_spec.TypeSpec):
 
 
 def install() -> None:
-    """Has `iter(dataset)` give an `IPUOwnedIterator` in the scope of a strategy that wants it, once a process."""
+    """Patches `iter(dataset)` to return an `IPUOwnedIterator` in the scope of an IPU strategy; once per process."""
     patches.replace(
         dataset_ops.DatasetV2,
         "__iter__",

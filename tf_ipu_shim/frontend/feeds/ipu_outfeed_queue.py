@@ -24,7 +24,7 @@ _HOST = "/device:CPU:0"
 
 
 class IPUOutfeedMode(enum.Enum):
-    """What a dequeue gives.
+    """What a dequeue returns: all elements or the last.
 
     Attributes:
         ALL: everything that was enqueued since the last dequeue, stacked.
@@ -36,7 +36,7 @@ class IPUOutfeedMode(enum.Enum):
 
 
 class _EnqueuedElement(NamedTuple):
-    """What a program sends to an outfeed."""
+    """The structure that a program enqueues to an outfeed."""
 
     graph: Any
     structure: Any
@@ -200,7 +200,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         return nest.pack_sequence_as(sent.structure, flat)
 
     def results(self, iterations: int, replicas: int) -> Any:
-        """What `dequeue` gives, for training and evaluation that cannot go on without.
+        """Dequeues results for training and evaluation; raises if there are none.
 
         Args:
             iterations: of the run that has sent it.

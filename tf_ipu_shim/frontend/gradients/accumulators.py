@@ -236,7 +236,7 @@ class _AccumulatorVariable:
 
 
 class GradientAccumulator:
-    """What an optimizer accumulates between updates.
+    """Accumulates gradients between an optimizer's updates.
 
     Args:
         count: mini-batches to an update.

@@ -133,7 +133,7 @@ class GradientCaptureTape(backprop.GradientTape, GradientCaptureContext):
 
 
 def num_gradient_collection_tapes() -> int:
-    """How many contexts and tapes of this thread gradients are captured for.
+    """The number of this thread's contexts and tapes that capture gradients.
 
     Source: `tensorflow.python.ipu.eager.backprop.num_gradient_collection_tapes`.
 

@@ -9,7 +9,7 @@ from tf_ipu_shim.frontend.validation.enum_members import parse_member
 
 
 class GradientAccumulationReductionMethod(enum.Enum):
-    """How gradients are accumulated.
+    """The reduction of accumulated gradients.
 
     Attributes:
         SUM: they are added.

@@ -15,7 +15,7 @@ MODULE = "keras.src.models.model"
 
 
 def patch_module(module: Any) -> None:
-    """Has models of Keras 3 look for the strategy of their scope."""
+    """Patches Keras 3 models to check the strategy of their scope."""
     patches.replace(
         module.Model,
         "__new__",

@@ -172,7 +172,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         return self._opt.build(var_list)
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same optimizer of."""
+        """The configuration for `from_config`."""
         inner = keras2.public_module().optimizers.serialize(self._opt)
         if not isinstance(self._opt, OptimizerV2):
             inner = {"class_name": inner["class_name"], "config": self._opt.get_config()}

@@ -16,7 +16,7 @@ _ACTIVATIONS_SINCE = (2, 0)  # those that can be chosen
 
 
 class PopnnRNN(IPULayer):
-    """What LSTM and GRU have in common.
+    """Base class of LSTM and GRU.
 
     Args:
         units: the size of the state.
@@ -226,7 +226,7 @@ class PopnnRNN(IPULayer):
 
     @property
     def _planned(self) -> planner_options.RecurrentOptions:
-        """What the products are planned by."""
+        """The matmul planner options."""
         given = self._arguments
         return planner_options.RecurrentOptions(
             *(

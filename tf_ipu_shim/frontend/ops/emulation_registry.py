@@ -31,7 +31,7 @@ class Emulation:
 
     @property
     def name(self) -> str:
-        """How it was registered."""
+        """The name it was registered under."""
         return f"{self.library}:{self.op}" if self.op else self.library
 
 

@@ -30,7 +30,7 @@ _GRADIENT = "IpuPlannedMatMul"
 
 @contextlib.contextmanager
 def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
-    """Has the machine model plan the products inside by options, as far as these are right: see `check_options`.
+    """Sets planner options of matmuls and convolutions created inside, if they are valid (see `check_options`).
 
     Example:
         >>> with planner_scope(convolution={"partialsType": "half"}):
@@ -42,13 +42,13 @@ def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
 
 
 def planner_attribute(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrValue | None:
-    """What `planner_scope` marks ops with; None where nothing is asked for."""
+    """The attribute that `planner_scope` sets on ops; None without options."""
     given = {opcode: dict(each) for opcode, each in options.items() if each and _find_error(each) is None}
     return attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode()) if given else None
 
 
 class RecurrentOptions(NamedTuple):
-    """What the products of a recurrent layer are planned by.
+    """Planner options of a recurrent layer's matmuls.
 
     Args:
         forward: in the forward pass.
@@ -61,7 +61,7 @@ class RecurrentOptions(NamedTuple):
 
 @contextlib.contextmanager
 def recurrent_planner_scope(options: RecurrentOptions | None) -> Iterator[None]:
-    """Has the machine model plan the matrix products inside, and their gradients, by options of their own."""
+    """Sets planner options of matmuls created inside and of their gradients."""
     if options is None:
         yield
         return
@@ -82,7 +82,7 @@ def _planned_matmul_gradient(operation: Any, gradient: Any) -> Any:
 
 
 def recurrent_options(partials_dtype: Any, options: Any, proportion: Any = None) -> dict[str, Any]:
-    """What the products of one pass of a recurrent layer are planned by.
+    """Planner options of the matmuls of one pass of a recurrent layer.
 
     Args:
         partials_dtype: of partial sums, as its own argument has it.
@@ -125,7 +125,7 @@ def record_ignored_options(call: str, options: Any, name: str = "options") -> No
 
 
 def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
-    """Has the program fail that an op with wrong options is in.
+    """Makes a program fail that contains an op with invalid options.
 
     Args:
         results: the op's tensors.
@@ -159,7 +159,7 @@ def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any
 
 
 def check_matmul_options(results: Any, operations: Sequence[Any], *given: Mapping[str, Mapping[str, Any]]) -> None:
-    """Has the program fail whose products are to be planned by wrong options. Without such products nobody reads these.
+    """Makes a program fail whose matmuls have invalid options; without such matmuls the options are not read.
 
     Args:
         results: tensors of the ops.

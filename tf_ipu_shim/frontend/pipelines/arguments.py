@@ -30,7 +30,7 @@ _SWITCHES = (
 
 
 class AccumulatedOutfeed(enum.Enum):
-    """What takes the place of the sum, where a pipeline sends one element an execution."""
+    """Replaces the accumulated sum if a pipeline enqueues one element per execution."""
 
     LAST = "the last mini-batch's, where that is of all before it: a metric of Keras"
 

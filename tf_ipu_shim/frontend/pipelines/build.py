@@ -54,7 +54,7 @@ def _build_execution(arguments: PipelineArguments, name: str) -> Any:
 
 
 def _collect_outputs(arguments: PipelineArguments, step: PipelineStep) -> list[_LoopOutput]:
-    """What outlives a mini-batch: gradients, captured gradients, what goes to the outfeed, hyperparameters."""
+    """The values that outlive a mini-batch: gradients, captured gradients, outfeed elements, hyperparameters."""
     captured = [ops.convert_to_tensor(gradient) for gradient in nest.flatten(step.captured)]
     sent = nest.flatten(step.outfeed) if step.outfeed is not None else []
     kept = [value for _, value in step.hyperparameters.values()]
@@ -120,7 +120,7 @@ def _build_mini_batch_loop(step: PipelineStep, parts: Sequence[_LoopOutput], cou
 def _finish_execution(
     arguments: PipelineArguments, step: PipelineStep, totals: Any, captured: Any, sums: Any, rates: Any
 ) -> list[Any]:
-    """What is done with the values that all mini-batches leave: the update, and what is sent out."""
+    """Processes the accumulated values of all mini-batches: the update and the outfeed."""
     done = []
     if step.optimizer is not None:
         by_tag = nest.pack_sequence_as(step.captured, captured)
@@ -142,7 +142,7 @@ class _LoopOutput:
     method: GradientAccumulationReductionMethod | None
 
     def zeros(self) -> list[Any]:
-        """What the loop begins with."""
+        """Initial values of the loop."""
         return [array_ops.zeros(tensor.shape, dtype) for tensor, dtype in zip(self.tensors, self.dtypes)]
 
     def add(self, before: list[Any], new: list[Any], number: Any, count: Any) -> list[Any]:

@@ -71,7 +71,7 @@ class _StageOps:
         return kept
 
     def stash(self, stage: int, kept: Iterable[str]) -> tuple[set[str], set[str]]:
-        """What a stage keeps instead, to compute these anew: what comes into it, and checkpoints."""
+        """What a stage stashes for recomputation: its inputs and checkpoints."""
         first, end = self._bounds[stage : stage + 2]
         marked = [one for one in self._operations[first:end] if one.type == "Identity" and _is_checkpoint(one)]
         return stashed(
@@ -85,7 +85,7 @@ class _StageOps:
         return self._number_of[self._found[name].outer.op.name]
 
     def _taken(self, tensors: Iterable[Any]) -> Iterator[str]:
-        """What tensors are of the forward pass, but for weights and the like."""
+        """The forward-pass sources of tensors, without weights."""
         for source in map(self._sources.find, tensors):
             if source.outer.op.name in self._number_of and source.inner.op.type not in _NOT_KEPT:
                 self._found[source.outer.name] = source

@@ -143,7 +143,7 @@ class OptimizerFunctionOutput:
 
     @property
     def variables(self) -> Any:
-        """What a Keras optimizer trains; empty where a tape says it."""
+        """The variables that a Keras optimizer trains; empty if a tape records them."""
         return self._variables
 
     @variables.setter
@@ -178,7 +178,7 @@ class OptimizerFunctionOutput:
 
     @property
     def gradient_capture_context(self) -> Any:
-        """What keeps the gradients of marked values; None where a tape does."""
+        """The context that captures gradients; None if a tape does."""
         return self._context
 
     @gradient_capture_context.setter
@@ -197,7 +197,7 @@ class OptimizerFunctionOutput:
 
     @property
     def captured_gradient_outfeed(self) -> Any:
-        """Where captured gradients are sent."""
+        """The outfeed for captured gradients."""
         return self._outfeed
 
     @captured_gradient_outfeed.setter

@@ -16,7 +16,7 @@ _VIEWS = vocabulary.VIEWS | {"TensorListFromTensor"}
 
 
 class TensorSource(NamedTuple):
-    """What a tensor is.
+    """The source of a tensor, inside and outside functions.
 
     Args:
         outer: the tensor of the same graph that it is a view of, or is handed on from.

@@ -213,7 +213,7 @@ class PipelineStep:
 
     @contextmanager
     def holding(self, values: list[Any]) -> Iterator[None]:
-        """Has the optimizer hold these, of the graph around the step, in the place of its hyperparameters."""
+        """Temporarily replaces the optimizer's hyperparameters by these tensors of the outer graph."""
         for (_, name), (holder, _), value in zip(self.hyperparameters, self.hyperparameters.values(), values):
             setattr(holder, name, value)
         try:
@@ -243,5 +243,5 @@ def _rename_outputs(outputs: list[Any]) -> list[Any]:
 
 
 def _matmul_options(options: PipelineStageOptions) -> dict[str, dict[str, str]]:
-    """What a stage's options say of products, by XLA's instruction."""
+    """A stage's matmul and convolution options, by XLA opcode."""
     return {"dot": options.matmul_options, "convolution": options.convolution_options}

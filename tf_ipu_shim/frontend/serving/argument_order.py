@@ -24,7 +24,7 @@ _TENSORFLOW_1 = (
 def accept_either_order(
     before: int,
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Has a function with the order of TensorFlow 2 take positional arguments in that of TensorFlow 1 too.
+    """Accepts positional arguments in the order of TensorFlow 1 as well as TensorFlow 2.
 
     Which order it is shows in what the arguments are: `variable_initializer` is a function where `output_names` is
     text, and so on with the two behind them.

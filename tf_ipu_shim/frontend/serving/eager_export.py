@@ -53,7 +53,7 @@ class _WeightCopies:
         self.copies: dict[int, Any] = {}
 
     def replaced(self, graph: Any, tensor: Any) -> Any:
-        """What the prediction takes in the place of what it captured."""
+        """The replacement of a tensor that the prediction captured."""
         for variable in tf_graphs.watched_variables(graph):
             if variable.handle is tensor:
                 return self._copy(variable).handle

@@ -27,7 +27,7 @@ _PAST_STRATEGIES = 200  # a strategy's own creators have the priority 100
 
 
 def install() -> None:
-    """Has SavedModels that were exported for IPUs run on them."""
+    """Makes SavedModels exported for IPUs run on them when loaded."""
     patches.replace(
         loader_impl, "parse_saved_model", _patch_parser, why="models that were exported for serving run on the IPUs"
     )

@@ -114,7 +114,7 @@ class ExportPlan:
         return self.output_names
 
     def returned(self, outputs: Sequence[Any]) -> Any:
-        """What the function that an export gives returns: by name where there are names, else a list."""
+        """Packs an exported function's results: a dictionary if there are output names, else a list."""
         return list(outputs) if self.output_names is None else dict(zip(self.output_names, outputs))
 
 
@@ -183,7 +183,7 @@ def make_plan(
 
 
 def pass_tensors(source: ServingStep, tensors: Sequence[Any], target: ServingStep) -> list[Any]:
-    """What one step gives to the next.
+    """Matches one step's outputs to the next step's inputs.
 
     Raises:
         ValueError: they are not what it takes.

@@ -12,7 +12,7 @@ _LIBRARIES = ("tensorflow", "keras", "tf_keras", "numpy")
 
 
 def find_referenced(functions: Iterable[Any]) -> list[Any]:
-    """What TensorFlow can track among the objects that functions refer to, through other functions too.
+    """Finds trackable objects that functions reference, directly or through other functions.
 
     Example:
         >>> table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), 0)

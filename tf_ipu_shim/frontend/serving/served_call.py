@@ -28,7 +28,7 @@ _IN_THIS_PROCESS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 @dataclasses.dataclass(frozen=True)
 class ServedCall:
-    """What the mark says.
+    """The content of a served call's annotation.
 
     Args:
         shapes: of the outputs; None for an unknown rank or size.

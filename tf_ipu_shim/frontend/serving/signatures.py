@@ -23,7 +23,7 @@ _DATASETS = (dataset_ops.DatasetV1, dataset_ops.DatasetV2)
 
 @dataclasses.dataclass(frozen=True)
 class StepSignature:
-    """What the caller said of a step.
+    """A step's signature as the caller gave it.
 
     Args:
         label: what messages call the step, such as `predict_step`.

@@ -57,7 +57,7 @@ def ipu_scope(device: str) -> Iterator[None]:
 
 
 def ensure_device(device: Any, find: Callable[..., Any] = devices.named) -> None:
-    """Has TensorFlow have a device where ops run at once: it would run them on the CPU, and say nothing.
+    """Ensures that an IPU device exists in eager mode, where TensorFlow would silently use the CPU.
 
     Args:
         device: such as `"/device:IPU:1"`. `/device:IPU:0` is always there.
@@ -283,7 +283,7 @@ def _patch_inherit(stock: Callable[..., None]) -> Callable[..., None]:
 
 
 def _current_attributes(graph: Any) -> Any:
-    """What ops that are made now are marked with."""
+    """The frontend attributes of ops created now."""
     current = tf_graphs.attr_scope_map(graph).get(FRONTEND_ATTRIBUTES_NAME)
     return xla_data_pb2.FrontendAttributes.FromString(current.s if current is not None else b"")
 

@@ -162,7 +162,7 @@ def _annotated_neighbor(op: Any) -> Any:
 
 
 def enable_sharded_gradient_tape() -> None:
-    """Has `tf.GradientTape` mark the gradient ops of an op for the shard of that op. Importing `ipu` does it.
+    """Makes `tf.GradientTape` place gradient ops on the shard of their forward op. Importing `ipu` does it.
 
     Source: `tensorflow.python.ipu.sharding.enable_sharded_gradient_tape`.
 

@@ -172,7 +172,7 @@ class ClusterExtended(strategy_extended.SingleDevice, collective_all_reduce_stra
 
 @contextmanager
 def _initialize_on_device(device: str) -> Iterator[None]:
-    """Has what a variable begins with made on one device; its graph would have it where the variable is."""
+    """Computes a variable's initial value on one device, not on the variable's."""
     graph = ops.get_default_graph()
     group = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=[b"loc:@cpu"]))
     with tf_graphs.attr_scope(graph, {vocabulary.COLOCATION_ATTRIBUTE: group}), ops.device(device):

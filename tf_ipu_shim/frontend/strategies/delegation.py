@@ -82,7 +82,7 @@ def _find_delegate(owner: Any, name: str) -> Any:
 
 
 def register_extension(strategy: Any, kind: type, base: type, extension: type) -> None:
-    """Has a strategy's scope give an extension to what is made of a class.
+    """Registers an extension for objects of a class created in a strategy's scope.
 
     Raises:
         ValueError: `extension` is no subclass of `base`, or `base` none of `KerasExtension`.

@@ -168,7 +168,7 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
 
 @contextmanager
 def ordered_exchanges() -> Iterator[None]:
-    """Has the exchanges made inside be waited for one after the other, in graphs that would do so in any order.
+    """Orders the exchanges created inside, which graphs would run in any order.
 
     A process has few threads that run ops, and each exchange that is waited for holds one: processes that all wait
     for different ones would have no thread left to begin the others.

@@ -82,7 +82,7 @@ def attribute_scope(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[
 
 
 def inherit_attributes(graph: Any) -> None:
-    """What the script tells the compiler of ops around a function that becomes part of its program holds inside too."""
+    """Applies the compiler attributes around a function call to the ops inside the function."""
     told = tf_graphs.attr_scope_map(graph.outer_graph).get(vocabulary.FRONTEND_ATTRIBUTE)
     if told is not None:
         tf_graphs.attr_scope_map(graph)[vocabulary.FRONTEND_ATTRIBUTE] = told
@@ -148,7 +148,7 @@ def trace_function(
 
 
 def _order_variables(graph: func_graph.FuncGraph, arguments: Sequence[Any]) -> None:
-    """Has a program take variables in the order they were made, as TensorFlow 1 does, not in that of their use."""
+    """Orders a program's variables by creation, as TensorFlow 1 does, not by use."""
     given = set(map(id, arguments))
     captures = list(graph.captures)
     handles = [pair for pair in captures if id(pair[0]) not in given and pair[0].dtype == dtypes.resource]
@@ -264,7 +264,7 @@ def make_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls:
 
 @contextmanager
 def _enter_graph(graph: Any) -> Iterator[None]:
-    """Has `init_scope`, which creates variables, find a graph that is the default without ever having been entered."""
+    """Makes `init_scope` work in a graph that is the default without having been entered."""
     if graph.building_function:
         yield
     else:

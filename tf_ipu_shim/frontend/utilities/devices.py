@@ -29,7 +29,7 @@ class SyntheticDataCategory(enum.IntEnum):
 
 
 def get_num_of_ipus_in_device(ipu_device: str, device: str = "cpu") -> int:
-    """How many IPUs a TensorFlow device has.
+    """The number of IPUs of a TensorFlow device.
 
     Args:
         ipu_device: the device, such as `/device:IPU:0`.

@@ -84,7 +84,7 @@ class TensorMap:
         return (tensor for tensors in self.mappings.values() for tensor in tensors)
 
     def computation_names(self) -> list[str]:
-        """What tensors belong to."""
+        """The computations of the tensors."""
         return list(self.mappings)
 
     def tile_ids(self, computation: str | Iterable[str] | None = None) -> set[int]:
@@ -97,7 +97,7 @@ class TensorMap:
         return {tile for name in names for tensor in self.mappings[name] for tile in tensor.tile_ids()}
 
     def tensor_inst_name_mappings(self) -> dict[str, str]:
-        """What the script calls each tensor, by its id."""
+        """The script's name of each tensor, by its id."""
         return {tensor.id: tensor.name for tensor in self.all_tensors()}
 
 

@@ -11,7 +11,7 @@ _XLA_ATTRIBUTES = (vocabulary.COLOCATION_ATTRIBUTE, "_XlaCompile", "_XlaScope", 
 
 
 def move_variable_initialization_to_cpu(graph: Any = None) -> None:
-    """Has the initial values of a graph's variables computed on the CPU, so that no program is compiled for them.
+    """Places variable initializers of a graph on the CPU, so that no program is compiled for them.
 
     The variables stay where they are; their initial values are then sent to them. Call it when the graph is
     complete. Values that depend on other variables stay with these.

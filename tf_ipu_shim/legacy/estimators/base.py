@@ -40,7 +40,7 @@ HOST = "/device:CPU:0"
 
 
 class IPUEstimatorBase(stock.EstimatorV2):
-    """What the estimators for IPUs share. Checkpoints, hooks, summaries and sessions are TensorFlow's.
+    """Base class of IPU estimators. Checkpoints, hooks, summaries and sessions are TensorFlow's.
 
     Args:
         model_fn: the model function.

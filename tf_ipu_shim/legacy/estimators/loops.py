@@ -68,7 +68,7 @@ class ModelLoop:
         self.loss_is_divided = workers.divides_loss(bodies[-1])
 
     def results(self) -> Any:
-        """What a run sent: each tensor with a first dimension of iterations, then one of replicas if there are any."""
+        """The outfeed results of a run: leading axes iterations, then replicas if there are several."""
         with ops.control_dependencies([self.program]):
             return self._feeds.outfeed.results(self._config.iterations_per_loop, self._config.num_replicas)
 

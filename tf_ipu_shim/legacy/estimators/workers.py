@@ -36,7 +36,7 @@ def graph_of(strategy: Any) -> Iterator[Any]:
 
 
 def number_of(strategy: Any) -> int:
-    """How many workers there are: servers of a cluster, or processes of a job."""
+    """The number of workers: servers of a cluster, or processes of a job."""
     here = _job(strategy)
     return strategy.num_replicas_in_sync if here is None else here.size
 

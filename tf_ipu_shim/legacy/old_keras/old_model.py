@@ -35,7 +35,7 @@ class OldModel(PipelinedExtension):
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas of the model the configured IPUs have room for."""
+        """The number of replicas of the model that fit on the configured IPUs."""
         self._check_scope("replication_factor")
         return self._replicas()
 

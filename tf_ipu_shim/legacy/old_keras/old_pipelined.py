@@ -29,7 +29,7 @@ OLDER_COUNTS = ("pipeline_depth", "accumulation_count")  # names of gradient_acc
 
 
 class Pipelined(OldModel):
-    """What both kinds of pipelined models share: how the pipeline runs."""
+    """Base class of both kinds of pipelined models."""
 
     gradient_accumulation_count: int
     batch_serialization_iterations: int

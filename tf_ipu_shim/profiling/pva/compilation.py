@@ -25,14 +25,14 @@ from tf_ipu_shim.profiling.pva.target import make_target
 
 
 class Graph(NamedTuple):
-    """How much there is of a program."""
+    """Counts of a program's graph."""
 
     numComputeSets: int
     numVertices: int
 
 
 class Compilation(Refusing):
-    """What a program consists of: that of one replica, as all are the same.
+    """The structure of one replica's program; all replicas are equal.
 
     Args:
         profile: as it was read.
@@ -125,7 +125,7 @@ class Compilation(Refusing):
         return [size + each * (number < call.tiles) for number, size in enumerate(spread)]
 
     def _temporaries(self, program: int) -> Temporaries:
-        """What the library call of a step needs beside the tensors."""
+        """The temporary memory of a step's library call."""
         return self._calls.get(program, Temporaries())
 
     @functools.cached_property

@@ -18,7 +18,7 @@ class Bytes(NamedTuple):
 
 
 class CategoryMemory(Refusing):
-    """What one of libpva's categories has on a tile.
+    """The memory of one libpva category on a tile.
 
     Args:
         total: bytes.
@@ -108,7 +108,7 @@ def make_variable(row: VariableRow) -> Variable:
 
 
 class Temporaries(NamedTuple):
-    """What a library call needs beside the tensors, while it runs.
+    """Temporary memory of a library call.
 
     Args:
         name: of its compute set.
@@ -122,7 +122,7 @@ class Temporaries(NamedTuple):
 
 
 class LiveMemory:
-    """What is alive at one step and not always.
+    """The not-always-live memory at one step.
 
     Args:
         by_ipu: bytes of tensors on each IPU.
@@ -155,7 +155,7 @@ class LiveMemory:
         return [*tensors, *(Variable(call.name, call.bytes, "temporary", None) for call in calls)]
 
     def on(self, ipu: int) -> LiveMemory:
-        """What of it is on one IPU; not in Graphcore's library."""
+        """Its part on one IPU; not in Graphcore's library."""
         return LiveMemory(self._by_ipu, self._steps, self._calls, self._variables, (ipu,))
 
 
@@ -176,7 +176,7 @@ class LivenessStep(Refusing):
         self.name = name
 
     def notAlwaysLiveMemoryForIpu(self, ipu: int) -> LiveMemory:
-        """What is alive on one IPU, at the step that it is at then."""
+        """The not-always-live memory on one IPU at this step."""
         return self.notAlwaysLiveMemory.on(ipu)
 
     def __repr__(self) -> str:

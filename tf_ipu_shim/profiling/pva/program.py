@@ -50,7 +50,7 @@ class ComputeSetVertex(NamedTuple):
 
 
 class ComputeSet:
-    """What tiles compute between two syncs.
+    """The computation of tiles between two syncs.
 
     Args:
         row: of the profile.
@@ -143,7 +143,7 @@ class Program(Refusing):
         return visit(self) if visit is not None else None
 
     def leaves(self) -> Iterator[Program]:
-        """What runs in the end, in order, each once; not in Graphcore's library."""
+        """The leaf programs in order, each once; not in Graphcore's library."""
         if not self.children:
             yield self
         for child in self.children:

@@ -352,7 +352,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         self._ratio_threshold = value
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same optimizer of."""
+        """The configuration for `from_config`."""
         return {**super().get_config(), **{name: getattr(self, name) for name in OPTIONS}}
 
 

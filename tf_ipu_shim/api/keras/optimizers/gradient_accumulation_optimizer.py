@@ -95,7 +95,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         return op_util.bool_to_three_state(value, default)
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same optimizer of."""
+        """The configuration for `from_config`."""
         return {
             **super().get_config(),
             "num_mini_batches": self.num_mini_batches,

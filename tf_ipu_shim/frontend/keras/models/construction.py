@@ -26,7 +26,7 @@ MODULES = ("functional.Functional", "sequential.Sequential", "training.Model")
 
 
 def install() -> None:
-    """Lets the Keras 2 packages that are loaded ask for the strategy when a model is made.
+    """Patches the loaded Keras 2 packages to check the strategy when a model is created.
 
     Call it again whenever one of `MODULES` has been loaded: Keras imports them in a circle, and which of them is
     complete first depends on what the script imports.

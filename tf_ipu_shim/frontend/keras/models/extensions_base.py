@@ -27,7 +27,7 @@ logged_steps_per_execution_warning = False
 
 
 class ModelState:
-    """What a model keeps of its IPU's part. No part of the model's weights, nor of what is saved."""
+    """The IPU state of a model: options, queues, programs, stages. Never saved with the model."""
 
     def __init__(self) -> None:
         self.options = ModelOptions()
@@ -43,7 +43,7 @@ class ModelState:
         self.added_in_call: set[str] = set()  # methods by which its `call` adds losses and metrics
 
     def forget_programs(self) -> None:
-        """Lets the next call compile anew."""
+        """Drops compiled programs and queues, so that the next call recompiles."""
         self.programs.clear()
         self.infeeds.reset()
         self.outfeeds.reset()
@@ -70,7 +70,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return self._own_config()
 
     def _own_config(self) -> dict[str, Any]:
-        """What `get_config` gives where no extension is registered, and the user's class has none of its own."""
+        """The configuration from Keras' own `get_config`."""
         model: Any = self
         return model.get_config()  # type: ignore[no-any-return]
 

@@ -18,7 +18,7 @@ from tf_ipu_shim.tf_private import keras_members
 
 
 class FunctionalExtension(SavedOptions, NetworkExtension):
-    """What `Functional` models made in the scope of an `IPUStrategy` gain.
+    """IPU extension of `Functional` models.
 
     Source: `keras.ipu.extensions.functional_extensions.FunctionalExtension`.
 

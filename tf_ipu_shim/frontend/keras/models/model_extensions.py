@@ -34,7 +34,7 @@ from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_spec
 
 
 class ModelExtension(NetworkExtension):
-    """What subclassed models made in the scope of an `IPUStrategy` gain.
+    """IPU extension of subclassed models.
 
     The stages are those of `PipelineStage` scopes in the model's own `call`, or are set once the model is built.
 
@@ -344,7 +344,7 @@ class ModelExtension(NetworkExtension):
 
 
 def _call_keywords(call: Any) -> dict[str, Any]:
-    """What a model's `call` has to be given besides its inputs: layers ask the call's context whether it trains."""
+    """Keyword arguments that a model's `call` needs besides its inputs."""
     training = inspect.signature(call).parameters.get("training")
     return {} if training is None or training.default is not training.empty else {"training": None}
 

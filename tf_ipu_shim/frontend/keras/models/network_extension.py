@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private import keras_members
 
 
 class NetworkExtension(PipelinedExtension):
-    """What `Functional` models and subclassed models with a known graph share."""
+    """IPU extension of models with a known graph of layer calls."""
 
     _layer_kind: Any = None
     _nested_kind: Any = None

@@ -35,7 +35,7 @@ def patch_module(name: str, module: Any) -> None:
 
 
 def patch_from_config(bound: Any) -> Any:
-    """Lets a class of Keras' own, where it has a `from_config`, read what `saved_options` wrote."""
+    """Patches `from_config` of a Keras class to restore the saved IPU options."""
     stock = bound.__func__
 
     @functools.wraps(stock)
@@ -90,7 +90,7 @@ def _patch_finalize(module: Any, stock: Callable[..., None]) -> Callable[..., No
 
 
 def _constructor_config(cls: type, config: dict[str, Any]) -> dict[str, Any]:
-    """What the constructor of a subclassed model takes: Keras hands it all that is there.
+    """The part of a configuration that a subclassed model's constructor accepts.
 
     Args:
         cls: the model's class.

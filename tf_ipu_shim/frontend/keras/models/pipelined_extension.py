@@ -190,5 +190,5 @@ class PipelinedExtension(KerasExtensionBase):
 
 
 def _unpack_metrics(values: Any) -> Any:
-    """What the last stage sent: in training a list of it, in evaluation the dictionary alone."""
+    """Unpacks the last stage's metrics: a list in training, a dictionary in evaluation."""
     return values if isinstance(values, dict) else values[0]

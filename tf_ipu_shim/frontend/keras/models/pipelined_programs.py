@@ -160,7 +160,7 @@ def pipelined_program(
 
 
 def _check_accumulation_count(options: ModelOptions, stages: int, training: bool, count: int) -> None:
-    """What the pipeline checks as well, in the words of a Keras script.
+    """Checks the accumulation count, with an error in Keras' terms.
 
     Raises:
         FailedPreconditionError: the schedule cannot run so many mini-batches; Graphcore's wording.

@@ -19,7 +19,7 @@ from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
 
 
 class SequentialExtension(SavedOptions, PipelinedExtension):
-    """What `Sequential` models made in the scope of an `IPUStrategy` gain.
+    """IPU extension of `Sequential` models.
 
     Source: `keras.ipu.extensions.sequential_extensions.SequentialExtension`.
 

@@ -13,7 +13,7 @@ from tf_ipu_shim.frontend.validation import booleans
 
 
 class OptionSetters:
-    """What `ModelOptions` of a model are set by."""
+    """Methods that set a model's `ModelOptions`."""
 
     _ipu: Any
 
@@ -25,7 +25,7 @@ class OptionSetters:
         use_v2_gradient_accumulation_optimizer: bool = False,
         **gradient_accumulation_optimizer_kwargs: Any,
     ) -> None:
-        """Lets one weight update stand for several mini-batches; for models that are not pipelined.
+        """Sets gradient accumulation for models that are not pipelined.
 
         Args:
             gradient_accumulation_steps_per_replica: mini-batches to an update; None or 1: each one updates.
@@ -107,12 +107,12 @@ class OptionSetters:
 
     @property
     def _infeed_kwargs(self) -> dict[str, Any]:
-        """What `set_infeed_queue_options` was given, under the name that scripts of SDK 2.4 and newer read."""
+        """The arguments of `set_infeed_queue_options`, under the name that scripts of SDK 2.4 and newer read."""
         return dict(self._ipu.options.infeed_kwargs)
 
     @property
     def _outfeed_kwargs(self) -> dict[str, Any]:
-        """What `set_outfeed_queue_options` was given."""
+        """The arguments of `set_outfeed_queue_options`."""
         return dict(self._ipu.options.outfeed_kwargs)
 
     def set_outfeed_queue_options(self, **kwargs: Any) -> None:

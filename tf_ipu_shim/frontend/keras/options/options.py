@@ -49,7 +49,7 @@ _ACCUMULATOR_OPTIONS = (
 
 @dataclasses.dataclass
 class ModelOptions:
-    """What a model was told. Fields are named as in Graphcore's methods that set them."""
+    """A model's IPU options. Fields are named as in Graphcore's setter methods."""
 
     accumulation_steps: int | None = None
     accumulation_reduction: Any = "sum"

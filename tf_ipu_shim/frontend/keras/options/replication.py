@@ -15,7 +15,7 @@ from tf_ipu_shim.tf_private.graphs import device as device_lib
 
 
 class ReplicatedMetricReductionMethod(enum.Enum):
-    """How the metrics of the replicas become one.
+    """The reduction of metrics over replicas.
 
     Attributes:
         NONE: the value of the last replica.
@@ -57,7 +57,7 @@ class ReplicatedMetricReductionMethod(enum.Enum):
 
 
 def num_ipus(device: str) -> int:
-    """How many IPUs a TensorFlow device has.
+    """The number of IPUs of a TensorFlow device.
 
     Raises:
         ValueError: it is no IPU.
@@ -79,7 +79,7 @@ def num_ipus(device: str) -> int:
 
 
 def replication_factor(device: str, shards: int, mapping: Sequence[int] | None = None) -> int:
-    """How many replicas of a model a TensorFlow device has room for.
+    """The number of replicas of a model that fit on a TensorFlow device.
 
     Args:
         device: its name.

@@ -33,7 +33,7 @@ current = _CurrentStage()
 
 
 def install(layer: type) -> None:
-    """Lets the layers of a Keras package take any `trainable`, and remember their stage and the script's line."""
+    """Patches a Keras package's layers to accept any `trainable` and to record their stage and source line."""
     why = "what is made in a `PipelineStage`, in its thread, remembers it; the script's line; `trainable` of any type"
 
     def constructor(stock: Callable[..., None]) -> Callable[..., None]:

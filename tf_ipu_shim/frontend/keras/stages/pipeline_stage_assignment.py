@@ -69,7 +69,7 @@ class PipelineStage:
 
 
 def entered_stages() -> int:
-    """How many stages this thread has entered: tells whether a model's own code does."""
+    """The number of stages that this thread has entered, to detect stages in a model's code."""
     return layer_construction.current.entered
 
 

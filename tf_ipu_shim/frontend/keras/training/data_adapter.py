@@ -164,7 +164,7 @@ class IPUDataHandler:
         self._steps_per_execution = steps // replicas
 
     def enable_padding(self) -> None:
-        """Has mini-batches be repeated where the last ones do not fill all replicas; before their number is set."""
+        """Pads the data if the last mini-batches do not fill all replicas. Called before their number is set."""
         self._pads = True
 
     def divides_evenly(self, replicas: int) -> bool:
@@ -221,7 +221,7 @@ class IPUDataHandler:
         return self._inferred_steps
 
     def dropped_batches_message(self, mode: str) -> str:
-        """What is said of mini-batches that do not fill all replicas; empty: they do."""
+        """The warning about mini-batches that do not fill all replicas; empty if they do."""
         shape = nest.flatten(self.element_spec)[0].shape
         return partial_batches.dropped_batches_message(
             mode,

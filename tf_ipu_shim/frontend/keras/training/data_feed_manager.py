@@ -122,12 +122,12 @@ class InfeedIterator:
         self._started = True
 
     def select(self) -> None:
-        """Has the programs of the infeed take elements of this iterator."""
+        """Selects this iterator as the source of the infeed's elements."""
         with ops.device(_HOST):
             plugin.load().ops.ipu_select_iterator(feed_id=self.infeed._id, iterator_id=self._id)
 
     def __del__(self) -> None:
-        """Lets the dataset's threads go, which would stay."""
+        """Ends the dataset's threads."""
         if getattr(self, "_started", False) and not sys.is_finalizing():
             with context.eager_mode(), ops.device(_HOST):
                 plugin.load().ops.ipu_delete_infeed(feed_id=self._id, waits=False)

@@ -83,7 +83,7 @@ def compute_gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dic
 
 
 def optimizer_gradients(optimizer: Any) -> Callable[..., Any] | None:
-    """What a model's optimizer computes gradients with itself: those of TensorFlow 1 may override it.
+    """The optimizer's own `compute_gradients`, if a TensorFlow 1 optimizer overrides it.
 
     Gradient accumulation and pipelines call it for each mini-batch. Keras' `minimize`, which trains without them,
     never does.

@@ -90,7 +90,7 @@ def _check_no_writes(model: Any, written: list[str], mini_batches: int, replicas
 def dropped_batches_message(
     mode: str, mini_batches: int, batch_size: int, replicas: int, given: bool, goes_on: bool
 ) -> str:
-    """What is said of mini-batches that training or evaluation leaves out; empty: none are."""
+    """The warning about mini-batches that training or evaluation drops; empty if none."""
     left = mini_batches % replicas
     if not left:
         return ""

@@ -184,7 +184,7 @@ def make_accumulating_program(
 
 
 def _count_captured(optimizer: Any, captured: dict[str, Any]) -> None:
-    """Has an optimizer count the captured gradients of one of the mini-batches of an update."""
+    """Counts the captured gradients of one mini-batch in the optimizer's statistics."""
     if not hasattr(optimizer, "count_captured_gradients"):
         raise UnsupportedError(
             f"{type(optimizer).__name__} takes captured gradients ({', '.join(captured)}), and with gradient "
@@ -258,7 +258,7 @@ def compile_program(program: Callable[[], None], mode: str) -> Callable[[], None
 
 
 def to_operation(result: Any) -> Any:
-    """What an optimizer's `apply_gradients` gave, as an operation; new Keras optimizers give a variable."""
+    """The operation of an `apply_gradients` result; new Keras optimizers return a variable."""
     if result is None or not isinstance(result, ops.Operation):
         return control_flow_ops.no_op()
     return result

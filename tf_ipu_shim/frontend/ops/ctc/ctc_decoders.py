@@ -132,7 +132,7 @@ def _beam_search(
 
 
 def _extend_beams(beams: _Beams, scores: Any, blank: int) -> _Beams:
-    """Lets every beam stay as it is or grow by any label, and keeps the best of all these."""
+    """Extends every beam by each label or none, and keeps the best."""
     batch, width, times = beams.labels.shape.as_list()
     classes = scores.shape.as_list()[1]
     total = _log_add(beams.blank, beams.label)

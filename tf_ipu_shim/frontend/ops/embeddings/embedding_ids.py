@@ -18,7 +18,7 @@ _HELD = "_ipu_held_tables"
 
 
 def register_table(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
-    """Has ops find a table by its id, in place of one that was there; the table itself as a tensor.
+    """Registers a table under an id, replacing an earlier one; returns the table as a tensor.
 
     Args:
         embedding_id: by which ops name it.
@@ -52,7 +52,7 @@ def register_table(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -
 
 
 def deregister_table(embedding_id: str, table: Any = None) -> Any:
-    """Has ops find no table by an id any more; the table as a tensor."""
+    """Unregisters the table of an id; returns it as a tensor."""
     held = tables[_find_registration(embedding_id)]
     if isinstance(held, DeferredTable):
         return held.store_variable(table)
@@ -85,7 +85,7 @@ def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any,
 
 
 def apply_pending_updates(embedding_id: str) -> Any:
-    """What a program says when it has done with a table, which there has to be: what was gathered is applied."""
+    """Applies the pending updates of a registered table."""
     table = tables.get(embedding_id)
     if isinstance(table, DeferredTable):
         with host_ops.host_placement("host_embedding_update"):

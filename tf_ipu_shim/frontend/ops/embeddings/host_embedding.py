@@ -58,11 +58,11 @@ class HostEmbeddingOptimizerSpec:
         return []
 
     def create_register_instruction(self, embedding_tensor: Any, slot_vars: Any, name: str) -> Any:
-        """What a session runs before programs use the table: its value, so that it must be initialised."""
+        """The op that a session runs before programs use the table: reads it, so it must be initialized."""
         return tf.identity(embedding_tensor)
 
     def create_deregister_instruction(self, embedding_tensor: Any, slot_vars: Any, name: str) -> Any:
-        """What a session runs after the last program: nothing happens, the table is the host's all the time."""
+        """The op that a session runs after the last program; no effect, as the table is always on the host."""
         return tf.no_op()
 
     def create_lookup_instruction(
@@ -130,7 +130,7 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         self._accumulation_factor = accumulation_factor
 
     def get_accumulation_factor(self) -> int:
-        """How many gradients make an update."""
+        """The number of gradients per update."""
         return self._accumulation_factor
 
     def create_slot_variables(self, embedding_tensor: Any, name: str) -> list[Any]:

@@ -20,7 +20,7 @@ _SCALE_BITS = 6
 
 
 class Format(enum.IntEnum):
-    """How the bits are shared: sign, exponent, mantissa."""
+    """Float8 formats: bits of exponent and mantissa."""
 
     F143 = 0
     F152 = 1

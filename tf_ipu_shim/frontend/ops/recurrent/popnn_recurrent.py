@@ -394,7 +394,7 @@ def _gru(
 
 
 def _recurrent_options(partials_dtype: Any, options: str, options_bwd: str) -> RecurrentOptions:
-    """What the products are planned by; options that cannot be read are refused elsewhere."""
+    """The matmul planner options; unreadable options are refused elsewhere."""
     return RecurrentOptions(
         planner_options.recurrent_options(partials_dtype, options),
         planner_options.recurrent_options(partials_dtype, options_bwd),
@@ -402,7 +402,7 @@ def _recurrent_options(partials_dtype: Any, options: str, options_bwd: str) -> R
 
 
 def _record_no_effect(is_training: bool, **options: str) -> None:
-    """Has the memory report and the log name what changes nothing."""
+    """Records an argument without effect for the memory report and the log."""
     note_arguments("gen_popnn_ops", is_training=is_training)
     for name, given in options.items():
         planner_options.record_ignored_options("gen_popnn_ops", planner_options.parse_options(given), name)

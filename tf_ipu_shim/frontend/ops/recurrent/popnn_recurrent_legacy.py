@@ -69,7 +69,7 @@ _SHARES = ("available_memory_proportion_fwd", "available_memory_proportion_bwd")
 
 
 def legacy_form(kind: str, backward: bool = False) -> Callable[..., Any]:
-    """Has the wrapper of an op take and return under SDK 1.2 to 2.5 what it did there."""
+    """Gives an op wrapper the arguments and results of SDK 1.2 to 2.5 under these releases."""
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         @functools.wraps(function)
@@ -117,7 +117,7 @@ def _name_results(name: str, fields: Sequence[str], values: Sequence[Any]) -> An
 def _bind_operands(
     name: str, operands: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a call gives, by the names of this release; operands as tensors."""
+    """Binds a call's arguments to this release's names; operands become tensors."""
     line = sdk.current()
     order = (*operands, *_ordered_attributes(line, "lstm" in name))
     if len(args) > len(order) or set(kwargs) - set(order) or set(order[: len(args)]) & set(kwargs):

@@ -32,7 +32,7 @@ __all__ = ["PopnnAUGRU", "PopnnDynamicGRU", "PopnnDynamicLSTM", "PopnnGRU", "Pop
 
 
 class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[misc]
-    """What the recurrent layers have in common.
+    """Base class of the recurrent layers.
 
     Args:
         num_units: the size of the state.
@@ -103,7 +103,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
 
     @property
     def num_layers(self) -> int:
-        """How many layers: always 1."""
+        """The number of layers: always 1."""
         return 1
 
     @property
@@ -131,7 +131,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         return [self._input_size + self._num_units, self._num_units * self._num_gates]
 
     def _initial_biases(self) -> Any:
-        """What biases begin with where no initializer is given."""
+        """Default initial biases."""
         return v1.zeros_initializer()
 
     @property

@@ -13,7 +13,7 @@ from tf_ipu_shim import patches
 
 
 def install() -> None:
-    """Lets `CollectiveKeys` take `op_instance_key_start` and `variable_instance_key_start`."""
+    """Accepts `op_instance_key_start` and `variable_instance_key_start` in `CollectiveKeys`."""
     from tf_ipu_shim.tf_private.distribute import cross_device_utils
 
     why = "where scripts of TensorFlow 1.15 begin to number collective ops"

@@ -16,7 +16,7 @@ from tf_ipu_shim.legacy.names import mode
 
 
 def install() -> None:
-    """Lets scale, offset, mean and variance be float16."""
+    """Accepts float16 scale, offset, mean and variance."""
     from tf_ipu_shim.tf_private.operations import gen_nn_ops, math_ops
     from tf_ipu_shim.tf_private.tensors import dtypes
 

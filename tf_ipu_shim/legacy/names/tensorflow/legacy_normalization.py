@@ -18,7 +18,7 @@ _WHY = "batch_norm of tensorflow.python.layers"
 
 
 def install() -> None:
-    """Has the module find its layers, as it is loaded or will be."""
+    """Makes the module find its layers, now or when it is loaded."""
     module = sys.modules.get(_NAME)
     if module is not None:
         _loaded(module)

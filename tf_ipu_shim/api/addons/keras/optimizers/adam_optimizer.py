@@ -114,7 +114,7 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         return self._resource_apply_sparse(grad, var, indices, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same optimizer of."""
+        """The configuration for `from_config`."""
         return {
             **super().get_config(),
             "m_dtype": self.m_dtype,

@@ -148,7 +148,7 @@ class IpuOptimizerBase(OptimizerV2):
         return tf.cast(self.iterations + 1, self.opt_dtypes[0])
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same optimizer of."""
+        """The configuration for `from_config`."""
         return {
             **super().get_config(),
             "optimizer_compute_precisions": self.opt_dtypes,

@@ -141,7 +141,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         return self._resource_apply_sparse(grad, var, indices, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same optimizer of."""
+        """The configuration for `from_config`."""
         numbers = ("learning_rate", "beta_1", "beta_2", "weight_decay_rate")
         return {
             **super().get_config(),

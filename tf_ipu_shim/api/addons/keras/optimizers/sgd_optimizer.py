@@ -83,5 +83,5 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
         return self._resource_apply_sparse(grad, var, indices, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same optimizer of."""
+        """The configuration for `from_config`."""
         return {**super().get_config(), "momentum_accum_dtype": self.momentum_accum_dtype}

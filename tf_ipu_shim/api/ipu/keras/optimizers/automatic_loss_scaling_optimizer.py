@@ -97,7 +97,7 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         raise ValueError("clip_levels is a read only property. It is the edge between the histogram's two bins.")
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same optimizer of."""
+        """The configuration for `from_config`."""
         return {**_OptimizerV2Wrapper.get_config(self), **self._numbers}
 
 

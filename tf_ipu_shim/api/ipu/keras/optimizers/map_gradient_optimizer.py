@@ -55,7 +55,7 @@ class MapGradientOptimizerInvertedChaining(IpuOptimizer):
         return self._gradient_mapping_function(grad, var), var
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same optimizer of."""
+        """The configuration for `from_config`."""
         return {**super().get_config(), "gradient_mapping_function": self._gradient_mapping_function}
 
 
