@@ -242,7 +242,7 @@ def in_keras(path):
 
 
 KERAS = {
-    "Layer": lambda: keras2.public().layers.Dense(1),
+    "Layer": lambda: keras2.public_module().layers.Dense(1),
     "Model": lambda: compiled_model(),
     "Functional": lambda: compiled_model(),
     "Optimizer": lambda: in_keras("optimizers.legacy.optimizer_v2:OptimizerV2"),
@@ -257,9 +257,9 @@ KERAS = {
 
 @functools.cache
 def compiled_model():
-    layers = keras2.public().layers
+    layers = keras2.public_module().layers
     given = layers.Input([1])
-    model = keras2.public().Model(given, layers.Dense(1)(given))
+    model = keras2.public_module().Model(given, layers.Dense(1)(given))
     model.compile(loss="mse")
     return model
 

@@ -16,7 +16,7 @@ from tf_ipu_shim.machine.memory import best
 from tf_ipu_shim.memory_model.advice import recommendations
 
 v1 = tf.compat.v1
-keras = keras2.public()
+keras = keras2.public_module()
 layers = keras.layers
 
 

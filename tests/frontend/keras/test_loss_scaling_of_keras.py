@@ -11,7 +11,7 @@ from tf_ipu_shim.keras import optimizers
 
 from tf_ipu_shim import ipu, keras2
 
-legacy = keras2.public().optimizers.legacy
+legacy = keras2.public_module().optimizers.legacy
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,7 @@ def test_captured_gradients_of_all_mini_batches(accumulate):
 
 @pytest.mark.parametrize("large", [False, True])
 def test_fit_counts_captured_gradients_of_an_accumulation(large):
-    keras = keras2.public()
+    keras = keras2.public_module()
     with ipu_strategy.IPUStrategyV1().scope():
         layer = keras.layers.Dense(2, kernel_initializer="ones", dtype="float16")
         model = keras.Sequential([keras.Input(2, dtype="float16"), keras.ipu.layers.CaptureUpstreamGradients(layer)])

@@ -95,8 +95,8 @@ def test_the_program_s_own_cut_is_counted_as_when_it_was_built(model, begins, mo
     """What a stage keeps is counted from TensorFlow's ops when it is built, from the program when cut anew."""
     monkeypatch.setattr(recommendations, "_MOST_CUTS", 1)
     built, counted = [], []
-    footprint = step.footprint
-    monkeypatch.setattr(step, "footprint", lambda *given: built.append(footprint(*given)) or built[-1])
+    footprint = step.measure_footprint
+    monkeypatch.setattr(step, "measure_footprint", lambda *given: built.append(footprint(*given)) or built[-1])
     changed, names = partitioning.Layers.changed, [f"layer{number}" for number in begins]
 
     def at_the_same_places(self, cut):
