@@ -137,7 +137,7 @@ def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = F
     missing = [stage for stage in missing if from_first or stage > found[0]]
     if missing:
         there, gaps = str(list(found)), f": {missing}"
-        if assignments.in_old_words():
+        if assignments.uses_old_messages():
             there, gaps = ", ".join(map(str, found)), f" {', '.join(map(str, missing))}"
         raise ValueError(
             f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {there}, however the "
