@@ -21,7 +21,7 @@ def ask(library, program, tmp_path):
     source.write_text(program)
     target = tmp_path / "plugin.so"
     target.symlink_to(library)
-    private_symbols.check(compiler.find(), [source], target, build.TensorFlowBuild.installed().link_flags)
+    private_symbols.check(compiler.find_compiler(), [source], target, build.TensorFlowBuild.installed().link_flags)
 
 
 @pytest.mark.parametrize("size", [None, 2600, 100])

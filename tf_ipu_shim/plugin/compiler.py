@@ -119,7 +119,7 @@ def compile_program(compiler: Compiler, source: pathlib.Path, program: pathlib.P
     Raises:
         PluginError: the compiler or the linker fails; the message holds the first error lines.
     """
-    _run([*compiler.command, "-O1", "-rdynamic", str(source), "-o", str(program), "-ldl"], source.name)
+    _run_command([*compiler.command, "-O1", "-rdynamic", str(source), "-o", str(program), "-ldl"], source.name)
 
 
 def _translation_units(sources: Sequence[pathlib.Path]) -> list[list[pathlib.Path]]:

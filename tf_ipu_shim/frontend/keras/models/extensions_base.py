@@ -13,7 +13,7 @@ from tf_ipu_shim.frontend.keras.options import replication, saved_options
 from tf_ipu_shim.frontend.keras.options.option_setters import OptionSetters
 from tf_ipu_shim.frontend.keras.options.options import ModelOptions
 from tf_ipu_shim.frontend.keras.options.replication import ReplicatedMetricReductionMethod
-from tf_ipu_shim.frontend.keras.training import loop, loss_scales, model_step, programs, partial_batches, locks
+from tf_ipu_shim.frontend.keras.training import locks, loop, loss_scales, model_step, partial_batches, programs
 from tf_ipu_shim.frontend.keras.training.data_adapter import IPUDataHandler
 from tf_ipu_shim.frontend.keras.training.data_feed_manager import InfeedManager, OutfeedManager
 from tf_ipu_shim.frontend.keras.training.on_batch import OnBatchMethods
@@ -284,7 +284,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         """
 
     def _check_trace(self, mode: str, spec: Any, concrete: Any, before: int) -> None:
-        """As `_check_traced_stages`, and that a loss which the script adds is in the program; `concrete` is the traced function."""
+        """Checks a traced program (`concrete`): its stages, and that it contains the losses that layers add."""
         if mode != "predict" and not model_step.overrides_method(self, programs.STEP_METHODS[mode]):
             untraced_losses.check_losses(concrete)
         if mode == "fit":

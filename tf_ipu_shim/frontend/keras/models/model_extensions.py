@@ -187,7 +187,7 @@ class ModelExtension(NetworkExtension):
             return
         if not step:
             self._find_stages_by_scratch_trace(spec, step)
-        elif self._requires_stages() and not self._find_stages_symbolically(spec) and self._is_unseen():
+        elif self._requires_stages() and not self._find_stages_symbolically(spec) and self._is_uninspected():
             self._find_stages_by_scratch_trace(spec, step)
 
     def _stages_need_trace(self, mode: str) -> bool:
@@ -281,7 +281,7 @@ class ModelExtension(NetworkExtension):
             self._trace(input_shape, None)
         except Exception:  # which Keras' own call raises again, or another one
             return False
-        keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, input_shape)
+        keras2.module("engine.base_layer", model_step.keras_package(self)).Layer.build(self, input_shape)
         return True
 
     def _build_from_shapes(self, input_shape: Any) -> None:
