@@ -398,7 +398,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         if known is not None:
             return known
         make = f"make_{'train' if mode == 'fit' else 'test' if mode == 'evaluate' else 'predict'}_function"
-        programs.refuse_overridden(self, (make,), "with IPU extensions: override the step function instead")
+        programs.check_not_overridden(self, (make,), "with IPU extensions: override the step function instead")
         with locks.build_lock.hold():
             if key not in self._ipu.programs:
                 self._ipu.programs[key] = TracedProgram(
