@@ -56,14 +56,6 @@ def applied() -> list[Patch]:
 def replace(owner: Any, name: str, make: Callable[[Any], Any], why: str, checked: tuple[str, ...] = CHECKED) -> None:
     """Replaces an attribute of a class or module of TensorFlow's or Keras'; does nothing where it has been already.
 
-    Args:
-        owner: the class or module.
-        name: of the attribute; it may be new.
-        make: takes the stock attribute as it reads (None where there is none), returns the new one. It must import
-            nothing: another thread may hold the import lock and wait for this call.
-        why: what it is needed for.
-        checked: on which versions.
-
     Example:
         >>> import types
         >>> module = types.ModuleType("stock")
@@ -104,14 +96,6 @@ def change(
 ) -> None:
     """Makes a change that is more than one attribute; does nothing where it has been made already.
 
-    Args:
-        target: what is changed.
-        do: changes it; must import nothing, see `replace`.
-        undo: takes that back.
-        why: what it is needed for.
-        undone: what `undo` does, in words.
-        checked: on which versions.
-
     Example:
         >>> names = []
         >>> change("names", lambda: names.append("a"), names.clear, why="an example", undone="the list is emptied")
@@ -141,9 +125,6 @@ def undo() -> None:
 def table(patches: Iterable[Patch]) -> str:
     """Returns patches as a table in Markdown, in the order of their targets.
 
-    Args:
-        patches: such as those of `applied()`.
-
     Example:
         >>> print(table([Patch("stock.limit", "one more", ("1.0",), "it is put back")]))
         | patched | so that | checked on | undone |
@@ -156,9 +137,6 @@ def table(patches: Iterable[Patch]) -> str:
 
 def main(modules: Iterable[str]) -> None:
     """Prints the changes of a process that imports `ipu` and then some modules.
-
-    Args:
-        modules: by name, such as `"tensorflow.keras"`.
 
     Example:
         >>> main([])  # doctest: +SKIP

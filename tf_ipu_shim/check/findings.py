@@ -55,9 +55,6 @@ def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
     Imports TensorFlow and the emulated modules that the files name. What a call refuses for its arguments shows only
     when it runs.
 
-    Returns:
-        By file and line, each once.
-
     Example:
         >>> import ast
         >>> tree = ast.parse("from tensorflow.python.ipu.utils import no_such")

@@ -36,11 +36,7 @@ class Pitfall(NamedTuple):
 
 
 def find_pitfalls(scans: Iterable[tuple[SourceFile, Scan]]) -> Iterator[tuple[pathlib.Path, Pitfall]]:
-    """The traps of a script's files.
-
-    Args:
-        scans: the files with what was read in them, the script first.
-    """
+    """The traps of a script's files."""
     scans = list(scans)
     uses = [use for _, scan in scans for use in scan.uses]
     if not any(not use.name.startswith(".") for use in uses):

@@ -24,12 +24,6 @@ class SourceFile:
 def collect_sources(script: pathlib.Path) -> list[SourceFile]:
     """A script and what it imports of the files beside it, each once.
 
-    Args:
-        script: a file of Python, or a directory with a `__main__.py`.
-
-    Returns:
-        The script first.
-
     Raises:
         OSError: the script cannot be read.
         SyntaxError: a file is not Python as this interpreter has it.

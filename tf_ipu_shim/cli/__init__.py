@@ -44,14 +44,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a subcommand.
-
-    Args:
-        argv: Words after the program's name; those of this process when not given.
-
-    Returns:
-        Exit status.
-    """
+    """Runs a subcommand."""
     words = list(sys.argv[1:] if argv is None else argv)
     # Only the first word decides, so that the help of one command needs no import of the others.
     chooser = SuggestingParser(
@@ -71,11 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def execute(command: Any, help: str, program: str, words: Sequence[str]) -> int:
-    """Runs one command; `tf_ipu_shim.cli.tools` has those that scripts know by names of their own.
-
-    Returns:
-        Exit status: the command's, 1 where nobody reads on, 2 with a line for an error of the system's.
-    """
+    """Runs one command; `tf_ipu_shim.cli.tools` has those that scripts know by names of their own."""
     parser = SuggestingParser(prog=program, description=as_sentence(help))
     command.add_arguments(parser)
     try:

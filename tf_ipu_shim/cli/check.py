@@ -23,11 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs a script, unless told not to, and prints what becomes of its IPU calls.
-
-    Returns:
-        0; 1 where something is refused or the run failed; 2 where there is no such script.
-    """
+    """Runs a script, unless told not to, and prints what becomes of its IPU calls."""
     if arguments.module:
         print("tf-ipu check: name the script's file: -m is not taken", file=sys.stderr)
         return 2

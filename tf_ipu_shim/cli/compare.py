@@ -21,11 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what grew and what shrank, and writes the page that is asked for.
-
-    Returns:
-        0; 2 where there is no profile, or no program that both have.
-    """
+    """Prints what grew and what shrank, and writes the page that is asked for."""
     try:
         sides = [comparison.profiles_in(path) for path in (arguments.before, arguments.after)]
     except (FileNotFoundError, ValueError) as error:

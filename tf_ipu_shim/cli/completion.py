@@ -19,11 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the shell's functions.
-
-    Returns:
-        0, or 2 with a line on stderr where the package that writes them is not installed.
-    """
+    """Prints the shell's functions."""
     try:
         import shtab
     except ImportError:

@@ -70,11 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Looks, and prints what it sees.
-
-    Returns:
-        0, or 1 where something keeps scripts from running.
-    """
+    """Looks, and prints what it sees."""
     checks = list(_all_checks())
     if arguments.json:
         print(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))

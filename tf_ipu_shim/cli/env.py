@@ -24,11 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the lists.
-
-    Returns:
-        0, or 2 with a sentence on stderr for each variable whose value makes no sense.
-    """
+    """Prints the lists."""
     problems = list(map(str, environment.problems()))
     _print_section("Environment variables", _rows(environment.SETTINGS), arguments.set)
     _print_section("Variables of a job's processes, which poprun sets", _rows(environment.JOB_VARIABLES), arguments.set)

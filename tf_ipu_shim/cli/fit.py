@@ -41,12 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs a script without computing anything, and prints how its programs fit.
-
-    Returns:
-        0 where all programs fit on a system that was tried; 1 where they do not, or the script failed; 2 where there is
-        no such script, system or chip.
-    """
+    """Runs a script without computing anything, and prints how its programs fit."""
     if arguments.batch:
         return _run_each_batch_size(arguments)
     from tf_ipu_shim import capacity

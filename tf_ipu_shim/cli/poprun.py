@@ -33,9 +33,6 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 def run(arguments: argparse.Namespace) -> int:
     """Starts the instances and waits for them.
 
-    Returns:
-        0, or the status of the first instance that failed; the others are ended then. 130 for Ctrl-C.
-
     Example:
         >>> parser = argparse.ArgumentParser()
         >>> add_arguments(parser)

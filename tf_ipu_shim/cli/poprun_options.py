@@ -31,9 +31,6 @@ _CACHE_FLAG = "--executable_cache_path"
 def normalize_arguments(words: Sequence[str]) -> list[str]:
     """The words of a command line, each option for MPI in one word with its value.
 
-    Returns:
-        The same for argparse.
-
     Example:
         >>> normalize_arguments(["--mpi-global-args", "--tag-output", "--num-replicas", "2", "a.py"])
         ['--mpi-global-args=--tag-output', '--num-replicas', '2', 'a.py']

@@ -22,11 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Writes what is asked for, and prints the program at a glance.
-
-    Returns:
-        0; 2 where there is no profile.
-    """
+    """Writes what is asked for, and prints the program at a glance."""
     try:
         profile = reader.read_profile(arguments.profile)
     except (FileNotFoundError, ValueError) as error:

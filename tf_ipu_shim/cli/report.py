@@ -102,11 +102,7 @@ def write_reports(options: argparse.Namespace) -> None:
 
 
 def compare_with_baseline(options: argparse.Namespace) -> int:
-    """Compares this process's programs with a baseline, or writes one, where that was asked for.
-
-    Returns:
-        1 where something needs more memory than the baseline says; else 0.
-    """
+    """Compares this process's programs with a baseline, or writes one, where that was asked for."""
     if not (options.baseline or options.write_baseline):
         return 0
     now: baseline.Baseline = {}

@@ -28,12 +28,7 @@ USAGE = "%(prog)s [-h] [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
 
 
 def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) -> None:
-    """Declares the options of the runner, and everything after them for the script.
-
-    Args:
-        parser: of the command.
-        chooses_system: whether `--system` names the one machine to simulate; else the caller sets `system`.
-    """
+    """Declares the options of the runner, and everything after them for the script."""
     parser.usage = USAGE
     parser.set_defaults(program=parser.prog)
     parser.add_argument(
@@ -62,14 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) 
 def main(argv: Sequence[str], program: str = PROGRAM) -> int:
     """Runs what a command line names.
 
-    Args:
-        argv: ``[OPTIONS] (SCRIPT | -m MODULE) ARGS...``, as `add_arguments` declares; a directory or zip file with a
-            `__main__.py` counts as a script.
-        program: the words before them, for messages.
-
-    Returns:
-        As `run`; 2 for a wrong command line.
-
     Example:
         >>> main(["train.py", "--steps", "10"])
         0
@@ -90,14 +77,6 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
     The script sees its own `sys.argv` and `sys.path[0]`, is `__main__`, and an uncaught exception prints the traceback
     of the script alone. `sys.argv`, `sys.path` and the environment keep the script's values afterwards, for whatever
     it registered with `atexit`.
-
-    Args:
-        options: as `add_arguments` declares.
-        failures: is given the exception that ended the script, if one did.
-
-    Returns:
-        0, the status given to `sys.exit`, 1 after an uncaught exception or where memory grew, 2 where there is no such
-        script, or the report could not be written.
 
     Raises:
         KeyboardInterrupt: the user stopped the script.

@@ -19,13 +19,6 @@ _PICOSECONDS = 1e6  # in a microsecond
 def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
     """Writes the trace of one run where TensorBoard looks for it.
 
-    Args:
-        profile: of a program.
-        log_dir: what `tensorboard --logdir` is given; the trace is a new run below it.
-
-    Returns:
-        The file.
-
     Raises:
         OSError: it cannot be written.
     """
@@ -38,11 +31,7 @@ def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
 
 
 def make_xspace(profile: Profile) -> Any:
-    """The trace of one run as TensorFlow's profiler would have recorded it.
-
-    Returns:
-        An `XSpace`, with the processes, tracks and events of `trace_of`.
-    """
+    """The trace of one run as TensorFlow's profiler would have recorded it."""
     from tf_ipu_shim.tf_private.profiler_protos import xplane_pb2
 
     space = xplane_pb2.XSpace(hostnames=["ipu"])

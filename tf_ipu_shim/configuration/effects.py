@@ -43,13 +43,6 @@ class Effect:
 def effects_of(config: _ConfigBase, changed_only: bool = False) -> list[Effect]:
     """Lists the options with what they change on a simulated system.
 
-    Args:
-        config: a configuration.
-        changed_only: leave out the options that have their default value.
-
-    Returns:
-        One `Effect` for each option, in the order of the table.
-
     Example:
         >>> config = ipu.config.IPUConfig()
         >>> config.norms.use_stable_statistics = True
@@ -67,14 +60,7 @@ def effects_of(config: _ConfigBase, changed_only: bool = False) -> list[Effect]:
 
 
 def effects_in(options: Any) -> list[Effect]:
-    """Lists what an `IpuOptions` sets, however it was made: by the functions of `ipu.utils`, or field by field.
-
-    Args:
-        options: an `IpuOptions`.
-
-    Returns:
-        One `Effect` for each option that has another value than its default; the paths are those of `IPUConfig`.
-    """
+    """Lists what an `IpuOptions` sets, however it was made: by the functions of `ipu.utils`, or field by field."""
     old = options.creator_id == config_pb2.IPU_UTILS
     line = translate.UTILS_SDK if old else max(sdk.current(), (2, 1))
     plain = translate.old_defaults() if old else translate.defaults(line)

@@ -21,12 +21,6 @@ def to_protobuf(config: Any) -> Any:
 
     Single numbers in `auto_select_ipus` and `select_ipus` become lists, in the configuration too.
 
-    Args:
-        config: an `IPUConfig`.
-
-    Returns:
-        A `config_pb2.IpuOptions`.
-
     Raises:
         ValueError: if options contradict each other.
         Exception: if IPUs are selected in two ways, or in one that the IPU model does not know.
@@ -72,12 +66,6 @@ def old_defaults() -> Any:
 
 def set_field(options: Any, field: str, value: Any, path: str) -> None:
     """Writes one option into the protobuf.
-
-    Args:
-        options: the `IpuOptions`.
-        field: dotted field; a leading `!` stands for its opposite.
-        value: the option's value: a bool, number, text, enum member, or dictionary of texts.
-        path: what messages call the option.
 
     Raises:
         TypeError: if a dictionary holds something else than text.

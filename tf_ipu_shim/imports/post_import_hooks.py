@@ -63,10 +63,6 @@ class PostImportFinder:
 def call_after_loading(loader: Any, loaded: Callable[[types.ModuleType], None]) -> None:
     """Makes a loader call a function with the module that it loads next.
 
-    Args:
-        loader: made for one import; afterwards it is as it was.
-        loaded: is called when the module has been executed.
-
     Example:
         >>> import importlib.util
         >>> spec = importlib.util.find_spec("this_or_that") or importlib.util.find_spec("colorsys")
@@ -82,13 +78,7 @@ def wrap_loader(
     while_loading: Callable[[], contextlib.AbstractContextManager[Any]],
     loaded: Callable[[types.ModuleType], None] = lambda _: None,
 ) -> None:
-    """As `call_after_loading`, with the module executed in a context.
-
-    Args:
-        loader: made for one import; afterwards it is as it was.
-        while_loading: makes the context.
-        loaded: is called when the module has been executed.
-    """
+    """As `call_after_loading`, with the module executed in a context."""
     changed, execute = "exec_module" in vars(loader), loader.exec_module
 
     def exec_module(module: types.ModuleType) -> None:

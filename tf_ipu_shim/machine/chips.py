@@ -71,12 +71,6 @@ class ChipSpec:
     def peak_flops(self, kind: str = "fp16") -> float:
         """Peak arithmetic of the whole chip, the figure data sheets quote.
 
-        Args:
-            kind: `fp16`, `fp16_fp32`, `fp32` or `fp8`.
-
-        Returns:
-            Floating-point operations in a second.
-
         Raises:
             ValueError: if the chip has no such arithmetic.
 
@@ -100,9 +94,6 @@ class ChipSpec:
 
     def with_tiles(self, tiles: int) -> ChipSpec:
         """The same chip with another number of tiles, as `ipu_model.tiles_per_ipu` asks for.
-
-        Args:
-            tiles: Tiles on the chip, at least 1.
 
         Raises:
             ValueError: if there is no tile at all.
@@ -162,9 +153,6 @@ def for_target(version: str) -> ChipSpec:
     """The chip a Poplar target version means, as in `device_connection.version` and `ipu_model.version`.
 
     Bow shares its target version with the GC200, which is the one this returns.
-
-    Args:
-        version: `ipu1`, `ipu2` or `ipu21`.
 
     Raises:
         ValueError: if there is no such version.

@@ -34,12 +34,6 @@ class PoplarDevice:
 def enumerate_devices(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
     """Lists the devices of a server: every IPU alone, then pairs, fours and so on up to all of them.
 
-    Args:
-        order: IPU numbers in the order in which neighbours are joined; a power of two of them.
-
-    Returns:
-        2n-1 devices in id order.
-
     Raises:
         ValueError: if `order` is not 0 to n-1 in some order, or n is not a power of two.
 

@@ -15,12 +15,6 @@ def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", ti
     On IPUs it is the system's own, whatever `ipu_model` says. On the IPU Model (`--use_ipu_model`) it is the one of
     `ipu_model.version`, with as many tiles as `ipu_model.tiles_per_ipu` asks for, else `--ipu_model_tiles`, else all.
 
-    Args:
-        system_chip: The simulated system's chip.
-        flags: The flags in force.
-        version: `ipu_model.version`; empty is `ipu2`.
-        tiles_per_ipu: `ipu_model.tiles_per_ipu`, tiles; 0 is not set.
-
     Raises:
         ValueError: if there is no such version, or more tiles are asked for than the chip has, or fewer than none.
 
@@ -44,10 +38,6 @@ def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", ti
 
 def for_version(system_chip: ChipSpec, version: str) -> ChipSpec:
     """The chip of a target version: the system's own if it is of that version, as Bow and GC200 share theirs.
-
-    Args:
-        system_chip: The simulated system's chip.
-        version: `ipu1`, `ipu2` or `ipu21`, as in `device_connection.version`.
 
     Raises:
         ValueError: if there is no such version.

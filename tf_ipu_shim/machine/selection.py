@@ -12,17 +12,6 @@ ORDERS = ("AUTO", "ZIGZAG", "SNAKE", "HOOF")
 def shard_order(num_ipus: int, order: str = "AUTO", *, pipelined: bool = False) -> tuple[int, ...]:
     """Places in a device (its DNC ids) by shard index.
 
-    Args:
-        num_ipus: IPUs that the program is sharded over (of one replica).
-        order: `AUTO`, `ZIGZAG`, `SNAKE` or `HOOF`, the names of Graphcore's `SelectionOrder`. `ZIGZAG` goes up the
-            ladder rung by rung, always left to right; `SNAKE` turns at every rung, so that consecutive shards are
-            neighbours; `HOOF` goes up one side and down the other, so that the first and last are neighbours too.
-        pipelined: whether the program is a pipeline with the default mapping of stages, for which `AUTO` means
-            `SNAKE`; otherwise it means `ZIGZAG`.
-
-    Returns:
-        One place for each shard, a permutation of 0 to n-1.
-
     Raises:
         ValueError: if the order's name is unknown or there is no IPU.
 
@@ -52,10 +41,6 @@ def ipus_of_replica(shards: int, num_ipus: int) -> int:
     A power of two of them, as devices have: a program of three shards leaves an IPU idle. As many as there are shards
     where that divides the device, which the IPU model allows.
 
-    Args:
-        shards: IPUs that the program's ops are on.
-        num_ipus: IPUs of the device.
-
     Source: docs/facts.md, section "Order of shards".
 
     Example:
@@ -69,15 +54,6 @@ def shard_ipus(
     ipus: tuple[_Ipu, ...], order: str = "AUTO", *, pipelined: bool = False, replicas: int = 1
 ) -> tuple[tuple[_Ipu, ...], ...]:
     """IPU numbers by replica and shard.
-
-    Args:
-        ipus: The IPUs of a Poplar device, `PoplarDevice.ipus`.
-        order: As in `shard_order`.
-        pipelined: As in `shard_order`.
-        replicas: Copies of the program on the device; each takes as many consecutive IPUs.
-
-    Returns:
-        For each replica, the IPU of each shard: shape `[replica, shard]`.
 
     Raises:
         ValueError: if the IPUs cannot be shared out evenly over the replicas.

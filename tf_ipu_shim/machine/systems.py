@@ -139,9 +139,6 @@ SYSTEMS: dict[str, System] = _all()
 def named(text: str) -> System:
     """The system of this name, with another chip if the name goes on `:chip=NAME`.
 
-    Args:
-        text: A key of `SYSTEMS`, such as `pod16`, or `pod16:chip=gc2`.
-
     Raises:
         ValueError: if there is no such system or chip; the message suggests the nearest.
 

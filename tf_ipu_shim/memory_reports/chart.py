@@ -32,9 +32,6 @@ def render_svg(report: ReportData) -> str:
     The longest bar is the fullest IPU, and the scale is the same for all. Where one needs more than it has, a red line
     marks what it has. The picture is no wider than what it is shown in.
 
-    Returns:
-        An SVG document.
-
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
         >>> tf_ipu_shim.memory_report().to_svg().startswith("<svg")

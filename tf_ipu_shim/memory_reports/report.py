@@ -65,9 +65,6 @@ def memory_report() -> MemoryReport:
 
     Once the configuration is reset, the report is still that of the last one.
 
-    Returns:
-        The report.
-
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
         >>> print(tf_ipu_shim.memory_report())

@@ -18,9 +18,6 @@ _WAYS = {"xla": "XLA programs", "kernels": "TensorFlow's kernels"}
 def render_text(report: ReportData) -> str:
     """Renders a report.
 
-    Returns:
-        Lines of at most 100 characters. Sizes in bytes.
-
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
         >>> max(map(len, render_text(tf_ipu_shim.memory_report()).splitlines())) <= 100

@@ -57,15 +57,6 @@ def once(contents: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]
 def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> dict[str, Any]:
     """Registers a schema and returns what a generated module would hold.
 
-    Args:
-        name: file name in the descriptor pool, such as `tensorflow/.../config.proto`.
-        package: protobuf package of the messages.
-        text: the schema; `//` starts a comment.
-        imports: files in the pool whose types the schema uses.
-
-    Returns:
-        Message classes, enum wrappers and the values of the enums at the top level, by name, and `DESCRIPTOR`.
-
     Example:
         >>> load("doc/point.proto", "doc", "message Point { int32 x = 1; }")["Point"](x=3).x
         3

@@ -24,9 +24,6 @@ _MOST_NEIGHBOURS = 200  # a folder with more files is no program's
 def is_importing_ipu(is_theirs: Callable[[str], bool]) -> bool:
     """Whether a file that is being imported, the script, or a file beside one of them imports one of certain modules.
 
-    Args:
-        is_theirs: tells whether a module, by its full name, is one of them.
-
     Example:
         >>> is_importing_ipu(lambda name: name == "popdist")
         False
@@ -46,9 +43,6 @@ def is_importing_ipu(is_theirs: Callable[[str], bool]) -> bool:
 
 def is_import_in_progress(is_theirs: Callable[[str], bool]) -> bool:
     """As `is_importing_ipu`, without the files beside them.
-
-    Args:
-        is_theirs: tells whether a module, by its full name, is one of them.
 
     Example:
         >>> is_import_in_progress(lambda name: name == "popdist")

@@ -54,9 +54,6 @@ def refusal_of(thing: Any) -> str | None:
 
     A class is refused, too, where all its public methods are.
 
-    Args:
-        thing: a function, a class, or anything else, of which no call is known to fail.
-
     Example:
         >>> refusal_of(len) is None
         True

@@ -12,14 +12,6 @@ from tf_ipu_shim.names import graphcore_names
 def unknown_name_message(ours: str, theirs: str, name: str) -> str:
     """The message for a name that Graphcore's module has in no release.
 
-    Args:
-        ours: the module's name in this package.
-        theirs: its name in Graphcore's TensorFlow, which is the one that the script knows.
-        name: what was asked for.
-
-    Returns:
-        The message, with the nearest name of the module, or the module that has just this name.
-
     Example:
         >>> unknown_name_message("tf_ipu_shim.api.ipu.loops", "tensorflow.python.ipu.loops", "repeat_")
         "module 'tensorflow.python.ipu.loops' has no attribute 'repeat_'. Did you mean 'repeat'?"

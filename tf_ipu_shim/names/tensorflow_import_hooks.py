@@ -15,11 +15,7 @@ from tf_ipu_shim.legacy.names import activation
 
 
 def find_tensorflow_spec(path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
-    """As finders of `sys.meta_path` answer when TensorFlow is looked for.
-
-    Returns:
-        Nothing for who is no script for IPUs: the other finders answer.
-    """
+    """As finders of `sys.meta_path` answer when TensorFlow is looked for."""
     if not activation.is_stock():
         choice.use_keras2()
     if not _is_for_ipus():

@@ -53,12 +53,7 @@ class RefusingLoader(Loader):
 
 
 def extend_loader(loader: Any, theirs: str) -> None:
-    """Makes `loader` install the refusing `__getattr__` on the module it executes, whose ops then take Keras' tensors.
-
-    Args:
-        loader: the loader of one of our modules, made for this one import.
-        theirs: the module's Graphcore name, under which errors speak of it.
-    """
+    """Makes `loader` install the refusing `__getattr__` on its module, whose ops then take Keras' tensors."""
     execute: Callable[[types.ModuleType], None] = loader.exec_module
 
     def exec_module(module: types.ModuleType) -> None:

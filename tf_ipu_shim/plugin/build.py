@@ -69,15 +69,6 @@ def ensure_built(
     changed is rebuilt. If the first directory is not writable, the next is used (see `cache.cache_directories`). A copy
     is kept in a checkout (see `cache.copy_to_cache`), unless a compiler is asked for, as for a sanitizer.
 
-    Args:
-        sources: `.cc` files, and the `.h` files they depend on; those in `plugin/csrc` when left out.
-        rebuild: compile even though the cache has the library, as after a failed load.
-        directory: where to build; the first of `cache.cache_directories` that can be written when left out.
-        tensorflow: what to compile against; the installed TensorFlow when left out.
-
-    Returns:
-        The path of a library that `tf.load_op_library` can load.
-
     Raises:
         PluginError: no compiler, the compiler fails, or no directory can be written. The message says what to do.
 

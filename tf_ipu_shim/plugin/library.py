@@ -115,10 +115,6 @@ class Library:
 
         All of them round float16 to the nearest, and clip it, until `set_rounding` and `keep_infinities` say otherwise.
 
-        Args:
-            chips: number of IPUs in each TensorFlow device, `/device:IPU:0` first.
-            float_checks: what each stops at, as bits of `runtime.float_checks.FloatCheck`; nothing where left out.
-
         Raises:
             ValueError: there are more devices, or more IPUs in one, than the plugin has room for.
         """
@@ -136,11 +132,7 @@ class Library:
         live_context.add_devices(self._c)
 
     def list_devices(self, count: int | None) -> None:
-        """Says how many IPU devices `tf.config` lists.
-
-        Args:
-            count: of those that are configured; None for one for each IPU of the system.
-        """
+        """Says how many IPU devices `tf.config` lists."""
         live_context.list_configured_devices(self._c, count)
 
     def set_float_checks(self, ordinal: Device, checks: int) -> None:
@@ -175,14 +167,7 @@ class Library:
         self._c.ipu_profile_plain_ops(ordinal)
 
     def fail_application(self, engine: str, code: int, message: str, closes: bool) -> None:
-        """Tells whoever waits for an embedded application that its run has failed.
-
-        Args:
-            engine: its name.
-            code: TensorFlow's status code.
-            message: what went wrong.
-            closes: whether the engine has ended, so that there is no run after this one.
-        """
+        """Tells whoever waits for an embedded application that its run has failed."""
         self._c.ipu_fail_application(engine.encode(), code, message.encode(), int(closes))
 
     def new_epoch(self) -> None:
@@ -192,15 +177,7 @@ class Library:
         self._c.ipu_new_epoch()
 
     def set_lowering(self, lower: Callable[[Call, bytes], bytes]) -> None:
-        """Installs the function that turns a traced call into what runs (see `driver.entry`).
-
-        Args:
-            lower: takes the call and a serialised `ProgramRequest`, returns a serialised `ProgramAnswer` (both of
-                `messages.program_pb2`; the plugin checks what it is given). What it raises becomes
-                the status of the op: a `tf.errors.OpError` has a code, a `NotImplementedError` is unimplemented, a
-                `ValueError` an invalid argument, another error of this package's own a failed precondition, anything
-                else internal.
-        """
+        """Installs the function that turns a traced call into what runs (see `driver.entry`)."""
 
         def entry(call: int, request: int, size: int) -> int:
             try:
@@ -217,12 +194,7 @@ class Library:
         self._c.ipu_set_lower_function(self._lower)
 
     def set_handlers(self, handlers: Mapping[str, Callable[[bytes], bytes]]) -> None:
-        """Installs what the plugin's ops ask of Python (see `runtime.driver`).
-
-        Args:
-            handlers: by name, functions from a request to an answer. What one raises becomes the status of the op, as
-                with `set_lowering`.
-        """
+        """Installs what the plugin's ops ask of Python (see `runtime.driver`)."""
 
         def entry(call: int, name: bytes, request: int, size: int) -> int:
             try:
@@ -255,18 +227,7 @@ class Library:
     def compiler_ir(
         self, context_handle: object, library: bytes, function: str, arguments: Sequence[int]
     ) -> tuple[bytes | None, str]:
-        """XLA's form of a function, made without Python's lock.
-
-        Args:
-            context_handle: `_context_handle` of an eager context that nobody else uses meanwhile.
-            library: a serialised `FunctionDefLibrary` that holds the function and what it calls.
-            function: its name.
-            arguments: for each of its arguments, those that are no variables first: the type, whether it is a variable,
-                its rank, its dimensions. A variable of type 0 has no value.
-
-        Returns:
-            A serialised `HloModuleProto`; or None, and what TensorFlow says.
-        """
+        """XLA's form of a function, made without Python's lock."""
         numbers = (ctypes.c_int64 * len(arguments))(*arguments)
         size, fails = ctypes.c_int64(), ctypes.c_int32()
         made = self._c.ipu_compiler_ir(

@@ -38,12 +38,7 @@ def install(c_library: ctypes.CDLL) -> None:
 
 
 def list_configured_devices(c_library: ctypes.CDLL, count: int | None) -> None:
-    """Says how many devices are configured, and makes a context that is in use list them.
-
-    Args:
-        c_library: the plugin.
-        count: of the TensorFlow devices of the configuration; None where there is none.
-    """
+    """Says how many devices are configured, and makes a context that is in use list them."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
     global _configured

@@ -13,9 +13,6 @@ def load_op_functions(path: str) -> Any:
     """Loads a library of ops.
 
     `tf_decorator.unwrap` checked on TensorFlow 2.15.1 and 2.21.0.
-
-    Returns:
-        The module of its functions.
     """
     import tensorflow as tf
 

@@ -41,12 +41,7 @@ Baseline = dict[str, Figures]
 
 
 def make_baseline(programs: Mapping[str, Iterable[MemoryPlan]]) -> Baseline:
-    """The figures of all programs of a process.
-
-    Args:
-        programs: plans by the name of the TensorFlow device, in the order in which the programs came: of several with
-            one name each has its number.
-    """
+    """The figures of all programs of a process."""
     found: Baseline = {}
     for device, plans in programs.items():
         seen: dict[str, int] = {}
@@ -114,15 +109,6 @@ def _sum_by_stable_name(owners: Mapping[str, Any]) -> dict[str, int]:
 
 def find_growth(before: Baseline, now: Baseline, percent: float = 0.0) -> list[str]:
     """Describes programs that need more memory than the baseline.
-
-    Args:
-        before: the baseline.
-        now: as it is.
-        percent: by how much a peak may grow before it counts.
-
-    Returns:
-        Lines: for each program and IPU by how much its peak grew, below it the owners that did, largest first; and
-        programs that the baseline does not have. Empty where nothing grew.
 
     Example:
         >>> one = Figures("GC200", 0, 8, {"argument x": 8})

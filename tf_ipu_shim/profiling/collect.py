@@ -40,22 +40,7 @@ def make_profile(
     options: Mapping[str, str],
     facts: Mapping[str, Any],
 ) -> Profile:
-    """The profile of a program's first replica: the others are the same.
-
-    Args:
-        plan: its memory.
-        blocks: what each IPU runs.
-        timeline: when.
-        chip: of all IPUs.
-        num_ipus: of the device.
-        replicas: of the program.
-        line_of: gives the user's line for an op.
-        options: that were given.
-        facts: what else there is to say of the whole program.
-
-    Returns:
-        Records in the order of the file.
-    """
+    """The profile of a program's first replica: the others are the same."""
     programs = _Programs(line_of)
     for entry in timeline.entries:
         programs.add(entry, -1, 1.0)

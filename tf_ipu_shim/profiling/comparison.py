@@ -85,9 +85,6 @@ _COMPARED = {
 def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
     """The profiles of a file or folder by program; of several with one name each has its number.
 
-    Args:
-        path: a `profile.pop`, its folder, or a directory of such folders.
-
     Raises:
         FileNotFoundError: there is none.
         ValueError: one is no profile of this format.

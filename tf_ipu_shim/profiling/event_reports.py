@@ -15,13 +15,6 @@ OWN = "tf_ipu_shim"
 def make_graph_report(profile: Profile) -> dict[str, Any]:
     """Reports a program's structure and memory.
 
-    Args:
-        profile: of the program.
-
-    Returns:
-        `target`, `graph`, `computeSets` and `memory`, the latter in bytes of each tile of one replica, IPU 0 first.
-        Code, vertices' state and exchange code are not modelled, and have no keys.
-
     Source: docs/facts.md, section "Profiles": keys that published scripts read.
     """
     facts = parse_facts(profile)
@@ -54,12 +47,6 @@ def make_graph_report(profile: Profile) -> dict[str, Any]:
 
 def make_execution_report(profile: Profile) -> dict[str, Any]:
     """Reports the modelled cycles of a program's run.
-
-    Args:
-        profile: of the program.
-
-    Returns:
-        `simulation` with the `cycles` of a run; what each IPU is busy, and each compute set takes, is below `OWN`.
 
     Source: docs/facts.md, section "Profiles".
     """

@@ -18,15 +18,7 @@ _MOST_RECTANGLES = 20_000
 
 
 def render_page(profile: Profile, runs: list[Run] | None = None) -> str:
-    """The page.
-
-    Args:
-        profile: of a program.
-        runs: of it on this machine; None where they were not counted.
-
-    Returns:
-        HTML. Of more than 20,000 things that run the longest are drawn; tables and sums have all.
-    """
+    """The page."""
     data = {
         "facts": parse_facts(profile),
         "options": {row.name: row.value for row in profile.options},
@@ -44,11 +36,7 @@ def render_page(profile: Profile, runs: list[Run] | None = None) -> str:
 def render_comparison(
     programs: Iterable[Comparison], gone: Iterable[str], new: Iterable[str], names: tuple[str, str]
 ) -> str:
-    """Two profiles side by side as a page.
-
-    Returns:
-        HTML.
-    """
+    """Two profiles side by side as a page."""
     data = {
         "names": names,
         "programs": [one._asdict() for one in programs],

@@ -55,11 +55,7 @@ class Schedule(NamedTuple):
     lead: float
 
     def in_slot(self, slot: int) -> list[tuple[ScheduledStep, int, float]]:
-        """The turns of a slot in the order in which they begin.
-
-        Returns:
-            Each with its mini-batch, and the cycle at which it begins, from the beginning of the loop.
-        """
+        """The turns of a slot in the order in which they begin."""
         found = []
         for turn in self.turns:
             mini_batch, rest = divmod(slot - turn.slot, self.between)
@@ -116,12 +112,7 @@ def find_schedules(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> 
 
 
 def map_to_steps(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedule]) -> dict[int, int]:
-    """The turn's row that each row of a pipeline is in or is, by ids; other rows are left out.
-
-    Args:
-        programs: rows of the profile, each after the one that it is in.
-        pipelines: as `find_schedules` gives.
-    """
+    """The turn's row that each row of a pipeline is in or is, by ids; other rows are left out."""
     turns = {turn.row.id for schedule in pipelines.values() for turn in schedule.turns}
     found: dict[int, int] = {}
     for row in programs:

@@ -61,9 +61,6 @@ def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
 def parse_settings(options: Mapping[str, str]) -> ReportSettings | None:
     """The settings in some engine options; None where no report is asked for.
 
-    Args:
-        options: such as `engine_options.merged` gives. `autoReport.all` asks for all that no other option switches off.
-
     Raises:
         ValueError: the number of runs is none.
 

@@ -23,12 +23,7 @@ _MOST = 100_000
 
 
 def make_trace(profile: Profile) -> dict[str, Any]:
-    """The trace of one run.
-
-    Returns:
-        What `json.dump` writes to a file. Times are microseconds of the chip's clock; a loop is drawn once, stretched
-        over its iterations, a pipeline slot by slot.
-    """
+    """The trace of one run."""
     facts = parse_facts(profile)
     scale = 1e6 / facts["clock_hz"]
     tracks = [*dict.fromkeys(TRACKS.values()), _LOOPS]

@@ -29,10 +29,6 @@ _TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}
 def make_profile_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
     """Makes a folder for a program's profile: `tf_report__<time>__<process>__<program>`.
 
-    Args:
-        directory: made if it is not there.
-        program: a name that a person knows it by; letters that no file has are replaced.
-
     Raises:
         OSError: it cannot be made.
 
@@ -52,13 +48,6 @@ def make_profile_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
 
 def write_profile(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
     """Writes a profile.
-
-    Args:
-        profile: all of a program.
-        folder: that it goes to. A reader finds the file whole or not at all.
-
-    Returns:
-        The file.
 
     Raises:
         OSError: it cannot be written.

@@ -62,11 +62,7 @@ def mark_session_semantics() -> None:
 
 
 def record_control_inputs(body: Any) -> None:
-    """Notes which ops wait for others so far: TensorFlow is about to have ops with side effects wait for each other.
-
-    Args:
-        body: the graph of a loop's body, when all of it is there.
-    """
+    """Notes which ops wait for others so far: TensorFlow is about to have ops with side effects wait for each other."""
     host_variables.hoist_host_reads(body)
     _record_control_inputs(body)
 

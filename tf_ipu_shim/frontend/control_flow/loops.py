@@ -38,11 +38,7 @@ def current_counter() -> Any:
 
 @contextlib.contextmanager
 def set_counter(counter: Any) -> Iterator[None]:
-    """Sets the tensor that `current_counter` returns while the block is traced.
-
-    Args:
-        counter: the number of the iteration, an int32 scalar.
-    """
+    """Sets the tensor that `current_counter` returns while the block is traced."""
     _tracing.counters.append(counter)
     try:
         yield

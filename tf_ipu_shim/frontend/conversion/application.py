@@ -60,11 +60,7 @@ class ApplicationSettings:
 
 
 def loop_program(iterations: int) -> Program:
-    """A program that runs a part of a graph in a loop.
-
-    Args:
-        iterations: of the loop, before the host is asked whether there is more to do.
-    """
+    """A program that runs a part of a graph in a loop."""
 
     def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
         def body(*given: Any) -> Any:
@@ -76,13 +72,7 @@ def loop_program(iterations: int) -> Program:
 
 
 def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executions: int) -> Program:
-    """A program that runs a part of a graph as a pipeline.
-
-    Args:
-        stages: of the graph's nodes; constants have none.
-        ipus: which IPU each stage is on.
-        executions: of the pipeline, before the host is asked whether there is more to do.
-    """
+    """A program that runs a part of a graph as a pipeline."""
 
     def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
         graph_def = _without_outer_controls(part)

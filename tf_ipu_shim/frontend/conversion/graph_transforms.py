@@ -25,16 +25,6 @@ def TransformGraph(  # noqa: N802  # TensorFlow's name
 ) -> Any:
     """Applies transforms to a graph, one after another.
 
-    Args:
-        input_graph_def: a `GraphDef` without variables; it stays as it is.
-        inputs: nodes or tensors that are fed.
-        outputs: nodes or tensors that are fetched.
-        transforms: `strip_unused_nodes`, `fold_constants`, `remove_nodes(op=Identity, op=...)` and
-            `sort_by_execution_order`; arguments of all but the third make no difference.
-
-    Returns:
-        The transformed `GraphDef`.
-
     Raises:
         UnsupportedError: a transform is another one of TensorFlow's.
         ValueError: a transform cannot be read.

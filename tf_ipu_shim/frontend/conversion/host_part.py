@@ -23,11 +23,7 @@ def split_graph(graph_def: Any) -> tuple[Any, Any]:
 
 
 def find_crossings(sender: Any, receiver: Any) -> list[str]:
-    """The tensors that one part gives another, each once, in the order in which they are read.
-
-    Returns:
-        Their names, such as `"split:1"`. Control inputs give nothing and are left out.
-    """
+    """The tensors that one part gives another, each once, in the order in which they are read."""
     sends = {node.name for node in sender.node}
     given = (
         graph_nodes.parse_tensor(name)
@@ -56,10 +52,6 @@ def check_host_first(host: Any, ipu: Any) -> None:
 
 def remove_host_part(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
     """The graph without its host's part; what that gives the IPU becomes inputs.
-
-    Returns:
-        The graph, and the signature: its inputs have the names of the tensors that they stand for. Inputs of the model
-        that the IPU reads itself stay as they are.
 
     Raises:
         ValueError: the host's part is not what comes before the IPU's, or gives one of the model's outputs.

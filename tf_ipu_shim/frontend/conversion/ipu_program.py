@@ -77,13 +77,7 @@ def _build_graph(
 
 
 def _append_nodes(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
-    """A graph with what comes after it, whose nodes keep their names: TensorFlow's import would give some new ones.
-
-    Args:
-        graph_def: the graph; nodes are added to it.
-        after: what comes after it.
-        names: of tensors in it, by the names that `after` knows them by.
-    """
+    """A graph with what comes after it, whose nodes keep their names: TensorFlow's import would give some new ones."""
     moved = {graph_nodes.parse_tensor(name): graph_nodes.parse_tensor(now) for name, now in names.items()}
     there = {node.name for part in (graph_def, after) for node in part.node}
     for node in after.node:
@@ -101,11 +95,6 @@ def _append_nodes(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
 
 def import_part(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -> list[Any]:
     """Puts a part of a graph into the current one.
-
-    Args:
-        graph_def: the part.
-        given: tensors for those that the part reads and has not. It may have more.
-        outputs: which tensors of it to return.
 
     Control inputs from outside of the part are left out: what it reads of there has been computed.
     """

@@ -58,11 +58,6 @@ class NodeGraph:
 def topological_order(graph: NodeGraph, names: Iterable[str], key: Callable[[str], Any] | None = None) -> list[str]:
     """Some nodes of a graph, each behind those that it has an edge from, chains kept together.
 
-    Args:
-        graph: without cycles.
-        names: which nodes; edges to others are not followed.
-        key: in which order nodes are begun with; that of `names` when left out. What is begun with last comes first.
-
     Raises:
         ValueError: there is a cycle.
     """

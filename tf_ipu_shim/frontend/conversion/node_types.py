@@ -65,11 +65,7 @@ def calls_functions(node: Any) -> bool:
 
 
 def change_dtype(node: Any, source: int, target: int) -> Any | None:
-    """A node with one dtype in place of another, in all its attributes that can have it.
-
-    Returns:
-        The new node; None where TensorFlow has no kernel on the CPU, and so none on a simulated IPU, for it.
-    """
+    """A node with one dtype in place of another, in all its attributes that can have it."""
     op_def, made = get_op_def(node), type(node)()
     made.CopyFrom(node)
     for attr in op_def.attr:

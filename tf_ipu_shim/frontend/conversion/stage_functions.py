@@ -31,12 +31,6 @@ def split_into_stages(
 ) -> list[StagePart]:
     """Cuts a graph.
 
-    Args:
-        graph_def: the graph.
-        stages: of each node that is neither an input nor a constant. Stages that no node has are left out.
-        inputs: tensors that the first stage takes.
-        outputs: tensors that the last stage gives.
-
     Raises:
         ValueError: a node needs one of a later stage.
     """

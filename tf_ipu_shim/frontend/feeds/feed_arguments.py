@@ -26,13 +26,6 @@ _STRATEGY_DECIDES = (2, 2)  # the SDK from which a queue takes its device from t
 def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Accepts the positional arguments of SDK 2.3 and older in a queue's constructor, which begin with a feed name.
 
-    Args:
-        before: how many arguments come before the name.
-        *names: of the arguments from the name on, in their order then.
-
-    Returns:
-        A decorator.
-
     Example:
         >>> class Queue:
         ...     @accept_old_order(0, "feed_name", "outfeed_mode")

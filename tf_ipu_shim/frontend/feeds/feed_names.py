@@ -11,10 +11,6 @@ _serial = itertools.count()
 def unique_name(kind: str, name: str = "") -> str:
     """A feed id.
 
-    Args:
-        kind: `"infeed"` or `"outfeed"`.
-        name: what a script calls the queue, as SDKs up to 2.3 had it.
-
     Example:
         >>> unique_name("infeed", "images").startswith("infeed_images_")
         True

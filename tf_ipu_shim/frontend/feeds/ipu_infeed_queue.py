@@ -223,12 +223,6 @@ def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
 
     A tuple goes by position; a dict by keyword, also where a tuple holds nothing else; anything else as it is, and so
     does a dict whose keys are no texts, which cannot be keywords.
-
-    Args:
-        element: of a dataset.
-
-    Returns:
-        Positional and keyword arguments.
     """
     if isinstance(element, tuple) and len(element) == 1 and isinstance(element[0], dict):
         element = element[0]

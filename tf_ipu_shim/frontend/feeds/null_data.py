@@ -10,12 +10,7 @@ from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def apply_null_data_flag(dataset: Any, elements: Any) -> Any:
-    """A dataset, or with the flag null data in its place.
-
-    Args:
-        dataset: what the script feeds from; nothing is taken from it with the flag.
-        elements: the structure of its elements, with fully defined shapes.
-    """
+    """A dataset, or with the flag null data in its place."""
     return make_null_dataset(elements) if flags.current().null_data_feed else dataset
 
 

@@ -51,11 +51,6 @@ def add_gradient(total: Any, gradient: Any, number: Any, count: int, method: Red
 def resolve_accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype") -> Any:
     """The type in which a variable's gradients are accumulated.
 
-    Args:
-        chosen: None for the variable's own, a type, or a function from the variable to one.
-        variable: that is trained.
-        argument: what messages call `chosen`.
-
     Raises:
         TypeError: it is none of these.
         ValueError: it holds no fractions.
@@ -75,11 +70,6 @@ def resolve_accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype
 
 def resolve_sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
     """The type in which values of a tensor are added up; one that counts may be added up in integers.
-
-    Args:
-        chosen: None for the tensor's own, a type, or a function from the tensor to one.
-        tensor: a result of each mini-batch.
-        argument: what messages call `chosen`.
 
     Raises:
         TypeError: it is none of these.
@@ -143,11 +133,7 @@ _COUNTER = "counter"
 
 @contextlib.contextmanager
 def trace_loop(iterations: int | None) -> Iterator[Callable[[Any], None]]:
-    """Surrounds the tracing of an `ipu.loops` loop.
-
-    Returns:
-        What is to be called with a result of the loop: it has the accumulators that the body uses begin anew.
-    """
+    """Surrounds the tracing of an `ipu.loops` loop."""
     loop = _TracedLoop(ops.get_default_graph(), iterations)
     _tracing.loops.append(loop)
     try:
@@ -176,13 +162,7 @@ def _reset_accumulators(loop: _TracedLoop, result: Any) -> None:
 
 
 def annotate_state_placement(result: Any, offload: bool | None, sharding: bool | None) -> None:
-    """Tells the memory model how the optimizer keeps its state that a loop's gradients are for.
-
-    Args:
-        result: of the loop over the mini-batches of an update.
-        offload: whether optimizer state is in remote memory; None where the script left it open.
-        sharding: whether replicas each have a part of it.
-    """
+    """Tells the memory model how the optimizer keeps its state that a loop's gradients are for."""
     options = json.dumps([offload, sharding]).encode()
     tf_graphs.set_attr(_find_loop(result), vocabulary.UPDATE_ATTRIBUTE, attr_value_pb2.AttrValue(s=options))
 

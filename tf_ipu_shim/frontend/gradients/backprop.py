@@ -152,11 +152,6 @@ def active_contexts() -> list[GradientCaptureContext]:
 def capture_gradient(tag: str, gradient: Any, around_value: list[GradientCaptureContext]) -> None:
     """Hands a gradient to all contexts that are entered.
 
-    Args:
-        tag: the name it is found by.
-        gradient: a tensor, or a list of them.
-        around_value: contexts that were entered when the value was made, which have the gradient where none is now.
-
     Raises:
         RuntimeError: no context is or was entered: what computes the gradients is another tape.
     """

@@ -57,13 +57,6 @@ FIRST_FORM: dict[str, Any] = {"edge": float(dtypes.float16.max), "late": False}
 def gradient_histogram(gradients: Iterable[Any], edge: float) -> Any:
     """Counts magnitudes below an edge, and from it up.
 
-    Args:
-        gradients: tensors; None and those of other types than float16 are left out.
-        edge: between the bins.
-
-    Returns:
-        The two counts, float32.
-
     Example:
         >>> gradient_histogram([tf.constant([1.0, -9.0, 2.0], tf.float16)], 8.0).numpy().tolist()
         [2.0, 1.0]
@@ -165,26 +158,14 @@ class LossScaleState:
         return math_ops.div_no_nan(counts, math_ops.reduce_sum(counts))
 
     def count(self, rules: LossScaleRules, gradients: Iterable[Any]) -> Any:
-        """Counts gradients of one of the mini-batches of the next update.
-
-        Returns:
-            The operation that does it.
-        """
+        """Counts gradients of one of the mini-batches of the next update."""
         if self._captured is None:
             with ops.init_scope():
                 self._captured = self._variable([0.0, 0.0], "captured_gradient_histogram", dtypes.float32)
         return self._captured.assign_add(gradient_histogram(gradients, rules.edge), read_value=False)
 
     def advance(self, rules: LossScaleRules, gradients: Iterable[Any]) -> list[Any]:
-        """Counts an update's gradients, and changes the factor if it is time.
-
-        Args:
-            rules: when and how.
-            gradients: of the scaled loss, beside those that `count` was given.
-
-        Returns:
-            The operations that do it; what uses the present factor has to come before them.
-        """
+        """Counts an update's gradients, and changes the factor if it is time."""
         factor, counter, before = self.factor.read_value(), self.counter.read_value(), self.histogram.read_value()
         new = gradient_histogram(gradients, rules.edge)
         if self._captured is not None:

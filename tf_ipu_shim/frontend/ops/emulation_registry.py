@@ -42,9 +42,6 @@ emulations: dict[tuple[str, str], Emulation] = {}
 def parse_name(name: Any) -> tuple[str, str]:
     """The library and the op that a name means.
 
-    Args:
-        name: a file name or a path, with or without `:op_name`.
-
     Raises:
         ValueError: it names no file.
 

@@ -84,11 +84,6 @@ def _planned_matmul_gradient(operation: Any, gradient: Any) -> Any:
 def recurrent_options(partials_dtype: Any, options: Any, proportion: Any = None) -> dict[str, Any]:
     """Planner options of the matmuls of one pass of a recurrent layer.
 
-    Args:
-        partials_dtype: of partial sums, as its own argument has it.
-        options: others, a dictionary or its JSON; one of them counts for more than the arguments.
-        proportion: `availableMemoryProportion`, as its own argument has it.
-
     Example:
         >>> recurrent_options("float16", '{"availableMemoryProportion": "0.2"}')
         {'partialsType': 'half', 'availableMemoryProportion': '0.2'}
@@ -105,9 +100,6 @@ def parse_options(options: Any) -> Any:
 
 def find_ignored_options(options: Any) -> dict[str, Any]:
     """The options that change nothing, for the memory report and the log.
-
-    Args:
-        options: what the script gave; anything but a dictionary is refused elsewhere.
 
     Example:
         >>> find_ignored_options({"partialsType": "half", "planType": "serial"})
@@ -126,13 +118,6 @@ def record_ignored_options(call: str, options: Any, name: str = "options") -> No
 
 def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
     """Makes a program fail that contains an op with invalid options.
-
-    Args:
-        results: the op's tensors.
-        *options: its options: dictionaries, or their JSON.
-
-    Returns:
-        The results.
 
     Raises:
         InternalError: one is wrong, and the op runs eagerly; in a program, when that runs.
@@ -159,13 +144,7 @@ def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any
 
 
 def check_matmul_options(results: Any, operations: Sequence[Any], *given: Mapping[str, Mapping[str, Any]]) -> None:
-    """Makes a program fail whose matmuls have invalid options; without such matmuls the options are not read.
-
-    Args:
-        results: tensors of the ops.
-        operations: the ops of one graph that the options are for, and with them what their loops and calls run.
-        *given: options by XLA's instruction, as `planner_scope` takes them.
-    """
+    """Makes a program fail whose matmuls have invalid options; without such matmuls the options are not read."""
     for options in given:
         for opcode, each in options.items():
             if _find_error(each) is not None and planner_options.has_matmuls(opcode, _operand_dtypes(operations)):

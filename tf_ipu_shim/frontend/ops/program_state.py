@@ -17,12 +17,7 @@ _KEPT = "_ipu_program_state"
 
 
 def program_state(shape: Any, dtype: Any, name: str) -> Any:
-    """A new variable of zeros for the program that is being built.
-
-    Returns:
-        A variable that lives as long as the program. In a TensorFlow 1 graph it is one of the graph's, and
-        `global_variables_initializer` sets it.
-    """
+    """A new variable of zeros for the program that is being built."""
     if not ops.executing_eagerly_outside_functions():
         with v1.variable_scope(None, name, use_resource=True):
             return v1.get_variable("state", shape, dtype, v1.zeros_initializer(), trainable=False)

@@ -25,11 +25,7 @@ from tf_ipu_shim.tf_private.tensors import dtypes
 
 
 def build_pipeline(arguments: PipelineArguments, name: str) -> Any:
-    """Builds a pipeline.
-
-    Returns:
-        The operation that runs it.
-    """
+    """Builds a pipeline."""
 
     def execute(counter: Any) -> list[Any]:
         with ops.control_dependencies([_build_execution(arguments, name)]):

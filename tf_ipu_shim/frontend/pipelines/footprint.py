@@ -26,12 +26,7 @@ class StageFootprint:
 
 
 def measure_footprint(graph: Any, bounds: Sequence[int]) -> StageFootprint:
-    """Looks at a traced mini-batch.
-
-    Args:
-        graph: in which it was traced. Ops are in the order in which they were made, and the backward pass comes last.
-        bounds: numbers of ops before the first stage, and after each stage.
-    """
+    """Looks at a traced mini-batch."""
     operations = graph.get_operations()
     stages = _StageOps(operations[: bounds[-1]], bounds)
     kept = stages.kept(operations[bounds[-1] :])

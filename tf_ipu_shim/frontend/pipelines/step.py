@@ -223,11 +223,7 @@ class PipelineStep:
                 setattr(holder, name, before)
 
     def call(self, counter: Any, *groups: list[Any]) -> list[list[Any]]:
-        """Calls the traced mini-batch in the current graph.
-
-        Returns:
-            What stands for them; where there are none at all, one group with the call itself.
-        """
+        """Calls the traced mini-batch in the current graph."""
         inputs = [counter if tensor is self._counter else tensor for tensor in self.graph.external_captures]
         tensors = [tensor for group in groups for tensor in group]
         results = iter(tracing.add_nested_call(self.graph, tensors, self._operations, inputs))

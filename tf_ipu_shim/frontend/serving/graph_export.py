@@ -97,14 +97,7 @@ class _FrozenStep:
 def _freeze_steps(
     plan: ExportPlan, steps: Sequence[ServingStep], checkpoint: str | None, compiled: bool = False
 ) -> list[_FrozenStep]:
-    """Steps of one graph, with the values that their variables are given.
-
-    Args:
-        plan: of the export.
-        steps: in order; their variables are named as in one graph.
-        checkpoint: directory from which variables are restored.
-        compiled: whether the steps are traced as programs are.
-    """
+    """Steps of one graph, with the values that their variables are given."""
     graph = ops.Graph()
     with graph.as_default(), session_lib.Session(graph=graph) as session:
         pairs = []

@@ -74,11 +74,7 @@ def _patch_recreate(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def create_programs(graph_def: graph_pb2.GraphDef) -> bool:
-    """Makes programs of the marked calls of a graph; leaves a graph without any as it is.
-
-    Returns:
-        Whether there were any.
-    """
+    """Makes programs of the marked calls of a graph; leaves a graph without any as it is."""
     library = {function.signature.name: function for function in graph_def.library.function}
     nodes = [*graph_def.node, *(node for function in library.values() for node in function.node_def)]
     found = any([_create_program(node, library) for node in nodes])

@@ -95,9 +95,6 @@ class ExportPlan:
     def names(self, number: int) -> list[str]:
         """Names of the outputs.
 
-        Args:
-            number: how many the last step has returned.
-
         Raises:
             ValueError: other names than outputs were given, or there are no outputs.
         """
@@ -136,22 +133,6 @@ def make_plan(
     **others: Any,
 ) -> ExportPlan:
     """Checks the arguments of an export.
-
-    Args:
-        predict_step: runs on the IPUs; takes what a request, or the preprocessing, gives.
-        export_dir: where the SavedModel goes.
-        iterations: of Graphcore's loop.
-        predict_step_signature: of `first_stage`.
-        first_stage: whose arguments give the names of the inputs; `predict_step` when left out.
-        bound: how many of its first arguments no request brings.
-        input_dataset: its elements are requests.
-        output_names: a name or a list of names.
-        preprocessing_step: runs on the host before.
-        preprocessing_step_signature: what it takes.
-        postprocessing_step: runs on the host behind.
-        postprocessing_step_signature: what it takes.
-        purge_export_dir: whether the directory is emptied first.
-        **others: of `ExportPlan`.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -226,10 +207,6 @@ def check_directory(export_dir: Any, purge: bool) -> str:
 
 def check_count(name: str, value: Any) -> int:
     """An argument that counts something.
-
-    Args:
-        name: of the argument.
-        value: an integer, or a scalar of NumPy or TensorFlow that is one.
 
     Raises:
         ValueError: it is no integer, or below 1.

@@ -65,14 +65,6 @@ def add_call(
 ) -> list[Any]:
     """Calls the prediction in the current graph.
 
-    Args:
-        plan: of the export.
-        arguments: what it takes.
-        replaced: takes the traced graph and what it captured from outside, and gives what the call takes in its place.
-
-    Returns:
-        What it returns, flat.
-
     Raises:
         ValueError: it returns what is no tensor, or nothing.
     """

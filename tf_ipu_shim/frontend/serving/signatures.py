@@ -48,15 +48,6 @@ def request_signatures(
 ) -> tuple[list[Any], list[Any] | None]:
     """The signatures of a request, and of the prediction where a step comes before it.
 
-    Args:
-        predict: the step on the IPU.
-        preprocessing: the step before it.
-        dataset: gives the signature of the first step; None: an argument or the step itself does.
-
-    Returns:
-        The `TensorSpec`s of a request, each with a name of its own; those of the prediction, None where they are the
-        same.
-
     Raises:
         TypeError: a signature is no list or tuple of `TensorSpec`, or the dataset is none.
         ValueError: there is no signature, or there are two.
@@ -176,10 +167,6 @@ def _valid_name(name: str) -> str:
 
 def argument_names(step: StepSignature, number: int | None) -> list[str]:
     """Names of a step's arguments.
-
-    Args:
-        step: the step.
-        number: how many a request brings; None: as many as the function names, those that are bound included.
 
     Raises:
         ValueError: the function does not take so many.

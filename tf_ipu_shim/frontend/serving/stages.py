@@ -23,16 +23,6 @@ def check_pipeline(
 ) -> tuple[Stages, int]:
     """Checks a pipeline as it is checked when it is trained.
 
-    Args:
-        stages: functions, or lists of functions that run at the same time.
-        iterations: mini-batches of an execution.
-        device_mapping: the IPU of each stage; stage i on IPU i when left out.
-        schedule: a `PipelineSchedule`; `Grouped` when left out.
-        options: a `PipelineStageOptions` for each stage.
-
-    Returns:
-        For each stage its functions with their IPUs; the number of IPUs.
-
     Raises:
         TypeError: an argument has the wrong type.
         ValueError: there are too few stages or too many IPUs, or the schedule cannot run so many mini-batches.
@@ -76,12 +66,7 @@ def check_pipeline(
 
 
 def chain_stages(stages: Stages, inputs: Sequence[Any] | None) -> Callable[..., list[Any]]:
-    """The stages one after another, as one function.
-
-    Args:
-        stages: for each stage its functions with their IPUs.
-        inputs: what the first stage takes before what a request brings.
-    """
+    """The stages one after another, as one function."""
 
     def predict(*values: Any) -> list[Any]:
         passed = [*(ops.convert_to_tensor(value) for value in inputs or ()), *values]

@@ -59,10 +59,6 @@ def ipu_scope(device: str) -> Iterator[None]:
 def ensure_device(device: Any, find: Callable[..., Any] = devices.named) -> None:
     """Ensures that an IPU device exists in eager mode, where TensorFlow would silently use the CPU.
 
-    Args:
-        device: such as `"/device:IPU:1"`. `/device:IPU:0` is always there.
-        find: gives a device by its number; where that is to make none, `devices.get`.
-
     Raises:
         InvalidArgumentError: there is no such device.
     """
@@ -169,9 +165,6 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
 @contextmanager
 def host_scope(name: str) -> Iterator[None]:
     """The same scope for what this package puts on the host, which may be in a loop too.
-
-    Args:
-        name: of the group of ops.
 
     Raises:
         ValueError: as `outside_compilation_scope` has it.

@@ -90,9 +90,6 @@ def all_gather(tensor: Any, name: str | None = None) -> Any:
 def all_stack(tensor: Any, name: str | None = None) -> Any:
     """The tensors of all processes along a new first axis, in the order of ranks.
 
-    Returns:
-        Shape [processes, ...].
-
     Example:
         >>> all_stack(tf.constant(1.0)).numpy().tolist()  # in a job of one process
         [1.0]
@@ -210,9 +207,6 @@ def collective_name(tensor: Any, kind: str) -> str | None:
     """What a collective operation of a script's is called where the script gives no name: it goes by its tensor's.
 
     Processes may then come to several such operations in any order, as long as their graphs name the tensors alike.
-
-    Returns:
-        A name that nothing else in the graph has; None for a value, which has none.
 
     Example:
         >>> collective_name(tf.constant(1.0), "sum") is None

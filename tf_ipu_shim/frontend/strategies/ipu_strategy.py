@@ -166,10 +166,6 @@ class IPUExtendedV1(strategy_extended.DeviceExtended):
 def check_supported_dtypes(values: Any, what: str) -> None:
     """Refuses what no IPU computes with.
 
-    Args:
-        values: a structure of what a function takes or returns.
-        what: `"input"` or `"output"`.
-
     Raises:
         TypeError: one of them is of type float64.
     """

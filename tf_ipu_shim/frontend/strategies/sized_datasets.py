@@ -62,12 +62,6 @@ _SIZED = {
 def add_length(distributed: Any) -> Any:
     """Gives a distributed dataset its length.
 
-    Args:
-        distributed: what `input_util` made. Those of version 1 behaviour have no cardinality, and stay as they are.
-
-    Returns:
-        The same object.
-
     Example:
         >>> len(add_length(strategy.distribute_datasets_from_function(lambda context: tf.data.Dataset.range(4))))
         4

@@ -263,9 +263,6 @@ def device_scope(device: str) -> Iterator[None]:
 def reduce_on_device(reduce_op: Any, value: Any) -> Any:
     """Reduces a value over the replicas of the program that is being built; elsewhere there is one value.
 
-    Returns:
-        The same structure.
-
     Raises:
         ValueError: another reduction.
     """

@@ -189,12 +189,7 @@ def warn_of_deprecation(strategy: str) -> None:
 
 
 def _typed_initial_value(initial_value: Any, dtype: Any) -> Any:
-    """A variable's first value as a function that makes it of the variable's type: processes hand tensors on.
-
-    Args:
-        initial_value: a value; a function, which makes the type it is meant to have; or None.
-        dtype: the variable's; None: the value's own.
-    """
+    """A variable's first value as a function that makes it of the variable's type: processes hand tensors on."""
     if initial_value is None or dtype is None or callable(initial_value):
         return initial_value
     return lambda: ops.convert_to_tensor(initial_value, dtype)

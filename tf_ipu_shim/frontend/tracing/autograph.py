@@ -25,13 +25,6 @@ def install() -> None:
 def convert_like_caller(function: Callable[..., Any]) -> Callable[..., Any]:
     """A script's function, converted where the code that hands it over is.
 
-    Args:
-        function: the body of a loop, a stage of a pipeline, or the like.
-
-    Returns:
-        A function with Python's `if` and `while` over tensors turned into TensorFlow's; the same function where
-        autograph is off.
-
     Example:
         >>> def countdown(x):
         ...     while x > 3.0:

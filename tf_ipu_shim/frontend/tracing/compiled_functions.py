@@ -31,9 +31,6 @@ def compile_function(function: Any) -> Any:
     A function that was not declared with `jit_compile=True` gets a twin that is: it has traces of its own, so that the
     function itself stays what it is on the CPU.
 
-    Returns:
-        The function itself where it is compiled already; else its twin, always the same.
-
     Example:
         >>> float(compile_function(tf.function(abs))(tf.constant(-1.0)))
         1.0

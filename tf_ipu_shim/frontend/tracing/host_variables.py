@@ -15,12 +15,7 @@ from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 
 def hoist_host_reads(graph: func_graph.FuncGraph) -> None:
-    """Has a traced function take the values of the host's variables that it does nothing with but read.
-
-    Args:
-        graph: the traced function, or a loop's body of it, which need not be complete. What is read in a body is read
-            in the function around it, and so is that function's to have read outside.
-    """
+    """Has a traced function take the values of the host's variables that it does nothing with but read."""
     for handle, inside in list(graph.captures):
         if handle.dtype.name != "resource" or not _is_host_handle(handle):
             continue

@@ -66,10 +66,6 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
 def compile_named(name: str, computation: Callable[..., Any]) -> Any:
     """As `compile` in a session's graph, for a function without inputs.
 
-    Args:
-        name: by which profiles call the program.
-        computation: the function.
-
     Example:
         >>> with tf.Graph().as_default(), ipu.scopes.ipu_scope("/device:IPU:0"):
         ...     compile_named("train", lambda: tf.constant(1.0) + 1.0)
@@ -99,11 +95,6 @@ def trace_computation(
     computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = ""
 ) -> TracedComputation:
     """Traces a function as `compile` does; takes and raises the same.
-
-    Args:
-        computation: the function.
-        inputs: what it takes.
-        program: the name by which profiles call it; the function's own if empty.
 
     Example:
         >>> with tf.Graph().as_default():

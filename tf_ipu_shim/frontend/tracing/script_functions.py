@@ -11,9 +11,6 @@ from typing import Any
 def describe_function(function: Callable[..., Any]) -> str:
     """A function with the line where the script has it.
 
-    Returns:
-        Such as "`body`, defined at train.py:12"; the name alone where no source is known.
-
     Example:
         >>> describe_function(len)
         '`len`'
@@ -29,9 +26,6 @@ def describe_function(function: Callable[..., Any]) -> str:
 
 def explain_call_mismatch(function: Callable[..., Any], given: int, keywords: Iterable[str] = ()) -> str | None:
     """Why a function cannot be called with so many arguments.
-
-    Returns:
-        What Python says of it, as a sentence without its point; None where it can be called, or tells only when it is.
 
     Example:
         >>> explain_call_mismatch(lambda x, y: x, 1)

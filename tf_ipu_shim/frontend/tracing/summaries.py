@@ -42,11 +42,7 @@ def _patch_skip_summary(stock: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def remove_host_summaries(graph: Any) -> None:
-    """Takes the summaries made in a program's scopes on the host out of what the session's `merge_all` finds.
-
-    Args:
-        graph: of the traced function, whose collections are those of the graph around it.
-    """
+    """Takes the summaries made in a program's scopes on the host out of what the session's `merge_all` finds."""
     for key in (ops.GraphKeys.SUMMARIES, tf_graphs.SUMMARIES_OF_VERSION_2):
         if found := graph.get_collection_ref(key) if key in graph.collections else []:
             found[:] = [one for one in found if not _is_descendant(one, graph)]

@@ -37,9 +37,6 @@ def has_session_semantics(graph: Any) -> bool:
     """Whether loops and branches that are built in a graph run what their results need, as those of TensorFlow 1 do.
 
     Those that TensorFlow makes functional, in `tf.function` and `tf.switch_case`, run all of their side effects.
-
-    Args:
-        graph: the innermost one of a program: of the compiled function, of a loop or branch, or by `Defun`.
     """
     return isinstance(graph, tf_graphs.DefunGraph) or getattr(graph, "_ipu_like_a_session", False)
 
@@ -164,18 +161,7 @@ def _order_variables(graph: func_graph.FuncGraph, arguments: Sequence[Any]) -> N
 def add_program_op(
     graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str
 ) -> Any:
-    """Adds the op that runs a traced function to the graph around it.
-
-    Args:
-        graph: the traced function.
-        device: the IPU device it runs on.
-        outputs: tensors of `graph` that it returns.
-        controls: ops of `graph` that must run although no output needs them.
-        name: of the op.
-
-    Returns:
-        The op; its outputs stand for `outputs`.
-    """
+    """Adds the op that runs a traced function to the graph around it."""
     if not ops.get_default_graph().building_function:
         host_variables.hoist_host_reads(graph)
     function = make_function(graph, outputs, controls)
@@ -212,17 +198,7 @@ def _device_ordinal(device: str) -> int:
 def add_nested_call(
     graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any], inputs: Sequence[Any] | None = None
 ) -> list[Any]:
-    """Calls a traced function within another one that is being traced, so that both are lowered together.
-
-    Args:
-        graph: the traced function.
-        outputs: tensors of `graph` that it returns.
-        controls: ops of `graph` that must run although no output needs them.
-        inputs: what it takes in the place of what it captured.
-
-    Returns:
-        What stands for `outputs` in the current graph; where there are none, the call itself.
-    """
+    """Calls a traced function within another one that is being traced, so that both are lowered together."""
     function = make_function(graph, outputs, controls)
     current = ops.get_default_graph()
     tf_graphs.add_function_recursive(current, function)
@@ -244,15 +220,7 @@ def add_nested_call(
 
 
 def make_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> Any:
-    """Makes TensorFlow's function of a traced graph.
-
-    Args:
-        graph: the traced function.
-        outputs: tensors of it that are returned.
-        controls: ops of it that must run although no output needs them. In a session's graph all other ops with a side
-            effect do too: TensorFlow 1 makes a program of a function before it leaves anything out, and nothing with
-            an effect is left out of a program. Of a loop's body what its results need is taken into the program.
-    """
+    """Makes TensorFlow's function of a traced graph."""
     graph.outputs = list(outputs)
     graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
     if not graph.outer_graph.building_function:

@@ -27,10 +27,6 @@ def check_boolean(name: str, value: Any) -> None:
 def three_state(name: str, value: Any) -> bool | None:
     """A choice that may be left open, given as a switch or by the name that Graphcore's driver has for it.
 
-    Args:
-        name: of the argument.
-        value: as for `check_boolean`, or `"THREESTATE_ON"`, `"THREESTATE_OFF"`, `"THREESTATE_UNDEFINED"`.
-
     Raises:
         TypeError: it is none of these.
 

@@ -17,13 +17,6 @@ _MOST = 2**31 - 1
 def check_trip_count(name: str, count: Any) -> Any:
     """A number of iterations.
 
-    Args:
-        name: what messages call it.
-        count: an integer, or a scalar array or tensor of integers.
-
-    Returns:
-        An integer where the value is known without a tensor, else a scalar tensor, int32 or int64.
-
     Raises:
         TypeError: it holds no integers.
         ValueError: it is no scalar, or more than an int32 can count.

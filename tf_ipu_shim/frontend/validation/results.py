@@ -8,9 +8,6 @@ from typing import Any
 def to_list(returned: Any) -> list[Any]:
     """The values as a list.
 
-    Args:
-        returned: None, a list or tuple of values, or a single one.
-
     Example:
         >>> to_list(None), to_list(3), to_list((1, 2))
         ([], [3], [1, 2])

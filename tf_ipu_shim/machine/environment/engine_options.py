@@ -66,12 +66,6 @@ KNOWN = frozenset((*EFFECTIVE, *_WITHOUT_EFFECT))
 def parse(text: str) -> dict[str, str]:
     """Reads a JSON object of engine options.
 
-    Args:
-        text: Such as `{"debug.allowOutOfMemory": "true"}`. Numbers and booleans count as the text they are written as.
-
-    Returns:
-        Values by option name, all text, in the order given.
-
     Raises:
         ValueError: if it is no JSON object, or a value is none of these.
 
@@ -116,9 +110,6 @@ def current() -> dict[str, str]:
 def merged(program: Mapping[str, str]) -> dict[str, str]:
     """The options a program is compiled with: its own, overridden by the environment's.
 
-    Args:
-        program: The program's options, `IPUConfig.compilation_poplar_options`.
-
     Raises:
         ValueError: as `parse` does.
 
@@ -131,10 +122,6 @@ def merged(program: Mapping[str, str]) -> dict[str, str]:
 
 def is_enabled(options: Mapping[str, str], name: str) -> bool:
     """Whether an option that is true or false is true.
-
-    Args:
-        options: Such as `merged` gives.
-        name: The option.
 
     Example:
         >>> is_enabled({"debug.allowOutOfMemory": "True"}, ALLOW_OUT_OF_MEMORY)

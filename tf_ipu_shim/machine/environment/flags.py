@@ -212,9 +212,6 @@ class PoplarFlags:
     def is_synthetic(self, category: str) -> bool:
         """Whether data of this kind is made up on the IPU, so that none is moved.
 
-        Args:
-            category: One of `SYNTHETIC_DATA_CATEGORIES`.
-
         Raises:
             ValueError: if there is no such category.
 
@@ -257,9 +254,6 @@ def parse(text: str) -> PoplarFlags:
 
     Where a flag is given twice the last one counts. A text that does not begin with a dash names a file that holds
     the flags, as TensorFlow has it for its flag variables.
-
-    Args:
-        text: The flags, separated by blanks; quotes keep blanks together.
 
     Raises:
         UnknownFlagError: if there is no such flag, or it does not take the value; the message names what there is.

@@ -11,9 +11,6 @@ TENSORFLOW = "TF_CPP_MIN_LOG_LEVEL"
 def enabled(silent_from: int = 1) -> bool:
     """Whether a line of the driver's is shown, as the environment is now.
 
-    Args:
-        silent_from: the level that silences it: 1 for information, 2 for warnings.
-
     Example:
         >>> enabled(4)
         True

@@ -11,9 +11,6 @@ ON, OFF, CALLS = "on", "off", "calls"
 def current() -> str:
     """What `TF_IPU_SHIM_MEMORY_PLAN` says now.
 
-    Returns:
-        `"on"`, where nothing is said too; `"off"` or `"calls"`.
-
     Raises:
         ValueError: it says something else.
 

@@ -27,30 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what was asked for.
-
-    Args:
-        arguments: As declared by `add_arguments`.
-
-    Returns:
-        Exit status: 0, or 2 with a sentence on stderr if something does not exist.
-    """
+    """Prints what was asked for."""
     if arguments.device_info and arguments.device_id is None:
         return _refuse(arguments.program, "-i needs the device to describe: -d ID.")
     return answer(arguments.program, lambda system, holders: _text(arguments, system, holders), arguments.system)
 
 
 def answer(program: str, text: Callable[[System, Mapping[int, Holder]], str], name: str | None = None) -> int:
-    """Prints something of a simulated system.
-
-    Args:
-        program: what messages call the command.
-        text: what to print, of a system and of who holds which IPU.
-        name: of the system; the one in use when not given.
-
-    Returns:
-        Exit status: 0, or 2 with a sentence on stderr if the system does not exist or nothing can be known of it.
-    """
+    """Prints something of a simulated system."""
     try:
         system = systems.named(name) if name else systems.current()
         shown = text(system, attach.in_use(system))
@@ -61,12 +45,7 @@ def answer(program: str, text: Callable[[System, Mapping[int, Holder]], str], na
 
 
 def overview(system: System, holders: Mapping[int, Holder]) -> str:
-    """The system in a few lines, and which process has attached to which IPUs.
-
-    Args:
-        system: The simulated system.
-        holders: Who holds which IPU, from `attach.in_use`.
-    """
+    """The system in a few lines, and which process has attached to which IPUs."""
     return f"{listing.summary(system)}\n{listing.processes(holders)}"
 
 

@@ -13,10 +13,6 @@ from tf_ipu_shim.machine.systems import PoplarDevice, System
 def devices(system: System, holders: Mapping[int, Holder]) -> dict[str, Any]:
     """What `gc-inventory -j` prints: the attributes of each device, as text by name.
 
-    Args:
-        system: The simulated system.
-        holders: Who holds which IPU, from `attach.in_use`.
-
     Example:
         >>> from tf_ipu_shim.machine import systems
         >>> devices(systems.named("pod4"), {})["devices"][0]["remote buffers"]
@@ -27,10 +23,6 @@ def devices(system: System, holders: Mapping[int, Holder]) -> dict[str, Any]:
 
 def cards(system: System, holders: Mapping[int, Holder]) -> dict[str, Any]:
     """What `gc-monitor -j` prints: each board with its IPUs, and the processes attached to them.
-
-    Args:
-        system: The simulated system.
-        holders: Who holds which IPU, from `attach.in_use`.
 
     Example:
         >>> from tf_ipu_shim.machine import systems

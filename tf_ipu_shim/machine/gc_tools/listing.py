@@ -26,12 +26,7 @@ CONSTANT = ("ipu power", "board power", *_CONSTANTS)
 
 
 def address(system: System, ipu: int) -> str:
-    """Where an IPU is found: a PCI address for a card, a network address for an IPU-Machine.
-
-    Args:
-        system: The simulated system.
-        ipu: IPU number.
-    """
+    """Where an IPU is found: a PCI address for a card, a network address for an IPU-Machine."""
     if system.fabric:
         return f"10.1.5.{10 + system.board_of(ipu)}"
     # No listing of C600 servers was published: theirs are made up.
@@ -41,10 +36,6 @@ def address(system: System, ipu: int) -> str:
 
 def device_list(system: System, devices: tuple[PoplarDevice, ...] | None = None) -> str:
     """What `gc-info -l` prints.
-
-    Args:
-        system: The simulated system.
-        devices: The devices to list; all when not given.
 
     Source: docs/facts.md, section "Device listings".
 
@@ -65,11 +56,6 @@ def attributes(system: System, device: PoplarDevice, holders: Mapping[int, Holde
     """What Graphcore's tools say of a device, by their names for it, as far as a simulated one has such attributes.
 
     Those in `CONSTANT` are the same at all times: 80 W for each IPU, no utilisation.
-
-    Args:
-        system: The simulated system.
-        device: The device to describe.
-        holders: Who holds which IPU, from `attach.in_use`.
 
     Example:
         >>> from tf_ipu_shim.machine import systems
@@ -113,13 +99,7 @@ def _watts(ipus: int) -> str:
 
 
 def device_info(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> str:
-    """What `gc-info -d ID -i` prints: the `attributes` of a device, one a line.
-
-    Args:
-        system: The simulated system.
-        device: The device to describe.
-        holders: Who holds which IPU, from `attach.in_use`.
-    """
+    """What `gc-info -d ID -i` prints: the `attributes` of a device, one a line."""
     lines = (f"  {name}: {value}" for name, value in attributes(system, device, holders).items())
     return "\n".join(["Device Info:", *lines])
 
@@ -139,12 +119,7 @@ def summary(system: System) -> str:
 
 
 def processes(holders: Mapping[int, Holder], now: float | None = None) -> str:
-    """Which process has attached to which IPUs, as a table.
-
-    Args:
-        holders: Who holds which IPU, from `attach.in_use`.
-        now: Seconds since 1970; the present when not given.
-    """
+    """Which process has attached to which IPUs, as a table."""
     if not holders:
         return "No process is attached to an IPU."
     moment = time.time() if now is None else now
@@ -160,13 +135,7 @@ def processes(holders: Mapping[int, Holder], now: float | None = None) -> str:
 
 
 def as_data(system: System, devices: tuple[PoplarDevice, ...], holders: Mapping[int, Holder]) -> dict[str, Any]:
-    """The same as plain data, ready for JSON.
-
-    Args:
-        system: The simulated system.
-        devices: The devices to list.
-        holders: Who holds which IPU, from `attach.in_use`.
-    """
+    """The same as plain data, ready for JSON."""
     chip = system.chip
     return {
         "system": {"name": system.name, "title": system.title, "ipus": system.num_ipus, "board": system.board},

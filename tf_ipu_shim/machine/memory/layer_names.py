@@ -10,9 +10,6 @@ _COUNTERS = ("iter", "iteration")  # each of Keras' optimizers has one
 def layers_of_variables(names: Iterable[str]) -> dict[str, str]:
     """Maps names of variables to the names of their layers.
 
-    Args:
-        names: such as `dense/kernel`, or `Adam/dense/kernel/m` for what an optimizer keeps of that.
-
     Example:
         >>> layers_of_variables(["dense/kernel", "Adam/dense/kernel/m", "Adam/iter"])
         {'dense/kernel': 'dense', 'Adam/dense/kernel/m': 'dense', 'Adam/iter': 'iter'}

@@ -26,14 +26,6 @@ def fullest_ipu(plan: MemoryPlan) -> IpuPlan | None:
 def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = False) -> str:
     """What Graphcore's compiler says about a program that does not fit, then where and why, and what to try.
 
-    Args:
-        plan: of the program.
-        line: the SDK that is emulated: from 2.3 on the message begins otherwise.
-        is_keras: whether a Keras model has made the program: it is told Keras' means.
-
-    Returns:
-        The text; empty where the program fits.
-
     Source: docs/facts.md, section "Out of memory".
 
     Example:
@@ -78,12 +70,7 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
 
 
 def advice_lines(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
-    """What the script's author can do about a program that does not fit: lines; none where it fits.
-
-    Args:
-        plan: of the program.
-        is_keras: whether a Keras model has made the program.
-    """
+    """What the script's author can do about a program that does not fit: lines; none where it fits."""
     full = fullest_ipu(plan)
     if full is None:
         return []

@@ -206,12 +206,7 @@ class MemoryPlan:
     savings: tuple[Saving, ...] = dataclasses.field(default=(), compare=False)
 
     def replicated(self, replicas: int, shards: int) -> MemoryPlan:
-        """The plan of so many replicas, each as this one.
-
-        Args:
-            replicas: how many there are.
-            shards: IPUs of each; the IPUs of replica r follow those of replica r - 1.
-        """
+        """The plan of so many replicas, each as this one."""
         firsts = [replica * shards for replica in range(replicas)]
         return dataclasses.replace(
             self,

@@ -53,12 +53,6 @@ class Tiles:
     def filled(tiles: int, sizes: Iterable[int], io_tiles: int = 0, fed: Iterable[int] = ()) -> list[int]:
         """Bytes on each tile of an IPU of which the last tiles may be set apart for elements of feeds.
 
-        Args:
-            tiles: of the IPU.
-            sizes: of tensors, in order.
-            io_tiles: that are set apart.
-            fed: sizes of what is on these.
-
         Example:
             >>> Tiles.filled(4, [256, 256], io_tiles=2, fed=[128])
             [256, 256, 128, 0]

@@ -24,14 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the timetable, and writes the picture where one is asked for.
-
-    Args:
-        arguments: As declared by `add_arguments`.
-
-    Returns:
-        Exit status: 0, or 2 with a sentence on stderr if there is no such timetable.
-    """
+    """Prints the timetable, and writes the picture where one is asked for."""
     try:
         timetable = PipelineTimetable(
             schedule=arguments.schedule,
@@ -50,12 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def as_text(timetable: PipelineTimetable) -> str:
     """A line for each IPU, a column for each slot; `F3` is mini-batch 3 forward, `B3` backward, `U` the update.
-
-    Args:
-        timetable: of one execution.
-
-    Returns:
-        Text, with the timetable's figures below.
 
     Example:
         >>> text = as_text(PipelineTimetable(schedule="Interleaved", stages=2, mini_batches=2))
@@ -77,12 +64,6 @@ def as_text(timetable: PipelineTimetable) -> str:
 
 def as_svg(timetable: PipelineTimetable) -> str:
     """The same as a picture: in a slot with both directions, forward is above and backward below.
-
-    Args:
-        timetable: of one execution.
-
-    Returns:
-        An SVG document.
 
     Example:
         >>> as_svg(PipelineTimetable(schedule="Grouped", stages=2, mini_batches=4)).startswith("<svg")

@@ -52,13 +52,6 @@ class Attachment:
 def attach(system: System, device: PoplarDevice) -> Attachment | None:
     """Takes all IPUs of a device, or none; it never waits for one that is busy.
 
-    Args:
-        system: The simulated system.
-        device: One of `system.devices`.
-
-    Returns:
-        The attachment, or None if one of the IPUs is busy in this process or another.
-
     Raises:
         ValueError: if the system has no such device.
         LockDirectoryError: if the directory for lock files cannot be used.
@@ -78,13 +71,6 @@ def attach(system: System, device: PoplarDevice) -> Attachment | None:
 
 def attach_first(system: System, devices: Iterable[PoplarDevice]) -> Attachment | None:
     """Attaches to the first of some devices that is free.
-
-    Args:
-        system: The simulated system.
-        devices: Candidates in order of preference, such as `system.devices_with(4)`.
-
-    Returns:
-        The attachment, or None if each has a busy IPU.
 
     Raises:
         ValueError: as `attach`.
@@ -108,17 +94,6 @@ def wait(
 ) -> Attachment | None:
     """Tries again and again to attach to one of some devices, as an on-demand connection does.
 
-    Args:
-        system: The simulated system.
-        devices: Candidates in order of preference.
-        poll_seconds: Time between two tries, seconds.
-        timeout_seconds: Time after which it gives up, seconds. At least one try is made.
-        on_wait: Called once, when the first try has failed: the place to say that one is waiting.
-        stop: Whoever sets it ends the waiting.
-
-    Returns:
-        The attachment, or None when time is up or `stop` is set.
-
     Raises:
         ValueError: as `attach`.
         LockDirectoryError: as `attach`.
@@ -139,12 +114,5 @@ def wait(
 
 
 def in_use(system: System) -> dict[int, Holder]:
-    """Who holds which IPU: process, command and since when, by IPU number.
-
-    Args:
-        system: The simulated system.
-
-    Returns:
-        Only the IPUs that somebody holds.
-    """
+    """Who holds which IPU: process, command and since when, by IPU number."""
     return locks.holders(system.name, system.num_ipus)

@@ -108,11 +108,7 @@ os.register_at_fork(
 
 
 def directory(system_name: str) -> pathlib.Path:
-    """Where the chips of a system are locked: a directory of the user's own, or under `TF_IPU_SHIM_LOCK_DIR`.
-
-    Args:
-        system_name: `System.name`.
-    """
+    """Where the chips of a system are locked: a directory of the user's own, or under `TF_IPU_SHIM_LOCK_DIR`."""
     root = os.environ.get(ENVIRONMENT_VARIABLE)
     base = pathlib.Path(root) if root else pathlib.Path(tempfile.gettempdir()) / f"tf_ipu_shim-{os.getuid()}"
     return base / "".join(c if c.isalnum() or c in "-_." else "_" for c in system_name)
@@ -120,14 +116,6 @@ def directory(system_name: str) -> pathlib.Path:
 
 def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | None:
     """Takes all of these IPUs, or none.
-
-    Args:
-        system_name: `System.name`.
-        ipus: IPU numbers.
-        device_id: Poplar device they are taken for, noted beside the lock.
-
-    Returns:
-        The locks, or None if somebody has one of the IPUs, in this process or another.
 
     Raises:
         LockDirectoryError: if the lock files cannot be written.
@@ -156,10 +144,6 @@ def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | N
 
 def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
     """Who holds which IPU now; IPUs that nobody holds are left out.
-
-    Args:
-        system_name: `System.name`.
-        num_ipus: IPUs in the system.
 
     Raises:
         LockDirectoryError: if there are lock files that cannot be read.

@@ -18,12 +18,6 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 def distrust_of_directory(path: str | os.PathLike[str]) -> str:
     """Why somebody else could have placed a file in a directory, or could replace the directory itself.
 
-    Args:
-        path: of a directory. Symbolic links on the way are followed, and must be trusted too.
-
-    Returns:
-        What is wrong, naming the directory; empty where nothing is.
-
     Example:
         >>> distrust_of_directory("/")
         ''
@@ -41,26 +35,12 @@ def distrust_of_directory(path: str | os.PathLike[str]) -> str:
 
 
 def distrust_of_file(status: os.stat_result) -> str:
-    """Why somebody else could have written an open file.
-
-    Args:
-        status: what `os.fstat` says.
-
-    Returns:
-        What is wrong; empty where nothing is.
-    """
+    """Why somebody else could have written an open file."""
     return _distrust(status, is_last=True) if stat.S_ISREG(status.st_mode) else "is no file"
 
 
 def open_own(path: str | os.PathLike[str], flags: int) -> int:
     """Opens a file of the user's own, made where it is missing and the flags say so; never through a symbolic link.
-
-    Args:
-        path: of the file.
-        flags: as for `os.open`.
-
-    Returns:
-        The descriptor, which processes that are started do not get.
 
     Raises:
         PermissionError: it is a symbolic link, no file, or another user's.

@@ -102,14 +102,7 @@ class Compilation(Refusing):
         return [Tile(TileMemory(here, total, limit, constant, sure)) for here, total, constant, sure in figures]
 
     def _with_temporaries(self, ipu: int, tensors: list[int], io_tiles: int, fed: list[int]) -> list[int]:
-        """Bytes on each tile at the step that needs most, temporaries of its library call included.
-
-        Args:
-            ipu: the IPU.
-            tensors: bytes on each tile where the tensors alone are most.
-            io_tiles: how many tiles hold feeds and nothing else.
-            fed: sizes of what is on these.
-        """
+        """Bytes on each tile at the step that needs most, temporaries of its library call included."""
         rows = [row for row in self._profile.liveness if row.ipu == ipu]
         largest = max(rows, key=lambda row: row.bytes + self._temporaries(row.program).bytes, default=None)
         if largest is None:

@@ -15,10 +15,6 @@ def make_engine(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> li
 
     Which program is to run, and seeds, go to all IPUs where there are several. Variables of an IPU are one copy.
 
-    Args:
-        profile: as it was read.
-        by_row: what a run consists of, by the node of the profile.
-
     Source: docs/facts.md, section "Profiles".
     """
     switch = _make_program("branch", "switchControl")

@@ -134,11 +134,7 @@ def _to_python_number(steps: Any) -> Any:
 
 
 def extend_model(made: Any) -> Any:
-    """Gives a model its extension.
-
-    Returns:
-        The same object.
-    """
+    """Gives a model its extension."""
     kind = type(made)
     if not vars(kind).get("_ipu_generated"):
         extended_kind: type = _make_extended_class(kind, delegation.registered_extension(kind))  # type: ignore[arg-type]

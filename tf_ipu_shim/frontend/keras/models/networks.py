@@ -60,14 +60,7 @@ def _sort_by_depth(ordered: list[Any]) -> list[Any]:
 def steps_of_network(
     network: Network, path: Key, assignments: list[Any] | None, stamped: Callable[[Any], int | None]
 ) -> list[PipelineLayerStep]:
-    """The steps of a graph.
-
-    Args:
-        network: the graph.
-        path: names it among others.
-        assignments: of its nodes to stages; None: nodes and layers remember their stage.
-        stamped: stage of a node that remembers none.
-    """
+    """The steps of a graph."""
     steps: list[PipelineLayerStep] = []
     for place, node in enumerate(network.nodes):
         assignment = assignments[place] if assignments is not None else None
@@ -85,14 +78,7 @@ def steps_of_network(
 def steps_of_sequential(
     model: Any, path: Key, assignments: list[Any] | None, stamped: int | None = None
 ) -> tuple[list[PipelineLayerStep], Key, Key]:
-    """The steps of a `Sequential` model, and the names of its input and its output.
-
-    Args:
-        model: the model.
-        path: names it among others.
-        assignments: of its layers to stages; None: layers remember their stage.
-        stamped: stage of a layer that remembers none.
-    """
+    """The steps of a `Sequential` model, and the names of its input and its output."""
     steps: list[PipelineLayerStep] = []
     given: Key = (*path, "input")
     first = given

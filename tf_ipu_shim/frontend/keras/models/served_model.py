@@ -18,12 +18,6 @@ from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_spec
 def export_model(model: Any, export_dir: str, batch_size: Any, **arguments: Any) -> Any:
     """Exports a model.
 
-    Args:
-        model: a Keras model with extensions.
-        export_dir: where the SavedModel goes.
-        batch_size: samples of a request; None: the model's inputs have it.
-        **arguments: of `plan.make_plan`.
-
     Raises:
         RuntimeError: the model's inputs are not known.
         ValueError: a dimension of them is not.

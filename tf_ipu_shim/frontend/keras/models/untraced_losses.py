@@ -43,9 +43,6 @@ def _patch_add_loss(stock: Callable[..., Any]) -> Callable[..., Any]:
 def check_losses(program: Any) -> None:
     """Refuses a program that calls functions in which layers add losses and nothing takes these.
 
-    Args:
-        program: the concrete function of a program whose loss is Keras' own.
-
     Raises:
         InaccessibleTensorError: there is such a function; stock Keras' error where its Python code runs.
     """

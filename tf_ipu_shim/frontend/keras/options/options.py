@@ -185,15 +185,7 @@ def _check_no_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[st
 def _check_known_keys(
     kwargs: Mapping[str, Any], what: str, function: Callable[..., Any], refused: Iterable[str], *older: str
 ) -> None:
-    """Refuses keys that a function does not take.
-
-    Args:
-        kwargs: what it is to be given.
-        what: the function makes or runs.
-        function: with named arguments.
-        refused: arguments that are not set this way.
-        *older: names of older SDKs, which the function takes as further keywords.
-    """
+    """Refuses keys that a function does not take."""
     parameters = inspect.signature(function).parameters.values()
     names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name not in refused]
     for key in kwargs:
@@ -202,12 +194,7 @@ def _check_known_keys(
 
 
 def reduction_from_normalise(kwargs: dict[str, Any], reduction: Any) -> Any:
-    """The reduction method, where a script of SDK 2.5 or older says whether gradients are normalised.
-
-    Args:
-        kwargs: of a setter; the old argument is taken out of them.
-        reduction: the method that is set otherwise.
-    """
+    """The reduction method, where a script of SDK 2.5 or older says whether gradients are normalised."""
     if sdk.current() >= _REDUCTION_METHOD_SINCE or _NORMALISE not in kwargs:
         return reduction
     return "mean" if kwargs.pop(_NORMALISE) else reduction

@@ -127,16 +127,7 @@ def _replication_fix(shards: int, mapped: bool) -> str:
 
 
 def reduce_metrics(logs: Any, replicas: int, method: ReplicatedMetricReductionMethod) -> Any:
-    """Makes one value of those of all replicas.
-
-    Args:
-        logs: metrics; each value an array with the replicas as its first axis where there are several.
-        replicas: their number.
-        method: how.
-
-    Returns:
-        The same structure.
-    """
+    """Makes one value of those of all replicas."""
     if replicas == 1:
         return logs
     if method is ReplicatedMetricReductionMethod.LIST:

@@ -33,12 +33,7 @@ def wrong_kind_error(layer: str, nested: bool, kinds: Sequence[type], given: Any
 
 
 def wrong_order_error(layer: str, given: str) -> ValueError:
-    """The error for an assignment of another layer.
-
-    Args:
-        layer: the name of the layer that it should be of.
-        given: the name of the layer that it is of.
-    """
+    """The error for an assignment of another layer."""
     return ValueError(
         "The order of `pipeline_stage_assignment` does not match the post-order generated from the graph: "
         f"found {given} where {layer} belongs. Keep the order of get_pipeline_stage_assignment()."
@@ -47,11 +42,6 @@ def wrong_order_error(layer: str, given: str) -> ValueError:
 
 def check_assignments(assignments: Any, expected: int, counted: str = "number of layers") -> None:
     """Checks that assignments are a list of the right length.
-
-    Args:
-        assignments: what was given.
-        expected: how many are.
-        counted: what SDKs before 2.6 called that number.
 
     Raises:
         ValueError: they are not.
@@ -74,10 +64,6 @@ def check_assignments(assignments: Any, expected: int, counted: str = "number of
 def check_stage(layer: str, stage: Any) -> None:
     """Checks the number of a layer's stage.
 
-    Args:
-        layer: its name.
-        stage: what it was assigned to; None where it was not.
-
     Raises:
         TypeError: it is no integer.
     """
@@ -92,15 +78,7 @@ def print_summary(
     line_length: int | None,
     print_fn: Callable[[str], Any] | None,
 ) -> None:
-    """Prints the stage of each layer as a table.
-
-    Args:
-        model: the Keras model.
-        heads: of the columns, and where each ends, as a part of the width.
-        rows: for each layer its cells, each of them lines one below the other.
-        line_length: characters of a line.
-        print_fn: prints a line.
-    """
+    """Prints the stage of each layer as a table."""
     show = print_fn or print
     width = line_length or _WIDTH
     ends = [int(width * end) for _, end in heads]

@@ -92,9 +92,6 @@ def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> Pi
 def check_steps(steps: Sequence[PipelineLayerStep]) -> int:
     """Checks that layers take what earlier stages make; gives steps that only name tensors their neighbours' stage.
 
-    Returns:
-        The number of stages.
-
     Raises:
         ValueError: a layer takes a tensor of a later stage.
     """
@@ -125,10 +122,6 @@ def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = F
     """Checks the stages in which layers were made or called, when the model is made.
 
     It may become a part of another one, so the first of them need not be stage 0 yet.
-
-    Args:
-        steps: of the model.
-        from_first: whether it must be stage 0 all the same, as where stages are set up to SDK 2.5.
 
     Raises:
         ValueError: a stage between two others is empty.

@@ -144,12 +144,7 @@ class ModelLocks:
 
     @contextlib.contextmanager
     def hold_for_metrics(self, model: Any, training: FitMetrics | None = None) -> Iterator[None]:
-        """While this lasts, no other thread uses the model's metrics, nor runs programs that do.
-
-        Args:
-            model: whose turns these are.
-            training: the `fit` that goes on; None: another call, which resets the metrics.
-        """
+        """While this lasts, no other thread uses the model's metrics, nor runs programs that do."""
         if self._evaluating is not None and getattr(threading.current_thread(), "caller", None) == self._evaluating:
             raise RuntimeError(
                 f"An asynchronous callback of evaluate cannot train or evaluate the same model ({model.name}): its "

@@ -118,11 +118,7 @@ class Execution:
         return self._call.hold(self._iterator)
 
     def last_metrics(self, first: int, begin: Callable[[int], None], end: Callable[[int, Any], None]) -> Any:
-        """Runs once, with the callbacks around it.
-
-        Returns:
-            The metrics after the last mini-batch.
-        """
+        """Runs once, with the callbacks around it."""
         if self._call.is_asynchronous:
             return self._run_polled(first, begin, end, polling_thread.PollingThread)
         begin(first)
@@ -134,17 +130,7 @@ class Execution:
     def predictions(
         self, first: int, begin: Callable[[int], None], end: Callable[[int, Any], None], keep: int | None = None
     ) -> Any:
-        """Runs once, with the callbacks around it; the arguments of `last_metrics`.
-
-        Args:
-            first: number of the first mini-batch.
-            begin: called with a mini-batch's number.
-            end: called with a mini-batch's number and its predictions.
-            keep: mini-batches of all replicas that are the script's; None: all, the data was not padded.
-
-        Returns:
-            Predictions of shape [samples, ...].
-        """
+        """Runs once, with the callbacks around it; the arguments of `last_metrics`."""
         from tf_ipu_shim.frontend.keras.training.extensions_util import merge_into_batch_dimension
 
         keep = None if keep is None else min(keep, self._steps * self.replicas)

@@ -87,9 +87,6 @@ def optimizer_gradients(optimizer: Any) -> Callable[..., Any] | None:
 
     Gradient accumulation and pipelines call it for each mini-batch. Keras' `minimize`, which trains without them,
     never does.
-
-    Returns:
-        Its `compute_gradients`, of loss and variables; None: they are the plain ones.
     """
     native = getattr(optimizer, "optimizer", None)
     if not isinstance(native, optimizer_v1.Optimizer):
@@ -99,11 +96,7 @@ def optimizer_gradients(optimizer: Any) -> Callable[..., Any] | None:
 
 
 def train_step(model: Any, data: Any) -> dict[str, Any]:
-    """Trains with a mini-batch as Keras' own `train_step`, and gives captured gradients to an optimizer for them.
-
-    Returns:
-        The metrics so far.
-    """
+    """Trains with a mini-batch as Keras' own `train_step`, and gives captured gradients to an optimizer for them."""
     if accepts_captured_gradients(model.optimizer):
         return apply_update(model, data)
     with backprop.GradientCaptureContext():  # so that layers may capture, for nobody

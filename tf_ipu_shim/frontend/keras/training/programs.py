@@ -84,10 +84,6 @@ def _build_layers(model: Any, mode: str, infeed: Any) -> None:
 def _create_optimizer_weights(optimizer: Any, variables: Sequence[Any]) -> None:
     """Makes the slots of an optimizer, and of those that a script's class wraps: one that makes its variables while a
     program is traced has TensorFlow trace it twice.
-
-    Args:
-        optimizer: of Keras, which may be its wrapper of one of TensorFlow 1, of whose slots it knows nothing.
-        variables: of the model, those that are trained.
     """
     if isinstance(optimizer, optimizer_v1.Optimizer):
         training.create_slots(optimizer, variables)

@@ -90,10 +90,6 @@ def all_to_all(
 def check_replication_factor(what: str, replication_factor: int) -> None:
     """Refuses a number of replicas that no program has.
 
-    Args:
-        what: the function that was called.
-        replication_factor: the number it was given.
-
     Raises:
         TypeError: it is no integer.
         ValueError: it is below 1.

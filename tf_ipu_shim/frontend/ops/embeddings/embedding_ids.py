@@ -20,13 +20,6 @@ _HELD = "_ipu_held_tables"
 def register_table(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
     """Registers a table under an id, replacing an earlier one; returns the table as a tensor.
 
-    Args:
-        embedding_id: by which ops name it.
-        table: a variable on the host, shape [tokens, encoding]. In a session's graph it may be a reference variable,
-            and registered after the ops that name it were made: they work on a copy, which deregistering writes back.
-        optimizer: `"SGD"`; `"SGD+GA"` in a session's graph: updates are accumulated, and applied by
-            `apply_pending_updates`.
-
     Raises:
         ValueError: it is another optimizer, or no variable.
     """

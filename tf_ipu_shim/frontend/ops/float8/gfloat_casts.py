@@ -20,17 +20,6 @@ _ROUNDINGS = {
 def round_to_format(values: Any, params: Any, en_nanoo: bool, round_mode: str, sr_bits: int, sr_density: str) -> Any:
     """Rounds to the nearest numbers of a format, as the rounding mode says.
 
-    Args:
-        values: float16 or float32.
-        params: int32; mantissa bits, exponent bits, bias, whether denormals, whether infinities and NaN, then nothing.
-        en_nanoo: whether numbers beyond the largest become NaN instead of the largest.
-        round_mode: `"RZ"`, `"RN"`, `"RA"`, `"RU"`, `"RD"`, or `"SR"` for uniform stochastic rounding.
-        sr_bits: random bits of stochastic rounding.
-        sr_density: of the random numbers: `"Uniform"` or `"Invalid"` (none given).
-
-    Returns:
-        float64: the rounded numbers; NaN only in formats that have it.
-
     Raises:
         UnsupportedError: another rounding mode or density.
     """

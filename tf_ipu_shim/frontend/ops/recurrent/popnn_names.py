@@ -14,11 +14,6 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2
 def apply_output_gate(gate: Any, activated: Any, layer: str) -> Any:
     """The output of an LSTM: output gate times activated cell state.
 
-    Args:
-        gate: after its activation.
-        activated: the cell state after its activation.
-        layer: the same for all layers that PopLibs has one function for.
-
     Source: PopLibs `popnn/Lstm.cpp`.
 
     Example:

@@ -39,16 +39,6 @@ def user_op_call(
 ) -> UserOpCall:
     """Checks the arguments of a call of a user's own op.
 
-    Args:
-        inputs: the op's operands.
-        outs: `output_types` and `output_shapes`, a list each; None for an op without outputs.
-        inputs_with_gradients: indices of the inputs that have gradients; None for all.
-        attributes: text for the op.
-        gradient_attributes: text for its gradient.
-
-    Returns:
-        The arguments as tensors, types, shapes and lists.
-
     Raises:
         ValueError: one of them is not what it has to be.
 
