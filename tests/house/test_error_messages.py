@@ -1,6 +1,6 @@
 """Every message of an error that we raise: what is wrong and what to do, in sentences a user of the package can follow.
 
-`docs/errors.md` has those that users met first, with cause and cure; each of its phrases is in the code.
+`docs/errors.md` has those that users met first, with cause and fix; each of its phrases is in the code.
 """
 
 import ast
@@ -74,4 +74,4 @@ def test_the_page_of_errors_is_about_errors_that_there_are():
     sources += "".join(re.sub(r'",?\s*\n?\s*"', "", path.read_text()) for path in PACKAGE.rglob("*.cc"))
     assert [phrase for phrase in phrases if not all(part in sources for part in phrase.split(" ... "))] == []
     for part in page.split("### ")[1:]:
-        assert "Cause:" in part and "Cure:" in part, part.splitlines()[0]
+        assert "\nCause:" in part and "\nFix:" in part, part.splitlines()[0]
