@@ -1,4 +1,4 @@
-"""A model that is too large for one IPU, and how sharding cures it.
+"""A model that is too large for one IPU, and how sharding fixes it.
 
     python tutorials/out_of_memory.py
 

@@ -4,7 +4,7 @@
     python tutorials/pipelining.py --ipus 8
     python tutorials/pipelining.py --schedule Interleaved --count 4
 
-tutorials/pipelining.md explains it, with pictures of the schedules.
+tutorials/pipelining.md explains it, with images of the schedules.
 """
 
 import argparse
