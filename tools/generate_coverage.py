@@ -118,9 +118,9 @@ def era() -> list[str]:
         "| `Layer.add_update(updates, inputs)`, `get_updates_for`, `get_losses_for` | 1.15-2.6 | as they were |",
         "| `Sequential.predict_classes`, `predict_proba` | 1.15-2.5 | as they were |",
         "| `libpvti` | SDK 1.2-3.4 | its tracepoints, graphs and heat maps are spans of TensorFlow's profiler |",
-        "| `gcprofile` | SDK 1.2-2.1 | writes our own report |",
+        "| `gcprofile` | SDK 1.2-2.1 | writes a report in our format |",
         "| `gcipuinfo` | SDK 1.2-3.4 | the simulated devices and their attributes; nothing is measured |",
-        "| `pva` | SDK 2.3-3.4 | opens the profiles that programs write here, not Poplar's (`docs/profiles.md`) |",
+        "| `pva` | SDK 2.3-3.4 | opens the profiles that programs write here, not Poplar's ([Profiles](profiles.md)) |",
         "| `horovod.tensorflow` | SDK 1.2-3.4 | collectives, optimizers and hooks over the processes of a job |",
     ]
     lines += [f"| `keras.{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in keras_paths.MOVED.items()]

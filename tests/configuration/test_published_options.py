@@ -79,5 +79,5 @@ def test_effects_list_what_was_set_without_effect():
     config.norms.use_stable_statistics = True
     config.auto_select_ipus = 2
     listed = {entry.path: entry.effect for entry in tree.effects(config, changed_only=True)}
-    assert listed == {"norms.use_stable_statistics": "recorded only", "auto_select_ipus": "changes devices"}
+    assert listed == {"norms.use_stable_statistics": "no effect", "auto_select_ipus": "changes devices"}
     assert len(tree.effects()) == 57

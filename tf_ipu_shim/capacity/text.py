@@ -49,7 +49,7 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
         if found is None
         else f"Smallest system on which all programs fit: {found.name}, {found.title}."
     )
-    lines.append("Memory leaves out code and stacks; cycles are estimates of the machine model.")
+    lines.append("Memory leaves out code and stacks; cycles are estimates of the cycle model.")
     return "\n".join(lines)
 
 

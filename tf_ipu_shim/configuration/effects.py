@@ -47,7 +47,7 @@ def effects_of(config: _ConfigBase, changed_only: bool = False) -> list[Effect]:
         >>> config = ipu.config.IPUConfig()
         >>> config.norms.use_stable_statistics = True
         >>> [effect.effect for effect in effects_of(config, changed_only=True)]
-        ['recorded only']
+        ['no effect']
     """
     values = {path: getattr(owner, name) for path, owner, name in config._options()}
     listed = []

@@ -53,7 +53,7 @@ SETTINGS = (
     Variable(
         name=systems.ENVIRONMENT_VARIABLE,
         default=systems.DEFAULT,
-        what="the simulated machine, such as pod4; `tf-ipu info -h` lists them",
+        what="the simulated IPU system, such as pod4; `tf-ipu info -h` lists them",
         check=systems.current,
     ),
     Variable(

@@ -121,8 +121,8 @@ def export_pipeline(
             request goes through the stages when it comes.
         inputs: values that the first stage takes before what a request brings: the same for all requests.
         device_mapping: the IPU of each stage; stage i on IPU i when left out.
-        pipeline_schedule: a `PipelineSchedule`; checked, and recorded only.
-        poplar_options: a `PipelineStageOptions` for each stage; checked, and recorded only.
+        pipeline_schedule: a `PipelineSchedule`; checked, no effect.
+        poplar_options: a `PipelineStageOptions` for each stage; checked, no effect.
         name: of the pipeline; ops of the model have it in their names.
         predict_step_signature: a `tf.TensorSpec` for each argument of the first stage, or for each that a request
             brings.

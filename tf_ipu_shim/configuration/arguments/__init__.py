@@ -29,7 +29,7 @@ def effects(call: str) -> tuple[OptionEffect, ...]:
 
     Example:
         >>> effects("loops.repeat")[0].effect
-        'recorded only'
+        'no effect'
     """
     rows = CALLS[call].arguments.items()
     return tuple(OptionEffect(name=name, effect=row.effect, what=row.what) for name, row in rows)

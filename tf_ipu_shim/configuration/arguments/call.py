@@ -42,6 +42,6 @@ def recorded(why: str, default: Any = None) -> Argument:
 
     Example:
         >>> recorded("nothing is faster for it here", False).effect
-        'recorded only'
+        'no effect'
     """
     return Argument(RECORDED, why, default)

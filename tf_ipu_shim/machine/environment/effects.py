@@ -1,7 +1,6 @@
 """Classifies the effect of each option of Graphcore's software on simulated IPUs.
 
-Nothing that is accepted does nothing in silence: what changes nothing is recorded, with the reason, for the memory
-report and the log.
+Every option without effect is reported: it is recorded, with the reason, for the memory report and the log.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ import dataclasses
 RESULTS = "changes results"
 DEVICES = "changes devices"
 MEMORY = "changes the memory model"
-MACHINE = "changes the machine model"
+MACHINE = "changes the chip"
 CYCLES = "changes the cycle model"
 OUTPUT = "changes what is written"
-RECORDED = "recorded only"
+RECORDED = "no effect"
 
 EFFECTS = (RESULTS, DEVICES, MEMORY, MACHINE, CYCLES, OUTPUT, RECORDED)
 MEANINGS = {
@@ -22,9 +21,9 @@ MEANINGS = {
     DEVICES: "which IPUs are used, and when they are attached",
     MEMORY: "modelled bytes, or whether a program that does not fit may run",
     MACHINE: "the simulated chip",
-    CYCLES: "modelled cycles in profiles and in `tf-ipu fit`, and temporaries inside library calls",
-    OUTPUT: "trace events, progress bars, help: what a process writes beside its results",
-    RECORDED: "nothing: it is accepted, checked, listed in the memory report and named in the log",
+    CYCLES: "modelled cycles in profiles and in `tf-ipu fit`, and temporary memory of library ops",
+    OUTPUT: "trace events, progress bars, help: what a process writes in addition to its results",
+    RECORDED: "nothing; it is checked, listed in the memory report and named in the log",
 }
 
 
@@ -35,11 +34,11 @@ class OptionEffect:
     Args:
         name: as scripts write it.
         effect: one of `EFFECTS`.
-        what: what it changes, or why it is only recorded.
+        what: what it changes, or why it has no effect.
 
     Example:
         >>> OptionEffect(name="opt.enableInlining", effect=RECORDED, what="there is no Poplar code").effect
-        'recorded only'
+        'no effect'
     """
 
     name: str

@@ -336,7 +336,7 @@ def effects() -> tuple[OptionEffect, ...]:
 
     Example:
         >>> next(flag for flag in effects() if flag.name == "ipu_model_tiles").effect
-        'changes the machine model'
+        'changes the chip'
     """
     known = [dataclasses.replace(field.metadata["effect"], name=name) for name, field in _fields().items()]
     old = [OptionEffect(name=name, effect=RECORDED, what="newer SDKs take it and ignore it") for name in RETIRED]
