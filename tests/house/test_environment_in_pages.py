@@ -24,11 +24,9 @@ def test_variables_exist(page):
 
 def test_defaults():
     """The sentences about a default, next to the code's."""
+    limit = collective_timeout.ENVIRONMENT_VARIABLE
     strategies = (ROOT / "docs" / "strategies.md").read_text()
-    assert (
-        f"`{collective_timeout.ENVIRONMENT_VARIABLE}` seconds ({DEFAULTS[collective_timeout.ENVIRONMENT_VARIABLE]} by default)"
-        in strategies
-    )
+    assert f"`{limit}` seconds ({DEFAULTS[limit]} by default)" in strategies
     faq = (ROOT / "docs" / "faq.md").read_text()
     assert f"{DEFAULTS['TF_IPU_SHIM_SDK'].split(',')[0]}, unless `--sdk` or `TF_IPU_SHIM_SDK` names another one" in faq
     system = systems.named(systems.DEFAULT)
