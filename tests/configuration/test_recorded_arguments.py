@@ -382,4 +382,4 @@ def test_the_report_keeps_data_and_no_objects_of_the_script(environment):
     assert without["PopDistExtendedV1(cluster_resolver)"] == "object"
     assert without["gen_popnn_ops(options)"] == {"c": "3"} and "gen_popnn_ops(options_bwd)" not in without
     assert without["PopnnLSTM(options_bwd)"] == {"b": "2"}
-    assert without["PopnnLSTM(options)"] == {"a": "1"}, "what the machine model reads changes something"
+    assert without["PopnnLSTM(options)"] == {"a": "1"}, "what the cycle model reads changes something"

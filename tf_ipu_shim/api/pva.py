@@ -1,6 +1,6 @@
 """`pva`: Graphcore's profile-reading library, over the profiles that programs write here.
 
-Its object model, as scripts use it; the figures are the machine model's (`docs/machine_model.md`). What our profiles
+Its object model, as scripts use it; the figures are the cycle model's (`docs/machine_model.md`). What our profiles
 do not have is refused by name. Files of Poplar's own profiler are not read.
 """
 

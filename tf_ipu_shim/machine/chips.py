@@ -11,7 +11,7 @@ class ChipSpec:
     """What one IPU has to offer: memory, clock, arithmetic and exchange rates, all per tile unless they say otherwise.
 
     Source: docs/facts.md, section "Chips". `fp16_fp32` means half-precision inputs with single-precision partial sums.
-    Memory, tiles and names are in use; the rates are for the cycles of the machine model (issue 11).
+    Memory, tiles and names are in use; the rates are for the cycles of the cycle model.
 
     Example:
         >>> CHIPS["gc200"].total_bytes == 1472 * 624 * 1024

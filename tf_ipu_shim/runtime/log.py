@@ -19,13 +19,13 @@ _version_named = False
 
 
 def info(message: str, source: tuple[str, int] | None = None) -> None:
-    """Writes one line with TensorFlow's own prefix, unless `TF_CPP_MIN_LOG_LEVEL` is 1 or more."""
+    """Writes one line with TensorFlow's own prefix, unless the log level is 1 or more; see `log_level`."""
     if enabled():
         _write("I", message, source)
 
 
 def warning(message: str) -> None:
-    """Writes one line as TensorFlow's warnings, unless `TF_CPP_MIN_LOG_LEVEL` is 2 or more."""
+    """Writes one line as TensorFlow's warnings, unless the log level is 2 or more; see `log_level`."""
     if enabled(2):
         _write("W", message)
 

@@ -33,11 +33,11 @@ class PopnnRNN(IPULayer):
         return_state: gives the last state too.
         stateful: each batch begins with the state the one before it ended with.
         seed: of initializers that are given by name.
-        partials_dtype: of partial results in the machine model; the arithmetic here is that of `dtype`.
+        partials_dtype: of partial results in the cycle model; the arithmetic here is that of `dtype`.
         time_major: inputs and outputs are `[time, batch, size]`, not `[batch, time, size]`.
-        available_memory_proportion_fwd: for the machine model's planner.
+        available_memory_proportion_fwd: for the cycle model's planner.
         available_memory_proportion_bwd: the same, for gradients.
-        options: for the machine model's planner, as far as it reads them.
+        options: for the cycle model's planner, as far as it reads them.
         options_bwd: the same, for gradients.
         **kwargs: of a Keras layer, and those Keras' layers have and IPUs' have not, which must be left as they are.
 

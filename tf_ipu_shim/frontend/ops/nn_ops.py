@@ -124,7 +124,7 @@ def softmax(x: Any, stable: bool = False, name: str | None = None) -> Any:
 def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] | None = None) -> Callable[..., Any]:
     """Marks a function whose independent convolutions an IPU may run side by side.
 
-    The values do not depend on it. The machine model plans the convolutions inside, not their gradients, by the
+    The values do not depend on it. The cycle model plans the convolutions inside, not their gradients, by the
     options `partialsType` and `availableMemoryProportion`, one after the other; it reads no other options.
 
     Args:

@@ -42,7 +42,7 @@ class RecomputationMode(enum.Enum):
 
 
 class PipelineStageOptions:
-    """Poplar options of one stage. The machine model reads `partialsType` and `availableMemoryProportion` of products.
+    """Poplar options of one stage. The cycle model reads `partialsType` and `availableMemoryProportion` of products.
 
     Args:
         convolution_options: strings by option name.
@@ -70,7 +70,7 @@ class PipelineStageOptions:
 
     @property
     def unread(self) -> dict[str, dict[str, str]]:
-        """Those that the machine model does not read, by argument."""
+        """Those that the cycle model does not read, by argument."""
         products = {
             "convolution_options": planner_options.find_ignored_options(self.convolution_options),
             "matmul_options": planner_options.find_ignored_options(self.matmul_options),

@@ -106,7 +106,7 @@ def pipeline(
             `ipu_shard` scopes say where its ops are. For a concurrent stage, a list of IPUs.
         pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out. Decides which counts are allowed.
         recomputation_mode: a `RecomputationMode`. Results do not depend on it.
-        forward_propagation_stages_poplar_options: for each stage; the machine model plans its products by them.
+        forward_propagation_stages_poplar_options: for each stage; the cycle model plans its products by them.
         backward_propagation_stages_poplar_options: for each stage, for the gradients of its products.
         weight_update_poplar_options: for the update.
         offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.

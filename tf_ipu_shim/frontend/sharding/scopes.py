@@ -246,7 +246,7 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
 def partials_type(override_type: Any) -> Iterator[None]:
     """Sets the type of partial sums in matrix products and convolutions made inside.
 
-    The values do not depend on it here; the machine model plans these products with such sums.
+    The values do not depend on it here; the cycle model plans these products with such sums.
 
     Args:
         override_type: `tf.float16` or `tf.float32`.

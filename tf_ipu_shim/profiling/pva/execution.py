@@ -257,7 +257,7 @@ class ExecutionRun(NamedTuple):
     """One run.
 
     Args:
-        steps: what it took, in cycles of the machine model.
+        steps: what it took, in cycles of the cycle model.
         microseconds: when it was, on this machine.
         name: of the program.
     """

@@ -37,7 +37,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
     Args:
         num_units: the size of the state.
         dtype: of variables, inputs and outputs.
-        partials_dtype: of partial results in the machine model; the arithmetic here is that of `dtype`.
+        partials_dtype: of partial results in the cycle model; the arithmetic here is that of `dtype`.
         seed: of the default initializer of the kernel.
         weights_initializer: of the kernel; Glorot uniform else.
         bias_initializer: of the biases; zeros else.
@@ -45,9 +45,9 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         recurrent_activation: one of `tanh`, `softmax`, `sigmoid`, `hard_sigmoid`.
         return_state: whether a call gives the last state too.
         name: the scope of the variables `kernel` and `biases`.
-        available_memory_proportion_fwd: for the machine model's planner.
+        available_memory_proportion_fwd: for the cycle model's planner.
         available_memory_proportion_bwd: the same, for gradients.
-        options: for the machine model's planner, as far as it reads them.
+        options: for the cycle model's planner, as far as it reads them.
         options_bwd: the same, for gradients.
     """
 
