@@ -78,7 +78,7 @@ SETTINGS = (
     Variable(
         name=settings.DIRECTORY_VARIABLE,
         default="none",
-        what="a directory for a profile of each program, beside what engine options ask for: `tf-ipu run --profile`",
+        what="a directory for a profile of each program, also without engine options: `tf-ipu run --profile`",
     ),
     Variable(
         name="TF_IPU_SHIM_TRACEBACK",

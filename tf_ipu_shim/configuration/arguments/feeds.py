@@ -8,7 +8,7 @@ _LATENCY = "nothing is faster for it here"
 _QUEUE = "an outfeed's queue grows with what is in it"
 _AHEAD = "how far a dataset is read ahead is in the dataset that is given"
 _REPLICAS = "the configuration tells how many replicas there are"
-_BY_ID = "the feed id alone says which feed it is"
+_BY_ID = "the feed id says which feed it is"
 
 CALLS = {
     "IPUInfeedQueue": Call(

@@ -35,7 +35,7 @@ CALLS = {
             "recurrent_activation": Argument(RESULTS, "of the gates"),
             "return_state": Argument(RESULTS, "whether the last state is given too"),
             **_PLANNER,
-            "training": recorded("when called: what a backward pass needs is computed anew in it", True),
+            "training": recorded("when called: what a backward pass needs is recomputed in it", True),
         },
     ),
     "keras PopnnLSTM": Call(
@@ -55,6 +55,6 @@ CALLS = {
     ),
     "AssumeEqualAcrossReplicas": Call(
         "`AssumeEqualAcrossReplicas` as a Keras layer",
-        {"inplace": recorded("where a tensor that is handed on lies changes no value", False)},
+        {"inplace": recorded("the place of a tensor does not change its values", False)},
     ),
 }

@@ -7,14 +7,14 @@ from tf_ipu_shim.machine.environment import reasons
 from tf_ipu_shim.machine.environment.effects import MEMORY
 
 _STATE = "the part of optimizer state that is kept on the chip"
-_THREADS = "`tf.data` has threads of its own"
+_THREADS = "`tf.data` has separate threads"
 _MEAN = "what is reported is the mean over mini-batches with and without it"
 
 CALLS = {
     "Model.fit": Call(
         "`fit`, `evaluate` and `predict` of Keras models",
         {
-            "max_queue_size": recorded("the infeed has a queue of its own", 10),
+            "max_queue_size": recorded("the infeed has a separate queue", 10),
             "workers": recorded(_THREADS, 1),
             "use_multiprocessing": recorded(_THREADS, False),
         },
@@ -35,7 +35,7 @@ CALLS = {
         "`serving.export_single_step`, `serving.export_pipeline` and `export_for_ipu_serving`",
         {
             "iterations": recorded("a request is computed at once; Graphcore's engine waits for a loop of them", 1),
-            "pipeline_schedule": recorded("a request goes through alone; it decides which iterations may be"),
+            "pipeline_schedule": recorded("each request is computed separately; it decides which iterations may be"),
             "poplar_options": recorded(reasons.PLANNING),
         },
     ),

@@ -70,7 +70,7 @@ CALLS = {
     "gen_popnn_ops": Call(
         "recurrent layers of `gen_popnn_ops`",
         {
-            "is_training": recorded("what a backward pass needs is computed anew in it", True),
+            "is_training": recorded("what a backward pass needs is recomputed in it", True),
             "partials_dtype": Argument(CYCLES, "of partial sums; values are of the operands' dtype"),
             "options": Argument(CYCLES, reasons.PRODUCTS),
             "options_bwd": Argument(CYCLES, f"for gradients: {reasons.PRODUCTS}"),

@@ -21,7 +21,7 @@ CALLS = {
             "pipeline_schedule": Argument(
                 MEMORY, "how many mini-batches' values are kept; the counts that are allowed"
             ),
-            "recomputation_mode": Argument(MEMORY, "with `allow_recompute`: in which order values are made anew"),
+            "recomputation_mode": Argument(MEMORY, "with `allow_recompute`: in which order values are recomputed"),
             "forward_propagation_stages_poplar_options": Argument(CYCLES, f"{_STAGE}: {reasons.PRODUCTS}"),
             "backward_propagation_stages_poplar_options": Argument(
                 CYCLES, f"{_STAGE}, for their gradients outside loops: {reasons.PRODUCTS}"

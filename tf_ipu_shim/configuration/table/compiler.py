@@ -7,7 +7,7 @@ from tf_ipu_shim.configuration.table.option import Option
 from tf_ipu_shim.machine.environment import reasons
 from tf_ipu_shim.machine.environment.effects import MEMORY, OUTPUT
 
-_SCHEDULE = "the memory model has one schedule of its own"
+_SCHEDULE = "the memory model has one schedule"
 
 OPTIONS: tuple[Option, ...] = (
     Option(

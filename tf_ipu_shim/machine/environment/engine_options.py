@@ -28,7 +28,7 @@ EFFECTIVE = {
     INVALID_OPERATIONS: (RESULTS, "the same as `floating_point_behaviour.inv`"),
     NAN_ON_OVERFLOW: (RESULTS, "the same as `floating_point_behaviour.nanoo`"),
     STOCHASTIC_ROUNDING: (RESULTS, "the same as `floating_point_behaviour.esr`"),
-    REPORT_ALL: (OUTPUT, "each program's profile is written to a folder of its own, for `pva`"),
+    REPORT_ALL: (OUTPUT, "each program's profile is written to a separate folder, for `pva`"),
     REPORT_DIRECTORY: (OUTPUT, "where these folders are made; the working directory by default"),
     REPORT_RUNS: (OUTPUT, "how many runs of a program its profile counts; 2 by default"),
     REPORT_EXECUTION: (OUTPUT, "whether a profile counts runs; as `autoReport.all` says by default"),

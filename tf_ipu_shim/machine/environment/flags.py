@@ -81,7 +81,7 @@ class PoplarFlags:
         values="random, uniform, normal or a whole number",
         recompiles=True,
         effect=RESULTS,
-        why="what made-up data are",
+        why="what synthetic data are",
     )
     use_ipu_model: bool = _flag(
         False,
@@ -114,7 +114,7 @@ class PoplarFlags:
         -1,
         "Threads that feed infeed queues; -1 is no limit.",
         unit="threads",
-        why="an infeed has one thread of its own",
+        why="an infeed has one thread",
     )
     executable_cache_path: str = _flag(
         "",
@@ -140,7 +140,7 @@ class PoplarFlags:
         False,
         "Schedule with TensorFlow's own scheduler.",
         recompiles=True,
-        why="the memory model has one schedule of its own",
+        why="the memory model has one schedule",
     )
     allow_nans: bool = _flag(
         False,

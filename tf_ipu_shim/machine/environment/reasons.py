@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 PRODUCTS = (
-    "`partialsType`: half sums take half the bytes, and where the chip has twice the units for them half the cycles; "
-    "`availableMemoryProportion`: less of it, less temporary memory and more cycles; any other option has no effect"
+    "`partialsType`: float16 partials take half the bytes, and on Mk2 chips half the cycles. "
+    "`availableMemoryProportion`: a smaller one takes less temporary memory and more cycles. Others have no effect"
 )
-"""What options of products change, not a reason for nothing."""
+"""What options of matmuls and convolutions change."""
 PLANNING = "guides how PopLibs plans over tiles; XLA's CPU library computes here"
 COMPILER = "a pass of Poplar's compiler, which does not run here"
 TRANSFERS = "how data travel between host and IPU, which share their memory here"
