@@ -169,7 +169,7 @@ def test_packages_for_tensorflow_2_see_the_installed_version(python):
             import tensorflow_probability as installed
             from tf_ipu_shim.cli import doctor
             {looks}
-            (version,) = set(doctor.installed_tensorflows().values())
+            (version,) = set(doctor.find_tensorflows().values())
             assert installed.SEEN == installed.OTHER == [version] * 3, installed.SEEN
             assert all(seen.startswith("1.15") for seen in SEEN), SEEN
             """

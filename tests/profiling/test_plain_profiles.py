@@ -177,7 +177,7 @@ def test_a_bug_of_ours_stops_no_step(profiles, session, monkeypatch):
     def broken(*arguments):
         raise KeyError("not foreseen")
 
-    monkeypatch.setattr(uncompiled_ops.planned_program, "profiled", broken)
+    monkeypatch.setattr(uncompiled_ops.planned_program, "profile_uncompiled", broken)
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, X.shape)
         y = tf.square(x)
@@ -190,7 +190,7 @@ def test_what_is_no_program_runs_all_the_same(profiles, session, monkeypatch):
     def refused(*arguments):
         raise tf.errors.InvalidArgumentError(None, None, "XLA has no form of it")
 
-    monkeypatch.setattr(uncompiled_ops.planned_program, "profiled", refused)
+    monkeypatch.setattr(uncompiled_ops.planned_program, "profile_uncompiled", refused)
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, X.shape)
         y = tf.square(x)

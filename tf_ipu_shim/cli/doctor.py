@@ -38,7 +38,7 @@ _PROBE = """
 import json
 from tensorflow.python.framework import versions
 from tf_ipu_shim.plugin import build
-found = build.found()
+found = build.find_library()
 print(json.dumps({"version": versions.VERSION, "plugin": found and str(found)}))
 """
 _PROBE_SECONDS = 300

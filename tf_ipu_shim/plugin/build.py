@@ -73,7 +73,8 @@ def ensure_built(
         PluginError: no compiler, the compiler fails, or no directory can be written. The message says what to do.
 
     Example:
-        >>> ops = tf.load_op_library(str(ensure_built()))
+        >>> ensure_built().suffix
+        '.so'
     """
     library = _found_or_built(_source_files(sources), tensorflow or TensorFlowBuild.installed(), directory, rebuild)
     if directory is None and compiler.ENVIRONMENT_VARIABLE not in os.environ:

@@ -10,6 +10,13 @@ CHECKED = ("2.15.1", "2.21.0")
 """The versions of TensorFlow on which each entry was checked, where its line does not say otherwise."""
 
 
+def list_physical_devices() -> list[bytes]:
+    """Looks for devices without making TensorFlow's context, which would fix the list before the IPU is in it."""
+    from tensorflow.python import pywrap_tfe
+
+    return pywrap_tfe.TF_ListPhysicalDevices()
+
+
 def unwrapped(module: Any) -> Any:
     """The module in the one that tells of deprecations, which takes no attributes; the module itself without one."""
     return getattr(module, "_tfmw_wrapped_module", module)

@@ -70,7 +70,8 @@ def test_the_plugin_reads_the_attribute_that_names_the_ipu():
 @pytest.mark.parametrize("op", [vocabulary.LAUNCH, vocabulary.INTER_COPY])
 def test_ops_inside_a_program_ask_for_no_engine(op):
     """`first_use.cc` lists them by name."""
-    (listed,) = re.findall(r"bool NeedsNoEngine.*?\n}", (SOURCES / "device" / "first_use.cc").read_text(), re.DOTALL)
+    source = (SOURCES / "device" / "first_use.cc").read_text()
+    (listed,) = re.findall(r"bool RunsWithoutEngine.*?\n}", source, re.DOTALL)
     assert f'"{op}"' in listed
 
 

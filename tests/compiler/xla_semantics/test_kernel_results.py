@@ -401,7 +401,7 @@ def test_what_xla_cannot_compile_names_the_scripts_line():
     with tf.device(IPU):
         variable = tf.Variable(FIBONACCI)
         with pytest.raises(
-            tf.errors.InvalidArgumentError, match=r"test_one_meaning.py:\d+, in computed_place"
+            tf.errors.InvalidArgumentError, match=r"test_kernel_results.py:\d+, in computed_place"
         ) as caught:
             tf.function(lambda: computed_place(variable), jit_compile=True)()
     assert "tf.tensor_scatter_nd_update" in str(caught.value)
@@ -421,7 +421,7 @@ def test_random_shapes_are_refused_however_many_steps_run(steps):
             return step(0, 0.0)[1]
         return tf.while_loop(lambda i, _: i < steps, step, [0, 0.0])[1]
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"test_one_meaning.py:\d+"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"test_kernel_results.py:\d+"):
         on_ipu(function, np.float32(1))
 
 

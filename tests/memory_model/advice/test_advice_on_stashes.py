@@ -97,7 +97,7 @@ def test_the_program_s_own_cut_is_counted_as_when_it_was_built(model, begins, mo
     built, counted = [], []
     footprint = step.measure_footprint
     monkeypatch.setattr(step, "measure_footprint", lambda *given: built.append(footprint(*given)) or built[-1])
-    changed, names = partitioning.Layers.changed, [f"layer{number}" for number in begins]
+    changed, names = partitioning.Layers.apply, [f"layer{number}" for number in begins]
 
     def at_the_same_places(self, cut):
         found = [one.name for one in self.all]
@@ -107,7 +107,7 @@ def test_the_program_s_own_cut_is_counted_as_when_it_was_built(model, begins, mo
         )
         return made
 
-    monkeypatch.setattr(partitioning.Layers, "changed", at_the_same_places)
+    monkeypatch.setattr(partitioning.Layers, "apply", at_the_same_places)
     planned(fitted(model, 3000, options=staged(places(model, names))), len(begins) + 1, recompute=True)
     description = next(one for one in counted if one is not None)
     for ours, theirs in (

@@ -183,7 +183,7 @@ for name in sys.argv[1:]:
     try:
         exec(code, {"__name__": name})
     except Exception as error:
-        shown[name] = error_display.shown(error, error.__traceback__.tb_next)
+        shown[name] = error_display.display_text(error, error.__traceback__.tb_next)
     ipu.config.reset_ipu_configuration()
 print(json.dumps(shown))
 """

@@ -108,7 +108,7 @@ def dependencies(roots: Iterable[Any]) -> set[Any]:
         >>> with tf.Graph().as_default():
         ...     x = tf.constant(1.0)
         ...     loss = tf.sin(x)
-        ...     x.op in find_dependencies([loss.op])
+        ...     x.op in dependencies([loss.op])
         True
     """
     waiting = deque(roots)
