@@ -45,6 +45,7 @@ def test_lines_of_the_driver_and_of_tensorflow(python, options, driver, tensorfl
         assert [line for line in lines[:-1] if "/plugin/poplar/" not in line] == []
 
 
+@pytest.mark.slow
 def test_advice_of_keras_about_gpus(python):
     text = "from tensorflow import keras\nfrom tensorflow.python import ipu\nimport tensorflow as tf\n"
     text += "keras.mixed_precision.set_global_policy('mixed_float16')\ntf.get_logger().warning('the script\\'s')\n"

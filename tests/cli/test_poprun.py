@@ -181,6 +181,7 @@ def test_what_instances_are_told(python):
     assert ran.stderr == "poprun: accepted without effect on one machine: --mpi-global-args\n"
 
 
+@pytest.mark.slow
 def test_a_job_beside_another_one_has_other_ipus(python):
     script = python.script("import popdist\nfrom tf_ipu_shim.machine import systems\n"
                            "from tf_ipu_shim.machine.sharing import attach\n"
@@ -235,6 +236,7 @@ def test_what_cannot_be_started_is_refused(words, expected, capsys):
     assert expected in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_configuration_that_contradicts_poprun(python):
     ran = poprun(python, "--num-replicas=1", sys.executable, "-m", "tf_ipu_shim", python.script(WRONG))
     assert "ipus_per_replica is 3, but poprun was started with --ipus-per-replica 1" in ran.stdout

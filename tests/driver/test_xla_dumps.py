@@ -20,6 +20,7 @@ print(ipu.ipu_strategy.IPUStrategy().run(small, [tf.ones([2, 2])]).numpy().tolis
 """
 
 
+@pytest.mark.slow
 def test_what_is_dumped_is_compiled(python):
     """The program is one that runs by kernels by default, of which XLA would see nothing."""
     script, directory = python.script(SCRIPT), python.directory / "dump"

@@ -219,6 +219,7 @@ def translation(parts, memory, inputs, words):
     return [loss, state.alignments, lengths, tf.reduce_sum(greedy.rnn_output, 1), *gradients]
 
 
+@pytest.mark.slow
 def test_on_ipus_as_on_the_cpu(way):
     harness.configure()
     words = np.array([1, 2, 3], np.int32)

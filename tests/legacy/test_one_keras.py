@@ -205,6 +205,7 @@ def test_what_ipu_puts_back_is_there_from_the_first_line_of_a_script_for_ipus(py
     python.succeeds(python.script(FIRST_LINES.format(ipu="from tensorflow.python import ipu")), environment=ENVIRONMENT)
 
 
+@pytest.mark.slow
 def test_it_is_not_there_for_stock_scripts(python):
     process = python(python.script(FIRST_LINES.format(ipu="")), environment=ENVIRONMENT)
     assert process.returncode == 1 and "ImportError: cannot import name" in process.stderr

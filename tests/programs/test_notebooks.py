@@ -36,6 +36,7 @@ def printed(monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_will_it_fit(printed):
     *_, refused, shown, table = printed("will_it_fit.ipynb")
     assert "Out of memory on tile 0" in refused and refused.count("weight      layer_") == 2

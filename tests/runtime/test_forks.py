@@ -262,5 +262,6 @@ run()
 
 
 @pytest.mark.parametrize("cases", ["short", slowly("all")])
+@pytest.mark.slow
 def test_programs_of_processes_that_are_started_anew(python, cases):
     assert python.succeeds(python.script(SPAWNED), cases, timeout=600) == "all\n"

@@ -265,6 +265,7 @@ print("all")
 )
 
 
+@pytest.mark.slow
 def test_cells_of_a_notebook(python):
     """As ipykernel does around each cell."""
     assert python.succeeds(python.script(KERNEL)) == "all\n"
@@ -396,6 +397,7 @@ if in_compilation(lambda: strategy.run(whole, [x, 20 * LONG])):
 )
 
 
+@pytest.mark.slow
 def test_compilation(python):
     process = python(python.script(COMPILING), timeout=300)
     assert (process.returncode, process.stdout) == (3, "Attempted to use a closed Session.\n"), process.stderr

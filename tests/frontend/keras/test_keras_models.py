@@ -126,6 +126,7 @@ def test_several_inputs_and_outputs(ipus):
 
 
 @pytest.mark.parametrize("way", ["loop", slowly("accumulation"), "pipeline"])
+@pytest.mark.slow
 def test_python_control_flow_over_tensors(ipus, way):
     """In layers, losses and metrics, which Keras hands to autograph; every other mini-batch is negative."""
     ipus(2 if way == "pipeline" else 1)

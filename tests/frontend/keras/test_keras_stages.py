@@ -100,6 +100,7 @@ def test_a_stage_may_have_large_constants():
     np.testing.assert_allclose(found, np.concatenate([large * row - large for row in rows]), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_model_that_begins_in_a_later_stage_is_a_part_of_another_one():
     def make(scoped=True):
         keras.utils.set_random_seed(1)
@@ -122,6 +123,7 @@ def test_a_model_that_begins_in_a_later_stage_is_a_part_of_another_one():
     assert_same(got, expected)
 
 
+@pytest.mark.slow
 def test_a_subclass_that_was_built_is_assigned():
     with strategy().scope():
         model = pipelined(subclassed())

@@ -240,6 +240,7 @@ def test_workers_that_are_threads_and_hosts_that_apply_gradients(python):
         assert "evaluation that is distributed over 2 workers is not emulated: leave" in mine["refused"]
 
 
+@pytest.mark.slow
 def test_processes_of_a_job(python):
     environments = [
         {

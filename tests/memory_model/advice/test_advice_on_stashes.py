@@ -69,6 +69,7 @@ MODELS = [plain, handed_on, two_paths, checkpoints]
 
 @pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
 def test_what_is_advised_is_what_it_then_needs(model, recompute):
     last = len([one for one in model().layers if one.weights]) - 1
 

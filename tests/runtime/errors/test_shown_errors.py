@@ -29,6 +29,7 @@ with tf.Session() as session:
 )
 
 
+@pytest.mark.slow
 def test_an_error_of_a_session_is_said_once_and_last(python):
     script = python.script(IN_SESSION)
     process = python(script)

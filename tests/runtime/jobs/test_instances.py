@@ -193,6 +193,7 @@ def test_collectives_go_over_the_replicas_of_all_instances(python, count):
         np.testing.assert_array_equal(values, alone[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_instances_that_bring_other_shapes_all_get_an_error(python):
     found = poprun(python, MISTAKEN, "--num-replicas=2", "--num-instances=2")
     for one in found:

@@ -283,6 +283,7 @@ def test_collectives(python):
     check_collectives(run_job(python, COLLECTIVES, 3))
 
 
+@pytest.mark.slow
 def test_processes_that_come_to_collectives_in_different_orders(python):
     """An operation without a name goes by its tensor's, and who begins one waits for nobody."""
     for found in run_job(python, ORDERS, 2):
@@ -313,7 +314,7 @@ def test_workers_of_a_tf_config(python):
 
 def what_they_say(python, *instead):
     """The errors of instances that do not all do the same; each ends with an uncaught one."""
-    seconds = 5
+    seconds = 10
     environment = {"TF_IPU_SHIM_COLLECTIVE_TIMEOUT": str(seconds)}
     processes = processes_of_job(python, APART, len(instead), *instead, **environment)
     for process in processes:
