@@ -13,7 +13,7 @@ X = np.tile(np.random.RandomState(0).randn(4, 3).astype(np.float32), (4, 1))  # 
 def half():
     keras.mixed_precision.set_global_policy("mixed_float16")
     yield
-    keras.mixed_precision.set_global_policy("float32")
+    keras.mixed_precision.set_global_policy(None)  # that of `floatx`, as before
 
 
 def configure(ipus=1, nanoo=True):
