@@ -16,7 +16,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from tf_ipu_shim import tf_private
 from tf_ipu_shim.imports import post_import_hooks
 
 _STREAM = 2
@@ -49,6 +48,8 @@ def _list_gpus() -> None:
     """Has CUDA's library say now that there is no driver (error 303), once a process; 1 ms without one."""
     tensorflow = sys.modules["tensorflow"]
     if "sysconfig" in dir(tensorflow) and tensorflow.sysconfig.get_build_info().get("is_cuda_build"):
+        from tf_ipu_shim import tf_private
+
         tf_private.list_physical_devices()
 
 
