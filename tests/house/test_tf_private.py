@@ -48,7 +48,6 @@ INHERITED = {
     "legacy/contrib/contrib_adam.py": 11,
     "legacy/contrib/contrib_lars.py": 1,
     "legacy/estimators/base.py": 7,
-    "legacy/keras_2_6/seeds.py": 1,
     "legacy/names/tensorflow/collective_keys.py": 1,
     "plugin/live_context.py": 2,
 }

@@ -165,6 +165,16 @@ def seed_generator(backend: BackendModule) -> Any:
     return getattr(backend._SEED_GENERATOR, "generator", None)
 
 
+def draws_random_seed(generator: Any) -> bool:
+    """Whether a `RandomGenerator` that has drawn nothing yet would draw its seed from Python's `random`."""
+    return not generator._built and generator._rng_type == generator.RNG_STATELESS and generator._seed is None
+
+
+def draw_from_global_seed(generator: Any) -> None:
+    """Has a `RandomGenerator` draw from TensorFlow's generator, which follows `tf.random.set_seed`."""
+    generator._rng_type = generator.RNG_LEGACY_STATEFUL
+
+
 def loss_scale_value(loss_scale: FixedLossScale) -> float:
     """The constant of a fixed loss scale."""
     return loss_scale._loss_scale_value

@@ -34,10 +34,9 @@ def loaded(module: Any) -> None:
 def _by_the_global_seed(module: Any, stock: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(stock)
     def _maybe_init(self: Any) -> None:
-        of_keras = keras_members.seed_generator(module)
-        if not self._built and self._rng_type == self.RNG_STATELESS and self._seed is None and of_keras is None:
-            if _global_seed() is not None:
-                self._rng_type = self.RNG_LEGACY_STATEFUL
+        is_unseeded = keras_members.draws_random_seed(self) and keras_members.seed_generator(module) is None
+        if is_unseeded and _global_seed() is not None:
+            keras_members.draw_from_global_seed(self)
         stock(self)
 
     return _maybe_init
