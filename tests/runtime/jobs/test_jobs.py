@@ -312,10 +312,10 @@ def test_workers_of_a_tf_config(python):
     check_collectives(run_job(python, COLLECTIVES, 3, TF_CONFIG=configs, TF_IPU_SHIM_RANK="", TF_IPU_SHIM_SIZE=""))
 
 
-def what_they_say(python, *instead):
+def what_they_say(python, *instead, seconds=10, seconds_of_rank_1=10):
     """The errors of instances that do not all do the same; each ends with an uncaught one."""
-    seconds = 10
-    environment = {"TF_IPU_SHIM_COLLECTIVE_TIMEOUT": str(seconds)}
+    timeouts = [str(seconds_of_rank_1 if rank == 1 else seconds) for rank in range(len(instead))]
+    environment = {"TF_IPU_SHIM_COLLECTIVE_TIMEOUT": timeouts}
     processes = processes_of_job(python, APART, len(instead), *instead, **environment)
     for process in processes:
         assert process.returncode == 1, process.stdout + process.stderr
@@ -324,7 +324,7 @@ def what_they_say(python, *instead):
     for rank, name in enumerate(instead):
         if name.startswith("w") and "not all" in said[rank]:
             beginning = f"Collective operation sum of {name!r} in the process of rank {rank}: not all {len(instead)} "
-            assert said[rank].startswith(f"{beginning}processes came to it within {seconds} s. ")
+            assert said[rank].startswith(f"{beginning}processes came to it within {timeouts[rank]} s. ")
             assert f"Rank {rank} " not in said[rank] and "with more time in TF_IPU_SHIM_COLLECTIVE_" in said[rank]
             assert said[rank] in processes[rank].stderr, "the process is not at the same place as the others any more"
     line = next(number for number, text in enumerate(APART.splitlines(), 1) if text.endswith("# of this line"))
@@ -332,7 +332,8 @@ def what_they_say(python, *instead):
 
 
 def test_instances_that_wait_in_different_operations_name_both(python):
-    (first, second), place = what_they_say(python, "waited for", "wanted")
+    # The second waits longer, so that it still waits when the first asks it.
+    (first, second), place = what_they_say(python, "waited for", "wanted", seconds=5, seconds_of_rank_1=60)
     assert f"Rank 1 waits in sum of 'wanted' {place}. " in first
     # The first may have ended by now.
     assert f"waited in sum of 'waited for' {place}." in second.replace("Rank 0 waits", "it waited")
