@@ -12,6 +12,7 @@
 #   make soak          random programs and models, threads, signals, full disks, memory over many runs, ops: for hours;
 #                      then asan and tsan, where SOAK_ARGS does not choose a part
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
+#   make prose         checks the text of pages, docstrings and messages (part of lint); LIST=messages shows findings
 #   make wheel         the wheel of the sources: the plugin is compiled at first use
 #   make wheels        one wheel with the plugin for each of WHEEL_TENSORFLOWS inside, tried in new environments
 #   make bench
@@ -37,7 +38,7 @@ WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .PHONY: environments demo test test-slow soak soak-parts test-221 test-221-ci test-next test-pythons asan tsan \
-    lint style generated wheel wheels bench coverage options results site clean
+    lint style generated prose wheel wheels bench coverage options results site clean
 
 # All that .ci/run needs, side by side with `make -j`.
 environments: $(BIN)/.ready $(BIN_221)/.ready .venv-site/bin/.ready
@@ -120,6 +121,10 @@ $(TYPES): types-%: $(BIN)/.ready
 
 generated: $(BIN)/.ready
 	for generator in $(GENERATORS); do $(BIN)/python $$generator --check || exit 1; done
+
+# LIST="docstrings" prints the findings of one kind of text.
+prose: $(BIN)/.ready
+	PYTHONPATH=tools $(BIN)/python -m prose $(if $(LIST),--list "$(LIST)")
 
 wheel: $(BIN)/.ready
 	$(BIN)/python $(PIP) wheel --no-deps --wheel-dir dist .

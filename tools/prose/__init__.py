@@ -1,0 +1,1 @@
+"""Checks the style guide's rules for text: pages, docstrings, messages and help texts."""
