@@ -110,7 +110,7 @@ tsan: $(BIN)/.ready
 # Parts that do not wait for each other, for `make -j`.
 TYPES := $(addprefix types-,$(firstword $(PYTHONS)) $(lastword $(PYTHONS)))
 .PHONY: $(TYPES)
-lint: style generated $(TYPES)
+lint: style generated prose $(TYPES)
 
 style: $(BIN)/.ready
 	$(BIN)/ruff check
