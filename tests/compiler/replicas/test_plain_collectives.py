@@ -98,3 +98,63 @@ def test_in_a_compiled_function_collectives_are_part_of_it(ipus):
         (total,) = ipu.ipu_compiler.compile(step)
     with v1.Session() as session:
         assert session.run(total) == 3
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_plain_enqueue_sends_from_each_replica(ipus, count):
+    outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    with ipu.scopes.ipu_scope(IPU):
+        x = v1.placeholder(tf.float32, VALUES.shape)
+        index = ipu.ops.replication_ops.replication_index()
+        scattered = ipu.ops.reduce_scatter_op.reduce_scatter(x, count)
+        enqueue = outfeed.enqueue({"x": x, "own": tf.cast(index, tf.float32) + 2 * x, "scattered": (scattered,)})
+    dequeued = outfeed.dequeue()
+    ipus(count)
+    with v1.Session() as session:
+        for _ in range(2):
+            session.run(enqueue, {x: VALUES})
+        found = session.run(dequeued)
+    own = np.arange(count)[:, None] + 2 * VALUES
+    expected = {"x": np.tile(VALUES, [count, 1]), "own": own, "scattered": count * VALUES.reshape(count, -1)}
+    for name, values in expected.items():
+        got = found[name][0] if name == "scattered" else found[name]
+        each = values[0] if count == 1 else values
+        np.testing.assert_allclose(got, np.stack([each, each]), err_msg=name)
+
+
+def test_each_replica_rounds_what_it_enqueues_by_itself(ipus):
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = 2
+    config.floating_point_behaviour.esr = ipu.config.StochasticRoundingBehaviour.ON
+    config.configure_ipu_system()
+    outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    with ipu.scopes.ipu_scope(IPU):
+        enqueue = outfeed.enqueue(tf.cast(v1.placeholder(tf.float32, [1000], name="x"), tf.float16))
+    dequeued = outfeed.dequeue()
+    found = []
+    with v1.Session() as session:
+        for identical in (False, True, True):
+            ipu.utils.reset_ipu_seed(1, experimental_identical_replicas=identical)
+            session.run(enqueue, {"x:0": np.full(1000, 0.1)})
+            found.extend(session.run(dequeued))
+    down, up = np.float16(0.1), np.nextafter(np.float16(0.1), np.float16(1))
+    assert {*np.unique(found)} == {down, up}
+    assert (found[0][0] != found[0][1]).any()
+    np.testing.assert_array_equal(found[1][0], found[1][1])
+    np.testing.assert_array_equal(found[1], found[2])
+
+
+def test_random_numbers_are_not_enqueued_by_several(ipus):
+    """They are drawn once, for all fetches of a step: each replica has its own on a real system."""
+    outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    with ipu.scopes.ipu_scope(IPU):
+        value = 2 * tf.random.uniform([3])
+        enqueue = outfeed.enqueue(value)
+    dequeued = outfeed.dequeue()
+    ipus(1)
+    with v1.Session() as session:
+        sent, _ = session.run([value, enqueue])
+        np.testing.assert_array_equal(session.run(dequeued), [sent])
+    ipus(2)
+    with v1.Session() as session, pytest.raises(tf.errors.OpError, match="RandomUniform.*Build both in a function"):
+        session.run(enqueue)
