@@ -52,6 +52,14 @@ def test_data_that_cannot_be_fed(data, options, match):
             model.fit(*data, verbose=0, **options)
 
 
+def test_a_partial_execution_of_older_sdks(monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.5")
+    with strategy().scope():
+        model = compiled(sequential(), steps_per_execution=2)
+        with pytest.raises(ValueError, match=r"`steps_per_execution` must be .*provided\. The inferred number .* \(3\)"):
+            model.fit(X, Y, batch_size=16, steps_per_epoch=3, verbose=0)
+
+
 @pytest.mark.parametrize(
     "call",
     [
