@@ -56,7 +56,7 @@ def test_a_partial_execution_of_older_sdks(monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.5")
     with strategy().scope():
         model = compiled(sequential(), steps_per_execution=2)
-        with pytest.raises(ValueError, match=r"`steps_per_execution` must be .*provided\. The inferred number .* \(3\)"):
+        with pytest.raises(ValueError, match=r"`steps_per_execution` must .*provided\. The inferred .* \(3\)"):
             model.fit(X, Y, batch_size=16, steps_per_epoch=3, verbose=0)
 
 
