@@ -57,6 +57,16 @@ def test_a_layers_call(ipus):
     assert float(outside(tf.constant(4.0))) == 5.0
 
 
+def test_registering_as_up_to_sdk_2_5(ipus):
+    ipus(1)
+    place = strategy()
+    place._register_keras_extension(Plus, Times)
+    with place.scope():
+        assert on_ipu(place, Plus(), tf.constant(4.0)) == 15.0
+        place._delete_keras_extension(Plus)
+        assert not isinstance(Plus(), Times)
+
+
 def test_an_extension_needs_both_methods(ipus):
     class Half(delegation.KerasExtension):
         def _call_supported(self, x, training=False):

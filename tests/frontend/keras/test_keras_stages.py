@@ -362,6 +362,32 @@ def test_the_word_of_older_releases_for_how_many_assignments_there_are(monkeypat
         sequential().set_pipeline_stage_assignment([])
 
 
+def test_the_words_of_sdk_2_5_for_subclassed_models(monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.5")
+
+    def refused(match, change):
+        stages = model.get_pipeline_stage_assignment()
+        for place, one in enumerate(stages):
+            one.pipeline_stage = place
+        with pytest.raises(ValueError, match=match):
+            model.set_pipeline_stage_assignment(change(stages))
+
+    def twice(stages):
+        for one in stages:
+            one.pipeline_stage *= 2
+        return stages
+
+    with strategy().scope():
+        model = subclassed()
+        model.build((8, 6))
+        refused(
+            r"The length of the provided .* match the number of layers in the graph \(2\)", lambda stages: stages[:1]
+        )
+        refused("must be instances of `ModelLayerPipelineStageAssignment`.", lambda stages: [None, *stages[1:]])
+        refused("does not match the post-order generated from the graph", lambda stages: stages[::-1])
+        refused(r"must start at 0 and be strictly .* was stage 2, however the preceeding stages \[1\] had", twice)
+
+
 def test_wrong_assignments_of_functional_models():
     def refused(match, change, error=ValueError):
         model = functional()

@@ -25,10 +25,12 @@ class KerasExtensions:
         self._enable_dataset_iterators = enable_dataset_iterators
         self._enable_keras_extensions = enable_keras_extensions
 
-    def _register_keras_extension(self, class_type: Any, keras_extension_base: Any, extension: Any) -> None:
-        """Has objects of a Keras class that are made in the scope get an extension; see `delegation`."""
+    def _register_keras_extension(self, class_type: Any, keras_extension_base: Any, extension: Any = None) -> None:
+        """Has objects of a Keras class made in the scope get an extension; up to SDK 2.5 the base is not given."""
+        if extension is None:
+            keras_extension_base, extension = delegation.KerasExtension, keras_extension_base
         delegation.register_extension(self, class_type, keras_extension_base, extension)
 
-    def _delete_keras_extension(self, class_type: Any, keras_extension_base: Any) -> None:
+    def _delete_keras_extension(self, class_type: Any, keras_extension_base: Any = delegation.KerasExtension) -> None:
         """Takes back what `_register_keras_extension` did: models get the IPU's own extension again."""
         delegation.delete_extension(self, class_type, keras_extension_base)

@@ -16,7 +16,7 @@ from tf_ipu_shim.errors import UnsupportedError
 from tf_ipu_shim.frontend.keras.models import networks
 from tf_ipu_shim.frontend.keras.models.network_extension import NetworkExtension
 from tf_ipu_shim.frontend.keras.options import replication, saved_options
-from tf_ipu_shim.frontend.keras.stages import stage_scopes
+from tf_ipu_shim.frontend.keras.stages import assignments, stage_scopes
 from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import (
     ModelLayerPipelineStageAssignment,
     NestedModelPipelineStageAssignment,
@@ -56,6 +56,9 @@ class ModelExtension(NetworkExtension):
 
     _layer_kind = ModelLayerPipelineStageAssignment
     _nested_kind = NestedModelPipelineStageAssignment
+
+    def _wording(self) -> assignments.Wording:
+        return assignments.current_wording(subclassed=True)
 
     def build(self, input_shape: Any) -> None:
         """As Keras'; the model's graph is then known, and stages that were set for another one are forgotten.

@@ -18,6 +18,9 @@ class NetworkExtension(PipelinedExtension):
     _layer_kind: Any = None
     _nested_kind: Any = None
 
+    def _wording(self) -> checks.Wording:
+        return checks.current_wording()
+
     def _network(self) -> networks.Network:
         """The model's graph."""
         raise NotImplementedError
@@ -39,13 +42,13 @@ class NetworkExtension(PipelinedExtension):
             ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
         """
         network = self._network()
-        checks.check_assignments(pipeline_stage_assignment, len(network.nodes), "total number of invocations of layers")
-        if checks.uses_old_messages():
+        counted = "total number of invocations of layers"
+        checks.check_assignments(pipeline_stage_assignment, len(network.nodes), self._wording(), counted)
+        if self._wording() == checks.Wording.FIRST:
             pipeline_stage_assignment = self._sort_assignments(network, pipeline_stage_assignment)
         self._check_assignments(network, pipeline_stage_assignment)
         steps = self._layer_steps(network, pipeline_stage_assignment)
-        if checks.uses_old_messages():
-            stage_plan.check_recorded_gaps(steps, from_first=True)
+        stage_plan.check_set_gaps(steps, self._wording())
         pipelined_programs.staged_network(self, network, steps, ())
         self._set_stages(pipeline_stage_assignment)
 
@@ -85,7 +88,7 @@ class NetworkExtension(PipelinedExtension):
         for step in steps:
             checks.check_stage(step.name, step.stage)
             if step.assignment is not None and step.stage is None:
-                index = "node index" if checks.uses_old_messages() else "node_index"
+                index = "node index" if self._wording() == checks.Wording.FIRST else "node_index"
                 raise ValueError(
                     f"Layer {step.name} with {index} {step.assignment.node_index} has not been assigned a pipeline "
                     "stage in `pipeline_stage_assignment`. Give every call of a layer one."
@@ -131,7 +134,7 @@ class NetworkExtension(PipelinedExtension):
             nested = networks.is_nested_call(node)
             kind = self._nested_kind if nested else self._layer_kind
             if not isinstance(one, kind):
-                raise checks.wrong_kind_error(node.layer.name, nested, [kind], one)
+                raise checks.wrong_kind_error(node.layer.name, nested, [kind], one, self._wording())
             given = one.nested_model if nested else one.layer
             calls = len(keras_members.inbound_nodes(node.layer))
             if given is node.layer and not 0 <= one.node_index < calls:

@@ -126,10 +126,11 @@ def _flatten_assignments(assignments: list[Any]) -> list[Any]:
 
 
 def _check_assignments(model: Any, assignments: Any) -> None:
-    checks.check_assignments(assignments, len(model.layers))
+    wording = checks.current_wording()
+    checks.check_assignments(assignments, len(model.layers), wording)
     kinds = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
     if not all(isinstance(one, kinds) for one in assignments):
-        must = "need to" if checks.uses_old_messages() else "must"
+        must = "need to" if wording == checks.Wording.FIRST else "must"
         raise ValueError(
             f"All elements of `pipeline_stage_assignment` {must} be instances of "
             "`SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`."
@@ -155,7 +156,7 @@ def _check_nested_assignment(model: Any, assignments: list[Any]) -> None:
         nested = networks.is_nested(layer)
         if one.is_nested_model != nested:
             kind = SequentialNestedModelPipelineStageAssignment if nested else SequentialLayerPipelineStageAssignment
-            raise checks.wrong_kind_error(layer.name, nested, [kind], one)
+            raise checks.wrong_kind_error(layer.name, nested, [kind], one, checks.current_wording())
         given = one.nested_model if nested else one.layer
         if given is not layer:
             raise checks.wrong_order_error(layer.name, given.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 import numbers
 from collections.abc import Callable, Sequence
@@ -13,17 +14,28 @@ _WIDTH = 98
 _NEW_WORDS_SINCE = (2, 6)
 
 
-def uses_old_messages() -> bool:
-    """Whether the emulated SDK is one whose messages about stages are worded in the first way."""
-    return sdk.current() < _NEW_WORDS_SINCE
+class Wording(enum.Enum):
+    """Which words the emulated SDK has for wrong assignments."""
+
+    FIRST = "functional and Sequential models up to SDK 2.5"
+    SUBCLASSED = "subclassed models of SDK 2.5"
+    CURRENT = "all models since SDK 2.6"
 
 
-def wrong_kind_error(layer: str, nested: bool, kinds: Sequence[type], given: Any) -> ValueError:
+def current_wording(subclassed: bool = False) -> Wording:
+    """The words of the emulated SDK."""
+    if sdk.current() >= _NEW_WORDS_SINCE:
+        return Wording.CURRENT
+    return Wording.SUBCLASSED if subclassed else Wording.FIRST
+
+
+def wrong_kind_error(layer: str, nested: bool, kinds: Sequence[type], given: Any, wording: Wording) -> ValueError:
     """The error for an assignment that is none for its layer."""
     names = " or ".join(f"`{kind.__name__}`" for kind in kinds)
-    if uses_old_messages():
+    if wording != Wording.CURRENT:
+        need = "need to" if wording == Wording.FIRST else "must"
         return ValueError(
-            f"All elements of `pipeline_stage_assignment` need to be instances of {names}, but that of layer {layer} "
+            f"All elements of `pipeline_stage_assignment` {need} be instances of {names}. That of layer {layer} "
             f"is a {type(given).__name__}."
         )
     return ValueError(
@@ -40,7 +52,7 @@ def wrong_order_error(layer: str, given: str) -> ValueError:
     )
 
 
-def check_assignments(assignments: Any, expected: int, counted: str = "number of layers") -> None:
+def check_assignments(assignments: Any, expected: int, wording: Wording, counted: str = "number of layers") -> None:
     """Checks that assignments are a list of the right length.
 
     Raises:
@@ -53,7 +65,7 @@ def check_assignments(assignments: Any, expected: int, counted: str = "number of
         )
     if len(assignments) != expected:
         what, which = "length", f"number of layers in the graph ({expected})"
-        if uses_old_messages():
+        if wording == Wording.FIRST:
             what, which = "size", f"{counted} in the model (currently {expected})"
         raise ValueError(
             f"The {what} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the {which}. "

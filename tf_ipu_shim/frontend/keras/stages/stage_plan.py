@@ -130,11 +130,28 @@ def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = F
     missing = [stage for stage in missing if from_first or stage > found[0]]
     if missing:
         there, gaps = str(list(found)), f": {missing}"
-        if assignments.uses_old_messages():
+        if assignments.current_wording() == assignments.Wording.FIRST:
             there, gaps = ", ".join(map(str, found)), f" {', '.join(map(str, missing))}"
         raise ValueError(
             f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {there}, however the "
             f"following pipeline stages are missing{gaps}. Give every stage a layer."
+        )
+
+
+def check_set_gaps(steps: Sequence[PipelineLayerStep], wording: assignments.Wording) -> None:
+    """Checks stages when they are set, as SDKs up to 2.5 do.
+
+    Raises:
+        ValueError: a stage is empty.
+    """
+    if wording == assignments.Wording.FIRST:
+        check_recorded_gaps(steps, from_first=True)
+    found, missing = _find_gaps(steps)
+    if missing and wording == assignments.Wording.SUBCLASSED:
+        raise ValueError(
+            "Pipeline stage assignments must start at 0 and be strictly increasing. The highest assignment found in "
+            f"`pipeline_stage_assignment` was stage {found[-1]}, however the preceeding stages {missing} had no "
+            "assignments. Give every stage a layer."
         )
 
 
