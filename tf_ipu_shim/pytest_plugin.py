@@ -130,19 +130,20 @@ def ipus(ipu_clean: None) -> Callable[..., Any]:
     """
 
     def configure(count: int | Sequence[int] = 1, **options: Any) -> Any:
-        from tf_ipu_shim.api.ipu import config
+        import tf_ipu_shim.frontend  # noqa: F401  loads the plugin
+        from tf_ipu_shim.configuration import system, tree
 
-        made = config.IPUConfig()
-        made.auto_select_ipus = count
+        config = tree.IPUConfig()
+        config.auto_select_ipus = count
         for path, value in options.items():
             *parents, name = path.split(".")
-            holder = made
+            holder = config
             for parent in parents:
                 holder = getattr(holder, parent)
             setattr(holder, name, value)
-        config.reset_ipu_configuration()
-        made.configure_ipu_system()
-        return made
+        system.reset_ipu_configuration()
+        config.configure_ipu_system()
+        return config
 
     return configure
 
@@ -150,7 +151,7 @@ def ipus(ipu_clean: None) -> Callable[..., Any]:
 @pytest.fixture
 def ipu_strategy(ipus: Callable[..., Any]) -> Iterator[Any]:
     """An `IPUStrategy` whose scope the test runs in, on one IPU unless the test calls `ipus` first."""
-    from tf_ipu_shim.api.ipu import ipu_strategy as module
+    from tf_ipu_shim.frontend.strategies import ipu_strategy as module
     from tf_ipu_shim.runtime import devices
 
     if devices.configured() is None:

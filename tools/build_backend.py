@@ -4,6 +4,8 @@ pip puts what stands in the root of a wheel into site-packages, and Python execu
 there. setuptools has no setting for such a file, so it is added to the finished wheel here: the same way for
 `pip install .`, for a built wheel and for an editable install, and pip removes it with the package.
 
+A wheel also has a `.pyi` file, for type checkers, of each module that `names/reexports.txt` serves.
+
 Where `plugin/prebuilt` holds compiled libraries, they are in the wheel, and its tag says which systems they run on.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import importlib.util
 import io
 import pathlib
 import zipfile
@@ -28,20 +31,30 @@ PTH_CONTENT = b"import tf_ipu_shim\n"
 
 def build_wheel(wheel_directory: str, *arguments: Any, **options: Any) -> str:
     """PEP 517's hook: setuptools' wheel with the `.pth` file, tagged for the libraries in it."""
-    return _finished(wheel_directory, build_meta.build_wheel(wheel_directory, *arguments, **options))
+    return _finished(wheel_directory, build_meta.build_wheel(wheel_directory, *arguments, **options), _stubs())
 
 
 def build_editable(wheel_directory: str, *arguments: Any, **options: Any) -> str:
     """PEP 660's hook: setuptools' editable wheel with the `.pth` file."""
-    return _finished(wheel_directory, build_meta.build_editable(wheel_directory, *arguments, **options))
+    return _finished(wheel_directory, build_meta.build_editable(wheel_directory, *arguments, **options), {})
 
 
-def _finished(directory: str, name: str) -> str:
+def _stubs() -> dict[str, bytes]:
+    """Reads the table from its file, as importing the package would need what the package needs."""
+    path = pathlib.Path(__file__).resolve().parent.parent / "tf_ipu_shim" / "names" / "reexports.py"
+    spec = importlib.util.spec_from_file_location("reexports", path)
+    assert spec is not None and spec.loader is not None
+    reexports = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reexports)
+    return {file: text.encode() for file, text in reexports.stubs().items()}
+
+
+def _finished(directory: str, name: str, stubs: dict[str, bytes]) -> str:
     """The wheel's files with those that are added or changed, and their RECORD; returns the wheel's name."""
     path = pathlib.Path(directory) / name
     with zipfile.ZipFile(path) as wheel:
         files = {entry.filename: wheel.read(entry) for entry in wheel.infolist()}
-    added = {PTH_NAME: PTH_CONTENT}
+    added = {PTH_NAME: PTH_CONTENT, **stubs}
     platform = wheel_tag.of_libraries([content for file, content in files.items() if file.endswith(".so")])
     if platform:
         name = name.replace("-any.whl", f"-{platform}.whl")

@@ -82,6 +82,8 @@ def test_wheel(python, environment, wheel):
         in_checkout = sorted(path.name for path in (ROOT / "tf_ipu_shim").glob(pattern))
         assert sorted(path.name for path in package.glob(pattern)) == in_checkout != []
     assert (environment.python.parent / "tf-ipu").exists()
+    stub = (package / "api" / "ipu" / "loops.pyi").read_text()
+    assert "from tf_ipu_shim.frontend.control_flow.loops import repeat as repeat\n" in stub
 
     # An unchanged script under plain python, with the TensorFlow of the environment that runs the tests.
     script = python.script("from tensorflow.python import ipu\nprint(ipu.__name__, ipu.__file__)\n")

@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from tf_ipu_shim import patches
 from tf_ipu_shim.imports import aliases, import_callers, post_import_hooks
 from tf_ipu_shim.legacy.names import activation
-from tf_ipu_shim.names import ipu_script_detection, unsupported_names
+from tf_ipu_shim.names import ipu_script_detection, reexports, unsupported_names
 
 # Graphcore's name -> ours. A name below the left-hand side maps to the same name below the right-hand side.
 ALIASES = {
@@ -140,7 +140,7 @@ def is_graphcore_name(fullname: str) -> bool:
 
 def _find_under_own_name(fullname: str, theirs: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """The ordinary spec of one of our modules, its loader extended by the refusal of missing names."""
-    spec = PathFinder.find_spec(fullname, path)
+    spec = PathFinder.find_spec(fullname, path) or reexports.find_spec(fullname, theirs)
     if spec is None:
         return (
             ModuleSpec(fullname, unsupported_names.RefusingLoader(theirs))

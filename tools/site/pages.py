@@ -51,18 +51,23 @@ def on_files(files: Files, config: Any) -> Files:
             files.append(File.generated(config, f"tutorials/{path.name}", abs_src_path=str(path)))
     files.append(File.generated(config, "all_errors.md", content=_errors()))
     for name, page in _reference().items():
-        files.append(File.generated(config, page, content=f"# {name}\n\n::: {_own_names()[name]}\n"))
+        content = "".join(f"::: {own}\n\n" for own in _own_names()[name])
+        files.append(File.generated(config, page, content=f"# {name}\n\n{content}"))
     return files
 
 
 def _errors() -> str:
-    """MkDocs runs this file by its path, so that its neighbours are no modules."""
-    spec = importlib.util.spec_from_file_location("error_messages", ROOT / "tools" / "error_messages.py")
+    return str(_load("tools/error_messages.py").page())
+
+
+def _load(path: str) -> Any:
+    """A module by its path: MkDocs runs this file by its own, so that its neighbours are no modules."""
+    spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, ROOT / path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # which named tuples look themselves up in
     spec.loader.exec_module(module)
-    return str(module.page())
+    return module
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
@@ -71,9 +76,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     return _NAMED.sub(rf"[\g<0>]({up}\1)", markdown)
 
 
-def _own_names() -> dict[str, str]:
-    """Our module by Graphcore's name, of those that have public names of their own."""
+def _own_names() -> dict[str, list[str]]:
+    """By Graphcore's name of a module what its page documents: our module, or the names that it re-exports."""
     found = {}
+    for module, (_, sources) in _load("tf_ipu_shim/names/reexports.py").table().items():
+        for theirs, directory in PACKAGES.items():
+            if (below := module.removeprefix(directory.replace("/", "."))) != module and sources:
+                found[theirs + below] = [
+                    f"{source}.{name}" for source, names in sources.items() for name in names.values()
+                ]
     for theirs, directory in {**PACKAGES, **OWN}.items():
         root = ROOT / directory
         for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
@@ -82,7 +93,7 @@ def _own_names() -> dict[str, str]:
             if _has_names(path) and not any(part.startswith("_") for part in parts):
                 own = path.relative_to(ROOT).with_suffix("").parts
                 module = ".".join(own[:-1] if own[-1] == "__init__" else own)
-                found[".".join([theirs, *parts])] = module
+                found[".".join([theirs, *parts])] = [module]
     return found
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.api.ipu.ops import cross_replica_ops
+from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops
 from tf_ipu_shim.machine.environment import execution_mode
 
 v1 = tf.compat.v1

@@ -2,15 +2,13 @@
 
 from tf_ipu_shim.api.ipu.optimizers import (
     automatic_loss_scaling_optimizer,
-    cross_replica_optimizer,
-    gradient_accumulation_optimizer,
-    ipu_optimizer,
     map_gradient_optimizer,
     sharded_optimizer,
 )
 from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer
 from tf_ipu_shim.api.ipu.optimizers.map_gradient_optimizer import MapGradientOptimizer
 from tf_ipu_shim.api.ipu.optimizers.sharded_optimizer import ShardedOptimizer
+from tf_ipu_shim.api.lazy_modules import lazy
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
 from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import (
@@ -39,3 +37,5 @@ __all__ = [
     "map_gradient_optimizer",
     "sharded_optimizer",
 ]
+
+__getattr__, __dir__ = lazy(__name__, ["cross_replica_optimizer", "gradient_accumulation_optimizer", "ipu_optimizer"])

@@ -1,6 +1,5 @@
 """`tensorflow.python.ipu.keras.optimizers` of SDK 2.1 to 2.6: wrappers of Keras 2 optimizers."""
 
-from tf_ipu_shim.api.ipu.keras.optimizers import gradient_accumulate_optimizer
 from tf_ipu_shim.api.ipu.keras.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer
 from tf_ipu_shim.api.ipu.keras.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
 from tf_ipu_shim.api.ipu.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
@@ -8,6 +7,7 @@ from tf_ipu_shim.api.ipu.keras.optimizers.map_gradient_optimizer import (
     MapGradientOptimizer,
     MapGradientOptimizerInvertedChaining,
 )
+from tf_ipu_shim.api.lazy_modules import lazy
 from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer
 
 __all__ = [
@@ -19,3 +19,5 @@ __all__ = [
     "MapGradientOptimizerInvertedChaining",
     "gradient_accumulate_optimizer",
 ]
+
+__getattr__, __dir__ = lazy(__name__, ["gradient_accumulate_optimizer"])

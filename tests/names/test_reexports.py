@@ -1,0 +1,89 @@
+"""Modules that only re-export come from a table, and are like any other module."""
+
+import copy
+import importlib
+import importlib.util
+import inspect
+import pathlib
+import pickle
+import sys
+import types
+
+import pytest
+from tensorflow.python.ipu import loops, sharding
+
+from tf_ipu_shim.frontend.control_flow import loops as source
+from tf_ipu_shim.names import finder, reexports
+
+MODULE = "tf_ipu_shim.api.ipu.loops"
+
+
+def unwrapped(thing):
+    """Ops are wrapped for Keras' symbolic tensors in their Graphcore module only."""
+    return inspect.unwrap(thing) if inspect.isfunction(thing) else thing
+
+
+@pytest.mark.parametrize("name", reexports.table())
+def test_module_gives_out_the_names_of_its_row(name):
+    description, sources = reexports.table()[name]
+    module = importlib.import_module(name)
+    theirs = finder.graphcore_name(name)
+    assert importlib.import_module(theirs) is module is sys.modules[name]
+    assert module.__doc__ == f"`{theirs}`{description}"
+    assert (module.__name__, module.__package__, module.__spec__.name) == (name, name.rpartition(".")[0], name)
+    taken = {given: (origin, own) for origin, names in sources.items() for given, own in names.items()}
+    assert module.__all__ == sorted(given for given in taken if not given.startswith("_"))
+    assert set(taken) <= set(dir(module))
+    for given, (origin, own) in taken.items():
+        package = importlib.import_module(origin)
+        expected = vars(package)[own] if own in vars(package) else sys.modules[f"{origin}.{own}"]
+        assert unwrapped(getattr(module, given)) is unwrapped(expected)
+
+
+@pytest.mark.parametrize("name", reexports.table())
+def test_module_has_no_file(name):
+    """A file would win over the row, which would then be dead."""
+    root = pathlib.Path(reexports.__file__).parents[2]
+    assert not (root / name.replace(".", "/")).with_suffix(".py").exists()
+
+
+def test_every_statement_imports_it():
+    space = {}
+    exec(
+        "import tensorflow.python.ipu.loops as one\n"
+        "from tensorflow.python.ipu import loops as two\n"
+        "from tf_ipu_shim.ipu import loops as three\n"
+        "import tf_ipu_shim.ipu.loops as four\n"
+        "from tensorflow.python.ipu.loops import *\n"
+        "from tensorflow.python.ipu.loops import repeat as five\n",
+        space,
+    )
+    assert all(space[name] is loops for name in ("one", "two", "three", "four"))
+    assert space["five"] is space["repeat"] is source.repeat
+
+
+def test_missing_name_is_refused_as_elsewhere():
+    with pytest.raises(AttributeError, match=r"Did you mean.*repeat|repeat"):
+        loops.repaet  # noqa: B018
+    with pytest.raises(ImportError, match="tensorflow.python.ipu.loops"):
+        exec("from tensorflow.python.ipu.loops import repaet")
+
+
+def test_spec_is_found_without_an_import():
+    spec = importlib.util.find_spec("tensorflow.python.ipu.ops.rand_ops")
+    assert spec is not None and not spec.submodule_search_locations
+
+
+def test_functions_are_pickled_and_the_module_reloads():
+    assert pickle.loads(pickle.dumps(loops.repeat)) is loops.repeat
+    assert copy.deepcopy(sharding.get_sharding) is sharding.get_sharding
+    assert importlib.reload(loops) is loops and loops.repeat is source.repeat
+
+
+def test_a_name_may_be_given_out_under_another(monkeypatch):
+    monkeypatch.setattr(reexports, "table", lambda: {"another": (": as a test has it.", {"json": {"write": "dumps"}})})
+    module = types.ModuleType("another")
+    reexports.ReexportLoader("tensorflow.another").exec_module(module)
+    assert module.write({}) == "{}" and module.__all__ == ["write"]
+    assert module.__doc__ == "`tensorflow.another`: as a test has it."
+    assert reexports.stubs() == {"another.pyi": "from json import dumps as write\n"}

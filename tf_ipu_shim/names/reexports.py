@@ -1,0 +1,72 @@
+"""Serves Graphcore's modules that only re-export names, from `reexports.txt` instead of a file each."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import re
+import types
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+
+_FILE = pathlib.Path(__file__).with_suffix(".txt")
+_PACKAGE = "tf_ipu_shim"
+
+
+@functools.cache
+def table() -> dict[str, tuple[str, dict[str, dict[str, str]]]]:
+    """Our module -> the end of its docstring, and by source module the names given out: theirs by ours.
+
+    Example:
+        >>> table()["tf_ipu_shim.api.ipu.ipu_compiler"][1]
+        {'tf_ipu_shim.frontend.compile.ipu_compiler': {'compile': 'compile'}}
+    """
+    rows = {}
+    _, *paragraphs = _FILE.read_text(encoding="ascii").replace("\n  ", " ").strip().split("\n\n")
+    for paragraph in paragraphs:
+        head, *lines = paragraph.split("\n")
+        name = re.match(r"[\w.]+", head)[0]  # type: ignore[index]
+        sources = {}
+        for line in lines:
+            source, _, names = line.partition(": ")
+            pairs = (word.partition("=") for word in names.split())
+            sources[f"{_PACKAGE}.{source}"] = {given: taken or given for given, _, taken in pairs}
+        rows[f"{_PACKAGE}.{name}"] = head[len(name) :], sources
+    return rows
+
+
+def find_spec(fullname: str, theirs: str) -> ModuleSpec | None:
+    """The spec of a module that only re-exports, or None."""
+    return ModuleSpec(fullname, ReexportLoader(theirs)) if fullname in table() else None
+
+
+class ReexportLoader(Loader):
+    """Fills a module with the names of its row."""
+
+    def __init__(self, theirs: str) -> None:
+        self._theirs = theirs
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Uses Python's default module creation."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Imports the names as `from source import name` does, so that a name may be a submodule of its source."""
+        description, sources = table()[module.__name__]
+        module.__doc__ = f"`{self._theirs}`{description}"
+        for source, names in sources.items():
+            found = __import__(source, fromlist=tuple(names.values()))
+            vars(module).update({name: getattr(found, taken) for name, taken in names.items()})
+        module.__dict__["__all__"] = sorted(name for names in sources.values() for name in names if name[0] != "_")
+
+
+def stubs() -> dict[str, str]:
+    """The `.pyi` file of each module, by its path, with which the wheel serves type checkers."""
+    files = {}
+    for module, (_, sources) in table().items():
+        lines = [
+            f"from {source} import {taken} as {name}"
+            for source, names in sources.items()
+            for name, taken in names.items()
+        ]
+        files[f"{module.replace('.', '/')}.pyi"] = "".join(f"{line}\n" for line in lines)
+    return files
