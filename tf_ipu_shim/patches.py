@@ -112,9 +112,6 @@ def undo() -> None:
     """Takes all patches back, the last one first: what is not ours is as it was.
 
     The emulation does not work in this process any more.
-
-    Raises:
-        RuntimeError: somebody else has changed the same attribute since. That patch, and those before it, stay.
     """
     with _lock:
         for key in reversed(list(_applied)):

@@ -22,12 +22,7 @@ class SourceFile:
 
 
 def collect_sources(script: pathlib.Path) -> list[SourceFile]:
-    """A script and what it imports of the files beside it, each once.
-
-    Raises:
-        OSError: the script cannot be read.
-        SyntaxError: a file is not Python as this interpreter has it.
-    """
+    """A script and what it imports of the files beside it, each once."""
     start = script / "__main__.py" if script.is_dir() else script
     folder, found = start.parent, {}
     waiting = [start]

@@ -77,9 +77,6 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
     The script sees its own `sys.argv` and `sys.path[0]`, is `__main__`, and an uncaught exception prints the traceback
     of the script alone. `sys.argv`, `sys.path` and the environment keep the script's values afterwards, for whatever
     it registered with `atexit`.
-
-    Raises:
-        KeyboardInterrupt: the user stopped the script.
     """
     if options.module:
         options.module, *options.arguments = options.module

@@ -17,11 +17,7 @@ _PICOSECONDS = 1e6  # in a microsecond
 
 
 def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
-    """Writes the trace of one run where TensorBoard looks for it.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes the trace of one run where TensorBoard looks for it."""
     program = parse_facts(profile)["program"]
     run = f"{datetime.datetime.now():%Y_%m_%d_%H_%M_%S_%f}_{program}".replace("/", "_")
     path = pathlib.Path(log_dir, "plugins", "profile", run, "ipu.xplane.pb")

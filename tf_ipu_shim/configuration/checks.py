@@ -8,15 +8,7 @@ from tf_ipu_shim.configuration.enums import DeviceConnectionType, ExecutionProfi
 
 
 def check(config: Any) -> None:
-    """Refuses combinations of options that contradict each other.
-
-    Args:
-        config: an `IPUConfig`.
-
-    Raises:
-        ValueError: for options that contradict each other.
-        Exception: for selections of IPUs, or of profiles, that exclude each other.
-    """
+    """Refuses combinations of options that contradict each other."""
     model = on_ipu_model()
     _check_selection(config, model)
     _check_connection(config, model)

@@ -31,11 +31,7 @@ class Declaration(NamedTuple):
 
 @functools.cache
 def read(cls: type) -> dict[str, Declaration]:
-    """The declarations in the constructors of a class and its bases, by attribute name.
-
-    Raises:
-        NameError: if an annotation uses a name that its constructor cannot see.
-    """
+    """The declarations in the constructors of a class and its bases, by attribute name."""
     declarations: dict[str, Declaration] = {}
     for base in reversed(cls.__mro__):
         constructor = base.__dict__.get("__init__")

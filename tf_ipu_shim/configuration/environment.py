@@ -179,10 +179,6 @@ def problems() -> Iterator[Exception]:
 def check() -> None:
     """Raises the first of the `problems`, if there is one.
 
-    Raises:
-        ValueError: a variable is unknown, was renamed, or has a value that is not known.
-        UnsupportedError: its value is known and not supported.
-
     Example:
         >>> check()
     """

@@ -20,11 +20,6 @@ def to_protobuf(config: Any) -> Any:
     """Checks a configuration and builds its `IpuOptions`.
 
     Single numbers in `auto_select_ipus` and `select_ipus` become lists, in the configuration too.
-
-    Raises:
-        ValueError: if options contradict each other.
-        Exception: if IPUs are selected in two ways, or in one that the IPU model does not know.
-        TypeError: if a dictionary of options holds something else than text.
     """
     checks.check(config)
     options = config_pb2.IpuOptions(creator_id=config_pb2.IPU_CONFIG)
@@ -65,12 +60,7 @@ def old_defaults() -> Any:
 
 
 def set_field(options: Any, field: str, value: Any, path: str) -> None:
-    """Writes one option into the protobuf.
-
-    Raises:
-        TypeError: if a dictionary holds something else than text.
-        ValueError: if a number does not fit the field.
-    """
+    """Writes one option into the protobuf."""
     *messages, name = field.lstrip("!").split(".")
     for message in messages:
         options = getattr(options, message)
@@ -96,11 +86,7 @@ def set_number(message: Any, name: str, value: Any, path: str) -> None:
 
 
 def set_flags(flags: Any, values: Mapping[str, str], path: str) -> None:
-    """Appends options of a Poplar library.
-
-    Raises:
-        TypeError: if a name or a value is not text.
-    """
+    """Appends options of a Poplar library."""
     for option, value in values.items():
         if not (isinstance(option, str) and isinstance(value, str)):
             raise TypeError(

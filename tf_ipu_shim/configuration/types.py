@@ -19,12 +19,6 @@ _NAMES = {list: "List", tuple: "Tuple"}
 def type_name(annotation: Any) -> str:
     """How a type is written in messages and metadata.
 
-    Args:
-        annotation: a class, `list[T]`, `tuple[T, ...]`, `tuple[T, U]` or a `Union` of those.
-
-    Raises:
-        Exception: for any other annotation.
-
     Example:
         >>> type_name(Union[int, list[int], tuple[int, ...]])
         'typing.Union[int, typing.List[int], typing.Tuple[int, ...]]'
@@ -45,12 +39,7 @@ def type_name(annotation: Any) -> str:
 
 
 def checker(annotation: Any) -> Callable[[Any], bool]:
-    """The test a value has to pass for an option of this type.
-
-    Raises:
-        ValueError: for a `Union` of `int` and an `Enum`, which a JSON file could not tell apart.
-        Exception: for an annotation other than those of `type_name`.
-    """
+    """The test a value has to pass for an option of this type."""
     origin = typing.get_origin(annotation)
     if origin is None:
         type_name(annotation)

@@ -25,9 +25,6 @@ def root() -> str:
 
     TensorFlow reads that variable when `tf.keras` is first used; where it is set, `tf_keras` comes before `keras`.
 
-    Raises:
-        UnsupportedError: only Keras 3 is installed.
-
     Example:
         >>> root() in ("keras.src", "tf_keras.src")
         True

@@ -71,9 +71,6 @@ class ChipSpec:
     def peak_flops(self, kind: str = "fp16") -> float:
         """Peak arithmetic of the whole chip, the figure data sheets quote.
 
-        Raises:
-            ValueError: if the chip has no such arithmetic.
-
         Example:
             >>> round(CHIPS["gc200"].peak_flops("fp16") / 1e12)
             251
@@ -94,9 +91,6 @@ class ChipSpec:
 
     def with_tiles(self, tiles: int) -> ChipSpec:
         """The same chip with another number of tiles, as `ipu_model.tiles_per_ipu` asks for.
-
-        Raises:
-            ValueError: if there is no tile at all.
 
         Example:
             >>> CHIPS["gc200"].with_tiles(4).total_bytes == 4 * 638976
@@ -153,9 +147,6 @@ def for_target(version: str) -> ChipSpec:
     """The chip a Poplar target version means, as in `device_connection.version` and `ipu_model.version`.
 
     Bow shares its target version with the GC200, which is the one this returns.
-
-    Raises:
-        ValueError: if there is no such version.
 
     Source: docs/facts.md, section "Chips", first row of the table.
 

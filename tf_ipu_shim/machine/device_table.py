@@ -34,9 +34,6 @@ class PoplarDevice:
 def enumerate_devices(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
     """Lists the devices of a server: every IPU alone, then pairs, fours and so on up to all of them.
 
-    Raises:
-        ValueError: if `order` is not 0 to n-1 in some order, or n is not a power of two.
-
     Source: docs/facts.md, section "Device ids".
 
     Example:

@@ -15,9 +15,6 @@ def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", ti
     On IPUs it is the system's own, whatever `ipu_model` says. On the IPU Model (`--use_ipu_model`) it is the one of
     `ipu_model.version`, with as many tiles as `ipu_model.tiles_per_ipu` asks for, else `--ipu_model_tiles`, else all.
 
-    Raises:
-        ValueError: if there is no such version, or more tiles are asked for than the chip has, or fewer than none.
-
     Source: docs/facts.md, section "IPU Model".
 
     Example:
@@ -38,9 +35,6 @@ def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", ti
 
 def for_version(system_chip: ChipSpec, version: str) -> ChipSpec:
     """The chip of a target version: the system's own if it is of that version, as Bow and GC200 share theirs.
-
-    Raises:
-        ValueError: if there is no such version.
 
     Example:
         >>> for_version(chips.CHIPS["bow"], "ipu2").name

@@ -40,9 +40,6 @@ GATEWAY_LATENCY_SECONDS = 1.88e-6
 def whole(num_ipus: int) -> int:
     """The fewest IPUs, no less than so many, that rungs and ladders can be built from.
 
-    Args:
-        num_ipus: at least 1.
-
     Example:
         >>> whole(3), whole(70)
         (4, 128)
@@ -53,13 +50,6 @@ def whole(num_ipus: int) -> int:
 
 def neighbours(place: int, num_ipus: int) -> tuple[int, ...]:
     """The places that are linked to a place directly.
-
-    Args:
-        place: Place in the device (DNC id).
-        num_ipus: IPUs in the device.
-
-    Raises:
-        ValueError: if there is no such place, or no device of so many IPUs.
 
     Example:
         >>> neighbours(2, 8)
@@ -74,17 +64,6 @@ def neighbours(place: int, num_ipus: int) -> tuple[int, ...]:
 
 def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
     """The places data passes through: across the rung first, then to the right ladder, then along the side.
-
-    Args:
-        src: Place that sends.
-        dst: Place that receives.
-        num_ipus: IPUs in the device.
-
-    Returns:
-        Places from `src` to `dst`, both included.
-
-    Raises:
-        ValueError: if there is no such place, or no device of so many IPUs.
 
     Example:
         >>> route(0, 5, 8)
@@ -104,14 +83,6 @@ def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
 def hops(src: int, dst: int, num_ipus: int) -> int:
     """Links between two places.
 
-    Args:
-        src: Place that sends.
-        dst: Place that receives.
-        num_ipus: IPUs in the device.
-
-    Raises:
-        ValueError: if there is no such place, or no device of so many IPUs.
-
     Example:
         >>> hops(0, 15, 16)
         8
@@ -121,12 +92,6 @@ def hops(src: int, dst: int, num_ipus: int) -> int:
 
 def link_bytes_per_second(num_ipus: int) -> float:
     """What two neighbours on a ladder can send each other, one way.
-
-    Args:
-        num_ipus: IPUs in the device.
-
-    Raises:
-        ValueError: if there is only one IPU, which has no neighbour.
 
     Example:
         >>> round(link_bytes_per_second(2) / 1e9, 1)
@@ -141,18 +106,6 @@ def link_bytes_per_second(num_ipus: int) -> float:
 def exchange_seconds(num_bytes: int, src: int, dst: int, num_ipus: int) -> float:
     """How long a copy from one IPU to another takes, without the sync before it.
 
-    Args:
-        num_bytes: Bytes to move.
-        src: Place that sends.
-        dst: Place that receives.
-        num_ipus: IPUs in the device.
-
-    Returns:
-        Seconds; 0 for a copy that stays on its IPU or moves nothing.
-
-    Raises:
-        ValueError: if there is no such place, or the number of bytes is negative.
-
     Example:
         >>> round(exchange_seconds(29_205_777_612, 0, 2, 4), 3)
         1.0
@@ -164,16 +117,6 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
     """How long an exchange phase takes in which several copies go on at a time.
 
     The busiest link decides, in the busier of its two directions, together with the longest way.
-
-    Args:
-        transfers: Bytes, sending place and receiving place of each copy.
-        num_ipus: IPUs in the device.
-
-    Returns:
-        Seconds.
-
-    Raises:
-        ValueError: if there is no such place, or a number of bytes is negative.
 
     Example:
         >>> one = exchange_seconds(1 << 20, 0, 2, 4)
@@ -204,43 +147,18 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
 
 
 def exchange_cycles(chip: ChipSpec, num_bytes: int, src: int, dst: int, num_ipus: int) -> int:
-    """As `exchange_seconds`, in tile clock cycles of the chip, rounded up.
-
-    Args:
-        chip: Chip whose clock counts.
-        num_bytes: Bytes to move.
-        src: Place that sends.
-        dst: Place that receives.
-        num_ipus: IPUs in the device.
-
-    Raises:
-        ValueError: as `exchange_seconds`.
-    """
+    """As `exchange_seconds`, in tile clock cycles of the chip, rounded up."""
     return chip.cycles(exchange_seconds(num_bytes, src, dst, num_ipus))
 
 
 def sync_hops(num_ipus: int) -> int:
-    """Links a sync over all IPUs of a device passes one way: half the ladder's length and its rung, then other ladders.
-
-    Args:
-        num_ipus: IPUs in the device.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """Links that a sync over all IPUs passes one way: half the ladder's length and its rung, then other ladders."""
     _check(num_ipus)
     return 1 + min(num_ipus, IPUS_OF_LADDER) // 2 // 2 + -(-num_ipus // IPUS_OF_LADDER) - 1
 
 
 def sync_cycles(chip: ChipSpec, num_ipus: int) -> int:
     """How long a sync over all IPUs of a device takes, there and back, in tile clock cycles.
-
-    Args:
-        chip: Chip whose clock counts.
-        num_ipus: IPUs in the device.
-
-    Raises:
-        ValueError: if there is none.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS

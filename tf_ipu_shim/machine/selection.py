@@ -12,9 +12,6 @@ ORDERS = ("AUTO", "ZIGZAG", "SNAKE", "HOOF")
 def shard_order(num_ipus: int, order: str = "AUTO", *, pipelined: bool = False) -> tuple[int, ...]:
     """Places in a device (its DNC ids) by shard index.
 
-    Raises:
-        ValueError: if the order's name is unknown or there is no IPU.
-
     Source: docs/facts.md, section "Order of shards".
 
     Example:
@@ -54,9 +51,6 @@ def shard_ipus(
     ipus: tuple[_Ipu, ...], order: str = "AUTO", *, pipelined: bool = False, replicas: int = 1
 ) -> tuple[tuple[_Ipu, ...], ...]:
     """IPU numbers by replica and shard.
-
-    Raises:
-        ValueError: if the IPUs cannot be shared out evenly over the replicas.
 
     Example:
         >>> shard_ipus((5, 7, 4, 6), "SNAKE")

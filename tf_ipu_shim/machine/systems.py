@@ -49,21 +49,11 @@ class System:
         return (len(self.devices) + 1) // 2
 
     def devices_with(self, num_ipus: int) -> tuple[PoplarDevice, ...]:
-        """The devices that hold exactly so many IPUs, in id order; none where no device does.
-
-        Args:
-            num_ipus: IPUs in the device. Only powers of two up to `System.num_ipus` have devices.
-        """
+        """The devices that hold exactly so many IPUs, in id order; none where no device does."""
         return tuple(device for device in self.devices if device.num_ipus == num_ipus)
 
     def device(self, device_id: int) -> PoplarDevice:
         """The device with this Poplar id.
-
-        Args:
-            device_id: 0 to 2n-2 in a system of n IPUs.
-
-        Raises:
-            ValueError: if there is none.
 
         Example:
             >>> named("m2000").device(4).ipus
@@ -139,9 +129,6 @@ SYSTEMS: dict[str, System] = _all()
 def named(text: str) -> System:
     """The system of this name, with another chip if the name goes on `:chip=NAME`.
 
-    Raises:
-        ValueError: if there is no such system or chip; the message suggests the nearest.
-
     Example:
         >>> named("pod16:chip=bow").chip.name
         'bow'
@@ -168,9 +155,6 @@ def current() -> System:
 
     The default has the device list of the server that Graphcore's documents show, so that a request for four IPUs
     is given id 24, and the memory of the GC200, so that what fitted on IPUs of either generation fits.
-
-    Raises:
-        ValueError: if the variable names no system.
 
     Example:
         >>> current().num_ipus

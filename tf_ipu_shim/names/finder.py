@@ -107,11 +107,7 @@ def find_spec_last(fullname: str, path: Sequence[str] | None) -> ModuleSpec | No
 
 
 def _raise_unsupported(fullname: str) -> None:
-    """Says how to get what only a process that uses `ipu` has.
-
-    Raises:
-        ModuleNotFoundError: an import statement asks for it. Who asks whether there is such a module is told no.
-    """
+    """Says how to get what only a process that uses `ipu` has."""
     if is_ipu_process() or not activation.is_wanted() or not import_callers.is_module_imported():
         return
     raise ModuleNotFoundError(

@@ -39,12 +39,7 @@ class RefusingLoader(Loader):
         self.fullname = fullname
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """Refuses.
-
-        Raises:
-            MissingModuleError: always. Its `name` is not the imported one: `from package import module` would
-                otherwise take the error for "no such submodule" and drop the message.
-        """
+        """Refuses."""
         releases = graphcore_names.modules()[self.fullname]
         raise errors.MissingModuleError(describe_absence(self.fullname, releases), name=f"{self.fullname} (emulated)")
 

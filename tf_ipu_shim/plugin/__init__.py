@@ -15,9 +15,6 @@ _library: Library | None = None
 def load() -> Library:
     """Returns the plugin, built and loaded at the first call in a process.
 
-    Raises:
-        PluginError: it cannot be built or loaded; the message says what to do.
-
     Example:
         >>> load().live_bytes(ordinal=0, chip=0) >= 0
         True

@@ -69,9 +69,6 @@ def ensure_built(
     changed is rebuilt. If the first directory is not writable, the next is used (see `cache.cache_directories`). A copy
     is kept in a checkout (see `cache.copy_to_cache`), unless a compiler is asked for, as for a sanitizer.
 
-    Raises:
-        PluginError: no compiler, the compiler fails, or no directory can be written. The message says what to do.
-
     Example:
         >>> ensure_built().suffix
         '.so'

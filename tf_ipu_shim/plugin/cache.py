@@ -128,11 +128,7 @@ def copy_to_cache(library: pathlib.Path) -> None:
 
 
 def first_writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
-    """The first of `places` that can be written; made where it is missing.
-
-    Raises:
-        PluginError: there is none; the message gives the reason for each.
-    """
+    """The first of `places` that can be written; made where it is missing."""
     reasons = []
     for directory in places:
         try:

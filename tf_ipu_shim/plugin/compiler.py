@@ -34,11 +34,7 @@ class Compiler:
 
 
 def find_compiler() -> Compiler | None:
-    """The compiler named by ``CXX``, else ``g++``; None when it is not on the path.
-
-    Raises:
-        PluginError: ``CXX`` holds an open quotation.
-    """
+    """The compiler named by ``CXX``, else ``g++``; None when it is not on the path."""
     text = os.environ.get(ENVIRONMENT_VARIABLE, "")
     try:
         command = shlex.split(text) or ["g++"]
@@ -79,11 +75,7 @@ def compile_library(
     link_flags: Sequence[str],
     directory: pathlib.Path,
 ) -> pathlib.Path:
-    """Compiles `sources` and links them to one shared library in `directory`.
-
-    Raises:
-        PluginError: the compiler or the linker fails; the message holds the first error lines.
-    """
+    """Compiles `sources` and links them to one shared library in `directory`."""
     # TensorFlow's headers as system headers: their warnings are none of ours.
     flags = [*FLAGS, *(f"-isystem{flag[2:]}" if flag.startswith("-I") else flag for flag in compile_flags)]
     flags.extend(f"-I{directory}" for directory in _include_directories(sources))
@@ -114,11 +106,7 @@ def compile_library(
 
 
 def compile_program(compiler: Compiler, source: pathlib.Path, program: pathlib.Path) -> None:
-    """Compiles one source to a program whose functions the libraries that it loads find.
-
-    Raises:
-        PluginError: the compiler or the linker fails; the message holds the first error lines.
-    """
+    """Compiles one source to a program whose functions the libraries that it loads find."""
     _run_command([*compiler.command, "-O1", "-rdynamic", str(source), "-o", str(program), "-ldl"], source.name)
 
 

@@ -114,9 +114,6 @@ class Library:
         """Says which TensorFlow devices there are. New sessions and a live eager context get them at once.
 
         All of them round float16 to the nearest, and clip it, until `set_rounding` and `keep_infinities` say otherwise.
-
-        Raises:
-            ValueError: there are more devices, or more IPUs in one, than the plugin has room for.
         """
         if not 1 <= len(chips) <= MAXIMUM_DEVICES or not all(1 <= count <= MAXIMUM_CHIPS for count in chips):
             raise ValueError(
@@ -151,11 +148,7 @@ class Library:
         self._c.ipu_keep_infinities(ordinal, int(keep))
 
     def set_plain_op_events(self, ordinal: Device, events: bytes) -> None:
-        """Says which trace events the plain ops of a session's step make on a device, until the next epoch.
-
-        Raises:
-            ValueError: the plugin cannot read them, or there is no such device.
-        """
+        """Says which trace events the plain ops of a session's step make on a device, until the next epoch."""
         _check(ordinal)
         problem = self._c.ipu_set_plain_op_events(ordinal, events, len(events))
         if problem:
@@ -361,16 +354,7 @@ class Call:
         return [(os.fsdecode(frame.file), frame.line, os.fsdecode(frame.function)) for frame in stack.frames]
 
     def constant_arguments(self, library: bytes, function: str, arguments: int) -> list[bool]:
-        """Which arguments of a function XLA must know at compile time, such as a shape or an axis.
-
-        Args:
-            library: a serialised `FunctionDefLibrary` that holds the function and what it calls.
-            function: its name.
-            arguments: how many arguments it has.
-
-        Raises:
-            RuntimeError: TensorFlow cannot make the function; its own message.
-        """
+        """Which arguments of a function XLA must know at compile time, such as a shape or an axis."""
         flags = (ctypes.c_uint8 * arguments)()
         problem = self._c.ipu_constant_arguments(
             self._pointer, library, len(library), function.encode(), flags, arguments
@@ -381,11 +365,7 @@ class Call:
 
 
 def open_library(ensure_built: Callable[..., pathlib.Path]) -> Library:
-    """Loads the library of the build cache, building it anew once where the one found does not load.
-
-    Raises:
-        PluginError: TensorFlow does not load a freshly built library either.
-    """
+    """Loads the library of the build cache, building it anew once where the one found does not load."""
     from tensorflow.compat.v2 import errors as errors_impl
 
     try:

@@ -51,11 +51,7 @@ def list_configured_devices(c_library: ctypes.CDLL, count: int | None) -> None:
 
 
 def add_devices(c_library: ctypes.CDLL) -> None:
-    """Adds the devices that the plugin has and the context has not. Does nothing before the context's first use.
-
-    Raises:
-        RuntimeError: TensorFlow refuses the devices; its own message.
-    """
+    """Adds the devices that the plugin has and the context has not. Does nothing before the context's first use."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
     context = _present_context()
@@ -112,11 +108,7 @@ def _job_of(context: Any) -> str:
 
 
 def listed_device_count() -> int:
-    """The number of IPU devices that TensorFlow lists.
-
-    Raises:
-        ValueError: nothing is configured, and there is no such system.
-    """
+    """The number of IPU devices that TensorFlow lists."""
     return systems.current().num_ipus if _configured is None else _configured
 
 

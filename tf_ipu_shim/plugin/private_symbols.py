@@ -25,9 +25,6 @@ def check(
     """Refuses a plugin that takes TensorFlow's private symbols for what they are not.
 
     Does nothing without the program among the sources, or for a sanitizer, whose runtime a program needs to know of.
-
-    Raises:
-        PluginError: a symbol is not as declared, or the check ends in another way.
     """
     programs = [source for source in sources if source.name == PROGRAM]
     if not programs or any("-fsanitize" in word for word in command.command):

@@ -65,22 +65,13 @@ def _chip_figures(chip: str, ipu: IpuPlan) -> Figures:
 
 
 def write_baseline(baseline: Baseline, path: str | os.PathLike[str]) -> None:
-    """Writes a baseline file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes a baseline file."""
     content = {"version": VERSION, "programs": {place: figures._asdict() for place, figures in baseline.items()}}
     pathlib.Path(path).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
 def read_baseline(path: str | os.PathLike[str]) -> Baseline:
-    """Reads a baseline file.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is no baseline, or one of another version.
-    """
+    """Reads a baseline file."""
     try:
         content: Any = json.loads(pathlib.Path(path).read_text())
         if content["version"] != VERSION:

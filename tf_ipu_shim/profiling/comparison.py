@@ -83,12 +83,7 @@ _COMPARED = {
 
 
 def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
-    """The profiles of a file or folder by program; of several with one name each has its number.
-
-    Raises:
-        FileNotFoundError: there is none.
-        ValueError: one is no profile of this format.
-    """
+    """The profiles of a file or folder by program; of several with one name each has its number."""
     folder = pathlib.Path(path)
     inside = sorted(one for one in folder.glob(f"*/{FILE}")) if folder.is_dir() else []
     if (folder / FILE).is_file() or not inside:

@@ -23,12 +23,7 @@ class Run(NamedTuple):
 
 
 def read_profile(path: str | pathlib.Path) -> Profile:
-    """Reads a profile.
-
-    Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is no profile of this format: one of Poplar's own is not read.
-    """
+    """Reads a profile."""
     found = pathlib.Path(path)
     if found.is_dir():
         found = found / FILE

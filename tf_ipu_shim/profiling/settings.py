@@ -42,9 +42,6 @@ def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
 
     A script that reads its own profiles finds them where it has asked for them, also when it is run for a profile.
 
-    Raises:
-        ValueError: as `parse_settings` does.
-
     Example:
         >>> all_settings({"autoReport.all": "true"})[-1].directory
         PosixPath('.')
@@ -60,9 +57,6 @@ def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
 
 def parse_settings(options: Mapping[str, str]) -> ReportSettings | None:
     """The settings in some engine options; None where no report is asked for.
-
-    Raises:
-        ValueError: the number of runs is none.
 
     Example:
         >>> parse_settings({"autoReport.all": "true", "autoReport.outputExecutionProfile": "false"}).execution

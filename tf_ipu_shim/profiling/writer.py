@@ -29,9 +29,6 @@ _TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}
 def make_profile_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
     """Makes a folder for a program's profile: `tf_report__<time>__<process>__<program>`.
 
-    Raises:
-        OSError: it cannot be made.
-
     Source: docs/facts.md, section "Profiles".
 
     Example:
@@ -47,11 +44,7 @@ def make_profile_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
 
 
 def write_profile(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
-    """Writes a profile.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes a profile."""
     path, unfinished = folder / FILE, folder / f".{FILE}.unfinished"
     connection = sqlite3.connect(unfinished, isolation_level=None)
     try:

@@ -128,12 +128,7 @@ def baseline_of(report: MemoryReport | None = None) -> baseline.Baseline:
 
 
 def _program_plans(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, IpuPlan]]:
-    """All programs with what they need on each IPU.
-
-    Raises:
-        AssertionError: there are none, so that a test would pass for having run nothing.
-        TypeError: it is no report.
-    """
+    """All programs with what they need on each IPU."""
     report = memory_report() if report is None else report
     if not isinstance(report, MemoryReport):
         raise TypeError(f"report is {report!r}, and has to be what memory_report() gives.")

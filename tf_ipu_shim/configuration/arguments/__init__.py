@@ -24,9 +24,6 @@ CALLS: dict[str, Call] = {
 def effects(call: str) -> tuple[OptionEffect, ...]:
     """What the arguments of a call change.
 
-    Args:
-        call: a key of `CALLS`.
-
     Example:
         >>> effects("loops.repeat")[0].effect
         'no effect'

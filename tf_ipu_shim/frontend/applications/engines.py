@@ -24,14 +24,7 @@ def install() -> None:
 
 
 def start(request: Any) -> Any:
-    """Starts an engine; the plugin sees to it that there is one of each name.
-
-    Returns:
-        An `ApplicationStarted`.
-
-    Raises:
-        tf.errors.OpError: the file cannot be read, or there are no free IPUs.
-    """
+    """Starts an engine; the plugin sees to it that there is one of each name."""
     executable, weights = application_file.read(request.file)
     signature = executable.embedded_runtime_config.signature
     if len(signature.inputs) != request.inputs:

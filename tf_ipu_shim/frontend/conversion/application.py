@@ -104,10 +104,6 @@ def embed_application(
 
     The application's file is written. What the host computes before and after stays. Where no node is placed, all but
     placeholders are taken for the IPU's.
-
-    Raises:
-        ValueError: a shape is open; the host computes something between two nodes on the IPU; the part on the IPU takes
-            nothing.
     """
     placed = type(graph_def)()
     placed.CopyFrom(graph_def)

@@ -35,11 +35,7 @@ class FrozenGraph:
 
 
 def load(directory: str, tags: Sequence[str], signature_key: str) -> FrozenGraph:
-    """Reads a SavedModel.
-
-    Raises:
-        ValueError: there is no such signature, or the model needs files of its own (assets).
-    """
+    """Reads a SavedModel."""
     with v1.Graph().as_default(), v1.Session() as session, _silence_deprecations():
         meta_graph_def = v1.saved_model.loader.load(session, tags, directory)
         if _ASSETS in meta_graph_def.collection_def:
@@ -51,11 +47,7 @@ def load(directory: str, tags: Sequence[str], signature_key: str) -> FrozenGraph
 
 
 def freeze(session: Any, meta_graph_def: Any, signature_key: str) -> FrozenGraph:
-    """Makes constants of the variables that a session has.
-
-    Raises:
-        ValueError: the graph has no such signature.
-    """
+    """Makes constants of the variables that a session has."""
     if signature_key not in meta_graph_def.signature_def:
         found = ", ".join(key for key in meta_graph_def.signature_def if not key.startswith("__")) or "none"
         raise ValueError(

@@ -99,11 +99,7 @@ def output_tensors(signature_def: Any) -> list[str]:
 
 
 def check_patterns(patterns: Any, argument: str, error: type[Exception] = ValueError) -> Sequence[str]:
-    """An argument that is a list of regular expressions; nothing for None.
-
-    Raises:
-        ValueError: it is no list, or has what is no regular expression. `error` where it is another type.
-    """
+    """An argument that is a list of regular expressions; nothing for None."""
     if patterns is None:
         return []
     if not isinstance(patterns, list):

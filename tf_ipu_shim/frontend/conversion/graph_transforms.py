@@ -25,10 +25,6 @@ def TransformGraph(  # noqa: N802  # TensorFlow's name
 ) -> Any:
     """Applies transforms to a graph, one after another.
 
-    Raises:
-        UnsupportedError: a transform is another one of TensorFlow's.
-        ValueError: a transform cannot be read.
-
     Source: `tensorflow.tools.graph_transforms.TransformGraph`.
 
     Example:

@@ -35,11 +35,7 @@ def find_crossings(sender: Any, receiver: Any) -> list[str]:
 
 
 def check_host_first(host: Any, ipu: Any) -> None:
-    """Checks that the host's part is what comes before the IPU's.
-
-    Raises:
-        ValueError: a node of it needs what the IPU computes.
-    """
+    """Checks that the host's part is what comes before the IPU's."""
     computed = {node.name for node in ipu.node}
     for node in host.node:
         needed = next((name for name in map(graph_nodes.node_name, node.input) if name in computed), None)
@@ -51,11 +47,7 @@ def check_host_first(host: Any, ipu: Any) -> None:
 
 
 def remove_host_part(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-    """The graph without its host's part; what that gives the IPU becomes inputs.
-
-    Raises:
-        ValueError: the host's part is not what comes before the IPU's, or gives one of the model's outputs.
-    """
+    """The graph without its host's part; what that gives the IPU becomes inputs."""
     ipu, host = split_graph(graph_def)
     check_host_first(host, ipu)
     hosts, made = graph_nodes.nodes_by_name(host), type(graph_def)()

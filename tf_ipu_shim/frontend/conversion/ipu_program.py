@@ -31,10 +31,6 @@ def replace_ipu_part(graph_def: Any, signature_def: Any, runner: Runner) -> tupl
 
     What the host computes before these nodes and after them stays. Outputs keep their names; one that is not the first
     of its node gets a new one, which the signature says.
-
-    Raises:
-        ValueError: there is no node on the IPU, or the host computes something between two of them, or there is a loop
-            or condition without functions on the IPU.
     """
     ipu, host = host_part.split_graph(graph_def)
     _check_no_frames(ipu)

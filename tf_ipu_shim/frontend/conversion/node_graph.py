@@ -56,11 +56,7 @@ class NodeGraph:
 
 
 def topological_order(graph: NodeGraph, names: Iterable[str], key: Callable[[str], Any] | None = None) -> list[str]:
-    """Some nodes of a graph, each behind those that it has an edge from, chains kept together.
-
-    Raises:
-        ValueError: there is a cycle.
-    """
+    """Some nodes of a graph, each behind those that it has an edge from, chains kept together."""
     wanted = dict.fromkeys(names)
     finished: dict[str, None] = {}
     open_: set[str] = set()

@@ -15,11 +15,7 @@ _HOST = "CPU"
 
 
 def get_op_def(node: Any) -> Any:
-    """The definition of a node's op.
-
-    Raises:
-        ValueError: TensorFlow does not know the op.
-    """
+    """The definition of a node's op."""
     found = op_def_registry.get(node.op)
     if found is None:
         raise ValueError(

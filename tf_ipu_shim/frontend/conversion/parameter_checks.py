@@ -11,12 +11,7 @@ _PARTIALS = ("float", "half")
 
 
 def check_params(params: Any) -> None:
-    """Checks an `IpuConversionParams`.
-
-    Raises:
-        TypeError: an argument that is a list, a dictionary or a number of batches is something else.
-        ValueError: another argument is something else.
-    """
+    """Checks an `IpuConversionParams`."""
     if not isinstance(params.num_ipus, numbers.Integral) or params.num_ipus <= 0:
         raise ValueError(f"num_ipus should be an integer, and greater than 0, not {params.num_ipus!r}.")
     if not isinstance(params.batch_per_step, numbers.Integral):

@@ -29,11 +29,7 @@ class StagePart:
 def split_into_stages(
     graph_def: Any, stages: Mapping[str, int], inputs: Sequence[str], outputs: Sequence[str]
 ) -> list[StagePart]:
-    """Cuts a graph.
-
-    Raises:
-        ValueError: a node needs one of a later stage.
-    """
+    """Cuts a graph."""
     nodes = graph_nodes.nodes_by_name(graph_def)
     order = sorted(set(stages.values()))
     fed = {graph_nodes.node_name(name) for name in inputs}
@@ -62,11 +58,7 @@ def split_into_stages(
 
 
 def check_forward_only(nodes: Mapping[str, Any], stages: Mapping[str, int], fed: set[str]) -> None:
-    """Checks that data goes forward.
-
-    Raises:
-        ValueError: a node needs one of a later stage.
-    """
+    """Checks that data goes forward."""
     wrong = [
         f"{name} (stage {stage}) needs {given} (stage {stages[given]})"
         for name, stage in stages.items()

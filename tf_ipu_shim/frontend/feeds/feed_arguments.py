@@ -57,9 +57,6 @@ def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]]
 def resolve_device_ordinal(value: Any) -> int:
     """The TensorFlow device of a queue; where none is given that of the current IPU strategy, else 0.
 
-    Raises:
-        ValueError: it is no integer, or a negative one.
-
     Example:
         >>> with ipu.ipu_strategy.IPUStrategy("/device:IPU:1").scope():
         ...     resolve_device_ordinal(None)
@@ -81,10 +78,6 @@ def resolve_prefetch_depth(value: int | None) -> int:
 
     From SDK 2.6 on 0 gives the default too, as scripts of the time were used to.
 
-    Raises:
-        TypeError: it is no integer.
-        ValueError: it is not from 1 to 255.
-
     Example:
         >>> resolve_prefetch_depth(None)
         3
@@ -103,10 +96,6 @@ def resolve_prefetch_depth(value: int | None) -> int:
 
 def get_element_structure(dataset: Any) -> Any:
     """The `TensorSpec`s of a dataset's elements, in its structure.
-
-    Raises:
-        TypeError: it is no `tf.data.Dataset`.
-        ValueError: an element has parts that are no tensors, such as ragged ones.
 
     Example:
         >>> get_element_structure(tf.data.Dataset.range(3))
@@ -128,9 +117,6 @@ def get_element_structure(dataset: Any) -> Any:
 def check_shapes(shapes: Iterable[Any]) -> None:
     """Refuses elements of unknown size: a program is compiled for one size.
 
-    Raises:
-        ValueError: a shape is not fully defined.
-
     Example:
         >>> check_shapes([tf.TensorShape([2, 3])])
     """
@@ -143,9 +129,6 @@ def check_shapes(shapes: Iterable[Any]) -> None:
 
 def check_types(types: Iterable[Any], feed: str) -> None:
     """Refuses elements of numbers of 64 bits: no stream of an IPU carries them.
-
-    Raises:
-        FailedPreconditionError: a tensor has such a type; Graphcore's wording.
 
     Example:
         >>> check_types([tf.int32, tf.float16, tf.bool], "labels")
@@ -165,9 +148,6 @@ def check_types(types: Iterable[Any], feed: str) -> None:
 
 def check_not_empty(shapes: Iterable[Any], what: str) -> None:
     """Refuses elements without a number in them, which no stream of an IPU carries.
-
-    Raises:
-        InvalidArgumentError: a dimension is 0.
 
     Example:
         >>> check_not_empty([tf.TensorShape([2, 3])], "infeed")

@@ -51,10 +51,6 @@ def add_gradient(total: Any, gradient: Any, number: Any, count: int, method: Red
 def resolve_accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype") -> Any:
     """The type in which a variable's gradients are accumulated.
 
-    Raises:
-        TypeError: it is none of these.
-        ValueError: it holds no fractions.
-
     Example:
         >>> resolve_accumulator_dtype(lambda variable: tf.float32, tf.Variable(1.0, dtype=tf.float16))
         tf.float32
@@ -70,10 +66,6 @@ def resolve_accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype
 
 def resolve_sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
     """The type in which values of a tensor are added up; one that counts may be added up in integers.
-
-    Raises:
-        TypeError: it is none of these.
-        ValueError: it holds no fractions, and the tensor does.
 
     Example:
         >>> resolve_sum_dtype(lambda tensor: tensor.dtype, tf.constant([3, 4]), "accumulate_outfeed_dtype")

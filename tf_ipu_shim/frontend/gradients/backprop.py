@@ -150,11 +150,7 @@ def active_contexts() -> list[GradientCaptureContext]:
 
 
 def capture_gradient(tag: str, gradient: Any, around_value: list[GradientCaptureContext]) -> None:
-    """Hands a gradient to all contexts that are entered.
-
-    Raises:
-        RuntimeError: no context is or was entered: what computes the gradients is another tape.
-    """
+    """Hands a gradient to all contexts that are entered."""
     contexts = _active.contexts or around_value
     if not contexts:
         raise RuntimeError(

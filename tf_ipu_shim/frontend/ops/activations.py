@@ -11,9 +11,6 @@ import tensorflow.compat.v2 as tf
 def hard_sigmoid(x: Any) -> Any:
     """`0.2 * x + 0.5`, clipped to 0 and 1, as Keras 2 has it.
 
-    Args:
-        x: a float tensor.
-
     Example:
         >>> hard_sigmoid(tf.constant([-5.0, 0.0, 5.0])).numpy().tolist()
         [0.0, 0.5, 1.0]
@@ -34,9 +31,6 @@ ACCEPTED_RECURRENT_ACTIVATIONS = [name for name in ACTIVATIONS if name != "relu"
 
 def check_activation(name: Any, accepted: list[str], argument: str) -> str:
     """The name of an activation of a recurrent layer.
-
-    Raises:
-        ValueError: it is none of those accepted.
 
     Example:
         >>> check_activation(tf.tanh, ACCEPTED_ACTIVATIONS, "activation")

@@ -42,9 +42,6 @@ emulations: dict[tuple[str, str], Emulation] = {}
 def parse_name(name: Any) -> tuple[str, str]:
     """The library and the op that a name means.
 
-    Raises:
-        ValueError: it names no file.
-
     Example:
         >>> parse_name("build/libproduct.so:BuildSum"), parse_name("./libproduct.so")
         (('build/libproduct.so', 'BuildSum'), ('libproduct.so', ''))
@@ -63,11 +60,7 @@ def parse_name(name: Any) -> tuple[str, str]:
 
 
 def register_emulation(emulation: Emulation) -> None:
-    """Registers an emulation, in place of one of the same name.
-
-    Raises:
-        ValueError: another function is registered under the same file name without a directory.
-    """
+    """Registers an emulation, in place of one of the same name."""
     key = emulation.library, emulation.op
     known = emulations.get(key)
     if known is not None and "/" not in emulation.library and not _is_same_function(known.function, emulation.function):
@@ -80,11 +73,7 @@ def register_emulation(emulation: Emulation) -> None:
 
 
 def find_emulation(path: str, op: str) -> Emulation | None:
-    """The emulation of an op: of the longest matching path, and of this op before those of all ops.
-
-    Raises:
-        ValueError: the emulation stood for another library of the same name.
-    """
+    """The emulation of an op: of the longest matching path, and of this op before those of all ops."""
     fitting = [one for one in emulations.values() if one.op in (op, "") and _matches_path(path, one.library)]
     if not fitting:
         return None

@@ -68,11 +68,7 @@ def new_seed() -> Any:
 
 
 def apply_dropout(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> Any:
-    """Sets elements to zero as a seed says, and scales the others; the gradient has the same mask.
-
-    Raises:
-        TypeError: they are whole numbers.
-    """
+    """Sets elements to zero as a seed says, and scales the others; the gradient has the same mask."""
     if not x.dtype.is_floating:
         raise TypeError(
             f"dropout scales what it leaves by {scale:.4g}, which numbers of {x.dtype.name} cannot be. Cast them to "
@@ -92,12 +88,7 @@ def apply_dropout(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> An
 
 
 def mask_shape(x: Any, noise_shape: Any) -> Any:
-    """The shape of a dropout's mask: that of the noise, where it fits the tensor, else the tensor's.
-
-    Raises:
-        ValueError: it does not fit.
-        TypeError: it is a tensor that has no value yet.
-    """
+    """The shape of a dropout's mask: that of the noise, where it fits the tensor, else the tensor's."""
     if tf.is_tensor(noise_shape):
         constant = tf.get_static_value(noise_shape)
         if constant is None:

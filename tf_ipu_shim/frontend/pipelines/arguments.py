@@ -85,13 +85,7 @@ class PipelineArguments:
         ]
 
     def check(self) -> PipelineArguments:
-        """Checks everything that can be known before the stages are called.
-
-        Raises:
-            TypeError: an argument has the wrong type.
-            ValueError: an argument is out of range, or does not go with another.
-            NotImplementedError: arguments that Graphcore refuses together.
-        """
+        """Checks everything that can be known before the stages are called."""
         if self.count is None:
             raise ValueError("gradient_accumulation_count must be specified.")
         if not isinstance(self.count, (int, np.integer)):
@@ -265,12 +259,7 @@ class PipelineArguments:
 
 
 def check_stage_options(name: str, options: Any, stages: int) -> None:
-    """Checks the options of the stages.
-
-    Raises:
-        TypeError: they are no list of `PipelineStageOptions`.
-        ValueError: there are not as many as stages.
-    """
+    """Checks the options of the stages."""
     if options is None:
         return
     if not isinstance(options, (list, tuple)):

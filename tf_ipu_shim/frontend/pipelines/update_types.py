@@ -13,12 +13,7 @@ _UPDATES = ("ResourceApply", "ResourceSparseApply")
 
 @contextlib.contextmanager
 def accept_accumulator_dtype(optimizer: Any, gradients: Sequence[tuple[Any, Any]]) -> Iterator[None]:
-    """While it is entered an optimizer applies gradients.
-
-    Raises:
-        TypeError: the optimizer's ops do not take a gradient's type for its variable. XLA would say so when the
-            program is compiled, or nothing, without a name.
-    """
+    """While it is entered an optimizer applies gradients."""
     name = type(getattr(optimizer, "_keras_optimizer", optimizer)).__name__  # of a model, which a pipeline's stands for
     mixed = [(g.dtype.base_dtype, v) for g, v in gradients if g.dtype.base_dtype != v.dtype.base_dtype]
     graph = ops.get_default_graph()

@@ -26,11 +26,7 @@ _KEY = signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
 
 def export(plan: ExportPlan) -> Callable[..., Any]:
-    """Writes the SavedModel, and reads it again.
-
-    Returns:
-        A `tf.function` that runs what was written.
-    """
+    """Writes the SavedModel, and reads it again."""
     weights = _WeightCopies()
     served = _name_arguments(plan, lambda *values: _add_serving_function(plan, weights, values))
     concrete = served.get_concrete_function()

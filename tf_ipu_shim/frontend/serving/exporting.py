@@ -11,11 +11,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 
 
 def export_single_step(predict_step: Callable[..., Any], export_dir: str, iterations: int, **arguments: Any) -> Any:
-    """Exports a function.
-
-    Raises:
-        TypeError: it is no function.
-    """
+    """Exports a function."""
     if not callable(predict_step):
         raise TypeError(f"predict_step must be a function, not {type(predict_step).__name__}.")
     return export_plan(plan.make_plan(predict_step, export_dir, iterations, **arguments))
@@ -33,23 +29,7 @@ def export_pipeline(
     name: str | None = None,
     **arguments: Any,
 ) -> Any:
-    """Exports a pipeline.
-
-    Args:
-        computational_stages: functions, or lists of functions that run at the same time.
-        export_dir: where the SavedModel goes.
-        iterations: mini-batches of an execution.
-        inputs: what the first stage takes before what a request brings.
-        device_mapping: the IPU of each stage.
-        pipeline_schedule: a `PipelineSchedule`.
-        poplar_options: a `PipelineStageOptions` for each stage.
-        name: of the pipeline.
-        **arguments: of `plan.make_plan`.
-
-    Raises:
-        TypeError: an argument has the wrong type.
-        ValueError: an argument is out of range.
-    """
+    """Exports a pipeline."""
     if inputs is not None and not isinstance(inputs, (list, tuple)):
         raise TypeError(f"inputs must be a list or a tuple of values for the first stage, not {inputs!r}.")
     if name is not None and not isinstance(name, str):
@@ -79,12 +59,7 @@ def export_pipeline(
 
 
 def export_plan(made: ExportPlan) -> Any:
-    """Exports what was planned, in the manner of the TensorFlow that the script runs in.
-
-    Raises:
-        TypeError: `variable_initializer` is no function.
-        ValueError: TensorFlow 2, and arguments for sessions are given; or there is no checkpoint.
-    """
+    """Exports what was planned, in the manner of the TensorFlow that the script runs in."""
     if not ops.executing_eagerly_outside_functions():
         if made.variable_initializer is not None and not callable(made.variable_initializer):
             raise TypeError(f"variable_initializer must be a function, not {type(made.variable_initializer).__name__}.")
@@ -104,11 +79,7 @@ def export_plan(made: ExportPlan) -> Any:
 
 
 def resolve_alias(new: Any, old: Any) -> Any:
-    """An argument under the name that it has, or the one that it had.
-
-    Raises:
-        ValueError: it was given under both.
-    """
+    """An argument under the name that it has, or the one that it had."""
     if new is not None and old is not None:
         raise ValueError("Give predict_step_signature alone: input_signature is what SDKs up to 2.6 call it.")
     return old if new is None else new

@@ -31,14 +31,7 @@ _TABLES = ops.GraphKeys.TABLE_INITIALIZERS
 
 
 def export(plan: ExportPlan) -> Callable[..., Any]:
-    """Writes the SavedModel.
-
-    Returns:
-        A function that adds what was written to the current graph.
-
-    Raises:
-        ValueError: there are variables and nothing that initialises them.
-    """
+    """Writes the SavedModel."""
     predict = _freeze_steps(plan, [plan.predict], None, compiled=True)[0]
     hosts = [step for step in (plan.before, plan.after) if step is not None]
     frozen = dict(zip((step.label for step in hosts), _freeze_steps(plan, hosts, plan.checkpoint)))
@@ -145,11 +138,7 @@ def _restore_variables(plan: ExportPlan, session: Any, steps: Sequence[ServingSt
 
 
 def latest_checkpoint(directory: str) -> str:
-    """The newest checkpoint in a directory.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The newest checkpoint in a directory."""
     found = checkpoint_management.latest_checkpoint(directory)
     if found is None:
         raise ValueError(

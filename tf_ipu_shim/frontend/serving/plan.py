@@ -33,11 +33,7 @@ class ServingStep:
     signature: list[Any]
 
     def __call__(self, tensors: Sequence[Any]) -> list[Any]:
-        """Calls the function in the current graph; what it returns, flat.
-
-        Raises:
-            ValueError: it takes something else, or returns what is no tensor.
-        """
+        """Calls the function in the current graph; what it returns, flat."""
         if isinstance(self.function, def_function.Function):
             returned = self.function(*tensors)
         else:
@@ -93,11 +89,7 @@ class ExportPlan:
         return self.directory
 
     def names(self, number: int) -> list[str]:
-        """Names of the outputs.
-
-        Raises:
-            ValueError: other names than outputs were given, or there are no outputs.
-        """
+        """Names of the outputs."""
         last = self.after or self.predict
         if not number:
             raise ValueError(f"`{last.label}` returned nothing. A served model has at least one output.")
@@ -132,12 +124,7 @@ def make_plan(
     purge_export_dir: bool = False,
     **others: Any,
 ) -> ExportPlan:
-    """Checks the arguments of an export.
-
-    Raises:
-        TypeError: an argument has the wrong type.
-        ValueError: the directory is not empty, or signatures are missing or do not go together.
-    """
+    """Checks the arguments of an export."""
     directory = check_directory(export_dir, purge_export_dir)
     number = check_count("iterations", iterations)
     for step, function in (("preprocessing_step", preprocessing_step), ("postprocessing_step", postprocessing_step)):
@@ -164,11 +151,7 @@ def make_plan(
 
 
 def pass_tensors(source: ServingStep, tensors: Sequence[Any], target: ServingStep) -> list[Any]:
-    """Matches one step's outputs to the next step's inputs.
-
-    Raises:
-        ValueError: they are not what it takes.
-    """
+    """Matches one step's outputs to the next step's inputs."""
     if len(tensors) != len(target.signature):
         raise ValueError(
             f"The number of the `{source.label}` outputs does not match the number of the `{target.label}` inputs: "
@@ -184,12 +167,7 @@ def pass_tensors(source: ServingStep, tensors: Sequence[Any], target: ServingSte
 
 
 def check_directory(export_dir: Any, purge: bool) -> str:
-    """The directory of an export as text.
-
-    Raises:
-        TypeError: it is no path.
-        ValueError: it is not empty, or a file.
-    """
+    """The directory of an export as text."""
     if not isinstance(export_dir, (str, os.PathLike)):
         raise TypeError(f"export_dir must be the path of a directory, not {export_dir!r}.")
     directory = os.fspath(export_dir)
@@ -206,11 +184,7 @@ def check_directory(export_dir: Any, purge: bool) -> str:
 
 
 def check_count(name: str, value: Any) -> int:
-    """An argument that counts something.
-
-    Raises:
-        ValueError: it is no integer, or below 1.
-    """
+    """An argument that counts something."""
     try:
         number = int(value)
     except (TypeError, ValueError):

@@ -46,11 +46,7 @@ class ServedCall:
 
     @classmethod
     def from_bytes(cls, text: bytes) -> ServedCall:
-        """Reads the attribute.
-
-        Raises:
-            UnsupportedError: a newer release wrote it.
-        """
+        """Reads the attribute."""
         fields = json.loads(text)
         if fields.pop("format") != _FORMAT:
             raise errors.UnsupportedError(
@@ -63,11 +59,7 @@ class ServedCall:
 def add_call(
     plan: ExportPlan, arguments: Sequence[Any], replaced: Callable[[Any, Any], Any] | None = None
 ) -> list[Any]:
-    """Calls the prediction in the current graph.
-
-    Raises:
-        ValueError: it returns what is no tensor, or nothing.
-    """
+    """Calls the prediction in the current graph."""
     outputs: list[Any] = []
 
     def predict(*values: Any) -> None:
@@ -97,11 +89,7 @@ def _static_shape(tensor: Any) -> list[int | None] | None:
 
 
 def check_stock_ops(graph_def: graph_pb2.GraphDef) -> None:
-    """Refuses what stock TensorFlow could not run.
-
-    Raises:
-        UnsupportedError: it has an op of the plugin's, or calls Python.
-    """
+    """Refuses what stock TensorFlow could not run."""
     for node in all_nodes(graph_def):
         if node.op in _IN_THIS_PROCESS:
             raise errors.UnsupportedError(

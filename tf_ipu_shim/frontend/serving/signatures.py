@@ -46,12 +46,7 @@ class StepSignature:
 def request_signatures(
     predict: StepSignature, preprocessing: StepSignature, dataset: Any
 ) -> tuple[list[Any], list[Any] | None]:
-    """The signatures of a request, and of the prediction where a step comes before it.
-
-    Raises:
-        TypeError: a signature is no list or tuple of `TensorSpec`, or the dataset is none.
-        ValueError: there is no signature, or there are two.
-    """
+    """The signatures of a request, and of the prediction where a step comes before it."""
     first = preprocessing if preprocessing.function is not None else predict
     for step in (predict, preprocessing):
         _check_spec(step)
@@ -73,12 +68,7 @@ def request_signatures(
 
 
 def step_signature(step: StepSignature) -> list[Any]:
-    """The signature of a step: the argument's, else that of its `tf.function`.
-
-    Raises:
-        TypeError: it is no list or tuple of `TensorSpec`.
-        ValueError: there is none.
-    """
+    """The signature of a step: the argument's, else that of its `tf.function`."""
     _check_spec(step)
     return _declared_specs(step)
 
@@ -166,11 +156,7 @@ def _valid_name(name: str) -> str:
 
 
 def argument_names(step: StepSignature, number: int | None) -> list[str]:
-    """Names of a step's arguments.
-
-    Raises:
-        ValueError: the function does not take so many.
-    """
+    """Names of a step's arguments."""
     function = getattr(step.function, "python_function", step.function)
     parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
     positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]

@@ -21,12 +21,7 @@ Stages = list[list[tuple[Callable[..., Any], int]]]
 def check_pipeline(
     stages: Sequence[Any], iterations: Any, device_mapping: Any, schedule: Any, options: Any
 ) -> tuple[Stages, int]:
-    """Checks a pipeline as it is checked when it is trained.
-
-    Raises:
-        TypeError: an argument has the wrong type.
-        ValueError: there are too few stages or too many IPUs, or the schedule cannot run so many mini-batches.
-    """
+    """Checks a pipeline as it is checked when it is trained."""
     arguments = PipelineArguments(
         stages=stages,
         count=iterations,

@@ -57,11 +57,7 @@ def ipu_scope(device: str) -> Iterator[None]:
 
 
 def ensure_device(device: Any, find: Callable[..., Any] = devices.named) -> None:
-    """Ensures that an IPU device exists in eager mode, where TensorFlow would silently use the CPU.
-
-    Raises:
-        InvalidArgumentError: there is no such device.
-    """
+    """Ensures that an IPU device exists in eager mode, where TensorFlow would silently use the CPU."""
     if isinstance(device, str) and context.executing_eagerly():
         spec = device_spec.DeviceSpecV2.from_string(device)
         if spec.device_type == "IPU" and spec.device_index:
@@ -164,11 +160,7 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
 
 @contextmanager
 def host_scope(name: str) -> Iterator[None]:
-    """The same scope for what this package puts on the host, which may be in a loop too.
-
-    Raises:
-        ValueError: as `outside_compilation_scope` has it.
-    """
+    """The same scope for what this package puts on the host, which may be in a loop too."""
     graph = ops.get_default_graph()
     if not tracing.in_compilation():
         raise ValueError(

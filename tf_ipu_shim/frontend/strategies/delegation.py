@@ -40,12 +40,6 @@ class KerasExtension:
 def extension_delegate(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that an extension may answer in the place of.
 
-    Args:
-        method: of a Keras class, or what is about to become a class method.
-
-    Returns:
-        The same, with one more keyword argument, `__extension_delegate`: False asks for the method itself.
-
     Source: `keras.engine.base_layer.extension_delegate`.
 
     Example:
@@ -82,11 +76,7 @@ def _find_delegate(owner: Any, name: str) -> Any:
 
 
 def register_extension(strategy: Any, kind: type, base: type, extension: type) -> None:
-    """Registers an extension for objects of a class created in a strategy's scope.
-
-    Raises:
-        ValueError: `extension` is no subclass of `base`, or `base` none of `KerasExtension`.
-    """
+    """Registers an extension for objects of a class created in a strategy's scope."""
     if not (isinstance(base, type) and issubclass(base, KerasExtension)):
         raise ValueError(f"Extensions are registered under KerasExtension of keras.engine.base_layer, not {base!r}.")
     if not (isinstance(extension, type) and issubclass(extension, base)):
@@ -97,11 +87,7 @@ def register_extension(strategy: Any, kind: type, base: type, extension: type) -
 
 
 def delete_extension(strategy: Any, kind: type, base: type) -> None:
-    """Takes back what `register_extension` did; what has been made keeps its extension.
-
-    Raises:
-        ValueError: no extension is registered for that class.
-    """
+    """Takes back what `register_extension` did; what has been made keeps its extension."""
     known = vars(strategy).get(_REGISTERED, {})
     if not issubclass(known.get(kind, object), base):
         raise ValueError(

@@ -35,14 +35,6 @@ _LAST = "_ipu_last_exchange"
 def all_reduce(tensors: Sequence[Any], mean: bool, name: str | None = None) -> list[Any]:
     """Sums or averages tensors over all processes, in one exchange.
 
-    Args:
-        tensors: of the same shapes in every process.
-        mean: whether to divide by the number of processes.
-        name: the same in every process.
-
-    Returns:
-        A tensor for each given one.
-
     Example:
         >>> (total,) = all_reduce([tf.constant([1.0])], mean=False)
         >>> total.numpy().tolist()  # in a job of one process
@@ -62,10 +54,6 @@ def all_reduce(tensors: Sequence[Any], mean: bool, name: str | None = None) -> l
 
 def all_gather(tensor: Any, name: str | None = None) -> Any:
     """Concatenates the tensors of all processes along their first axis, in the order of ranks.
-
-    Args:
-        tensor: of any size along the first axis, else of the same shape in every process.
-        name: the same in every process.
 
     Example:
         >>> all_gather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
@@ -102,15 +90,6 @@ def all_stack(tensor: Any, name: str | None = None) -> Any:
 
 def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
     """The tensor of one process, in all of them.
-
-    Args:
-        tensor: of the same shape in every process.
-        root: the rank whose tensor it is.
-        name: the same in every process.
-
-    Raises:
-        TypeError: `root` is no integer.
-        ValueError: there is no such rank.
 
     Example:
         >>> broadcast(tf.constant([1.0]), 0).numpy().tolist()
@@ -219,9 +198,6 @@ def collective_name(tensor: Any, kind: str) -> str | None:
 
 def is_mean(reduce_op: Any) -> bool:
     """Whether a reduction divides by the number of what it sums.
-
-    Raises:
-        ValueError: it is neither a sum nor a mean.
 
     Example:
         >>> is_mean("MEAN")

@@ -164,11 +164,7 @@ class IPUExtendedV1(strategy_extended.DeviceExtended):
 
 
 def check_supported_dtypes(values: Any, what: str) -> None:
-    """Refuses what no IPU computes with.
-
-    Raises:
-        TypeError: one of them is of type float64.
-    """
+    """Refuses what no IPU computes with."""
     for value in nest.flatten(values, expand_composites=True):
         if str(getattr(getattr(value, "dtype", None), "name", "")) == "float64":
             raise TypeError(

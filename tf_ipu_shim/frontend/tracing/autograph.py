@@ -44,12 +44,6 @@ def convert_like_caller(function: Callable[..., Any]) -> Callable[..., Any]:
 def convert(function: Callable[..., Any]) -> Callable[..., Any]:
     """A script's function, converted as `tf.function` would convert it.
 
-    Args:
-        function: what is traced without a `tf.function` of the script's own.
-
-    Returns:
-        A function with Python's `if` and `while` over tensors turned into TensorFlow's.
-
     Example:
         >>> def positive(x):
         ...     return x if x > 0.0 else -x

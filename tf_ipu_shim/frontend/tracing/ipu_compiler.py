@@ -230,11 +230,7 @@ def _is_nested(returned: Any) -> bool:
 
 
 def _ipu_device_of(graph: Any) -> str:
-    """The IPU device that the function's ops are on.
-
-    Raises:
-        Exception: on none; Graphcore's type.
-    """
+    """The IPU device that the function's ops are on."""
     operations = graph.get_operations()
     for operation in operations:
         if _is_ipu_device(operation.device):

@@ -103,14 +103,7 @@ def resource_variable_scope() -> Iterator[None]:
 def trace_function(
     name: str, function: Callable[..., Any], arguments: Sequence[Any]
 ) -> tuple[func_graph.FuncGraph, Any]:
-    """Calls a Python function with placeholders in a graph of its own.
-
-    Returns:
-        The graph, without outputs yet, and what the function returned. Inside it the default device and the
-        variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order.
-        In a session's graph those that something returned depends on, what is sent to the host's part of the step, and
-        those on the host in an `outside_compilation_scope`; `make_function` adds the others.
-    """
+    """Calls a Python function with placeholders in a graph of its own."""
     summaries.skip_summaries()
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.

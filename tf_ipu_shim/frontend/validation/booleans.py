@@ -13,9 +13,6 @@ from tf_ipu_shim.messages import threestate_pb2
 def check_boolean(name: str, value: Any) -> None:
     """Refuses what is no switch: a text such as `"False"`, say, would pass for True.
 
-    Raises:
-        TypeError: it is none of these.
-
     Example:
         >>> check_boolean("offload_activations", None)
     """
@@ -26,9 +23,6 @@ def check_boolean(name: str, value: Any) -> None:
 
 def three_state(name: str, value: Any) -> bool | None:
     """A choice that may be left open, given as a switch or by the name that Graphcore's driver has for it.
-
-    Raises:
-        TypeError: it is none of these.
 
     Example:
         >>> three_state("offload_activations", "THREESTATE_OFF")

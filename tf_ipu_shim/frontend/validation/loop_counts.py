@@ -17,10 +17,6 @@ _MOST = 2**31 - 1
 def check_trip_count(name: str, count: Any) -> Any:
     """A number of iterations.
 
-    Raises:
-        TypeError: it holds no integers.
-        ValueError: it is no scalar, or more than an int32 can count.
-
     Example:
         >>> check_trip_count("repeat(n)", np.int64(3))
         3

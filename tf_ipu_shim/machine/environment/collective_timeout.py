@@ -11,9 +11,6 @@ DEFAULT_SECONDS = 600
 def seconds() -> float:
     """Reads the time limit from the environment.
 
-    Raises:
-        ValueError: the variable is not a positive number.
-
     Example:
         >>> seconds()
         600.0

@@ -66,9 +66,6 @@ KNOWN = frozenset((*EFFECTIVE, *_WITHOUT_EFFECT))
 def parse(text: str) -> dict[str, str]:
     """Reads a JSON object of engine options.
 
-    Raises:
-        ValueError: if it is no JSON object, or a value is none of these.
-
     Source: docs/facts.md, section "POPLAR_ENGINE_OPTIONS".
 
     Example:
@@ -97,9 +94,6 @@ def parse(text: str) -> dict[str, str]:
 def current() -> dict[str, str]:
     """The options in `POPLAR_ENGINE_OPTIONS` as it is now.
 
-    Raises:
-        ValueError: as `parse` does.
-
     Example:
         >>> current()
         {}
@@ -109,9 +103,6 @@ def current() -> dict[str, str]:
 
 def merged(program: Mapping[str, str]) -> dict[str, str]:
     """The options a program is compiled with: its own, overridden by the environment's.
-
-    Raises:
-        ValueError: as `parse` does.
 
     Example:
         >>> merged({"debug.trace": "true"})

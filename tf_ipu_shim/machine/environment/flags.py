@@ -212,9 +212,6 @@ class PoplarFlags:
     def is_synthetic(self, category: str) -> bool:
         """Whether data of this kind is made up on the IPU, so that none is moved.
 
-        Raises:
-            ValueError: if there is no such category.
-
         Example:
             >>> parse("--synthetic_data_categories=infeed").is_synthetic("outfeed")
             False
@@ -255,9 +252,6 @@ def parse(text: str) -> PoplarFlags:
     Where a flag is given twice the last one counts. A text that does not begin with a dash names a file that holds
     the flags, as TensorFlow has it for its flag variables.
 
-    Raises:
-        UnknownFlagError: if there is no such flag, or it does not take the value; the message names what there is.
-
     Example:
         >>> parse("--use_synthetic_data=true").use_synthetic_data
         True
@@ -289,9 +283,6 @@ def parse(text: str) -> PoplarFlags:
 
 def current() -> PoplarFlags:
     """The flags in `TF_POPLAR_FLAGS` as it is now; scripts change it while they run.
-
-    Raises:
-        UnknownFlagError: as `parse` does.
 
     Example:
         >>> current().while_loop_brute_force_max_trip_count

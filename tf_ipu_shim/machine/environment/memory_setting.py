@@ -11,9 +11,6 @@ ON, OFF, CALLS = "on", "off", "calls"
 def current() -> str:
     """What `TF_IPU_SHIM_MEMORY_PLAN` says now.
 
-    Raises:
-        ValueError: it says something else.
-
     Example:
         >>> current()
         'on'

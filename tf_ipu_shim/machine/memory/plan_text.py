@@ -26,11 +26,7 @@ def to_text(plan: MemoryPlan) -> str:
 
 
 def from_text(text: str) -> MemoryPlan:
-    """The plan that `to_text` wrote.
-
-    Raises:
-        ValueError: it is no such text.
-    """
+    """The plan that `to_text` wrote."""
     try:
         fields = json.loads(text)
         for name in ("variables", "exchanges"):

@@ -52,10 +52,6 @@ class Attachment:
 def attach(system: System, device: PoplarDevice) -> Attachment | None:
     """Takes all IPUs of a device, or none; it never waits for one that is busy.
 
-    Raises:
-        ValueError: if the system has no such device.
-        LockDirectoryError: if the directory for lock files cannot be used.
-
     Example:
         >>> from tf_ipu_shim.machine import systems
         >>> system = systems.named("m2000")
@@ -70,12 +66,7 @@ def attach(system: System, device: PoplarDevice) -> Attachment | None:
 
 
 def attach_first(system: System, devices: Iterable[PoplarDevice]) -> Attachment | None:
-    """Attaches to the first of some devices that is free.
-
-    Raises:
-        ValueError: as `attach`.
-        LockDirectoryError: as `attach`.
-    """
+    """Attaches to the first of some devices that is free."""
     for device in devices:
         attachment = attach(system, device)
         if attachment is not None:
@@ -93,10 +84,6 @@ def wait(
     stop: threading.Event | None = None,
 ) -> Attachment | None:
     """Tries again and again to attach to one of some devices, as an on-demand connection does.
-
-    Raises:
-        ValueError: as `attach`.
-        LockDirectoryError: as `attach`.
 
     Source: docs/facts.md, section "Choosing and attaching devices".
     """

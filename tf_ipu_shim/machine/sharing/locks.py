@@ -115,11 +115,7 @@ def directory(system_name: str) -> pathlib.Path:
 
 
 def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | None:
-    """Takes all of these IPUs, or none.
-
-    Raises:
-        LockDirectoryError: if the lock files cannot be written.
-    """
+    """Takes all of these IPUs, or none."""
     folder = directory(system_name)
     _make_private(folder)
     holder = Holder(pid=os.getpid(), command=_command_line(), since=time.time(), device_id=device_id)
@@ -143,11 +139,7 @@ def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | N
 
 
 def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
-    """Who holds which IPU now; IPUs that nobody holds are left out.
-
-    Raises:
-        LockDirectoryError: if there are lock files that cannot be read.
-    """
+    """Who holds which IPU now; IPUs that nobody holds are left out."""
     folder = directory(system_name)
     try:
         if not (folder / "guard.lock").exists():

@@ -63,11 +63,7 @@ class Report(Refusing):
 
     @functools.cached_property
     def execution(self) -> Execution:
-        """Its runs.
-
-        Raises:
-            UnsupportedError: they were not counted.
-        """
+        """Its runs."""
         if self._runs is None:
             raise UnsupportedError(
                 "This profile counts no runs. Ask for them with the engine option "

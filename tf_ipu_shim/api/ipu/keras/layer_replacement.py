@@ -125,11 +125,7 @@ def _is_stock(kind: type) -> bool:
 
 
 def _arguments(layer: Any, kind: type) -> dict[str, Any]:
-    """What a layer was made with, without what stands at its default and the other class does not take.
-
-    Raises:
-        ValueError: an argument is set that the other class does not take.
-    """
+    """What a layer was made with, without what stands at its default and the other class does not take."""
     known = inspect.signature(kind).parameters
     defaults = {name: value.default for name, value in inspect.signature(type(layer)).parameters.items()}
     found = {}

@@ -107,13 +107,7 @@ class _ActivationCapture:
         self.tag = tag
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """The function of the same values.
-
-        Args:
-            inputs: of the function.
-            *args: of the function.
-            **kwargs: of the function.
-        """
+        """The function of the same values."""
         return self.activation(capture_upstream_gradients(inputs, tag=self.tag), *args, **kwargs)
 
 
@@ -125,11 +119,7 @@ class _Place(NamedTuple):
 
 
 def _activations(layer: Any) -> dict[str, _Place]:
-    """Where a layer keeps the activation functions that its user chooses, by the argument of its constructor.
-
-    Args:
-        layer: a Keras layer; what its configuration names `...activation...` is one.
-    """
+    """Where a layer keeps the activation functions that its user chooses, by the argument of its constructor."""
     try:
         config = layer.get_config()
     except NotImplementedError:  # of the user's class, which takes arguments and does not say which

@@ -267,21 +267,10 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         """As `_find_stages`, by a trace of the model that never runs."""
 
     def _find_stages(self, spec: Any, step: str = "") -> None:
-        """Looks for stages in the model's own `call`, where it has one and must be in some.
-
-        Args:
-            spec: structure of a mini-batch.
-            step: the method that runs a mini-batch, where one of the script's own may do without `call`.
-        """
+        """Looks for stages in the model's own `call`, where it has one and must be in some."""
 
     def _check_traced_stages(self, mode: str, spec: Any, before: int) -> None:
-        """Checks what the trace of a program has shown, before the program runs.
-
-        Args:
-            mode: `"fit"`, `"evaluate"` or `"predict"`.
-            spec: structure of a mini-batch.
-            before: how many stages had been entered before.
-        """
+        """Checks what the trace of a program has shown, before the program runs."""
 
     def _check_trace(self, mode: str, spec: Any, concrete: Any, before: int) -> None:
         """Checks a traced program (`concrete`): its stages, and that it contains the losses that layers add."""

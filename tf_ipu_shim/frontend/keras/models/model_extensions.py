@@ -114,11 +114,7 @@ class ModelExtension(NetworkExtension):
         return saver
 
     def _restore_saved_options(self, entry: dict[str, Any]) -> None:
-        """Tells the model what was written with an earlier one.
-
-        Args:
-            entry: of the saved model.
-        """
+        """Tells the model what was written with an earlier one."""
         model: Any = self
         if entry["stages"] is not None and not self._has_layer_graph():
             (inputs, *_), _ = model.save_spec(dynamic_batch=False)
@@ -175,11 +171,7 @@ class ModelExtension(NetworkExtension):
         return networks.is_functional(self) or self._ipu.network is not None or self._ipu.input_shape is not None
 
     def _uses_stage_scopes(self, before: int) -> bool:
-        """Whether layers were made in stages, or the model's code has entered some since.
-
-        Args:
-            before: how many stages had been entered.
-        """
+        """Whether layers were made in stages, or the model's code has entered some since."""
         model: Any = self
         return entered_stages() != before or any(
             stage_of(layer) is not None for layer in keras_members.flatten_layers(model)

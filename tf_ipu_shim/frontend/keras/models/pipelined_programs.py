@@ -160,11 +160,7 @@ def pipelined_program(
 
 
 def _check_accumulation_count(options: ModelOptions, stages: int, training: bool, count: int) -> None:
-    """Checks the accumulation count, with an error in Keras' terms.
-
-    Raises:
-        FailedPreconditionError: the schedule cannot run so many mini-batches; Graphcore's wording.
-    """
+    """Checks the accumulation count, with an error in Keras' terms."""
     schedule = options.pipelining_kwargs.get("pipeline_schedule")
     if schedule is None and options.pipelining_kwargs.get("batch_serialization_iterations", 1) == 1:
         schedule = PipelineSchedule.Grouped

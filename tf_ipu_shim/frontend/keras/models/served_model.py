@@ -16,12 +16,7 @@ from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_spec
 
 
 def export_model(model: Any, export_dir: str, batch_size: Any, **arguments: Any) -> Any:
-    """Exports a model.
-
-    Raises:
-        RuntimeError: the model's inputs are not known.
-        ValueError: a dimension of them is not.
-    """
+    """Exports a model."""
     directory = plan.check_directory(export_dir, arguments.get("purge_export_dir", False))
     structure = _input_specs(model, None if batch_size is None else plan.check_count("batch_size", batch_size))
     specs = nest.flatten(structure)

@@ -41,11 +41,7 @@ def _patch_add_loss(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_losses(program: Any) -> None:
-    """Refuses a program that calls functions in which layers add losses and nothing takes these.
-
-    Raises:
-        InaccessibleTensorError: there is such a function; stock Keras' error where its Python code runs.
-    """
+    """Refuses a program that calls functions in which layers add losses and nothing takes these."""
     for function in tf_graphs.functions_by_name(program.graph).values():
         graph: Any = tf_functions.graph_that_it_was_made_of(function)
         returned = {id(tensor) for tensor in getattr(graph, "outputs", ())}

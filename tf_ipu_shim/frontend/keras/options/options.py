@@ -67,11 +67,7 @@ class ModelOptions:
 
 
 def check_steps(steps: Any) -> int | None:
-    """A number of mini-batches to accumulate.
-
-    Raises:
-        ValueError: it is no positive integer.
-    """
+    """A number of mini-batches to accumulate."""
     if steps is None:
         return None
     if not _is_integer(steps) or steps < 1:
@@ -86,13 +82,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def check_accumulation_kwargs(kwargs: Any) -> None:
-    """Checks what the accumulating optimizer is to be given.
-
-    Raises:
-        TypeError: it is no dictionary, has a key that the optimizer does not take, or a switch that is neither True nor
-            False.
-        ValueError: a key is set elsewhere, or optimizer state is to be sharded but not offloaded.
-    """
+    """Checks what the accumulating optimizer is to be given."""
     name = "gradient_accumulation_optimizer_kwargs"
     if not isinstance(kwargs, Mapping):
         raise TypeError(f"`{name}` must be a dictionary.")
@@ -117,11 +107,7 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
 
 
 def check_device_mapping(mapping: Any) -> list[int] | None:
-    """The IPU of each stage.
-
-    Raises:
-        ValueError: it is no list of integers.
-    """
+    """The IPU of each stage."""
     if mapping is None:
         return None
     if not isinstance(mapping, list) or not all(_is_integer(ipu) for ipu in mapping):
@@ -130,12 +116,7 @@ def check_device_mapping(mapping: Any) -> list[int] | None:
 
 
 def check_pipelining_kwargs(kwargs: Any) -> None:
-    """Checks what the pipeline is to be given.
-
-    Raises:
-        TypeError: it is no dictionary, or has a key that the pipeline does not take.
-        ValueError: a key is set elsewhere, by the model, or cannot be set.
-    """
+    """Checks what the pipeline is to be given."""
     if not isinstance(kwargs, Mapping):
         raise TypeError("`pipelining_kwargs` must be a dictionary.")
     for key, argument in _PIPELINE_EXPLICIT.items():
@@ -152,23 +133,13 @@ def check_pipelining_kwargs(kwargs: Any) -> None:
 
 
 def check_infeed_kwargs(kwargs: Mapping[str, Any]) -> None:
-    """Checks what the infeed is to be given.
-
-    Raises:
-        TypeError: the infeed does not take a key.
-        ValueError: a key is set by the model, or cannot be set.
-    """
+    """Checks what the infeed is to be given."""
     _check_no_keys(kwargs, "kwargs", _INFEED_AUTOMATIC, _INFEED_INVALID)
     _check_known_keys(kwargs, "The infeed", IPUInfeedQueue, {*_INFEED_AUTOMATIC, *_INFEED_INVALID}, "data_to_prefetch")
 
 
 def check_outfeed_kwargs(kwargs: Mapping[str, Any]) -> None:
-    """Checks what the outfeed is to be given.
-
-    Raises:
-        TypeError: the outfeed does not take a key.
-        ValueError: a key cannot be set.
-    """
+    """Checks what the outfeed is to be given."""
     _check_no_keys(kwargs, "kwargs", (), _OUTFEED_INVALID)
     _check_known_keys(kwargs, "The outfeed", IPUOutfeedQueue, _OUTFEED_INVALID, "io_batch_size")
 

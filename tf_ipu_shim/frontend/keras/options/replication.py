@@ -59,9 +59,6 @@ class ReplicatedMetricReductionMethod(enum.Enum):
 def num_ipus(device: str) -> int:
     """The number of IPUs of a TensorFlow device.
 
-    Raises:
-        ValueError: it is no IPU.
-
     Example:
         >>> config = ipu.config.IPUConfig()
         >>> config.auto_select_ipus = 2
@@ -80,14 +77,6 @@ def num_ipus(device: str) -> int:
 
 def replication_factor(device: str, shards: int, mapping: Sequence[int] | None = None) -> int:
     """The number of replicas of a model that fit on a TensorFlow device.
-
-    Args:
-        device: its name.
-        shards: IPUs that the model's stages or shards are on. A replica takes a power of two of them.
-        mapping: `device_mapping` of the model's options, if these have one.
-
-    Raises:
-        ValueError: the device is no IPU, or has fewer IPUs than the model is on.
 
     Example:
         >>> config = ipu.config.IPUConfig()

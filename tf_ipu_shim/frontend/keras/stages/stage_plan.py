@@ -90,11 +90,7 @@ def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> Pi
 
 
 def check_steps(steps: Sequence[PipelineLayerStep]) -> int:
-    """Checks that layers take what earlier stages make; gives steps that only name tensors their neighbours' stage.
-
-    Raises:
-        ValueError: a layer takes a tensor of a later stage.
-    """
+    """Checks that layers take what earlier stages make; gives steps that only name tensors their neighbours' stage."""
     for place, step in enumerate(steps):
         if step.stage is None:
             later = [other.stage for other in steps[place + 1 :] if other.stage is not None]
@@ -122,9 +118,6 @@ def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = F
     """Checks the stages in which layers were made or called, when the model is made.
 
     It may become a part of another one, so the first of them need not be stage 0 yet.
-
-    Raises:
-        ValueError: a stage between two others is empty.
     """
     found, missing = _find_gaps(steps)
     missing = [stage for stage in missing if from_first or stage > found[0]]
@@ -156,11 +149,7 @@ def check_set_gaps(steps: Sequence[PipelineLayerStep], wording: assignments.Word
 
 
 def check_gaps(steps: Sequence[PipelineLayerStep]) -> None:
-    """Checks stages that were set, when the model runs: until then they may be set anew.
-
-    Raises:
-        RuntimeError: a stage is empty.
-    """
+    """Checks stages that were set, when the model runs: until then they may be set anew."""
     found, missing = _find_gaps(steps)
     if missing:
         raise RuntimeError(

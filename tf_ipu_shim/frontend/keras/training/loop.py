@@ -239,11 +239,7 @@ def fit(model: Any, handler: Any, callbacks: Any, validate: Callable[[int], dict
 
 
 def evaluate(model: Any, handler: Any, callbacks: Any) -> dict[str, Any]:
-    """Computes loss and metrics in one pass over the data; the arguments of `fit`.
-
-    Returns:
-        The metrics after the last mini-batch.
-    """
+    """Computes loss and metrics in one pass over the data; the arguments of `fit`."""
     keras_members.test_counter(model).assign(0)
     callbacks.on_test_begin()
     logs: Any = {}
@@ -259,11 +255,7 @@ def evaluate(model: Any, handler: Any, callbacks: Any) -> dict[str, Any]:
 
 
 def predict(model: Any, handler: Any, callbacks: Any) -> Any:
-    """Computes predictions in one pass over the data; the arguments of `fit`.
-
-    Returns:
-        Predictions of all samples.
-    """
+    """Computes predictions in one pass over the data; the arguments of `fit`."""
     keras_members.predict_counter(model).assign(0)
     callbacks.on_predict_begin()
     parts = []

@@ -51,11 +51,7 @@ def find_written_variables(concrete: Any, *expected: Any) -> list[str]:
 
 
 def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None:
-    """Refuses to pad the data of a prediction if the model would notice; does nothing if it need not be padded.
-
-    Raises:
-        ValueError: the program writes variables.
-    """
+    """Refuses to pad the data of a prediction if the model would notice; does nothing if it need not be padded."""
     if not handler.padding:
         return
     if program.written is None:
@@ -72,11 +68,7 @@ def warn_dropped_batches(mode: str, handler: Any, callbacks: Any) -> None:
 
 
 def _check_no_writes(model: Any, written: list[str], mini_batches: int, replicas: int) -> None:
-    """Refuses to pad where a mini-batch too many would be noticed.
-
-    Raises:
-        ValueError: there are such variables.
-    """
+    """Refuses to pad where a mini-batch too many would be noticed."""
     if not written:
         return
     names = ", ".join(written[:_NAMED]) + (", ..." if len(written) > _NAMED else "")

@@ -116,11 +116,7 @@ def make_loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: i
 def make_accumulating_program(
     model: Any, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
 ) -> Callable[[], None]:
-    """A training program that updates the weights once for several mini-batches.
-
-    Raises:
-        ValueError: the optimizer is none that can accumulate so.
-    """
+    """A training program that updates the weights once for several mini-batches."""
     number = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
     _check_keras_optimizer(model.optimizer, options)
@@ -202,12 +198,7 @@ def _as_traced_function(model: Any, step: Callable[[Any], Any], infeed: Any) -> 
 
 
 def check_no_custom_minimize(optimizer: Any) -> None:
-    """Refuses an optimizer whose own way to an update would not be gone.
-
-    Raises:
-        ValueError: the user's class, or that of the optimizer inside, has its own `minimize`.
-        UnsupportedError: there are several.
-    """
+    """Refuses an optimizer whose own way to an update would not be gone."""
     if isinstance(optimizer, (list, tuple)):
         raise UnsupportedError(
             f"The model is compiled with a list of {len(optimizer)} optimizers, and its gradients accumulate or it is "
@@ -282,11 +273,7 @@ def replica_context(model: Any) -> Iterator[None]:
 
 
 def check_not_overridden(model: Any, names: tuple[str, ...], why: str) -> None:
-    """Refuses a model whose own version of a method would not be called.
-
-    Raises:
-        RuntimeError: the user's class overrides one of the methods.
-    """
+    """Refuses a model whose own version of a method would not be called."""
     for name in names:
         if model_step.overrides_method(model, name):
             raise RuntimeError(

@@ -90,10 +90,6 @@ def all_to_all(
 def check_replication_factor(what: str, replication_factor: int) -> None:
     """Refuses a number of replicas that no program has.
 
-    Raises:
-        TypeError: it is no integer.
-        ValueError: it is below 1.
-
     Example:
         >>> check_replication_factor("all_gather", 2)
     """

@@ -18,11 +18,7 @@ _HELD = "_ipu_held_tables"
 
 
 def register_table(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
-    """Registers a table under an id, replacing an earlier one; returns the table as a tensor.
-
-    Raises:
-        ValueError: it is another optimizer, or no variable.
-    """
+    """Registers a table under an id, replacing an earlier one; returns the table as a tensor."""
     in_graph = not tf.executing_eagerly()
     if optimizer != _OPTIMIZER and not (in_graph and optimizer == _GATHERING):
         raise ValueError(

@@ -30,20 +30,6 @@ def lstm(
 ) -> tuple[Any, Any, Any]:
     """Runs an LSTM over time.
 
-    Args:
-        inputs: `[time, batch, input_size]`.
-        state: the first hidden and cell states, `[batch, num_units]` each.
-        kernel: `[input_size + num_units, 4 * num_units]`.
-        biases: `[4, num_units]`.
-        activation: of candidate and output; a key of `activations.ACTIVATIONS`.
-        recurrent_activation: of the gates.
-        seq_len: `[batch]` integers: steps from there on leave the state alone and give zeros. None: all steps count.
-        stops: whether they do leave it alone; if not, the last states are worth nothing but for the longest sequences.
-        planned: options of the products.
-
-    Returns:
-        Outputs `[time, batch, num_units]`, the last hidden state and the last cell state.
-
     Source: `popnn_lstm_layer` and `popnn_dynamic_lstm_layer` of `gen_popnn_ops`.
 
     Example:
@@ -83,21 +69,6 @@ def gru(
     planned: RecurrentOptions | None = None,
 ) -> tuple[Any, Any]:
     """Runs a GRU over time.
-
-    Args:
-        inputs: `[time, batch, input_size]`.
-        state: the first state, `[batch, num_units]`.
-        kernel: `[input_size + num_units, 3 * num_units]`.
-        biases: `[3, num_units]`; with `reset_after`, `[3, 2, num_units]`: of the input's and of the state's products.
-        activation: of the candidate; a key of `activations.ACTIVATIONS`.
-        recurrent_activation: of the gates.
-        reset_after: the reset gate works on the state's product rather than on the state.
-        seq_len: see `lstm`.
-        attention_score: `[time, batch]`; the update gate is multiplied by one minus it (AUGRU).
-        planned: see `lstm`.
-
-    Returns:
-        Outputs `[time, batch, num_units]` and the last state.
 
     Source: `popnn_gru_layer`, `popnn_dynamic_gru_layer` and `popnn_augru_layer` of `gen_popnn_ops`.
 

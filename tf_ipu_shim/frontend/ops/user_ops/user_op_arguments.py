@@ -39,9 +39,6 @@ def user_op_call(
 ) -> UserOpCall:
     """Checks the arguments of a call of a user's own op.
 
-    Raises:
-        ValueError: one of them is not what it has to be.
-
     Example:
         >>> call = user_op_call([1.0], {"output_types": [tf.float32], "output_shapes": [[]]}, None, None, None)
         >>> call.differentiable

@@ -327,11 +327,7 @@ class TFv1Graph(Graph):
         return found
 
     def _subgraph(self, names: Collection[str]) -> tuple[Any, set[str], set[str], set[str]]:
-        """Some nodes as a graph.
-
-        Returns:
-            Their `GraphDef` without placeholders, the tensors that it reads, and the names without and with these.
-        """
+        """Some nodes as a graph."""
         placeholders = {name for name in names if self.nxg.nodes[name]["node"].op_type == "Placeholder"}
         inside = set(names) - placeholders
         part = graph_nodes.subgraph(self.graph.as_graph_def(), inside)
