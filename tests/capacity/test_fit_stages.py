@@ -66,7 +66,7 @@ def test_a_pipeline_whose_stages_are_uneven_is_cut_anew(studied):
     assert capacity.estimate(even, chip).cycles < 0.8 * capacity.estimate(uneven, chip).cycles
 
 
-def test_copies_with_the_host_are_work_of_the_first_stage_and_the_last(studied):
+def test_host_copies_are_work_of_the_first_and_last_stage(studied):
     keras = keras2.public_module()
 
     def steps_of(begins):

@@ -96,7 +96,7 @@ def test_an_instance_that_fails_ends_the_others(python):
     assert ran.stderr == "poprun: instance 1 of 2 ended with status 3; the others were ended.\n"
 
 
-def test_an_instance_that_is_killed_is_named_and_so_are_its_hidden_errors(python):
+def test_a_killed_instance_and_its_hidden_errors_are_named(python):
     script = python.script(
         "import os, signal, sys, time\n"
         "if os.environ['TF_IPU_SHIM_RANK'] == '0':\n    time.sleep(600)\n"

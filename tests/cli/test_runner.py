@@ -139,7 +139,7 @@ def test_wrong_command_line(arguments, message, capsys, tmp_path, monkeypatch):
         ("TF_IPU_SHIM_" + "ERA", "TF_IPU_SHIM_" + "ERA is now TF_IPU_SHIM_COMPAT"),
     ],
 )
-def test_a_variable_that_makes_no_sense_is_said_before_the_script(variable, message, capsys, monkeypatch, tmp_path):
+def test_an_invalid_variable_is_reported_before_the_script(variable, message, capsys, monkeypatch, tmp_path):
     (tmp_path / "script.py").write_text("print('ran')")
     monkeypatch.setenv(variable, "abacus")
     assert runner.main([str(tmp_path / "script.py")]) == 2

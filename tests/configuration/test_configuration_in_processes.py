@@ -141,5 +141,5 @@ def test_log_lines_are_on_stderr(python, environment):
     assert process.stderr.count("Poplar version: ") == 1
 
 
-def test_each_ipu_of_the_system_is_listed_until_devices_are_configured(forked, environment):
+def test_each_ipu_is_listed_until_devices_are_configured(forked, environment):
     forked.succeeds("-c", LISTED, environment=environment)

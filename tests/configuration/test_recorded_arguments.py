@@ -355,7 +355,7 @@ GIVEN = {
 
 @pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 @pytest.mark.parametrize("call", arguments.CALLS)
-def test_recorded_arguments_are_in_the_report_and_once_in_the_log(call, environment, logged):
+def test_arguments_are_in_the_report_and_once_in_the_log(call, environment, logged):
     run, given = GIVEN[call]
     assert set(given) == {entry.name for entry in arguments.effects(call) if entry.effect == RECORDED}
     environment(COMPILE_ONLY if call == "pipeline" else None, ipus=2 if call == "pipeline" else 1)

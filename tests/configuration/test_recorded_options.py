@@ -121,7 +121,7 @@ def test_what_the_old_functions_set_by_themselves_is_not_listed():
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in SECTIONS[all_options.SDK_ENVIRONMENT]])
-def test_a_variable_of_the_sdk_is_in_the_report_and_once_in_the_log(name, environment, logged, monkeypatch):
+def test_an_sdk_variable_is_in_the_report_and_once_in_the_log(name, environment, logged, monkeypatch):
     monkeypatch.setenv(name, "INFO")
     for _ in range(2):
         environment(ipus=1)

@@ -260,7 +260,7 @@ def test_the_ipu_that_is_first_at_an_exchange_waits():
     assert found.busy == {0: alone(add(1_000_000)) + moved, 1: moved + alone(add(1000))}
 
 
-def test_copies_that_go_at_the_same_time_have_one_sync_and_last_as_long_as_the_busiest_link():
+def test_simultaneous_copies_take_one_sync_and_the_busiest_link():
     # Each IPU of four swaps with its neighbours. 1 to 2 goes by 0, and 2 to 1 by 3: the links 0-2 and 3-1 carry one
     # copy each way, 1-0 those from 1 to 0 and to 2, 2-3 those from 2 to 3 and to 1.
     moves = [(size, *pair) for size, pair in ((4096, (0, 1)), (512, (1, 0)), (1024, (1, 2)), (1024, (2, 1)))]
@@ -325,7 +325,7 @@ def test_a_sum_over_neighbours_stays_between_them(ipus, group, ways):
         (2000, ["sync", "links", "links", "links", "sync", "links"]),
     ],
 )
-def test_sums_that_do_not_need_each_other_wait_for_the_same_syncs(limit, kinds):
+def test_independent_sums_wait_for_the_same_syncs(limit, kinds):
     block = Program("p")
     values = [block.add(Value(300, f"x{number}", "gradient")) for number in range(5)]
     for number in range(3):

@@ -53,7 +53,7 @@ def test_a_sum_is_scattered_and_gathered(size, replicas, scatter, gather):
 
 
 @pytest.mark.parametrize("ipus, shared", [(1, 1), (2, 1), (4, 2), (8, 4)])
-def test_replicas_of_several_ipus_go_one_way_and_share_the_sides_of_the_ladder(ipus, shared):
+def test_replicas_of_several_ipus_share_the_sides_of_the_ladder(ipus, shared):
     size, replicas = 1_000_000, 16 // ipus
     found = collective_cost(size, replicas, 16)
     if ipus > 1:

@@ -51,7 +51,7 @@ def lowered(monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_function_of_any_name_is_lowered_and_reported_like_any_other(ipus, lowered, name):
+def test_a_function_of_any_name_is_lowered_and_reported(ipus, lowered, name):
     options = config_pb2.IpuOptions()
     options.device_config.add().auto_count = 1
     options.profiling.enable_ipu_trace_events = True

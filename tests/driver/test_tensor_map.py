@@ -242,7 +242,7 @@ def computations(session, function, shapes):
     return {name: kinds(rows) for name, rows in mappings(session, built, fed)}
 
 
-def test_calls_of_outlined_functions_that_do_the_same_are_a_function(configured):
+def test_equal_calls_of_outlined_functions_are_a_function(configured):
     configure, session = configured
     helper = configure()
 

@@ -64,7 +64,7 @@ def test_outputs_are_compared_before_anything_is_timed():
         compare("sum", Untimed(lambda: np.zeros(2)), Untimed(lambda: np.zeros((2, 1))), QUICK, ratio=1.0)
 
 
-def test_neighbours_are_judged_so_that_a_slower_machine_changes_nothing():
+def test_results_are_paired_so_that_machine_speed_cancels():
     result = judge("a", [(2.0, 1.0), (20.0, 10.0), (200.0, 100.0)], ratio=2.0)
     assert (result.figure, result.unit, result.met) == (2.0, "x", True)
     result = judge("a", [(3e-6, 1e-6), (13e-6, 10e-6), (24e-6, 20e-6)], extra_us=2.5)

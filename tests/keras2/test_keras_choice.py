@@ -80,7 +80,7 @@ with ipu.ipu_strategy.IPUStrategy().scope():
 
 
 @pytest.mark.skipif(not APART, reason="this TensorFlow has no Keras 3")
-def test_keras_by_its_own_name_is_what_is_installed_in_a_stock_script(python):
+def test_keras_is_the_installed_one_in_a_stock_script(python):
     script = python.script("import tf_ipu_shim\nimport keras\nprint(keras.__version__)")
     assert python.succeeds(script, environment=ENVIRONMENT).startswith("3.")
 

@@ -133,7 +133,7 @@ def test_optimizers_of_tensorflow_1(ipus, name):
 
 
 @pytest.mark.parametrize("pipelined", [False, True])
-def test_an_optimizer_of_tensorflow_1_that_computes_its_gradients_itself(ipus, pipelined):
+def test_a_tensorflow_1_optimizer_that_computes_its_gradients(ipus, pipelined):
     """It is asked where gradients are accumulated, as in Graphcore's Keras: here it doubles them."""
 
     class Doubling(tf.compat.v1.train.GradientDescentOptimizer):

@@ -78,7 +78,7 @@ def test_ops_and_layers_with_tensorflow_2_off(mode: list[str], tmp_path: pathlib
     assert "False" not in finite
 
 
-def test_layers_that_are_loaded_are_left_when_names_are_installed_again(python):
+def test_loaded_layers_stay_when_names_are_installed_again(python):
     """As a second call of the runner in a process does."""
     python.succeeds(
         "-c",

@@ -201,7 +201,7 @@ assert while_loop(lambda i: i < 3, lambda i: i + 1, [0]).numpy() == 3
 """
 
 
-def test_what_ipu_puts_back_is_there_from_the_first_line_of_a_script_for_ipus(python):
+def test_restored_names_are_there_from_a_script_s_first_line(python):
     python.succeeds(python.script(FIRST_LINES.format(ipu="from tensorflow.python import ipu")), environment=ENVIRONMENT)
 
 

@@ -28,7 +28,7 @@ def test_half_sums_take_half_the_bytes():
     assert [on_one_tile(GC200, half).partial_bytes for half in (False, True)] == [8192, 4096]
 
 
-def test_half_sums_take_half_the_cycles_where_the_chip_has_the_units():
+def test_float16_partials_halve_the_cycles_if_the_chip_can():
     # 8 of 16 units: four times eight columns; each pass loads 8 x 32 bytes at 8 a cycle. With all of them, two times
     # sixteen columns, and twice as long to load. A worker has 11 rows.
     inner, first = 6 * (38 + 4 * 8), 6 * (37 + 4 * 8)
@@ -84,7 +84,7 @@ PRODUCTS = st.tuples(
 
 @settings(max_examples=60)
 @given(PRODUCTS, st.booleans(), PROPORTIONS, PROPORTIONS)
-def test_a_smaller_proportion_never_takes_more_memory_nor_less_time(product, half, first, second):
+def test_a_smaller_proportion_takes_less_memory_and_more_time(product, half, first, second):
     less, more = (plan_matmul(*product, half, proportion) for proportion in sorted((first, second)))
     assert less.temporary_bytes <= more.temporary_bytes
     assert less.cycles >= more.cycles
@@ -151,7 +151,7 @@ def test_the_largest_call_of_a_program_loops_included():
     ("inner", "element_bytes", "group"),
     [(1, 2, 4), (4, 2, 4), (5, 2, 8), (9, 2, 16), (40, 2, 16), (1, 4, 2), (3, 4, 4), (8, 4, 8), (1, 1, 8), (20, 1, 16)],
 )
-def test_few_numbers_of_the_summed_axis_take_a_group_of_their_own(inner, element_bytes, group):
+def test_few_elements_of_the_summed_axis_take_their_own_group(inner, element_bytes, group):
     """An input group divides 16 numbers of fp16, or 8 of fp32, and the units load 8 bytes at least.
 
     On one tile: 6 rows of a group, coefficients of as many numbers for all units, and the sums, for each pass.

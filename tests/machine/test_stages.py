@@ -132,7 +132,7 @@ def test_what_goes_over_links_while_stages_are_looked_for(seed, trains):
         assert handed.cycles(first, end, 4) == expected
 
 
-def test_what_found_stages_hand_to_each_other_goes_at_once_to_several():
+def test_tensors_between_found_stages_go_to_several_at_once():
     """The first gives one tensor to both others, two ops of the third take it: two gradients come back from there."""
     gives = (Passed(((1, 1), (2, 2)), 1000),), (Passed(((2, 1),), 5000),), ()
     layers = [Layer(name, 1, 0, 1, 0, outputs=given) for name, given in zip("abc", gives)]
@@ -218,7 +218,7 @@ def test_a_pipeline_that_fits_gets_no_more_stages(monkeypatch):
 
 
 @pytest.mark.parametrize("title, taken", [("GC2 (Mk1)", "gc200"), (CHIPS["bow"].title, "bow")])
-def test_the_chip_that_was_lowered_for_comes_first_and_then_the_first_with_a_split(monkeypatch, title, taken):
+def test_the_lowered_chip_comes_first_then_one_with_a_split(monkeypatch, title, taken):
     layers = [Layer("a", 1, 300 << 20, 0, 0), Layer("b", 1, 400 << 20, 0, 0)]  # more than the 304 MiB of a GC2
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
     program = types.SimpleNamespace(blocks={0: None}, recomputes=False, steps=0, plan=types.SimpleNamespace(chip=title))

@@ -102,7 +102,7 @@ def test_an_operand_that_is_broadcast(names):
     assert names(lambda a, b: tf.subtract(a, b, name="rest"), [4, 8], [4, 8]) == ["rest/subtract.1/Op/Subtract"]
 
 
-def test_work_with_one_number_is_an_expression_with_what_it_takes(names):
+def test_work_on_one_element_is_an_expression_of_its_operands(names):
     def function(a, b, c):
         first = tf.subtract(tf.multiply(a, b, name="product"), c, name="less")
         second = tf.divide(tf.subtract(a, b, name="rest"), c, name="part")
@@ -156,7 +156,7 @@ def test_convolutions_of_other_shapes_are_other_functions(names):
     ]
 
 
-def test_a_product_of_two_numbers_is_multiplied_before_it_is_broadcast(names):
+def test_a_scalar_product_is_multiplied_before_the_broadcast(names):
     for tensor in (lambda: tf.fill([8], 3.0), lambda: tf.constant([3.0] * 8)):
         made = names(lambda a, b, tensor=tensor: tf.subtract(a, tensor() * b, name="rest"), [8], [])
         assert [name for name in made if name.startswith("rest")] == ["rest/fusion/Op/Subtract"]
@@ -165,7 +165,7 @@ def test_a_product_of_two_numbers_is_multiplied_before_it_is_broadcast(names):
     assert made == ["rest/scaled-inplace-xb-y/AddTo"]
 
 
-def test_an_operand_with_fewer_axes_is_broadcast_whatever_their_sizes(names):
+def test_an_operand_with_fewer_axes_is_broadcast(names):
     assert names(lambda a, b: tf.add(a, b, name="sum"), [1, 1, 8], [8]) == ["sum/fusion/Op/Add"]
     assert names(lambda a, b: tf.add(a, b, name="sum"), [1, 1, 8], [1, 1, 8]) == ["sum/add.1/Op/Add"]
 
@@ -278,7 +278,7 @@ def test_numbers_of_convolutions_in_a_program_that_trains(names):
 
 
 @pytest.mark.parametrize(("steps", "functions"), [(3, 1), (6, 2)])
-def test_lstms_of_the_same_sizes_are_one_function_with_poplibs_names(names, steps, functions):
+def test_equal_lstms_are_one_function_with_poplibs_names(names, steps, functions):
     """PopLibs' `Lstm.cpp` calls the product with the output gate `OutputGate`, both of its gradients `MulOGate`."""
 
     def function(*fed):

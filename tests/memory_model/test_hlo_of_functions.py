@@ -89,7 +89,7 @@ def bytes_of(program, library):
     ]
 
 
-def test_kernels_are_made_beside_and_nothing_that_the_plan_reads_changes(ipus, monkeypatch):
+def test_kernels_are_built_in_parallel_and_the_plan_is_unchanged(ipus, monkeypatch):
     """Both threads read the same functions, without a lock of their own."""
     threads, same = [], []
     make = kernels.to_kernels
@@ -118,7 +118,7 @@ def test_kernels_are_made_beside_and_nothing_that_the_plan_reads_changes(ipus, m
     assert threads[1] is not threads[0]
 
 
-def test_what_is_made_beside_is_made_once_and_its_error_is_raised_where_it_is_asked_for():
+def test_parallel_work_runs_once_and_raises_where_it_is_awaited():
     made = []
     with BackgroundTask(lambda: made.append(threading.current_thread()) or "it") as beside:
         beside.begin()

@@ -48,7 +48,7 @@ def variable(name, shape):
     return v1.get_variable(name, shape, initializer=v1.ones_initializer(), use_resource=True)
 
 
-def test_products_that_give_another_stages_gradient_are_no_updates(two_ipus):
+def test_matmuls_of_another_stage_s_gradient_are_not_updates(two_ipus):
     def first(x):
         return tf.matmul(tf.matmul(x, variable("a", [8, 8])), variable("b", [8, 8]))
 

@@ -296,7 +296,7 @@ def test_variables_agree_with_what_the_arenas_hold(ipus, monkeypatch):
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_an_update_needs_memory_for_new_values_only_where_old_ones_are_held(ipus, monkeypatch, held):
+def test_an_update_needs_memory_only_if_old_values_are_held(ipus, monkeypatch, held):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")
     ipus(1)
     with context.eager_mode(), tf.device(IPU):
@@ -320,7 +320,7 @@ def test_an_update_needs_memory_for_new_values_only_where_old_ones_are_held(ipus
     assert (needed >= nbytes(1 << 18)) == held
 
 
-def test_a_program_whose_shapes_depend_on_values_is_taken_op_by_op(ipus):
+def test_a_program_with_value_dependent_shapes_runs_op_by_op(ipus):
     ipus(1)
 
     def model(x, shape):

@@ -169,7 +169,7 @@ def deep(stages, layers, checkpoint=False, **options):
 
 
 @pytest.mark.parametrize("mode", ["Auto", "RecomputeThenBackpropagate"])
-def test_a_sequential_pipeline_on_one_ipu_needs_a_stage_at_a_time(monkeypatch, mode):
+def test_a_sequential_pipeline_on_one_ipu_needs_one_stage(monkeypatch, mode):
     """Each layer's tanh is kept: 24 of them. With recomputation 4 that go from stage to stage, 5 inside one.
 
     It needs most in the stage before the last one: while that is computed anew, the gradient that came into it waits,
@@ -290,7 +290,7 @@ def test_what_is_offloaded_is_in_remote_memory():
     assert device["modelled"]["programs"][0]["ipus"][0]["remote"] == first.remote
 
 
-def test_remote_buffers_take_the_optimizer_s_state_unless_the_script_says_no():
+def test_remote_buffers_take_optimizer_state_unless_refused():
     for asked, remote in ((None, {"optimizer_state": WEIGHTS}), (False, {})):
         with tf.Graph().as_default():
             configure_for_plans(2, remote_buffers=True)

@@ -308,7 +308,7 @@ def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name
 
 
 @pytest.mark.parametrize("way", ["forward", "backward"])
-def test_a_stages_options_that_poplar_would_refuse_fail_the_program(environment, way):
+def test_a_stage_s_options_that_poplar_refuses_fail_the_program(environment, way):
     environment(option_runs.COMPILE_ONLY)
     wrong = pipelining_ops.PipelineStageOptions(matmul_options=WRONG)
     with pytest.raises(tf.errors.InternalError, match="invalid_option: .*greater than or equal to 0"):
@@ -333,7 +333,7 @@ def halved_in_a_loop(x):
     ],
     ids=["has one", "in a loop", "of another stage", "none"],
 )
-def test_a_stages_options_of_convolutions_are_read_where_it_has_one(ipus, first, second, expected):
+def test_a_stage_s_convolution_options_are_read_if_it_has_one(ipus, first, second, expected):
     ipus(2)
     x = np.random.RandomState(0).rand(1, 4, 4, 4).astype(np.float32)
     wrong = pipelining_ops.PipelineStageOptions(convolution_options=WRONG)
@@ -387,7 +387,7 @@ def test_other_options_are_recorded(environment):
         ({"partialsType": "double"}, "partialsType is 'double'. Use 'half' or 'float'"),
     ],
 )
-def test_a_configuration_that_poplar_would_refuse_fails_the_program(planned, options, message):
+def test_a_configuration_that_poplar_refuses_fails_the_program(planned, options, message):
     with pytest.raises(tf.errors.InternalError, match=message):
         planned(tf.matmul, SHAPES, profile=False, matmuls__poplar_options=options)
 

@@ -91,7 +91,7 @@ def test_interleaved_recomputation_begins_at_the_last_checkpoint():
     assert smallest(whole).peak_bytes == 9 * SIZE  # op0 and op1 too
 
 
-def test_random_numbers_are_kept_in_the_form_in_which_they_are_used():
+def test_random_numbers_are_kept_in_their_used_form():
     block = MiniBatch()
     x = block.op("x", kind="argument")
     seed = block.add(Value(8, "seed", "constant", Mode.ALWAYS))
@@ -125,7 +125,7 @@ def test_what_depends_on_weights_alone_makes_no_gradient_wait():
     assert block.owners()[-4:] == ["cast", "b", "gradients/c", "gradients/a"]
 
 
-def test_exchanges_and_updates_of_variables_run_once_and_loops_have_numbers_of_their_own():
+def test_exchanges_and_updates_run_once_and_loops_draw_their_own():
     block = MiniBatch()
     variable = block.add(Value(SIZE, "v", "weight", Mode.BORROWED))
     x = block.op("x", kind="argument")

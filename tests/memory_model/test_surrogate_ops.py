@@ -119,7 +119,7 @@ def test_batch_normalisation_has_the_same_program():
     assert planned(replaced)[0] == [(2, 2, 2, 3), (3,), (2, 2, 2, 3), (3,)]
 
 
-def test_batch_normalisation_stays_where_its_newer_result_is_taken():
+def test_batch_normalization_stays_if_its_new_result_is_used():
     definition = function_of(lambda x: normalised(x, with_newer=True))
     assert "FusedBatchNormV3" in {node.op for node in substitute_surrogates(definition).node_def}
 

@@ -41,7 +41,7 @@ def test_what_grew_is_named_by_owner():
     ]
 
 
-def test_variables_are_the_same_whatever_tensorflow_counts_before_them(tmp_path):
+def test_variables_match_whatever_tensorflow_counts_first(tmp_path):
     now = of(weights("new/kernel/0", "a/kernel/1"))
     lines = baseline.find_growth(of(weights("a/kernel/0", size=401)), now)
     assert [" ".join(line.split()) for line in lines[1:]] == ["+400 bytes weight new/kernel (0 -> 400)"]

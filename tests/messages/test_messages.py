@@ -73,7 +73,7 @@ def test_both_sides_know_the_same_calls():
 
 
 @pytest.mark.parametrize("message", [trace_pb2.IpuTraceEvent, trace_pb2.CompileEnd])
-def test_the_plugin_knows_the_fields_of_trace_events_that_it_fills_in(message):
+def test_the_plugin_knows_the_trace_event_fields_it_fills(message):
     ours = fields_of(message.DESCRIPTOR)
     declared = fields_of_the_plugin()[message.DESCRIPTOR.full_name]
     kinds = {"xla.poplarplugin.CompileEnd", "double", "int64"}
@@ -162,7 +162,7 @@ def test_bytes_that_are_no_message_are_an_error(kind, given):
 
 @settings(deadline=None, max_examples=100)
 @given(answers, st.data())
-def test_a_message_that_is_cut_short_or_changed_is_read_or_refused(message, data):
+def test_a_truncated_or_changed_message_is_read_or_refused(message, data):
     given = bytearray(message.SerializeToString())
     for place in data.draw(st.lists(st.integers(0, max(0, len(given) - 1)), max_size=3)):
         if given:

@@ -21,14 +21,14 @@ from tf_ipu_shim import errors
         "ops.rnn_ops_grad",
     ],
 )
-def test_modules_that_nobody_imported_are_attributes_of_their_packages(path):
+def test_modules_not_yet_imported_are_attributes_of_packages(path):
     found = ipu
     for name in path.split("."):
         found = getattr(found, name)
     assert found is importlib.import_module(f"tensorflow.python.ipu.{path}")
 
 
-def test_a_module_that_is_not_emulated_is_refused_as_an_attribute_too():
+def test_a_module_not_emulated_is_refused_as_an_attribute():
     with pytest.raises(errors.MissingAttributeError, match=r"ipu\.register_keras_extensions exists in SDK 2\.6-3\.0"):
         ipu.register_keras_extensions  # noqa: B018
     with pytest.raises(errors.MissingModuleError, match=r"ipu\.register_keras_extensions exists in SDK 2\.6-3\.0"):

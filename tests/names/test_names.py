@@ -74,7 +74,7 @@ def test_missing_attribute_says_where_graphcore_has_it(stand_in):
     assert not hasattr(stand_in, "create_ipu_config")
 
 
-def test_a_module_that_others_have_added_to_a_package_is_imported(tmp_path, monkeypatch):
+def test_a_module_that_others_added_to_a_package_is_imported(tmp_path, monkeypatch):
     """Its finder knows Graphcore's name alone, and `from` asks for a module of the package's own `__name__`."""
     (tmp_path / "added.py").write_text("VALUE = 3\n")
 

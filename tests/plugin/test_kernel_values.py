@@ -58,7 +58,7 @@ BAD_INPUT = {
 
 @pytest.mark.parametrize("indices", [BAD, np.array([2, 0, 3, 1], np.int32)], ids=["bad", "good"])
 @pytest.mark.parametrize("what", BAD_INPUT)
-def test_what_comes_of_bad_input_does_not_hang_on_the_way_that_is_chosen(monkeypatch, what, indices):
+def test_results_of_bad_input_do_not_depend_on_the_mode(monkeypatch, what, indices):
     def execution(work):
         return Execution("kernels", "for the test")
 

@@ -264,14 +264,14 @@ def test_library_beside_the_package_comes_first(source):
     assert built(source) == library
 
 
-def test_library_beside_the_package_needs_neither_this_compiler_nor_this_glibc(source, tmp_path, monkeypatch):
+def test_prebuilt_library_needs_no_compiler_nor_this_glibc(source, tmp_path, monkeypatch):
     library = built(source, directory=cache.PREBUILT_DIRECTORY)
     monkeypatch.setattr("platform.libc_ver", lambda: ("glibc", "2.99"))
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     assert built(source) == library
 
 
-def test_compiler_that_is_asked_for_builds_beside_what_is_shipped(source, compiler_runs):
+def test_a_requested_compiler_builds_beside_the_prebuilt_library(source, compiler_runs):
     library = built(source, directory=cache.PREBUILT_DIRECTORY)
     runs = compiler_runs()
     assert built(source) != library
@@ -297,7 +297,7 @@ def test_what_was_built_is_found_from_another_home(source, kept, tmp_path, monke
     assert stat.S_IMODE(kept.stat().st_mode) == stat.S_IMODE(found.stat().st_mode) == 0o755
 
 
-def test_what_the_cache_has_is_kept_too_and_what_is_of_other_sources_goes(source, kept, monkeypatch):
+def test_the_cached_library_is_copied_and_stale_ones_go(source, kept, monkeypatch):
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(cache, "KEPT_DIRECTORY", kept / "nowhere" / "kept")
         library = built(source)
@@ -360,7 +360,7 @@ def test_command_line_reports_the_error(monkeypatch, capsys):
     assert capsys.readouterr().err == "no compiler\n"
 
 
-def test_every_user_of_the_environment_may_read_what_stands_beside_the_package(source):
+def test_every_user_may_read_the_prebuilt_library(source):
     before = os.umask(0o077)  # as a root's may be
     try:
         library = built(source, directory=cache.PREBUILT_DIRECTORY)

@@ -329,7 +329,7 @@ def test_programs_without_halves_run_as_before(monkeypatch):
     assert way_of(lambda x: tf.cast(x, tf.float16), WIDE) == "kernels"
 
 
-def test_what_cannot_run_op_by_op_says_that_it_rounds_to_the_nearest(capfd, monkeypatch):
+def test_programs_not_run_op_by_op_say_they_round_to_nearest(capfd, monkeypatch):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
     rounding()
     picture = np.float16(np.random.RandomState(2).uniform(0.0, 1.0, (1, 3, 8, 8)))
@@ -401,7 +401,7 @@ def test_only_what_replicas_have_in_common():
     np.testing.assert_array_equal(weights[0], weights[1])
 
 
-def test_what_they_have_in_common_follows_calls_branches_and_variables():
+def test_equal_values_follow_calls_branches_and_variables():
     def halved(value):
         return tf.function(lambda value: tf.cast(value, tf.float16))(value)
 

@@ -74,7 +74,7 @@ def written(tmp_path):
     return write
 
 
-def test_variables_are_the_same_whatever_tensorflow_counts_before_them():
+def test_variables_match_whatever_tensorflow_counts_first():
     """In TensorFlow 2 a variable's name ends in the number of all variables before it."""
     found = comparison.compare_profiles("train", profile("a", variable="kernel/3"), profile("a", variable="kernel/5"))
     assert found.op_bytes == []

@@ -88,7 +88,7 @@ def test_each_set_of_fetches_is_a_program(profiles, session):
     assert sorted(sets(both)) == ["first/multiply.1/Op/Multiply", "second/abs.1/Op/Absolute"]
 
 
-def test_a_compiled_program_beside_plain_ops_has_a_profile_of_its_own(profiles, session):
+def test_a_compiled_program_beside_plain_ops_has_its_profile(profiles, session):
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, X.shape)
     with scopes.ipu_scope(IPU):
@@ -99,7 +99,7 @@ def test_a_compiled_program_beside_plain_ops_has_a_profile_of_its_own(profiles, 
     assert found == [["around/multiply.1/Op/Multiply"], ["inside/abs.1/Op/Absolute"]]
 
 
-def test_scalars_constants_and_casts_there_and_back_need_no_engine(profiles, session):
+def test_scalars_constants_and_round_trip_casts_need_no_engine(profiles, session):
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, [])
         y, zeros = x + 1, tf.zeros([8, 8])
@@ -219,7 +219,7 @@ def test_of_a_loop_over_lists_an_iteration_is_counted(profiles, session):
     assert [row.runs for row in computed] == [1, 1]
 
 
-def test_an_activation_that_tensorflow_puts_into_a_norm_has_its_own_name(profiles, session):
+def test_an_activation_fused_into_a_norm_has_its_own_name(profiles, session):
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, [2, 4, 4, 3])
         scale, offset, mean, variance = (tf.random.uniform([3]) for _ in range(4))

@@ -138,7 +138,7 @@ def test_a_directory_that_cannot_be_written_stops_no_program(profiled, tmp_path,
     assert any("cannot be written" in line for line in warned)
 
 
-def test_a_full_disk_stops_no_program_and_leaves_nothing_half_written(profiled, tmp_path, warned, monkeypatch):
+def test_a_full_disk_stops_no_program_and_leaves_no_partial_file(profiled, tmp_path, warned, monkeypatch):
     def connect(*arguments, **options):
         connection = sqlite3.Connection(*arguments, **options)
         connection.execute("PRAGMA max_page_count = 2")

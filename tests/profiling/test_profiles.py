@@ -87,7 +87,7 @@ def test_a_sum_of_a_group_of_replicas_is_one_of_so_many(profiled, group, sent):
 
 
 @pytest.mark.parametrize("together, syncs", [(0, 4), (1 << 14, 3), (1 << 20, 2)])
-def test_sums_of_replicas_that_do_not_need_each_other_are_sent_together(environment, tmp_path, together, syncs):
+def test_independent_sums_of_replicas_are_sent_together(environment, tmp_path, together, syncs):
     engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path)}
     option = {"optimizations.maximum_cross_replica_sum_buffer_size": together}
     environment(engine=engine, ipus=4, config=option)
@@ -178,7 +178,7 @@ def test_a_loop_with_feeds_takes_its_body_so_often(profiled):
     assert {16 * 64 * 4, 16 * 16 * 4} <= host  # an element, and what is sent
 
 
-def test_branches_that_are_alike_are_one_function_unless_they_draw_numbers(profiled):
+def test_equal_branches_are_one_function_unless_they_are_random(profiled):
     def branching(work):
         return lambda x: tf.cond(x[0, 0] > 0.0, lambda: work(x), lambda: work(x))
 
@@ -189,7 +189,7 @@ def test_branches_that_are_alike_are_one_function_unless_they_draw_numbers(profi
         assert len([row for row in profile.compute_sets if name in row.name]) == sets
 
 
-def test_what_a_loop_begins_with_is_not_copied_from_the_host_where_it_is_known(profiled):
+def test_known_initial_values_of_a_loop_are_not_copied(profiled):
     profiles = profiled()
     with tf.Graph().as_default(), v1.Session() as session:
         infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.float32(1)).repeat())
@@ -203,7 +203,7 @@ def test_what_a_loop_begins_with_is_not_copied_from_the_host_where_it_is_known(p
     assert {row.bytes for row in rows(profile, "host")} == {4}  # an element, and the result
 
 
-def test_loops_of_a_stage_and_of_its_gradient_take_each_iteration(profiled):
+def test_loops_of_a_stage_and_its_gradient_take_each_iteration(profiled):
     """What they hand to each other is in lists of tensors, which no XLA program gives out."""
 
     def stage(x):
@@ -242,7 +242,7 @@ def test_loops_of_a_stage_and_of_its_gradient_take_each_iteration(profiled):
     assert any(row.name.startswith("GradientAccumulatorAddWithScale") for row in profile.compute_sets)
 
 
-def test_calls_of_a_stage_and_of_its_gradient_take_what_is_in_them(profiled):
+def test_calls_of_a_stage_and_its_gradient_cost_their_bodies(profiled):
     """Keras' recurrent layers are calls, and hand lists of tensors to those of their gradients."""
     profiles = profiled(ipus=2)
     with ipu_strategy.IPUStrategy().scope():
@@ -298,7 +298,7 @@ def test_an_exchange_has_both_ipus_wait_for_it(profiled):
     assert first[0].start + first[0].cycles <= exchange.start < second[0].start
 
 
-def test_what_a_product_gives_is_rearranged_before_it_goes_to_another_ipu(profiled):
+def test_a_matmul_s_result_is_rearranged_before_another_ipu(profiled):
     """Its 2,048 bytes are copied on their tiles, 128 on each, 8 a cycle; what an addition gives goes as it is."""
 
     def sharded(last):
@@ -323,7 +323,7 @@ def test_what_a_product_gives_is_rearranged_before_it_goes_to_another_ipu(profil
 
 
 @pytest.mark.parametrize(("together", "copies"), [(0, [8, 4, 8, 4]), (11, [8, 4, 8, 4]), (12, [12, 12])])
-def test_copies_for_scopes_on_the_host_go_together_up_to_the_bytes_that_are_asked_for(profiled, together, copies):
+def test_host_scope_copies_are_merged_up_to_the_requested_bytes(profiled, together, copies):
     """Two and one numbers go to the host and come back: those of one direction in one copy, if 12 bytes may."""
 
     def model(x, y):
@@ -372,7 +372,7 @@ def test_shards_that_only_swap_values_work_side_by_side(profiled):
     assert (json.loads(swap.ipus), swap.bytes) == ([0, 1], 2 * X.nbytes)
 
 
-def test_shards_in_a_row_swap_with_their_neighbours_in_one_exchange(profiled):
+def test_consecutive_shards_swap_with_neighbours_in_one_exchange(profiled):
     def step(*parts):
         made = []
         for shard, part in enumerate(parts):
@@ -389,7 +389,7 @@ def test_shards_in_a_row_swap_with_their_neighbours_in_one_exchange(profiled):
     assert swap.bytes == 6 * X.nbytes == sum(row.bytes for row in profile.exchanges)
 
 
-def test_copies_of_a_phase_are_one_exchange_where_ipus_connect_them():
+def test_copies_of_a_phase_are_one_exchange_if_ipus_connect_them():
     def copy(name, source, destination, taken):
         node = node_def_pb2.NodeDef(name=name, op=vocabulary.INTER_COPY, input=[taken])
         node.attr["source"].i, node.attr["destination"].i = source, destination

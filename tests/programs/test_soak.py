@@ -108,7 +108,7 @@ def test_edges_of_types():
     assert {-128, 127} <= set(next(hostile.mixed(integers)).arguments[0].tolist())
 
 
-def test_elements_that_are_not_finite_are_compared_by_place_and_sign():
+def test_non_finite_elements_are_compared_by_place_and_sign():
     case = next(op_cases.candidates("Sqrt"))
     given = [np.float32(values) for values in ([np.nan, np.inf, 1], [np.inf, np.nan, 1], [np.nan, -np.inf, 1])]
     outcomes = [op_outcomes.Outcome(values=[values]) for values in given]

@@ -49,7 +49,7 @@ def test_each_call_gets_the_result_of_its_own_batch_across_runs(ipus, engine):
         np.testing.assert_array_equal(result, 3.0 * batch + 1.0)
 
 
-def test_the_engine_keeps_the_configuration_it_was_compiled_with_and_has_ipus_of_its_own(ipus, engine):
+def test_the_engine_keeps_its_configuration_and_its_own_ipus(ipus, engine):
     ipus(2)
     infeed, outfeed = infeed_of(2), ipu.ipu_outfeed_queue.IPUOutfeedQueue()
 
@@ -73,7 +73,7 @@ def test_the_engine_keeps_the_configuration_it_was_compiled_with_and_has_ipus_of
     np.testing.assert_array_equal(runtime.embedded_runtime_call([np.zeros(2, np.float32)], context)[0], [2.0, 2.0])
 
 
-def test_variables_are_inputs_by_name_or_in_order_and_keep_what_the_program_writes(ipus, engine):
+def test_variables_are_inputs_by_name_or_order_and_keep_writes(ipus, engine):
     ipus()
     weight, count = tf.Variable([1.0, 2.0], name="weight"), tf.Variable([0.0, 0.0], name="count")
 
@@ -96,7 +96,7 @@ def test_variables_are_inputs_by_name_or_in_order_and_keep_what_the_program_writ
     np.testing.assert_array_equal(runtime.embedded_runtime_call([np.zeros(2, np.float32)], other)[0], [10.0, 10.0])
 
 
-def test_frozen_variables_have_the_values_they_had_when_the_op_ran(graph, engine):
+def test_frozen_variables_keep_their_values_of_when_the_op_ran(graph, engine):
     variable = v1.get_variable("v", initializer=[1.0, 2.0], use_resource=True)
     path = compile_op(loop_of(lambda x: variable * x, 2), freeze_variables=True)
     with v1.Session() as session:
@@ -207,7 +207,7 @@ def test_pipelines_answer_without_a_further_batch(ipus, engine):
 
 
 @pytest.mark.parametrize("timeout", [0, 20_000])
-def test_replicas_get_batches_in_turn_and_made_up_ones_after_the_timeout(ipus, engine, timeout):
+def test_replicas_get_batches_in_turn_synthetic_after_a_timeout(ipus, engine, timeout):
     ipus(2)
     infeed, outfeed = infeed_of(2), ipu.ipu_outfeed_queue.IPUOutfeedQueue()
 

@@ -40,7 +40,7 @@ def test_another_process_runs_it(python):
     assert json.loads(printed) == [[[1.0 + 3.0 * index, 2.0 + 4.0 * index]] for index in range(6)]
 
 
-def test_another_process_gives_the_variables_and_ends_while_a_run_waits(python):
+def test_another_process_sends_variables_and_ends_during_a_run(python):
     python.succeeds(python.script(COMPILE.format(freeze=False)))
     inputs = "{'XLA_Args/weight': 10.0 * np.eye(2, dtype=np.float32)}"
     printed = python.succeeds(python.script(RUN.format(inputs=inputs, calls=1)))

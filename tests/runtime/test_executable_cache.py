@@ -56,7 +56,7 @@ def cache_of(program=-1):
     return memory_report().devices[0].programs[program].cache
 
 
-def test_the_same_program_in_another_graph_is_found_and_gives_the_same(cache, lowered, ipus):
+def test_the_same_program_of_another_graph_is_found(cache, lowered, ipus):
     ipus()
     np.testing.assert_array_equal(product(), np.full([2, 2], 36.0))
     first = memory_report().devices[0].programs[-1]
@@ -144,7 +144,7 @@ def test_programs_compiled_ahead_of_time_are_found(cache, lowered, remote_buffer
     assert len(lowered) == 1
 
 
-def test_a_program_that_is_found_has_no_profile_also_where_it_is_not_run(cache, tmp_path):
+def test_a_cached_program_has_no_profile_even_if_not_run(cache, tmp_path):
     reports = tmp_path / "reports"
     config = IPUConfig()
     config.auto_select_ipus = 1

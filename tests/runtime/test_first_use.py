@@ -114,7 +114,7 @@ def test_what_fails_is_tried_again(monkeypatch):
     assert plain_op() == [-1, -2]
 
 
-def test_a_directory_of_locks_that_cannot_be_used_is_said_without_a_traceback(monkeypatch, tmp_path):
+def test_an_unusable_lock_directory_shows_no_traceback(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("no directory")
     with monkeypatch.context() as changed:
         changed.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "file"))

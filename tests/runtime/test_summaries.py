@@ -18,7 +18,7 @@ def compiled(function, *inputs):
 
 
 @pytest.mark.parametrize("in_loop", [False, True])
-def test_those_of_a_program_are_left_out_and_those_around_it_stay(in_loop):
+def test_a_program_s_summaries_are_left_out_and_others_stay(in_loop):
     def model(x):
         tf.summary.scalar("inner", tf.reduce_sum(x))
         tf.summary.histogram("histogram", x)

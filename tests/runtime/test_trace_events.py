@@ -371,7 +371,7 @@ def test_plain_ops_with_a_branch_that_is_not_taken_have_events(graph):
         assert transfers(session) == [BEGIN, END, LOAD, EXECUTE, EXECUTE]
 
 
-def test_what_a_step_sends_to_the_host_is_no_variable_of_the_step_before(graph):
+def test_a_step_s_host_output_is_not_a_variable_of_the_last_step(graph):
     configured()
     fed, weights = placeholder(), variable()
     with tf.device(IPU):

@@ -90,7 +90,7 @@ def test_nested_calls_become_the_ops_that_they_run():
     assert sorted(ops_of(functions)) == sorted(["AddV2", "Sub", *["Const", "Mul", "Tanh"] * 3])
 
 
-def test_a_call_that_hands_on_what_it_was_given_is_what_it_was_given():
+def test_a_call_that_returns_its_argument_is_its_argument():
     swap = tf.function(lambda x, y: (y, x), autograph=False)
     assert ops_of(check(lambda x, y: tf.subtract(*swap(*swap(*swap(x, y)))), 3.0, 5.0)) == ["Sub"]
 
@@ -338,7 +338,7 @@ def test_a_variable_that_is_only_read_is_read_once():
     assert ops_of(check(lambda x: both(x) + both(x) * weight.read_value(), 3.0)).count("ReadVariableOp") == 1
 
 
-def test_a_variable_that_is_written_is_read_where_the_script_reads_it():
+def test_a_written_variable_is_read_where_the_script_reads_it():
     weight = tf.Variable(2.0)
 
     def step(x):

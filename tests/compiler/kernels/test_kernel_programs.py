@@ -292,7 +292,7 @@ def test_what_is_done_to_a_variable_is_done_in_order():
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_loop_goes_on_when_a_value_comes_late_that_it_only_hands_on(nested):
+def test_a_loop_continues_while_a_forwarded_value_is_late(nested):
     def add(count, y, kept):
         return count + 1, y + 1.0, kept
 
@@ -317,7 +317,7 @@ def test_a_loop_goes_on_when_a_value_comes_late_that_it_only_hands_on(nested):
     np.testing.assert_array_equal(kept, unit)
 
 
-def test_an_iterator_enters_loops_in_loops_by_a_handle_on_the_ipu(monkeypatch):
+def test_an_iterator_enters_nested_loops_by_a_handle_on_the_ipu(monkeypatch):
     """Else TensorFlow leaves it on the host now and then, where only the outer loop's first iteration hands it on."""
     configure(1)
     made = []

@@ -51,7 +51,7 @@ def test_a_convolution_and_its_bias_are_one_op():
 
 
 @pytest.mark.parametrize("columns", [False, True])
-def test_a_product_and_its_bias_are_one_op_unless_its_rows_are_columns(columns):
+def test_a_matmul_and_its_bias_are_one_op_unless_transposed(columns):
     def model(x, weights, bias):
         made = tf.matmul(x, weights, transpose_a=columns, transpose_b=not columns)
         return tf.nn.relu(tf.nn.bias_add(made, bias))

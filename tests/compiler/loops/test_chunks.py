@@ -62,7 +62,7 @@ def test_every_iteration_is_run_once(n):
 
 @settings(max_examples=6, deadline=None)
 @given(n=st.integers(2, 40), length=st.integers(1, 40), shape=st.lists(st.integers(1, 4), max_size=3))
-def test_the_end_of_the_data_comes_after_the_iterations_before_it(n, length, shape):
+def test_the_end_of_the_data_follows_earlier_iterations(n, length, shape):
     ipu.config.reset_ipu_configuration()
     with tf.Graph().as_default():
         values = np.random.RandomState(0).rand(length, *shape).astype("f")
@@ -81,7 +81,7 @@ def test_the_end_of_the_data_comes_after_the_iterations_before_it(n, length, sha
         np.testing.assert_allclose(got, values * 2)
 
 
-def test_an_error_of_the_dataset_comes_after_the_iterations_before_it():
+def test_an_error_of_the_dataset_follows_earlier_iterations():
     def fail(i):
         if i == 5:
             raise ValueError("no such picture")

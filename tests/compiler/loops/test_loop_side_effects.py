@@ -162,7 +162,7 @@ def test_operations_that_branches_return_run(control_flow):
     assert variables["model/steps"].tolist() == [1, 2] and not np.any(variables["model/mean"])
 
 
-def test_variables_that_are_returned_are_read_after_what_was_written(control_flow):
+def test_returned_variables_are_read_after_the_writes(control_flow):
     control_flow(1)
 
     def build(step, x):

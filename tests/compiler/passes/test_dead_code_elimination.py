@@ -72,7 +72,7 @@ def test_who_waited_for_an_idle_op_waits_for_what_it_waited_for():
     assert set(after.control_ret.values()) <= {node.name for node in after.node_def}
 
 
-def test_a_read_stays_where_somebody_takes_it_and_comes_before_the_write():
+def test_a_consumed_read_stays_and_precedes_the_write():
     variable, unread = tf.Variable(1.0), tf.Variable(2.0)
 
     def step(x):
@@ -93,7 +93,7 @@ def test_a_function_where_everything_is_needed_stays_as_it_is():
     assert eliminate_dead_code(before) is before
 
 
-def test_a_model_trained_by_a_session_runs_no_gradient_for_its_pictures(graph, ipus, monkeypatch):
+def test_a_session_s_training_runs_no_gradient_of_its_images(graph, ipus, monkeypatch):
     """The weights are those of the same graph on the CPU, and what runs has no such op."""
     from tf_ipu_shim.ipu import ipu_compiler, scopes
 

@@ -182,7 +182,7 @@ def test_elements_that_two_ops_of_an_iteration_take(graph, ipus):
         assert session.run(result) == [20.0]
 
 
-def test_a_variable_of_another_ipu_is_exchanged_before_it_is_written(graph, ipus, way):
+def test_another_ipu_s_variable_is_exchanged_before_the_write(graph, ipus, way):
     """IPU 0 counts when it has its element; IPU 1 takes the number before, which IPU 0 has read for itself, too."""
     ipus(2)
     infeed, outfeed, n = numbers(100), ipu_outfeed_queue.IPUOutfeedQueue(), 20

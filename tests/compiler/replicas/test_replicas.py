@@ -222,7 +222,7 @@ def test_training(replicas):
     assert all(used.variables[replica, "w"] == START.nbytes for replica in range(replicas))
 
 
-def test_replicas_without_a_sum_go_their_own_way_until_the_host_writes():
+def test_replicas_without_a_sum_diverge_until_the_host_writes():
     configure(2)
     values = np.array([[1.0], [10.0]], "f")
     infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(values).repeat())

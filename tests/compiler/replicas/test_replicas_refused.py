@@ -31,7 +31,7 @@ def test_a_collective_that_a_replica_never_reaches():
                 session.run(result)
 
 
-def test_replicas_that_wait_for_each_other_at_different_collectives(monkeypatch):
+def test_replicas_that_wait_at_different_collectives(monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_TIMEOUT", "0.5")
     configure(2)
 
@@ -86,7 +86,7 @@ def test_replicas_of_different_shapes_are_refused():
 
 
 @pytest.mark.parametrize("combined", [cross_replica_ops.cross_replica_sum, cross_replica_ops.cross_replica_mean])
-def test_groups_of_more_than_the_one_replica_that_there_is_are_refused(combined):
+def test_groups_larger_than_the_only_replica_are_refused(combined):
     """A mean would be a third of what the one replica has."""
     configure(1)
     wrong = compiled(lambda: combined(tf.ones([2]), replica_group_size=3))

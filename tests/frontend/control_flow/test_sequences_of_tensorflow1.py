@@ -137,7 +137,7 @@ def test_functions_by_defun_have_loops_and_branches(inner):
             np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-def test_a_function_that_was_made_with_a_loop_of_a_graph_is_refused():
+def test_a_function_made_with_a_loop_of_a_graph_is_refused():
     ipu.config.IPUConfig().configure_ipu_system()
 
     @function.Defun(tf.float32)

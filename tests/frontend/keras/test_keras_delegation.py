@@ -182,7 +182,7 @@ class Wide(keras.Model):
         return {**super().get_config(), "width": self.width}
 
 
-def test_a_subclassed_model_is_made_of_what_its_constructor_takes(ipus):
+def test_a_subclassed_model_is_made_of_constructor_arguments(ipus):
     ipus(1)
     stock = keras2.module("engine.training", keras2.root_of_class(keras.Model)).Model
     extension = remembering(extensions.model_extensions.ModelExtension)

@@ -189,7 +189,7 @@ def test_a_call_that_stages_would_leave_out():
         np.testing.assert_allclose(of_keras.predict(X, batch_size=8), X.sum(1, keepdims=True) * np.ones(3), rtol=1e-5)
 
 
-def test_mini_batches_that_a_pipeline_cannot_run_by_the_names_of_keras():
+def test_mini_batches_a_pipeline_cannot_run_by_keras_names():
     with strategy().scope():
         model = compiled(functional([0, 0, 1, 1]), steps_per_execution=1)
         model.set_pipelining_options(1, device_mapping=[0, 0])

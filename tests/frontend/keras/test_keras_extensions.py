@@ -78,7 +78,7 @@ def test_a_pipelined_subclass(ipus):
 
 
 @pytest.mark.parametrize("clip", [{"clipvalue": 0.001}, slowly({"clipnorm": 0.01}), slowly({"global_clipnorm": 0.01})])
-def test_gradients_of_embeddings_are_clipped_as_rows_of_the_table(ipus, clip):
+def test_embedding_gradients_are_clipped_as_rows_of_the_table(ipus, clip):
     """Not each lookup of a row by itself, as stock Keras does where there is no strategy."""
 
     class Dense(keras.optimizers.SGD):

@@ -66,7 +66,7 @@ def poprun(python, replicas, instances, steps):
     return [found[f"[1,{rank}]"] for rank in range(instances)]
 
 
-def test_instances_train_one_model_each_with_its_part_of_the_data(python):
+def test_instances_train_one_model_each_on_its_data(python):
     random = np.random.RandomState(0)
     x, y = random.rand(16, 4).astype("f"), random.rand(16, 1).astype("f")
     found = poprun(python, 4, 2, 2)

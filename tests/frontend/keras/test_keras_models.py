@@ -395,7 +395,7 @@ def test_an_outfeed_that_a_layer_fills_once(ipus):
     np.testing.assert_allclose(sent, 2 * X[:16].reshape(2, 8, WIDTH))
 
 
-def test_an_optimizer_that_wraps_another_makes_its_variables_before_the_program_is_traced(ipus):
+def test_a_wrapping_optimizer_has_variables_before_the_trace(ipus):
     """A program whose trace makes variables is traced twice, at twice the time."""
     ipus(1)
     traced = []

@@ -71,7 +71,7 @@ def test_a_model_without_call_trains_by_its_own_step(ipus):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_without_call_or_an_own_step_nothing_says_what_to_compute(ipus):
+def test_a_model_without_call_or_an_own_step_is_refused(ipus):
     ipus(1)
     with strategy().scope():
         model = adversaries()

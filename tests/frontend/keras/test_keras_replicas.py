@@ -28,7 +28,7 @@ def test_two_replicas(ipus):
 
 
 @pytest.mark.parametrize(("version", "executions"), [("2.4", 2), ("2.5", 1), ("3.4", 1)])
-def test_steps_of_an_execution_are_those_of_all_replicas_before_sdk_2_5(ipus, monkeypatch, version, executions):
+def test_steps_per_execution_count_all_replicas_before_sdk_2_5(ipus, monkeypatch, version, executions):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", version)
     ipus(2)
     seen = []

@@ -66,7 +66,7 @@ def test_a_saved_model_and_clones_keep_their_stages(tmp_path, make):
     assert not hasattr(outside, "_ipu") and outside.predict(X, verbose=0).shape == (64, 3)
 
 
-def test_a_subclassed_model_that_was_built_is_saved_with_its_stages(tmp_path):
+def test_a_built_subclassed_model_is_saved_with_its_stages(tmp_path):
     path, known = tmp_path / "model", {"Own": Own}
     with strategy().scope():
         model = Own(5)

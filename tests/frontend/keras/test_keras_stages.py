@@ -101,7 +101,7 @@ def test_a_stage_may_have_large_constants():
 
 
 @pytest.mark.slow
-def test_a_model_that_begins_in_a_later_stage_is_a_part_of_another_one():
+def test_a_model_that_begins_in_a_later_stage_is_a_part():
     def make(scoped=True):
         keras.utils.set_random_seed(1)
         stage = PipelineStage if scoped else lambda _: tf.name_scope("none")
@@ -140,7 +140,7 @@ def test_a_subclass_that_was_built_is_assigned():
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_the_call_of_a_subclass_may_need_to_be_told_whether_it_trains(named):
+def test_the_call_of_a_subclass_may_need_training(named):
     """As `Model.build` of Keras allows; layers act by it, whether the model hands it on or not."""
 
     class Noisy(keras.layers.Layer):
@@ -209,7 +209,7 @@ def test_a_subclass_within_a_model_has_stages_of_its_own():
     assert_same(got, trained(compiled(plain), 32))
 
 
-def test_stages_of_only_some_layers_are_refused_when_a_subclass_is_built():
+def test_stages_of_only_some_layers_of_a_subclass_are_refused():
     class Partly(keras.Model):
         def __init__(self):
             super().__init__()
@@ -249,7 +249,7 @@ def test_options_of_the_pipeline():
 
 
 @pytest.mark.slow
-def test_gradients_are_accumulated_in_halves_by_optimizers_that_take_them():
+def test_optimizers_that_take_float16_gradients_accumulate_in_it():
     """An update of gradients that float16 holds exactly, by the addons' optimizer; Keras' own is named."""
     with strategy().scope():
         for optimizer in (keras.optimizers.SGD, keras.optimizers.legacy.Adam):
@@ -353,7 +353,7 @@ def test_wrong_assignments_of_sequential_models():
             refused(f"`pipeline_stage` of layer .* must be an integer, not {stage!r}", change, TypeError)
 
 
-def test_the_word_of_older_releases_for_how_many_assignments_there_are(monkeypatch):
+def test_older_releases_argument_for_the_assignment_count(monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
     with (
         strategy().scope(),
@@ -459,7 +459,7 @@ def test_assignments_are_in_the_order_in_which_keras_runs_layers():
         assert keras.ipu.extensions.pipeline_stage_assignment.PipelineStage is PipelineStage
 
 
-def test_a_class_without_a_constructor_is_one_of_functional_models():
+def test_a_class_without_a_constructor_is_functional():
     class Named(keras.Model):
         """What a script tells its models apart by."""
 

@@ -293,7 +293,7 @@ def test_lists_of_optimizers(ipus, make, x):
     assert_near(*seen)
 
 
-def test_lists_of_optimizers_are_refused_where_gradients_accumulate(ipus):
+def test_lists_of_optimizers_are_refused_with_accumulation(ipus):
     ipus(1)
     with strategy().scope():
         for make, x in ((Wide, X), (wide_deep, [X, X])):

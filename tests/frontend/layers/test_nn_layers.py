@@ -51,7 +51,7 @@ def test_group_normalization(strided: bool, axis: int) -> None:
         (layers.GRU(2), numbers(2, 3, 4), ["kernel", "recurrent_kernel", "biases"]),
     ],
 )
-def test_weights_are_called_and_ordered_as_in_checkpoints_of_the_time(layer: Any, x: Any, names: list[str]) -> None:
+def test_weights_have_names_and_order_of_legacy_checkpoints(layer: Any, x: Any, names: list[str]) -> None:
     layer(x)
     assert [weight.name.split("/")[-1] for weight in layer.weights] == [f"{name}:0" for name in names]
 

@@ -68,7 +68,7 @@ def test_stateful_layers_go_on(ours: str, theirs: str, arguments: Any) -> None:
     np.testing.assert_allclose(layer(x), whole(x, initial_state=list(map(tf.constant, start))), 1e-5, 1e-6)
 
 
-def test_dropout_of_recurrent_layers_drops_features_for_all_time_steps() -> None:
+def test_recurrent_dropout_drops_features_for_all_time_steps() -> None:
     x = np.ones([2, 3, 64], np.float32)
     layer = layers.PopnnGRU(4, dropout=0.5, dropout_seed=[1, 2], return_sequences=True)
     mask = layers.Dropout(0.5, [1, 2, 64], [1, 2])(np.ones([3, 2, 64], np.float32), training=True).numpy()
@@ -102,7 +102,7 @@ def test_recurrent_layers_refuse(layer: str, arguments: Any) -> None:
 
 @pytest.mark.parametrize("layer", ["LSTM", "GRU"])
 @pytest.mark.parametrize("arguments", [{"activation": "relu"}, {"recurrent_activation": "hard_sigmoid"}])
-def test_recurrent_layers_of_sdk_14_have_no_choice_of_activations(monkeypatch: Any, layer: str, arguments: Any) -> None:
+def test_recurrent_layers_of_sdk_1_4_have_fixed_activations(monkeypatch: Any, layer: str, arguments: Any) -> None:
     getattr(layers, layer)(4, **arguments)
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "1.4")
     getattr(layers, layer)(4, activation="tanh", recurrent_activation="sigmoid")

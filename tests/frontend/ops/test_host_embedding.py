@@ -265,7 +265,7 @@ def test_variables_registered_by_an_id():
         ops.ipu_host_embedding_register(tf.ones([2, 2]), "mine")
 
 
-def test_a_table_that_a_graph_before_has_named_outlives_that_graph():
+def test_a_table_outlives_the_graph_that_named_it():
     ops = gen_pop_datastream_ops
 
     def step():
@@ -291,7 +291,7 @@ def test_a_table_that_a_graph_before_has_named_outlives_that_graph():
 
 @pytest.mark.parametrize("use_resource", [False, True])
 @pytest.mark.parametrize("optimizer", ["SGD", "SGD+GA"])
-def test_tables_that_are_registered_after_the_program_that_names_them_is_built(optimizer, use_resource):
+def test_tables_registered_after_the_program_is_built(optimizer, use_resource):
     ops = gen_pop_datastream_ops
     ids = np.int32([1, 4, 1])
     with tf.Graph().as_default(), v1.Session() as session:
@@ -331,7 +331,7 @@ def test_tables_that_are_registered_after_the_program_that_names_them_is_built(o
             ops.ipu_device_embedding_lookup([2], "later", [6, 2], tf.float16)
 
 
-def test_a_program_of_lookups_alone_is_compiled_and_gives_zeros_where_nothing_runs():
+def test_a_program_of_only_lookups_returns_zeros_if_nothing_runs():
     ops = gen_pop_datastream_ops
     with tf.Graph().as_default(), v1.Session() as session:
         configuration = ipu.config.IPUConfig()

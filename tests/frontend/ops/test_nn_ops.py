@@ -371,7 +371,7 @@ def test_dropout_trains_with_the_mask_it_ran_with() -> None:
 
 
 @pytest.mark.parametrize("name", ["group_norm", "layer_norm", "instance_norm"])
-def test_variables_of_normalisations_are_in_scopes_of_their_names(name: str) -> None:
+def test_normalization_variables_are_in_scopes_of_their_names(name: str) -> None:
     """Checkpoints have them under these names."""
     expected = {"group_norm": "GroupNorm", "layer_norm": "LayerNorm", "instance_norm": "InstanceNorm"}[name]
     with tf.Graph().as_default():

@@ -219,7 +219,7 @@ def test_inference_with_inputs_and_a_dict():
 
 
 @pytest.mark.parametrize(("of_1_15", "shape"), [(False, (4,)), (True, (1, 4))])
-def test_one_output_of_an_inference_is_in_a_list_with_tensorflow_1(monkeypatch, of_1_15, shape):
+def test_one_inference_output_is_in_a_list_with_tensorflow_1(monkeypatch, of_1_15, shape):
     configure(2)
     infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(np.arange(4.0, dtype="f")))
     outfeed = ipu_outfeed_queue.IPUOutfeedQueue()

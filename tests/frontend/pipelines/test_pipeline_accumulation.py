@@ -147,14 +147,14 @@ def test_types_that_are_none():
 
 
 @pytest.mark.parametrize("kind", [v1.train.GradientDescentOptimizer, v1.train.AdamOptimizer])
-def test_an_optimizer_that_takes_no_gradients_of_the_accumulators_type_is_named(kind, monkeypatch):
+def test_an_optimizer_refusing_the_accumulator_type_is_named(kind, monkeypatch):
     monkeypatch.setattr(pipelines_by_hand, "GRADIENT_DESCENT", kind)
     message = f"accumulated in float16, and {kind.__name__} takes none of that type for weights of float32 .first:0"
     with tf.Graph().as_default(), pytest.raises(TypeError, match=message):
         run(two_layers(gradient_accumulation_count=4, gradient_accumulation_dtype=tf.float16))
 
 
-def test_batch_serialization_runs_that_many_mini_batches_at_a_time():
+def test_batch_serialization_runs_that_many_mini_batches():
     configure(1)  # all stages are on one IPU: two would be two replicas
     got = run(two_layers(gradient_accumulation_count=3, batch_serialization_iterations=4, repeat_count=2))
     check_training(got, trained_by_hand(12, 2))

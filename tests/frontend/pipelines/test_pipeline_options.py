@@ -109,7 +109,7 @@ def test_functions_of_a_concurrent_stage_are_on_their_own_ipus():
     assert {name: ipus for (ipus, name), size in used.variables.items() if size} == {"left": 1, "right": 3}
 
 
-def test_a_first_and_a_last_stage_that_are_concurrent_get_ipus_one_after_another():
+def test_concurrent_first_and_last_stages_get_consecutive_ipus():
     configure(4)
     got, _ = run(
         lambda infeed, outfeed: pipelining_ops.pipeline(

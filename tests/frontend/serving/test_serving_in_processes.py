@@ -99,6 +99,6 @@ def test_another_process_with_ipus_runs_it_on_them(python, exported):
     ]
 
 
-def test_a_script_that_reads_poplars_executables_is_told_that_there_are_none(python):
+def test_reading_poplar_executables_is_refused_by_name(python):
     process = python("-c", "import tf_ipu_shim, popef; popef.Reader()")
     assert "Reader is not emulated: it reads executables that Poplar has compiled" in process.stderr

@@ -59,7 +59,7 @@ def test_a_strategy_of_a_device_beside_those_that_are_configured(strategy):
     assert [device.num_ipus for device in devices.active()] == [2, 1]
 
 
-def test_scopes_of_devices_that_there_are_not_are_refused_where_ops_run_at_once(strategy):
+def test_scopes_of_missing_devices_are_refused_for_eager_ops(strategy):
     for configure in (False, True):
         if configure:
             config = IPUConfig()

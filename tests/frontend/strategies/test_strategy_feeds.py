@@ -112,7 +112,7 @@ def test_a_guarded_enqueue_is_in_each_trace_of_a_function(strategy):
     np.testing.assert_array_equal(outfeed.dequeue(), [3.0, -2.0])
 
 
-def test_a_spec_of_an_infeed_gives_another_one_over_the_same_elements(strategy):
+def test_an_infeed_s_spec_makes_another_over_the_same_elements(strategy):
     infeed = IPUInfeedQueue(tf.data.Dataset.range(6).map(lambda i: tf.cast(i, tf.float32)))
     with pytest.raises(RuntimeError, match="Spec for IPUInfeedQueue"):
         _ = infeed._type_spec
@@ -163,7 +163,7 @@ def test_an_iterator_feeds_replicas():
 
 
 @pytest.mark.parametrize("jit_compile", [True, None])
-def test_iterators_may_be_captured_and_functions_called_in_the_scope(strategy, jit_compile):
+def test_iterators_may_be_captured_in_the_scope(strategy, jit_compile):
     iterator = iter(pairs(4))
 
     @tf.function(jit_compile=jit_compile)
@@ -175,7 +175,7 @@ def test_iterators_may_be_captured_and_functions_called_in_the_scope(strategy, j
         strategy.run(function)
 
 
-def test_an_iterator_without_a_scope_after_an_infeed_of_a_session(way):
+def test_an_iterator_without_a_scope_after_a_session_infeed(way):
     """After that, TensorFlow does not let what takes elements on an IPU and the iterator on the host be one."""
 
     def numbers():
@@ -293,7 +293,7 @@ def test_infeeds_and_outfeeds_of_ipu_loops(strategy):
     assert [float(x) for x in outfeed] == [10, 14, 19, 25]
 
 
-def test_outfeeds_are_read_while_the_function_runs_in_another_thread(strategy):
+def test_outfeeds_are_read_while_another_thread_runs(strategy):
     outfeed = IPUOutfeedQueue()
     release = threading.Event()
 
@@ -383,7 +383,7 @@ def test_a_custom_loop_trains_a_network_as_the_cpu_does(name):
     ipu.config.reset_ipu_configuration()
 
 
-def test_a_compiled_function_with_an_outfeed_in_the_loop_of_another(strategy):
+def test_a_compiled_function_with_an_outfeed_in_another_s_loop(strategy):
     outfeed = IPUOutfeedQueue()
 
     @tf.function(jit_compile=True)
@@ -400,7 +400,7 @@ def test_a_compiled_function_with_an_outfeed_in_the_loop_of_another(strategy):
     np.testing.assert_array_equal(outfeed.dequeue(), [2, 6, 14])
 
 
-def test_a_pipeline_takes_small_values_that_are_known_as_constants():
+def test_a_pipeline_takes_small_known_values_as_constants():
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = 2
     config.configure_ipu_system()
@@ -444,7 +444,7 @@ def test_an_infeed_that_is_deleted_is_free_to_begin_anew(strategy):
     assert counts[-1] <= counts[1] + 2
 
 
-def test_an_infeed_that_begins_anew_does_not_wait_for_its_old_dataset(strategy):
+def test_a_restarted_infeed_does_not_wait_for_its_old_dataset(strategy):
     """TensorFlow's iterators take up to a minute to go: the thread that tunes a dataset may miss that it is to end."""
     free, waited = threading.Event(), []
 

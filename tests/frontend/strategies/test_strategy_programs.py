@@ -37,7 +37,7 @@ def loss_of(x, first, second):
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_pipeline_trains_as_accumulated_gradients_do_on_the_cpu(strategy, name):
+def test_a_pipeline_trains_as_gradient_accumulation_on_the_cpu(strategy, name):
     count, repeats = 4, 3
     weights = [tf.Variable(FIRST), tf.Variable(SECOND)]
     optimizer = OPTIMIZERS[name]()
@@ -117,7 +117,7 @@ def test_shards_of_a_function_and_their_gradients(strategy):
 
 
 @pytest.mark.parametrize("make", [ipu.ipu_strategy.IPUStrategyV1, popdist_strategy.PopDistStrategy])
-def test_replicas_of_a_custom_loop_take_their_own_data_and_share_gradients(ipus, make):
+def test_replicas_of_a_custom_loop_share_only_gradients(ipus, make):
     ipus(2)
     data = np.arange(8, dtype=np.float32)
     strategy = make()
@@ -147,7 +147,7 @@ def test_replicas_of_a_custom_loop_take_their_own_data_and_share_gradients(ipus,
     np.testing.assert_array_equal(mean, np.repeat([[0.5], [2.5], [4.5]], 2, 1))
 
 
-def test_autograph_converts_the_script_s_functions_and_not_the_library(ipus):
+def test_autograph_converts_only_the_script_s_functions(ipus):
     ipus(1)
     strategy = ipu.ipu_strategy.IPUStrategyV1()
     infeed = IPUInfeedQueue(tf.data.Dataset.range(6).map(lambda x: tf.cast(x, tf.float32)))

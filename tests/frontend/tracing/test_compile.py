@@ -166,7 +166,7 @@ def test_the_second_device(device):
     assert (library.programs_run(0), library.programs_run(1)) == (before[0], before[1] + 1)
 
 
-def test_a_device_that_a_sessions_graph_names_beside_those_that_are_configured():
+def test_a_device_named_by_a_graph_beside_configured_ones():
     with tf.device("/device:IPU:1"):
         weight = v1.get_variable("weight", initializer=np.float32(3.0), use_resource=True)
         product = weight * 2.0

@@ -176,7 +176,7 @@ def test_variables_that_are_a_shape(monkeypatch, way):
             np.testing.assert_array_equal(second, np.arange(12.0).reshape(6, 2))
 
 
-def test_a_shape_that_a_program_writes_to_a_variable_is_not_known():
+def test_a_shape_written_to_a_variable_is_not_known():
     with context.eager_mode():
         configure(1)
         with tf.device(IPU):

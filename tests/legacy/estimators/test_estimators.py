@@ -440,7 +440,7 @@ def test_mistakes(make, error, phrase):
 
 
 @pytest.mark.parametrize("is_read_before", [False, True])
-def test_the_step_is_read_by_a_run_of_its_own_only_where_training_may_end(is_read_before):
+def test_the_step_is_read_separately_only_if_training_may_end(is_read_before):
     """Loops of 2 steps up to 6: what a run gives is from before or after the loop, and it ends after the third."""
     from tf_ipu_shim.legacy.estimators.step_hooks import StopAtStep
 

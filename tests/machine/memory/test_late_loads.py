@@ -76,7 +76,7 @@ def test_so_is_what_a_branch_in_a_branch_takes():
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
-def test_what_is_wanted_elsewhere_too_or_handed_on_is_brought_before(elsewhere):
+def test_values_used_elsewhere_or_returned_are_loaded_before(elsewhere):
     block, numbers = around(branch(3, hands_on=not elsewhere), STATES)
     if elsewhere:
         used(block, numbers[0], "other")

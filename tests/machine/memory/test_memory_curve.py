@@ -11,7 +11,7 @@ pytestmark = pytest.mark.without_tensorflow
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_value_is_there_from_its_step_to_the_last_that_takes_it(seed):
+def test_a_value_is_live_from_its_step_to_its_last_use(seed):
     chance = random.Random(seed)
     block, made = Block("random"), []
     for step in range(30):

@@ -10,7 +10,7 @@ from tf_ipu_shim.machine.memory.dot import dot_of
 pytestmark = pytest.mark.without_tensorflow
 
 
-def test_steps_stand_in_their_order_and_values_lead_from_one_to_the_next():
+def test_steps_are_in_order_and_connected_by_values():
     block, body = Block("all"), Block("body")
     weight = block.add(Value(2_000, "weight", "weight"))
     x, y, z = (block.add(Value(100 * size, name, "temporary")) for size, name in ((1, "x"), (2, "y"), (3, "z")))

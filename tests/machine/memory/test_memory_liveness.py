@@ -237,7 +237,7 @@ def random_program(seed):
     return program
 
 
-def test_of_two_orders_the_one_with_the_lower_peak_is_kept_and_as_the_steps_stand_where_they_are_equal():
+def test_the_order_with_the_lower_peak_is_kept_or_the_given_one():
     kept = set()
     for seed in range(300):
         as_they_stand, ordered = live(random_program(seed)), live(other := random_program(seed), greedy(other))
@@ -276,7 +276,7 @@ def with_a_load(late, *takers):
         (True, (), [0, 1, 2, 3, 4]),
     ],
 )
-def test_what_only_brings_something_runs_right_before_it_is_taken(late, takers, expected):
+def test_loads_run_right_before_their_use(late, takers, expected):
     assert greedy(with_a_load(late, *takers)) == expected
 
 
@@ -309,7 +309,7 @@ def test_schedule_and_liveness_take_linear_time():
     assert live(program).peak_bytes == 8 * 20_002
 
 
-def test_a_block_that_keeps_its_order_needs_what_its_steps_need_as_they_stand():
+def test_a_block_that_keeps_its_order_needs_its_steps_peak():
     """Two chains side by side: 100 and 100 at once as they stand, one after the other if they may be put so."""
 
     def chains():

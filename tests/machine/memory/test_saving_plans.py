@@ -118,7 +118,7 @@ def test_a_plan_is_kept_whole():
 
 
 @pytest.mark.parametrize("fed, fits", [(2 * TILE, True), (2 * TILE + 1, False)])
-def test_feeds_that_do_not_fit_on_their_tiles_of_another_chip_lie_with_all_else(fed, fits):
+def test_feeds_too_large_for_another_chip_s_io_tiles_move(fed, fits):
     chip, plain, apart = CHIPS["gc200"].with_tiles(8), block_of(100_000, 200_000), block_of(100_000, 200_000)
     apart.io_tiles = 2
     apart.add(Value(fed, "element", "argument", Mode.ALWAYS))

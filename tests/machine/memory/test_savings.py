@@ -32,6 +32,6 @@ def test_the_best_three():
     assert [one.action for one in best(some)] == ["3", "2", "5"]
 
 
-def test_what_saves_next_to_nothing_is_not_named_unless_it_is_enough():
+def test_tiny_savings_are_not_named_unless_they_suffice():
     some = [Saving("much", 10_000, False), Saving("little", 90, False), Saving("enough", 2, True)]
     assert [one.action for one in best(some)] == ["enough", "much"]

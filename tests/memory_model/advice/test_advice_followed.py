@@ -296,7 +296,7 @@ def test_a_part_of_the_mini_batch_of_a_loop(batch, parts):
 
 
 @pytest.mark.slow
-def test_a_part_of_the_mini_batch_with_as_many_samples_to_an_update():
+def test_a_part_of_the_mini_batch_with_equal_samples_per_update():
     before = planned(looped(768, accumulated=2))
     saved, fits = saving(before, "^a mini-batch of 384 instead of 768 with num_mini_batches=4 instead of 2 for the sam")
     after = planned(looped(384, accumulated=4))

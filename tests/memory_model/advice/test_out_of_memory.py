@@ -138,7 +138,7 @@ def test_it_is_the_argument_shape_that_decides(configured):
     assert compiled(tf.ones([10, 2])) == 200
 
 
-def test_what_would_save_most_of_a_large_program_is_left_to_tf_ipu_fit(configured, monkeypatch):
+def test_large_savings_of_a_large_program_are_left_to_tf_ipu_fit(configured, monkeypatch):
     monkeypatch.setattr(memory_plan, "_QUICKLY_PLANNED", 3)
     configured(**{"debug.allowOutOfMemory": "true"})
     assert run(two_layers, X) == 0

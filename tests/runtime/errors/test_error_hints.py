@@ -102,7 +102,7 @@ with other.scope():
 
 
 @pytest.mark.parametrize("other", ["IPUStrategy", "MirroredStrategy"])
-def test_strategies_that_are_mixed_are_named_without_their_addresses(python, forked, other):
+def test_mixed_strategies_are_named_without_their_addresses(python, forked, other):
     made = {
         "IPUStrategy": "ipu.ipu_strategy.IPUStrategy()",
         "MirroredStrategy": "tf.distribute.MirroredStrategy(['CPU:0'])",

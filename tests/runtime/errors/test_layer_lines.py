@@ -120,7 +120,7 @@ def test_ops_of_a_layer_of_the_script_s_own_have_its_lines(monkeypatch, stages):
     assert {("forward", "gated_inner"), ("gradient", "gated_inner")} <= {*seen} and len(seen) > 2, seen
 
 
-def test_layers_of_one_name_that_are_made_at_several_lines_have_none(scope):
+def test_layers_of_one_name_made_at_several_lines_have_none(scope):
     made = [keras.layers.Dense(4, name="same")]
     line = here() - 1
     assert layer_lines.line_of("model/same/MatMul").endswith(f":{line}, in {inspect.stack()[0].function}")
@@ -131,7 +131,7 @@ def test_layers_of_one_name_that_are_made_at_several_lines_have_none(scope):
     assert layer_lines.line_of("same") is None and layer_lines.line_of("model/other/MatMul") is None
 
 
-def test_layers_of_one_name_have_their_lines_in_models_of_their_own(scope):
+def test_layers_of_one_name_have_their_lines_in_their_own_models(scope):
     """Both models live, and are called in graphs of their own."""
     first, first_line = keras.Sequential([keras.layers.Dense(400, input_shape=[300], name="twin")]), here()
     second, second_line = keras.Sequential([keras.layers.Dense(500, input_shape=[300], name="twin")]), here()

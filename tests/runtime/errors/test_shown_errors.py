@@ -279,7 +279,7 @@ def test_errors_in_layers_in_layers():
     )
 
 
-def test_frames_of_numpy_between_the_script_and_tensorflow_are_not_shown(python, forked):
+def test_numpy_frames_between_script_and_tensorflow_are_hidden(python, forked):
     lines = "with tf.Graph().as_default():\n    np.mean([tf.placeholder(tf.float32)])\n"
     script = python.script(COMMON + lines)
     shown = traceback_of(forked(script))
@@ -388,7 +388,7 @@ def test_clean(message, expected):
     assert error_texts.clean(message) == expected
 
 
-def test_importing_ipu_where_it_cannot_be_compiled_shows_the_script_s_line_alone(python, tmp_path):
+def test_a_failed_build_at_import_shows_only_the_script_s_line(python, tmp_path):
     script = python.script("from tensorflow.python import ipu\n")
     process = python(script, environment={"CXX": "no-such-compiler", "TF_IPU_SHIM_PLUGIN_CACHE_DIR": str(tmp_path)})
     shown = traceback_of(process)

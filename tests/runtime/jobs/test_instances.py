@@ -201,7 +201,7 @@ def test_instances_that_bring_other_shapes_all_get_an_error(python):
         assert "Rank 0" in one["error"] and "rank 1" in one["error"] and "mine" in one["error"]
 
 
-def test_programs_on_the_model_are_told_why_instances_cannot_meet(monkeypatch):
+def test_programs_on_the_model_say_why_instances_cannot_exchange(monkeypatch):
     for name, value in {"TF_IPU_SHIM_SIZE": "2", "TF_IPU_SHIM_RANK": "1", instances.TOTAL_REPLICAS: "4"}.items():
         monkeypatch.setenv(name, value)
     for flags, words in ("", ""), ("--use_ipu_model", "cannot meet on the IPU model"):

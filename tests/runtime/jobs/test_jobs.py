@@ -373,7 +373,7 @@ def test_what_an_ended_job_has_left_counts_for_nothing(tmp_path, monkeypatch):
         rendezvous.wait_for_all(here, directory, rendezvous.take_rank(directory, 0))
 
 
-def test_training_over_two_processes_is_training_on_both_parts_of_the_data(python):
+def test_training_over_two_processes_trains_on_both_datasets(python):
     import tensorflow as tf
 
     data = np.random.RandomState(0).rand(8, 2, 4).astype("f").astype("d")

@@ -244,7 +244,7 @@ def listener_at(addresses, monkeypatch):
     return here, connections.Listener(here, None)
 
 
-def test_between_machines_a_process_is_where_it_says_and_names_it(monkeypatch, capfd):
+def test_between_machines_a_process_is_at_the_address_it_names(monkeypatch, capfd):
     addresses = rendezvous.free_addresses(["127.0.0.1", "127.0.0.2"])
     here, listener = listener_at(addresses, monkeypatch)
     assert listener._socket.getsockname() == ("127.0.0.1", int(addresses[0].split(":")[1])), "and not at all of them"

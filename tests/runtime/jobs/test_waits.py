@@ -6,7 +6,7 @@ import inspect
 from tf_ipu_shim.runtime.jobs import waits
 
 
-def test_what_failed_in_a_thread_of_tensorflow_keeps_the_line_of_the_script():
+def test_failures_in_a_tensorflow_thread_keep_the_script_s_line():
     """The script goes on after it, and may have ended when the others ask."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         wait = pool.submit(waits._Wait, "sum", "the sum", "").result()
