@@ -53,11 +53,7 @@ def wrong_order_error(layer: str, given: str) -> ValueError:
 
 
 def check_assignments(assignments: Any, expected: int, wording: Wording, counted: str = "number of layers") -> None:
-    """Checks that assignments are a list of the right length.
-
-    Raises:
-        ValueError: they are not.
-    """
+    """Checks that assignments are a list of the right length."""
     if not isinstance(assignments, list):
         raise ValueError(
             f"`pipeline_stage_assignment` needs to be a list. {type(assignments).__name__} was given: change the "
@@ -74,11 +70,7 @@ def check_assignments(assignments: Any, expected: int, wording: Wording, counted
 
 
 def check_stage(layer: str, stage: Any) -> None:
-    """Checks the number of a layer's stage.
-
-    Raises:
-        TypeError: it is no integer.
-    """
+    """Checks the number of a layer's stage."""
     if stage is not None and not isinstance(stage, numbers.Integral):
         raise TypeError(f"`pipeline_stage` of layer {layer} must be an integer, not {stage!r}.")
 

@@ -132,11 +132,7 @@ def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = F
 
 
 def check_set_gaps(steps: Sequence[PipelineLayerStep], wording: assignments.Wording) -> None:
-    """Checks stages when they are set, as SDKs up to 2.5 do.
-
-    Raises:
-        ValueError: a stage is empty.
-    """
+    """Checks stages when they are set, as SDKs up to 2.5 do."""
     if wording == assignments.Wording.FIRST:
         check_recorded_gaps(steps, from_first=True)
     found, missing = _find_gaps(steps)

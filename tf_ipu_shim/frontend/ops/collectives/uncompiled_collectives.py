@@ -15,11 +15,7 @@ from tf_ipu_shim.frontend.tracing import ipu_compiler, uncompiled_graph
 
 
 def build_replicated(build: Callable[..., Any], *inputs: Any) -> Any:
-    """Builds an op of replicas: in a session's graph, on an IPU, as a program of its own.
-
-    Raises:
-        UnsupportedError: an input has another value in each replica, which a program of its own does not see.
-    """
+    """Builds an op of replicas: in a session's graph, on an IPU, as a program of its own."""
     if not uncompiled_graph.is_uncompiled():
         return build(*inputs)
     _check_same_in_replicas(inputs)
