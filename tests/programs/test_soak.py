@@ -31,6 +31,7 @@ from soak import (
 from tensorflow.python.ops import control_flow_util
 from tf_ipu_shim.ipu import config
 
+v1 = tf.compat.v1
 pytestmark = pytest.mark.one_version
 
 # Some of each kind: arithmetic, sums, products, indices, windows, variables, random numbers, and what IPUs refuse.
@@ -55,11 +56,47 @@ def test_random_programs_with_feeds(seed, way):
     assert feed_programs.difference(feed_programs.Program.draw(random.Random(seed)), way) == ""
 
 
-@pytest.mark.parametrize("seed", [0, 3, 4])
+@pytest.mark.parametrize("seed", [0, 3, 4, 700])  # stock XLA runs a loop of the last one twice
 def test_random_graphs_of_tensorflow_1(monkeypatch, seed):
     monkeypatch.setattr(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)
     op_runs.configure()
     assert legacy_graphs.difference(seed) == ""
+
+
+def test_repeated_effects_of_stock_xla():
+    """Only what stock does once in a session and in a function, as ours does, may be more often in stock XLA."""
+    once, twice = np.array([3.75, 2.5]), np.array([7.5, 5.0])
+    assert legacy_graphs.is_repeated(twice, once, [once, once])
+    assert not legacy_graphs.is_repeated(twice, once, [once, twice])
+    assert not legacy_graphs.is_repeated(once, twice, [once, once])
+    assert not legacy_graphs.is_repeated(once * 2.5, once, [once, once])
+    assert not legacy_graphs.is_repeated(0 * once, 0 * once, [0 * once, 0 * once])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_stock_xla_copies_a_loop_of_a_cond(monkeypatch, compiled):
+    """Stock alone: the loop of one branch runs twice if the other branch has a cond and there are gradients."""
+    monkeypatch.setattr(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)
+
+    def model(flag, x):
+        effects = v1.get_variable("effects", [], initializer=v1.zeros_initializer(), use_resource=True)
+
+        def step(i, y):
+            with tf.control_dependencies([effects.assign_add(1.0)]):
+                return i + 1, tf.identity(y)
+
+        def loop():
+            return v1.while_loop(lambda i, _: i < 3, step, (0, x), maximum_iterations=3)[1]
+
+        y = v1.cond(flag, loop, lambda: v1.cond(flag, lambda: x * 0.5, lambda: x * 2.0))
+        return [y, *v1.gradients(y, [x])]
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        flag, x = v1.placeholder(tf.bool, []), v1.placeholder(tf.float32, [])
+        results = tf.xla.experimental.compile(model, [flag, x]) if compiled else model(flag, x)
+        session.run(v1.global_variables_initializer())
+        session.run(results, {flag: True, x: 1.0})
+        assert session.run(v1.global_variables()) == [6.0 if compiled else 3.0]
 
 
 def test_what_the_programs_are_compared_with():
