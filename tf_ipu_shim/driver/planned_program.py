@@ -131,7 +131,8 @@ class _Lowering:
         self._request = request
         self._run_request = request if is_rounded else _as_on_model(request, device)
         self._diagnostics = Diagnostics(call)
-        only_kernels = kernels_only.describe_kernel_only_ops(request, self._diagnostics.describe)
+        has_copies = self._run_request is not request
+        only_kernels = kernels_only.describe_kernel_only_ops(request, self._diagnostics.describe, has_copies)
         self._is_required = bool(only_kernels)
         self._asked = requested_execution(device, is_rounded, only_kernels)
         self._profile = profiles.requested_settings(device) if compiles else ()

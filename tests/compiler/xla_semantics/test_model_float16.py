@@ -4,6 +4,8 @@ Graphcore's tests show it: 100,010 cast to float16 has a mean absolute error of 
 an outfeed of float16.
 """
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -77,20 +79,74 @@ def test_feeds_take_and_give_float16(way):
     np.testing.assert_array_equal(quotient.ravel(), np.array([300.0, 4 / 300]).astype("e"))
 
 
+def keras(name, **options):
+    """Applies a gradient by an optimizer of the Keras of that time."""
+    optimizer = getattr(tf.keras.optimizers.legacy, name)(0.01, **options)
+    return lambda gradient, weight: optimizer.apply_gradients([(gradient, weight)])
+
+
+def stock(name, *arguments, **options):
+    """Applies a gradient by an optimizer of TensorFlow 1."""
+    optimizer = getattr(v1.train, f"{name}Optimizer")(0.01, *arguments, **options)
+    return lambda gradient, weight: optimizer.apply_gradients([(gradient, weight)])
+
+
+def by_sign(op, gradient, weight):
+    """Applies a rule that only an op has."""
+    state = v1.get_variable("m", [3], weight.dtype, v1.ones_initializer(), use_resource=True)
+    one = tf.ones([], weight.dtype)
+    options = {"lr": one / 100, "beta": one / 2, "grad": gradient, "sign_decay": one}
+    options["alpha" if op == "ResourceApplyAddSign" else "logbase"] = one
+    return getattr(tf.raw_ops, op)(var=weight.handle, m=state.handle, **options)
+
+
+def proximally(op, gradient, weight):
+    """Applies a rule whose optimizer takes no float16."""
+    rates = dict.fromkeys(("alpha", "lr", "l1", "l2"), tf.constant(0.01, weight.dtype))
+    if op == "ResourceApplyProximalGradientDescent":
+        return tf.raw_ops.ResourceApplyProximalGradientDescent(
+            var=weight.handle, alpha=rates["alpha"], l1=rates["l1"], l2=rates["l2"], delta=gradient
+        )
+    state = v1.get_variable("a", [3], weight.dtype, v1.ones_initializer(), use_resource=True)
+    del rates["alpha"]
+    return getattr(tf.raw_ops, op)(var=weight.handle, accum=state.handle, grad=gradient, **rates)
+
+
+def overflowing_sum(gradient, weight):
+    """Adds what is beyond float16, and takes nearly all of it off again within the op."""
+    return tf.raw_ops.ResourceScatterUpdate(
+        resource=weight.handle, indices=[0, 1, 2], updates=gradient * gradient - gradient * (gradient - 1)
+    )
+
+
 RULES = {
-    "gradient descent": lambda: v1.train.GradientDescentOptimizer(0.01),
-    "momentum": lambda: v1.train.MomentumOptimizer(0.01, 0.9),
-    "nesterov": lambda: v1.train.MomentumOptimizer(0.01, 0.9, use_nesterov=True),
-    "adam": lambda: v1.train.AdamOptimizer(0.01),
+    "gradient descent": lambda: stock("GradientDescent"),
+    "momentum": lambda: stock("Momentum", 0.9),
+    "nesterov": lambda: stock("Momentum", 0.9, use_nesterov=True),
+    "adam": lambda: stock("Adam"),
+    "rmsprop": lambda: stock("RMSProp"),
+    "centred rmsprop": lambda: stock("RMSProp", centered=True, momentum=0.5),
+    "adagrad": lambda: stock("Adagrad"),
+    "adadelta": lambda: stock("Adadelta", 0.5),
+    "ftrl": lambda: stock("Ftrl", l1_regularization_strength=0.001),
+    "proximal adagrad": lambda: functools.partial(proximally, "ResourceApplyProximalAdagrad"),
+    "proximal gradient descent": lambda: functools.partial(proximally, "ResourceApplyProximalGradientDescent"),
+    "keras momentum": lambda: keras("SGD", momentum=0.9, nesterov=True),
+    "adamax": lambda: keras("Adamax"),
+    "nadam": lambda: keras("Nadam"),
+    "add sign": lambda: functools.partial(by_sign, "ResourceApplyAddSign"),
+    "power sign": lambda: functools.partial(by_sign, "ResourceApplyPowerSign"),
+    "added": lambda: lambda gradient, weight: weight.assign_add(gradient * gradient / 300.0),
+    "scattered": lambda: overflowing_sum,
 }
 
 
-def trained(rule, dtype, on_ipu):
-    """A variable after three updates with gradients of which one has a square beyond float16."""
+def trained(rule, dtype, on_ipu, times=1):
+    """A variable after updates with gradients of which one has a square beyond float16."""
 
     def model(gradient):
         weight = v1.get_variable("w", [3], dtype, v1.ones_initializer(dtype), use_resource=True)
-        with tf.control_dependencies([RULES[rule]().apply_gradients([(tf.cast(gradient, dtype), weight)])]):
+        with tf.control_dependencies([RULES[rule]()(tf.cast(gradient, dtype), weight)]):
             return tf.cast(weight.read_value(), single)
 
     gradient = np.array([1020.0, 2.0, 0.5], "f")
@@ -99,14 +155,19 @@ def trained(rule, dtype, on_ipu):
         with scopes.ipu_scope(IPU) if on_ipu else tf.device("CPU"):
             result = ipu_compiler.compile(model, [fed]) if on_ipu else model(fed)
         session.run(v1.global_variables_initializer())
-        for _ in range(3):
+        for _ in range(times):
             value = session.run(result, {fed: gradient})
         return np.asarray(value).reshape(3)
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_updates_are_computed_in_float32(rule, way):
+def test_updates_are_computed_in_float32(rule):
     np.testing.assert_allclose(trained(rule, half, True), trained(rule, single, False), rtol=2e-3, atol=2e-3)
+
+
+def test_updates_that_follow_each_other(way):
+    """In each execution mode, and with state that float16 holds."""
+    np.testing.assert_allclose(trained("adam", half, True, 3), trained("adam", single, False, 3), rtol=2e-3)
 
 
 def test_what_has_no_float32_stays(way):

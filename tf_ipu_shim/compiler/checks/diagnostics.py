@@ -132,9 +132,7 @@ def refuse_uncompilable(
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
         names = {*plugin.uncompilable(graph.SerializeToString()), *xla_workarounds.find_miscompiled_ops(graph.node)}
         refused.extend(
-            (function, node)
-            for node in graph.node
-            if node.name in names and node.op not in kernels_only.WITHOUT_CONVERSION
+            (function, node) for node in graph.node if node.name in names and not kernels_only.has_no_conversion(node)
         )
         by_name = {node.name: node for node in graph.node}
         dynamic.extend((function, node) for node in graph.node if _is_dynamic(node, by_name))

@@ -1,22 +1,25 @@
-"""Writes updates of float16 variables as ops of float32, whose squares and products do not overflow."""
+"""Runs updates of float16 variables on float32 copies, whose squares and products do not overflow.
+
+A copy is a variable of its own that nothing else refers to. XLA has none, so programs with copies run by kernels.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from tensorflow.compat.v2 import dtypes
 
-from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _HALF, _FLOAT = types_pb2.DT_HALF, types_pb2.DT_FLOAT
 _LARGEST = np.float32(65504)
-_RESULTS = {"Cast": "y", "Const": "output", "Neg": "y", "ReadVariableOp": "value", "Sqrt": "y"}
-
-Write = Callable[["FunctionWriter", node_def_pb2.NodeDef, Sequence[str]], node_def_pb2.NodeDef]
+_RESULTS = {"Cast": "y", "Const": "output", "Neg": "y", "ReadVariableOp": "value", "VarHandleOp": "resource"}
+# TensorFlow's name of handles that own their variable: `ResourceHandle::ANONYMOUS_NAME`, on 2.15.1 and 2.21.0.
+_WITHOUT_NAME = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 
 class FunctionWriter:
@@ -65,106 +68,77 @@ class FunctionWriter:
         return name
 
 
-class _Update:
-    """The float32 ops that take an update's place.
+def is_copy(node: node_def_pb2.NodeDef) -> bool:
+    """Whether an op makes a variable that nothing else refers to."""
+    return node.op == "VarHandleOp" and node.attr["shared_name"].s == _WITHOUT_NAME
+
+
+def update_float32_copies(
+    writer: FunctionWriter, node: node_def_pb2.NodeDef, inputs: Sequence[str]
+) -> node_def_pb2.NodeDef:
+    """Writes an update of float16 variables as the same update of copies.
 
     Args:
         writer: of the function.
         node: the update.
         inputs: its inputs, float16 ones in float32.
+
+    Returns:
+        The op that others wait for, by the update's name.
     """
+    return _Update(writer, node, inputs).write()
+
+
+class _Update:
+    """The ops that take an update's place; see `update_float32_copies`."""
 
     def __init__(self, writer: FunctionWriter, node: node_def_pb2.NodeDef, inputs: Sequence[str]) -> None:
         self._writer, self._node = writer, node
-        self.values = [text for text in inputs if not text.startswith("^")]
+        values = [text for text in inputs if not text.startswith("^")]
         self._controls = [text for text in inputs if text.startswith("^")]
-        self._assigned: list[str] = []
-        self.is_nesterov = node.attr["use_nesterov"].b
+        kinds = op_types.input_types(node)
+        self._copies: dict[str, str] = {}  # handles by the variable's
+        for variable, kind in zip(values, kinds):
+            if kind == op_types.RESOURCE and variable not in self._copies:
+                self._copies[variable] = self._op("VarHandleOp", dtype=_FLOAT)
+                self._last.attr["shared_name"].s = _WITHOUT_NAME
+                self._last.attr["shape"].shape.unknown_rank = True
+        self._values = [self._copies.get(text, text) for text in values]
 
-    def read(self, variable: str) -> str:
-        """The variable before the update."""
-        value = self._op(vocabulary.READ_VARIABLE, variable, *self._controls, dtype=_HALF)
-        return self._writer.cast(value, _FLOAT, self._node.name, self._node)
-
-    def assign(self, variable: str, value: str) -> None:
-        """Sets a variable to a value within the range of float16."""
-        for _ in range(2):  # a minimum on each side: see `float16_overflow`
-            value = self("Neg", self("Minimum", value, self.constant(_LARGEST)))
-        half = self._writer.cast(value, _HALF, self._node.name, self._node)
-        self._op("AssignVariableOp", variable, half, *self._controls, dtype=_HALF)
-        self._assigned.append(f"^{self._writer.nodes[-1].name}")
-
-    def constant(self, value: np.generic) -> str:
-        """A constant."""
-        return self._writer.constant(value, self._node.name, self._node)
-
-    def __call__(self, op: str, *inputs: str) -> str:
-        """Adds an op of float32."""
-        return self._op(op, *inputs, T=_FLOAT)
-
-    def _op(self, op: str, *inputs: str, **types: int) -> str:
-        return self._writer.op(op, inputs, self._node.name, self._node, **types)
-
-    def done(self) -> node_def_pb2.NodeDef:
-        """What others wait for, by the update's name."""
-        made = node_def_pb2.NodeDef(name=self._node.name, op="NoOp", input=self._assigned, device=self._node.device)
+    def write(self) -> node_def_pb2.NodeDef:
+        """Writes them; returns the last."""
+        filled = [self._fill(variable, copy) for variable, copy in self._copies.items()]
+        self._op(self._node.op, *self._values, *self._controls, *filled)
+        update = self._last
+        for attribute, value in self._node.attr.items():
+            update.attr[attribute].CopyFrom(value)
+        update.attr["T" if "T" in update.attr else "dtype"].type = _FLOAT
+        assigned = [self._assign(variable, copy, update.name) for variable, copy in self._copies.items()]
+        made = node_def_pb2.NodeDef(name=self._node.name, op="NoOp", input=assigned, device=self._node.device)
         for attribute, value in self._node.attr.items():
             if attribute.startswith("_"):
                 made.attr[attribute].CopyFrom(value)
         return made
 
+    def _fill(self, variable: str, copy: str) -> str:
+        value = self._op(vocabulary.READ_VARIABLE, variable, *self._controls, dtype=_HALF)
+        wide = self._writer.cast(value, _FLOAT, self._node.name, self._node)
+        self._op("AssignVariableOp", copy, wide, dtype=_FLOAT)
+        return f"^{self._last.name}"
 
-def _gradient_descent(
-    writer: FunctionWriter, node: node_def_pb2.NodeDef, inputs: Sequence[str]
-) -> node_def_pb2.NodeDef:
-    update = _Update(writer, node, inputs)
-    variable, rate, gradient = update.values
-    update.assign(variable, update("Sub", update.read(variable), update("Mul", rate, gradient)))
-    return update.done()
+    def _assign(self, variable: str, copy: str, update: str) -> str:
+        """Sets a variable to its copy's value, within the range of float16."""
+        value = self._op(vocabulary.READ_VARIABLE, copy, f"^{update}", dtype=_FLOAT)
+        largest = self._writer.constant(_LARGEST, self._node.name, self._node)
+        for _ in range(2):  # a minimum on each side: see `float16_overflow`
+            value = self._op("Neg", self._op("Minimum", value, largest, T=_FLOAT), T=_FLOAT)
+        half = self._writer.cast(value, _HALF, self._node.name, self._node)
+        self._op("AssignVariableOp", variable, half, dtype=_HALF)
+        return f"^{self._last.name}"
 
+    @property
+    def _last(self) -> node_def_pb2.NodeDef:
+        return self._writer.nodes[-1]
 
-def _momentum(writer: FunctionWriter, node: node_def_pb2.NodeDef, inputs: Sequence[str]) -> node_def_pb2.NodeDef:
-    """`ResourceApplyMomentum`, and Keras', whose sum has the rate in it."""
-    update = _Update(writer, node, inputs)
-    variable, total, rate, gradient, momentum = update.values
-    is_keras = node.op == "ResourceApplyKerasMomentum"
-    scaled = update("Mul", gradient, rate)
-    kept = update("Mul", update.read(total), momentum)
-    new = update("Sub", kept, scaled) if is_keras else update("AddV2", kept, gradient)
-    step = update("Mul", new, momentum) if update.is_nesterov else new
-    step = step if is_keras else update("Neg", update("Mul", step, rate))
-    if update.is_nesterov:
-        step = update("Sub", step, scaled)
-    update.assign(variable, update("AddV2", update.read(variable), step))
-    update.assign(total, new)
-    return update.done()
-
-
-def _adam(writer: FunctionWriter, node: node_def_pb2.NodeDef, inputs: Sequence[str]) -> node_def_pb2.NodeDef:
-    update = _Update(writer, node, inputs)
-    variable, first, second, power1, power2, rate, beta1, beta2, epsilon, gradient = update.values
-    one = update.constant(np.float32(1))
-    rest1, rest2 = update("Sub", one, beta1), update("Sub", one, beta2)
-    mean, square = update.read(first), update.read(second)
-    mean = update("AddV2", mean, update("Mul", update("Sub", gradient, mean), rest1))
-    square = update("AddV2", square, update("Mul", update("Sub", update("Mul", gradient, gradient), square), rest2))
-    rate = update(
-        "RealDiv", update("Mul", rate, update("Sqrt", update("Sub", one, power2))), update("Sub", one, power1)
-    )
-    step = mean
-    if update.is_nesterov:
-        step = update("AddV2", update("Mul", mean, beta1), update("Mul", gradient, rest1))
-    step = update("RealDiv", update("Mul", step, rate), update("AddV2", update("Sqrt", square), epsilon))
-    update.assign(variable, update("Sub", update.read(variable), step))
-    update.assign(first, mean)
-    update.assign(second, square)
-    return update.done()
-
-
-UPDATES: Mapping[str, Write] = {
-    "ResourceApplyAdam": _adam,
-    "ResourceApplyGradientDescent": _gradient_descent,
-    "ResourceApplyKerasMomentum": _momentum,
-    "ResourceApplyMomentum": _momentum,
-}
-"""For a type of update what writes it in float32, and gives the op that others wait for."""
+    def _op(self, op: str, *inputs: str, **types: int) -> str:
+        return self._writer.op(op, inputs, self._node.name, self._node, **types)

@@ -12,6 +12,8 @@ import re
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.passes.assertions import Describe
+from tf_ipu_shim.compiler.xla_semantics.float16_overflow import is_update
+from tf_ipu_shim.compiler.xla_semantics.float32_updates import is_copy
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
@@ -56,10 +58,9 @@ _FACTORS = frozenset(
     }
 )  # fmt: skip
 _OTHERS = frozenset({"Angle", "ApproxTopK", "DataFormatDimMap", "LowerBound", "UpperBound"})
-WITHOUT_CONVERSION = frozenset({"TensorListResize"})
-"""Ops that XLA does not have, of the gradients of lists that grow."""
+_WITHOUT_CONVERSION = frozenset({"TensorListResize"})  # of the gradients of lists that grow
 # Fake quantisation has no attribute for its type.
-_OF_ANY_TYPE = _FAKE_QUANTISATION | _FOURIER | _FACTORS | _OTHERS | WITHOUT_CONVERSION
+_OF_ANY_TYPE = _FAKE_QUANTISATION | _FOURIER | _FACTORS | _OTHERS | _WITHOUT_CONVERSION
 _TYPES: dict[str, frozenset[int]] = {
     **dict.fromkeys((*_SORTING, *_SPECIAL_FUNCTIONS, *_COLOURS, *_IMAGES, *_COMPARISONS, *_OPTIMIZERS), _FLOATING),
     **dict.fromkeys(
@@ -77,14 +78,25 @@ _THREW = "an op's conversion threw"  # `csrc/launches/conversion_errors`
 _OF_LISTS = re.compile(r"dynamic slice dimension|tensor list|TensorList|list element", re.IGNORECASE)
 
 
-def describe_kernel_only_ops(request: ProgramRequest, describe: Describe) -> list[str]:
-    """Returns descriptions of such ops of a program."""
+def has_no_conversion(node: node_def_pb2.NodeDef) -> bool:
+    """Whether XLA does not have an op of a program that runs by kernels."""
+    return node.op in _WITHOUT_CONVERSION or is_copy(node)
+
+
+def describe_kernel_only_ops(request: ProgramRequest, describe: Describe, has_copies: bool = False) -> list[str]:
+    """Returns descriptions of such ops of a program.
+
+    Args:
+        request: the program.
+        describe: describes an op.
+        has_copies: whether it updates float16 variables on copies, which XLA does not have.
+    """
     functions = Functions(request.library, request.function)
     return [
         describe(name, node.proto)
         for name in functions.reached()
         for node in functions[name].nodes
-        if _only_by_kernels(node.proto)
+        if _only_by_kernels(node.proto) or (has_copies and is_update(node.proto))
     ]
 
 
@@ -102,7 +114,7 @@ def _grows(node: node_def_pb2.NodeDef) -> bool:
 
 
 def _only_by_kernels(node: node_def_pb2.NodeDef) -> bool:
-    if _grows(node):
+    if _grows(node) or is_copy(node):
         return True
     if types := _TYPES.get(node.op):
         return node.attr["dtype" if "dtype" in node.attr else "T"].type in types

@@ -17,7 +17,8 @@ import numpy as np
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.ir.reachable import reachable
-from tf_ipu_shim.compiler.xla_semantics.float32_updates import UPDATES, FunctionWriter
+from tf_ipu_shim.compiler.xla_semantics.float16_overflow import is_update
+from tf_ipu_shim.compiler.xla_semantics.float32_updates import FunctionWriter, update_float32_copies
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -131,8 +132,8 @@ class _Widening:
         if _is_widened(node):
             node.input[:] = [self._wide.get(text, text) for text in node.input]
             _widen_attributes(node)
-        elif node.op in UPDATES and node.attr["T"].type == HALF:
-            return [UPDATES[node.op](self._writer, node, [self._wide.get(text, text) for text in node.input])]
+        elif is_update(node):
+            return [update_float32_copies(self._writer, node, [self._wide.get(text, text) for text in node.input])]
         elif HALF in (types := op_types.input_types(node)):
             for index, kind in enumerate(types):
                 if kind == HALF:
