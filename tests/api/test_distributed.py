@@ -134,6 +134,14 @@ def test_replicas_have_a_whole_number_of_ipus(ipus, error):
         popdist.tensorflow.set_ipu_config(3)
 
 
+@pytest.mark.parametrize(("device", "name"), [("/device:IPU:0", "IPU:0"), ("/cpu:0", "CPU:0")])
+def test_variables_of_a_horovod_graph_name_the_task(device, name):
+    with tf.Graph().as_default():
+        with ipu_horovod_strategy.IPUHorovodStrategy(ipu_device=device).scope():
+            weight = v1.get_variable("weight", initializer=1.0)
+        assert weight.device == f"/replica:0/task:0/device:{name}"
+
+
 def test_the_processes_of_a_job(monkeypatch):
     assert (distributed.rank(), distributed.size(), distributed.local_rank(), distributed.local_size()) == (0, 1, 0, 1)
     assert distributed.is_homogeneous() and distributed.mpi_threads_supported()

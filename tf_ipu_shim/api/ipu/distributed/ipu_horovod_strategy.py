@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tf_ipu_shim.api.ipu import ipu_multi_worker_strategy
 from tf_ipu_shim.api.ipu.distributed import Average, Sum, allreduce, broadcast, size
 from tf_ipu_shim.frontend.strategies import strategy_processes
+from tf_ipu_shim.tf_private.distribute import device_util
+from tf_ipu_shim.tf_private.graphs import ops
 
 __all__ = [
     "Average",
@@ -59,6 +63,13 @@ class IPUHorovodExtendedV1(ipu_multi_worker_strategy.IPUMultiWorkerExtendedV1):
         >>> IPUHorovodStrategyV1().extended.worker_devices
         ('/device:IPU:0',)
     """
+
+    def __init__(
+        self, container_strategy: Any, cluster_resolver: Any, ipu_device: str, variables_on_host: bool
+    ) -> None:
+        if not ops.executing_eagerly_outside_functions():  # the graph's names say which process, as Graphcore's do
+            ipu_device = device_util.canonicalize(ipu_device, default="/replica:0/task:0")
+        super().__init__(container_strategy, cluster_resolver, ipu_device, variables_on_host)
 
 
 # Graphcore's names for the same up to SDK 2.1 and for TensorFlow 1.
