@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import distributed, horovod
+from tf_ipu_shim.ipu import distributed, horovod, ipu_multi_worker_strategy
 from tf_ipu_shim.ipu.config import IPUConfig
 from tf_ipu_shim.ipu.distributed import host_collective_ops, ipu_horovod_strategy, popdist_strategy
 from tf_ipu_shim.ipu.ipu_multi_worker_strategy import IPUMultiWorkerStrategyV1
@@ -132,6 +132,19 @@ def test_replicas_have_a_whole_number_of_ipus(ipus, error):
     assert popdist.getDeviceId() == popdist.getDeviceId(ipusPerReplica=0)  # what it is told where nothing is said
     with pytest.raises(TypeError, match="config must be an ipu.config.IPUConfig, not int"):
         popdist.tensorflow.set_ipu_config(3)
+
+
+@pytest.mark.parametrize("kind", ["Mirrored", "SyncOnRead"])
+def test_variables_of_both_strategies_have_one_class(kind):
+    """As up to SDK 2.5, where `horovod.popdist_strategy` has none of its own."""
+    on_read = tf.VariableSynchronization.ON_READ if kind == "SyncOnRead" else tf.VariableSynchronization.AUTO
+    with popdist_strategy.PopDistStrategy().scope():
+        weight = tf.Variable(1.0, synchronization=on_read, aggregation=tf.VariableAggregation.MEAN)
+    other = {"Mirrored": "SyncOnRead", "SyncOnRead": "Mirrored"}[kind]
+    for module in (ipu_multi_worker_strategy, popdist_strategy):
+        assert isinstance(weight, getattr(module, f"IPU{kind}Variable"))
+        assert not isinstance(weight, getattr(module, f"IPU{other}Variable"))
+        assert not isinstance(tf.Variable(1.0), getattr(module, f"IPU{kind}Variable"))
 
 
 @pytest.mark.parametrize(("device", "name"), [("/device:IPU:0", "IPU:0"), ("/cpu:0", "CPU:0")])

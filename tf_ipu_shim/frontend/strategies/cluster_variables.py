@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from tf_ipu_shim.frontend.strategies import process_variables
 from tf_ipu_shim.tf_private.distribute import values
 from tf_ipu_shim.tf_private.graphs import device as device_lib
 from tf_ipu_shim.tf_private.graphs import func_graph, ops
@@ -26,7 +27,15 @@ def _read_device(variable: Any) -> Iterator[None]:
     yield
 
 
-class IPUMirroredVariable(values.MirroredVariable):
+class _OfEveryStrategy(type(values.DistributedVariable)):  # type: ignore[misc]  # TensorFlow's own metaclass
+    """Makes variables of a process of a job instances too: up to SDK 2.5 both strategies have one class."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        same = getattr(process_variables, cls.__name__, ())
+        return super().__instancecheck__(instance) or isinstance(instance, same)
+
+
+class IPUMirroredVariable(values.MirroredVariable, metaclass=_OfEveryStrategy):
     """A variable that begins with the same value in every worker, and is updated alike.
 
     Args:
@@ -59,7 +68,7 @@ class IPUMirroredVariable(values.MirroredVariable):
         return value
 
 
-class IPUSyncOnReadVariable(values.SyncOnReadVariable):
+class IPUSyncOnReadVariable(values.SyncOnReadVariable, metaclass=_OfEveryStrategy):
     """A variable that each worker updates by itself; a read outside replicas puts all workers' values together.
 
     Args:
