@@ -11,6 +11,7 @@ from tensorflow.compat.v2 import version as tensorflow_versions
 import tf_ipu_shim
 from tf_ipu_shim.compiler.checks.feed_signature import Feed, find_feeds
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.ir.written_variables import written_arguments
 from tf_ipu_shim.driver.engine_needed import is_scalar_elementwise
@@ -118,8 +119,7 @@ def _on_host(functions: Any) -> Iterator[node_def_pb2.NodeDef]:
             served = node.op in vocabulary.HOST_OPS or node.op in vocabulary.PLUGIN_OPS
             is_marked = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in node.attr
             if node.op == vocabulary.SEND_TO_HOST or (is_marked and not served):
-                bare = node_def_pb2.NodeDef()
-                bare.CopyFrom(node)
+                bare = copy_node(node)
                 bare.name = f"{function.signature.name}/{node.name}"
                 del bare.input[:]
                 yield bare

@@ -21,6 +21,7 @@ from tensorflow.compat.v2 import version as tensorflow_versions
 import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.node_defs import copy_function
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.driver.compilation import EventDetails
 from tf_ipu_shim.driver.profiles import RunLog
@@ -214,8 +215,7 @@ class _Names:
 
     def described(self, function: function_pb2.FunctionDef) -> bytes:
         """Returns a function's bytes without generated names."""
-        copy = function_pb2.FunctionDef()
-        copy.CopyFrom(function)
+        copy = copy_function(function)
         copy.signature.name = f"function_{self.functions[function.signature.name]}"
         for attribute in _UNUSED_ATTRIBUTES:
             if attribute in copy.attr:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import data_inputs, producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
@@ -71,7 +72,7 @@ def _computes(program: function_pb2.FunctionDef) -> bool:
     casts: dict[str, tuple[str, int]] = {}  # of float16 and floats, by name: what is cast, and its type
     for node in program.node_def:
         name, op = node.name, node.op
-        taken = [text.split(":", 1)[0] for text in node.input if text[0] != "^"]
+        taken = [producer_name(text) for text in data_inputs(node)]
         if op == "Cast" and {node.attr["SrcT"].type, node.attr["DstT"].type} == _HALF_AND_SINGLE:
             source, kind = casts.get(taken[0], ("", types_pb2.DT_INVALID))
             casts[name] = taken[0], node.attr["SrcT"].type
@@ -85,7 +86,7 @@ def _computes(program: function_pb2.FunctionDef) -> bool:
             constant.add(name)
         elif op not in _HANDS_ON and op not in (vocabulary.ASSIGN_VARIABLE, "NoOp"):
             computed.add(name)
-    results = {text.split(":", 1)[0] for text in program.ret.values()}
+    results = {producer_name(text) for text in program.ret.values()}
     return not computed.isdisjoint(results.union(program.control_ret.values()))
 
 

@@ -17,6 +17,7 @@ from tensorflow.compat.v2 import errors as errors_impl
 from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics, display_name
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.compiler.ir.program import Cluster, LoweredProgram
 from tf_ipu_shim.plugin.library import Call
 from tf_ipu_shim.runtime import driver
@@ -180,7 +181,7 @@ def _refuse_random_shapes(diagnostics: Diagnostics, program: LoweredProgram) -> 
     functions = {function.signature.name: function for function in program.functions}
     for cluster in program.clusters:
         constants = cluster.inputs[: cluster.constants]
-        if seeds.isdisjoint(tensor.partition(":")[0] for tensor in constants):
+        if seeds.isdisjoint(producer_name(tensor) for tensor in constants):
             continue
         random = next(filter(_is_random, functions[cluster.function].node_def), None)
         op = f":\n  {diagnostics.describe(cluster.scope, random)}\n" if random is not None else ". "

@@ -16,6 +16,7 @@ from typing import Any, cast
 from tensorflow.compat.v2 import errors
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import TensorName, awaited_nodes, data_inputs
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.passes import legacy_calls
 from tf_ipu_shim.driver import compilation, planned_program, profiles
@@ -196,7 +197,7 @@ class _Program:
             made.CopyFrom(node)
             del made.input[:]
             made.input.extend(self._name(tensor) for tensor in _inputs_of(node))
-            made.input.extend(f"^{name}" for name in _waits_for(node) if name in self._inside)
+            made.input.extend(f"^{name}" for name in awaited_nodes(node) if name in self._inside)
             if op_types.is_stateful(node.op) and node.op != "ReadVariableOp":
                 function.signature.control_output.append(node.name)
                 function.control_ret[node.name] = node.name
@@ -226,14 +227,9 @@ class _Program:
 
 
 def _inputs_of(node: node_def_pb2.NodeDef) -> Iterator[Tensor]:
-    for text in node.input:
-        if text[0] != "^":
-            name, _, number = text.partition(":")
-            yield name, int(number or 0)
-
-
-def _waits_for(node: node_def_pb2.NodeDef) -> Iterator[str]:
-    return (text[1:] for text in node.input if text[0] == "^")
+    for text in data_inputs(node):
+        name, _, index = TensorName.parse(text)
+        yield name, index
 
 
 def _name_of(node: node_def_pb2.NodeDef) -> str:

@@ -10,6 +10,7 @@ from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, traced_functions, vocabulary
 from tf_ipu_shim.compiler.ir.functions import Functions, WrittenFunction
+from tf_ipu_shim.compiler.ir.node_defs import is_control, producer_name
 from tf_ipu_shim.compiler.placement.placement import forward_name
 from tf_ipu_shim.compiler.xla_semantics import kernels_only, xla_workarounds
 from tf_ipu_shim.plugin.library import Call, Library
@@ -220,9 +221,9 @@ def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
     waiting, seen = [node], {node.name}
     while waiting:
         for text in waiting.pop().input:
-            name = text.split(":")[0]
+            name = producer_name(text)
             producer = by_name.get(name)
-            if text.startswith("^") or name in seen:
+            if is_control(text) or name in seen:
                 continue
             if producer is None:  # an argument
                 return True

@@ -8,11 +8,11 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Chunks, FunctionGraph
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.location import HOST
+from tf_ipu_shim.compiler.ir.node_defs import constant
 from tf_ipu_shim.compiler.ir.trips import Trips
 from tf_ipu_shim.compiler.placement.placement import Placement
 from tf_ipu_shim.machine.ids import Shard
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, node_def_pb2, types_pb2
-from tf_ipu_shim.tf_private.tensors import tensor_util
 
 # Emits a function: (name, placement, the shards that hold its arguments, whether it is the body of a loop) ->
 # the emitted function's name, and the shard that holds each result (None for the host or several).
@@ -72,10 +72,7 @@ def loop_over_chunks(proto: node_def_pb2.NodeDef, chunks: Chunks) -> list[node_d
 
 
 def _add_constant(loop: node_def_pb2.NodeDef, name: str, value: int, kind: int = _LONG) -> node_def_pb2.NodeDef:
-    made = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_chunks_{name}", op="Const", device=loop.device)
-    made.attr["dtype"].type = kind
-    made.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value, kind))
-    return made
+    return constant(f"{loop.name}/ipu_chunks_{name}", value, kind, loop)
 
 
 def _trip_count_ops(loop: node_def_pb2.NodeDef, trips: Trips) -> list[node_def_pb2.NodeDef]:

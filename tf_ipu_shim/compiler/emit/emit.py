@@ -16,6 +16,7 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions, strip_attributes
 from tf_ipu_shim.compiler.ir.location import HOST, MULTI_SHARD, Location
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.ir.program import Cluster, Exchange
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
 from tf_ipu_shim.compiler.placement.loop_counters import move_counters_to_host
@@ -309,8 +310,7 @@ class _FunctionEmitter:
             )
         if node.chunks is None:
             return emit_functions(proto, self._placement, values, emitting.graphs, emitting.emit)
-        single = node_def_pb2.NodeDef()
-        single.CopyFrom(proto)
+        single = copy_node(proto)
         self._function.node_def.extend(loop_over_chunks(proto, node.chunks))
         counters = [None] * CHUNK_COUNTERS
         results = emit_functions(proto, self._placement, [*counters, *values], emitting.graphs, emitting.emit)

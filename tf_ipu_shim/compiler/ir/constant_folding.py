@@ -16,6 +16,7 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.tf_private.graphs import kernels
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
@@ -78,7 +79,7 @@ class FoldedOps:
         return frozenset(places)
 
     def _is_constant(self, text: str) -> bool:
-        return text in self._constants or text.partition(":")[0] in self.names
+        return text in self._constants or producer_name(text) in self.names
 
 
 def _may_be_folded(node: Node) -> bool:

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import copy_function, copy_node
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
@@ -45,8 +46,7 @@ def rewrite_functions(
             functions.append(_redirect_launches(function, renamed, may_fail))
         if name in renamed:
             functions.append(_changed(function, renamed, scopes.get(name, name), change))
-    node = node_def_pb2.NodeDef()
-    node.CopyFrom(program.node)
+    node = copy_node(program.node)
     _redirect_launch(node, renamed, may_fail)
     clusters = [
         dataclasses.replace(cluster, function=renamed.get(cluster.function, cluster.function))
@@ -86,8 +86,7 @@ def _changed(
     scope: str,
     change: Callable[[function_pb2.FunctionDef, str], None],
 ) -> function_pb2.FunctionDef:
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(function)
+    copy = copy_function(function)
     change(copy, scope)
     copy.signature.name = renamed[function.signature.name]
     for node in copy.node_def:
@@ -102,8 +101,7 @@ def _redirect_launches(
     """Returns the function with its launches redirected to renamed programs."""
     if all(node.op != vocabulary.LAUNCH for node in function.node_def):
         return function
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(function)
+    copy = copy_function(function)
     for node in copy.node_def:
         _redirect_launch(node, renamed, may_fail)
     return copy

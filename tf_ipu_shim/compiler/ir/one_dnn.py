@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tf_ipu_shim.tf_private.protos import node_def_pb2
 from tf_ipu_shim.tf_private.utilities import _pywrap_util_port  # checked on 2.15.1 and 2.21.0
 
 LABEL = b"MklNameChangeOp"
@@ -12,10 +11,3 @@ LABEL = b"MklNameChangeOp"
 def enabled() -> bool:
     """Whether the CPU's ops use oneDNN (`TF_ENABLE_ONEDNN_OPTS`); the IPU's then do too."""
     return _pywrap_util_port.IsMklEnabled()
-
-
-def copy_node(node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
-    """Returns a NodeDef that outlives the function it is copied from."""
-    copy = node_def_pb2.NodeDef()
-    copy.CopyFrom(node)
-    return copy

@@ -13,6 +13,7 @@ from tensorflow.compat.v2 import dtypes
 from tf_ipu_shim.compiler.ir import calls, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_annotations, copy_node, data_inputs
 from tf_ipu_shim.tf_private.graphs import graph_to_function_def, ops
 from tf_ipu_shim.tf_private.operations import array_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
@@ -69,9 +70,7 @@ def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node,
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node not in found and renamed.keys().isdisjoint(node.inputs):
             return None
-        made = node_def_pb2.NodeDef()
-        made.CopyFrom(node.proto)
-        made.input[:] = [renamed.get(text, text) for text in node.proto.input]
+        made = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
         if node in found:
             made = _call(made, found[node], _function(functions, node, found[node]))
         return [made]
@@ -83,12 +82,10 @@ def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node,
 
 def _call(node: node_def_pb2.NodeDef, replacement: Replacement, function: str) -> node_def_pb2.NodeDef:
     """Returns the call that replaces an op."""
-    taken = [text for text in node.input if text[0] != "^"][: len(replacement.inputs)]
+    taken = data_inputs(node)[: len(replacement.inputs)]
     made = node_def_pb2.NodeDef(name=node.name, device=node.device, input=taken)
-    made.input.extend(text for text in node.input if text[0] == "^")
-    for name, value in node.attr.items():
-        if name.startswith("_") and name != "_output_shapes":
-            made.attr[name].CopyFrom(value)
+    made.input.extend(control_inputs(node))
+    copy_annotations(node, made)
     if replacement.has_kernel:
         made.attr[vocabulary.STANDS_FOR_ATTRIBUTE].s = node.SerializeToString()
     calls.make_call(made, replacement.inputs.values(), replacement.outputs.values(), function)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from tf_ipu_shim.compiler.ir import op_types
-from tf_ipu_shim.compiler.ir.one_dnn import LABEL, copy_node, enabled
+from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_node, producer_name
+from tf_ipu_shim.compiler.ir.one_dnn import LABEL, enabled
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _FUSED = {"Conv2D": "_MklNativeFusedConv2D", "MatMul": "_MklNativeFusedMatMul"}
@@ -53,7 +54,7 @@ class _Fusion:
         self.stands_for: dict[str, node_def_pb2.NodeDef] = {}
 
     def fuse(self, bias: node_def_pb2.NodeDef) -> None:
-        source = self.edges.nodes.get(bias.input[0].partition(":")[0])
+        source = self.edges.nodes.get(producer_name(bias.input[0]))
         if (
             source is None
             or source.op not in _FUSED
@@ -102,7 +103,7 @@ class _Edges:
         for node in function.node_def:
             for text in node.input:
                 self._takers[text].append(node.name)
-                self._followers[text.lstrip("^").partition(":")[0]].append(node.name)
+                self._followers[producer_name(text)].append(node.name)
         self._returned = Counter(function.ret.values())
         self._returned.update(f"^{name}" for name in function.control_ret.values())
 
@@ -135,7 +136,7 @@ class _Edges:
 
 def _fused(source: node_def_pb2.NodeDef, bias: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
     fused = node_def_pb2.NodeDef(name=bias.name, op=_FUSED[source.op])
-    waits = dict.fromkeys(text for node in (source, bias) for text in node.input if text.startswith("^"))
+    waits = dict.fromkeys(text for node in (source, bias) for text in control_inputs(node))
     fused.input.extend([*source.input[:2], bias.input[1], *waits])
     for attribute in op_types.op_def(fused.op).attr:
         if attribute.name in source.attr:

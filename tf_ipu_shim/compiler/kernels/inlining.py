@@ -11,10 +11,19 @@ its function's ops that are stateful; the others have their operands to wait for
 from __future__ import annotations
 
 import collections
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.fresh_names import FreshNames
+from tf_ipu_shim.compiler.ir.node_defs import (
+    awaited_nodes,
+    copy_node,
+    data_inputs,
+    is_argument,
+    producer_name,
+    result_index,
+    with_producer,
+)
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
@@ -91,7 +100,7 @@ class _CallInliner:
             for name, called in calls.items()
         }
         self._waiting = collections.Counter(
-            text[1:] for node in function.node_def for text in node.input if text[0] == "^" and text[1:] in calls
+            name for node in function.node_def for name in awaited_nodes(node) if name in calls
         )
         self._ends: dict[str, list[str]] = {}
 
@@ -104,9 +113,7 @@ class _CallInliner:
             if node.name in self._calls:
                 self._inline(node, self._calls[node.name])
             else:
-                added = made.node_def.add()
-                added.CopyFrom(node)
-                added.input[:] = [*map(self._tensor, _data_inputs(node)), *self._controls(node)]
+                made.node_def.append(copy_node(node, [*map(self._tensor, data_inputs(node)), *self._controls(node)]))
         for result, text in function.ret.items():
             made.ret[result] = self._tensor(text)
         del made.signature.control_output[:]
@@ -119,21 +126,22 @@ class _CallInliner:
         return made
 
     def _inline(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> None:
-        names, places, inputs = self._names[call.name], self._places[call.name], list(_data_inputs(call))
+        names, places, inputs = self._names[call.name], self._places[call.name], data_inputs(call)
 
         def tensor(text: str) -> str:
-            name, separator, rest = text.partition(":")
-            return names[name] + separator + rest if separator else self._tensor(inputs[places[name]])
+            if is_argument(text):
+                return self._tensor(inputs[places[text]])
+            return with_producer(text, names[producer_name(text)])
 
         before = self._begin(call, called)
         for node in called.node_def:
             added = self._made.node_def.add()
             added.CopyFrom(node)
             added.name = names[node.name]
-            controls = [f"^{names[text[1:]]}" for text in node.input if text[0] == "^"]
+            controls = [f"^{names[name]}" for name in awaited_nodes(node)]
             if op_types.is_stateful(node.op):
                 controls.extend(before)
-            added.input[:] = [*map(tensor, _data_inputs(node)), *dict.fromkeys(controls)]
+            added.input[:] = [*map(tensor, data_inputs(node)), *dict.fromkeys(controls)]
 
     def _begin(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> list[str]:
         """Returns the control inputs of an inlined call's ops: one join op where that saves edges."""
@@ -144,7 +152,7 @@ class _CallInliner:
         return [f"^{self._add_join(call, 'begin', controls)}"]
 
     def _controls(self, node: node_def_pb2.NodeDef) -> list[str]:
-        controls = [end for text in node.input if text[0] == "^" for end in self._after(text[1:])]
+        controls = [end for name in awaited_nodes(node) for end in self._after(name)]
         return [f"^{name}" for name in dict.fromkeys(controls)]
 
     def _after(self, name: str) -> list[str]:
@@ -154,7 +162,7 @@ class _CallInliner:
         if name not in self._ends:
             called, call = self._calls[name], self._nodes[name]
             ends = [self._names[name][called.control_ret[output]] for output in called.signature.control_output]
-            ends = list(dict.fromkeys(ends)) or [text[1:] for text in self._controls(call)]
+            ends = list(dict.fromkeys(ends)) or [*map(producer_name, self._controls(call))]
             if len(ends) > 1 and len(ends) * self._waiting[name] > _FEW:
                 ends = [self._add_join(call, "end", [f"^{end}" for end in ends])]
             self._ends[name] = ends
@@ -162,14 +170,13 @@ class _CallInliner:
 
     def _tensor(self, text: str) -> str:
         """Returns the tensor that replaces another: for a call's result, that of the inlined function."""
-        while (call := text.partition(":")[0]) in self._calls:
+        while (call := producer_name(text)) in self._calls:
             called = self._calls[call]
-            result = called.signature.output_arg[int(text.rpartition(":")[2])].name
+            result = called.signature.output_arg[result_index(text)].name
             given = called.ret[result]
-            name, separator, rest = given.partition(":")
-            if separator:
-                return self._names[call][name] + separator + rest
-            text = self._nodes[call].input[self._places[call][name]]
+            if not is_argument(given):
+                return with_producer(given, self._names[call][producer_name(given)])
+            text = self._nodes[call].input[self._places[call][given]]
         return text
 
     def _add_join(self, call: node_def_pb2.NodeDef, name: str, controls: Iterable[str]) -> str:
@@ -179,8 +186,3 @@ class _CallInliner:
         if vocabulary.CHIP_ATTRIBUTE in call.attr:
             node.attr[vocabulary.CHIP_ATTRIBUTE].CopyFrom(call.attr[vocabulary.CHIP_ATTRIBUTE])
         return name
-
-
-def _data_inputs(node: node_def_pb2.NodeDef) -> Iterator[str]:
-    """Yields the data inputs of an op."""
-    return (text for text in node.input if text[0] != "^")

@@ -22,6 +22,7 @@ from tf_ipu_shim.compiler.ir.constant_folding import FoldedOps
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.ir.functions import AS_WRITTEN
+from tf_ipu_shim.compiler.ir.node_defs import TensorName, copy_function, copy_node, producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.compiler.kernels.bias_fusion import fuse_biases
@@ -60,8 +61,7 @@ def to_kernels(
     called = [functions[name] for name in program.traced if name in functions]
     unlike = programs.union(program.traced)
     emitted = [copies.with_calls(function) for name, function in functions.items() if name not in unlike]
-    node = node_def_pb2.NodeDef()
-    node.CopyFrom(program.node)
+    node = copy_node(program.node)
     is_launch = node.op == vocabulary.LAUNCH
     if is_launch:
         copies.as_call(node)
@@ -133,8 +133,7 @@ class _FunctionCopies:
     def with_calls(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
         """Returns a copy of an emitted function with its launches replaced by calls."""
         launches = {node.name for node in function.node_def if node.op == vocabulary.LAUNCH}
-        copy = function_pb2.FunctionDef()
-        copy.CopyFrom(function)
+        copy = copy_function(function)
         for node in copy.node_def:
             if node.name in launches:
                 self.as_call(node)
@@ -202,8 +201,7 @@ class _FunctionCopies:
 
     def _with_kernel_ops(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
         """Returns a copy whose ops all have kernels that accept what XLA accepts."""
-        copy = function_pb2.FunctionDef()
-        copy.CopyFrom(function)
+        copy = copy_function(function)
         for attribute in [key for key in copy.attr if key.startswith(_ELSEWHERE)]:
             del copy.attr[attribute]
         if not self._refuses:
@@ -246,8 +244,8 @@ def _clamp_inputs(function: function_pb2.FunctionDef) -> None:
 
 
 def _renamed(text: str, launches: Iterable[str]) -> str:
-    name, *rest = text.split(":")
-    return ":".join([name, "output", *rest[1:]]) if rest and name in launches else text
+    tensor = TensorName.parse(text)
+    return str(tensor._replace(output="output")) if tensor.output and tensor.producer in launches else text
 
 
 def _is_private(attribute: str) -> bool:
@@ -286,7 +284,7 @@ def _topological_positions(
     """Returns a topological order in which some nodes, and their inputs, come as early as possible."""
     needs = {node.name: [other.name for other in [*node.producers, *node.controls] if other] for node in graph.nodes}
     for name, controls in orders.items():
-        needs[name].extend(text[1:] for text in controls)
+        needs[name].extend(map(producer_name, controls))
     place: dict[str, int] = {}
     waiting = [*reversed(needs), *reversed(first)]
     while waiting:

@@ -18,6 +18,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.fresh_names import FreshNames
 from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.node_defs import (
+    control_inputs,
+    copy_node,
+    data_inputs,
+    is_argument,
+    is_control,
+    producer_name,
+    with_producer,
+)
 from tf_ipu_shim.compiler.passes.dead_code_elimination import graph_with_effects
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
@@ -84,13 +93,13 @@ class _LoopLowering:
         nobody looks again: the loop has no results, and that is no error.
         """
         made = self._made
-        users = collections.Counter(_op_of(text.lstrip("^")) for node in made.node_def for text in node.input)
+        users = collections.Counter(producer_name(text) for node in made.node_def for text in node.input)
         entries = {node.name: node for node in made.node_def if node.op == "Enter"}
         idle = [name for name in entries if not users[name]]
         left_out = set(idle)
         while idle:
             for text in entries[idle.pop()].input:
-                source = _op_of(text.lstrip("^"))
+                source = producer_name(text)
                 users[source] -= 1
                 if source in entries and not users[source]:
                     idle.append(source)
@@ -138,8 +147,9 @@ class _LoopLowering:
         self._waits[loop] = name
 
     def _settled(self, text: str) -> str:
-        if text[0] == "^":
-            return f"^{self._waits.get(text[1:], text[1:])}"
+        if is_control(text):
+            name = producer_name(text)
+            return f"^{self._waits.get(name, name)}"
         while text in self._tensors:
             text = self._tensors[text]
         return text
@@ -199,7 +209,7 @@ class _Frame:
         self._condition, self._body = parts
         self._types = list(loop.attr["T"].list.type)
         self._parallel = loop.attr["parallel_iterations"].i if "parallel_iterations" in loop.attr else 10
-        self._begin = [text for text in loop.input if text[0] != "^"]
+        self._begin = data_inputs(loop)
         self._returns = self._body.graph.returns
         self._changes = [result != argument for argument, result in zip(self._body.graph.arguments, self._returns)]
         values = self._needed()
@@ -235,9 +245,7 @@ class _Frame:
 
     def _enter(self) -> tuple[dict[int, node_def_pb2.NodeDef], dict[int, str]]:
         """Adds Enter and Merge ops; returns the merges and the tensor of each loop variable."""
-        controls = self._joined_controls(
-            [text for text in self._loop.input if text[0] == "^"], len(self._values), "begin"
-        )
+        controls = self._joined_controls(control_inputs(self._loop), len(self._values), "begin")
         merges, given = {}, {}
         for place in self._values:
             enter = self._op("enter", place, "Enter", [self._begin[place], *controls])
@@ -256,7 +264,7 @@ class _Frame:
 
     def _add_condition(self, given: Mapping[int, str]) -> str:
         """Adds the condition; returns its result."""
-        first = given[self._changing[0]].partition(":")[0]
+        first = producer_name(given[self._changing[0]])
         returns = self._condition.graph.returns
         (goes_on,), ends = self._add("cond", self._condition, given, returns, lambda: f"^{first}")
         node = self._framing.add(f"{self._loop.name}/goes_on", "LoopCond", [goes_on, *ends], self._loop)
@@ -308,22 +316,20 @@ class _Frame:
         names = {node.name: self._framing.fresh_name.unique(f"{self._loop.name}/{name}/{node.name}") for node in nodes}
         arguments = {argument: given.get(place, "") for place, argument in enumerate(part.graph.arguments)}
         handed_on: dict[str, str] = {}  # results of loops in it that these do not change
-        led_to = {_op_of(given[place]) for place in self._changing}
+        led_to = {producer_name(given[place]) for place in self._changing}
 
         def tensor(text: str) -> str:
-            node, separator, rest = text.partition(":")
-            text = names[node] + separator + rest if separator else arguments[text]
+            text = arguments[text] if is_argument(text) else with_producer(text, names[producer_name(text)])
             return handed_on.get(text, text)
 
         protos = []
         for node in nodes:
-            proto = node_def_pb2.NodeDef()
-            proto.CopyFrom(node.proto)
+            proto = copy_node(node.proto)
             proto.name = names[node.name]
             data, controls = [tensor(text) for text in node.inputs], [names[control.name] for control in node.controls]
             proto.input[:] = [*data, *(f"^{control}" for control in controls)]
             # TensorFlow makes ops of a function with a guard of their own: they look at one value alone.
-            if node.op in vocabulary.FUNCTION_ATTRIBUTES or led_to.isdisjoint([*map(_op_of, data), *controls]):
+            if node.op in vocabulary.FUNCTION_ATTRIBUTES or led_to.isdisjoint([*map(producer_name, data), *controls]):
                 proto.input.append(guard())
             led_to.add(proto.name)
             handed_on.update(
@@ -344,8 +350,3 @@ class _Frame:
         node = self._framing.add(f"{self._loop.name}/{name}_{place}", op, inputs, self._loop)
         node.attr["T"].type = self._types[place]
         return node
-
-
-def _op_of(tensor: str) -> str:
-    """Returns the name of the op that computes a tensor."""
-    return tensor.partition(":")[0]

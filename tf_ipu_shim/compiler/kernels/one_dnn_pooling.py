@@ -8,7 +8,8 @@ values, also those of equal maxima, are those of stock TensorFlow.
 
 from __future__ import annotations
 
-from tf_ipu_shim.compiler.ir.one_dnn import LABEL, copy_node, enabled
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
+from tf_ipu_shim.compiler.ir.one_dnn import LABEL, enabled
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _FORWARD, _GRADIENT = "MaxPool", "MaxPoolGrad"

@@ -16,6 +16,7 @@ import numpy as np
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -217,7 +218,7 @@ def _constant(text: str, nodes: Nodes) -> int | None:
 
 def _array(text: str, nodes: Nodes) -> np.ndarray | None:
     """Returns the value of a constant tensor of a function."""
-    node = nodes.get(text.split(":", 1)[0])
+    node = nodes.get(producer_name(text))
     while node is not None and node.op == "Identity":
-        node = nodes.get(node.input[0].split(":", 1)[0])
+        node = nodes.get(producer_name(node.input[0]))
     return tensor_util.MakeNdarray(node.attr["value"].tensor) if node is not None and node.op == "Const" else None

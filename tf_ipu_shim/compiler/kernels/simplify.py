@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.node_defs import awaited_nodes, copy_function, copy_node, producer_name
 from tf_ipu_shim.compiler.passes.dead_code_elimination import graph_with_effects, has_effect
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
@@ -41,8 +42,7 @@ class _Simplifier:
 
     def run(self) -> function_pb2.FunctionDef:
         """Returns the simplified function."""
-        made = function_pb2.FunctionDef()
-        made.CopyFrom(self._function)
+        made = copy_function(self._function)
         del made.node_def[:]
         protos: list[node_def_pb2.NodeDef] = []
         for node in self._graph.nodes:
@@ -50,13 +50,11 @@ class _Simplifier:
             controls = list(
                 dict.fromkeys(name for control in node.controls for name in self._replacements(control.name))
             )
-            before = self._after(text.partition(":")[0] for text in data)
+            before = self._after(producer_name(text) for text in data)
             if node.op in (_COPY, "Const"):
                 controls = self._needed(controls, before)
             if not self._is_removed(node, data, controls):
-                proto = node_def_pb2.NodeDef()
-                proto.CopyFrom(node.proto)
-                proto.input[:] = [*data, *(f"^{name}" for name in controls)]
+                proto = copy_node(node.proto, [*data, *(f"^{name}" for name in controls)])
                 protos.append(proto)
                 self._effects[node.name] = before | self._after(controls) | self._own_bit(node)
         for result, text in self._function.ret.items():
@@ -101,7 +99,7 @@ class _Simplifier:
             self._waits[name] = controls
         elif node.op == _COPY and not controls and (":" in data[0] or not _is_waited_for(node)):
             self._tensors[f"{name}:output:0"] = data[0]
-            self._waits[name] = [data[0].partition(":")[0]]
+            self._waits[name] = [producer_name(data[0])]
         elif node.op == vocabulary.READ_VARIABLE and data[0] in self._read_only:
             first = self._reads.setdefault(data[0], name)
             if first == name:
@@ -118,7 +116,7 @@ def _remove_noop_joins(protos: Sequence[node_def_pb2.NodeDef], returned: Collect
     awaited, kept = set(returned), []
     for proto in reversed(protos):
         if proto.op != _MEETING or proto.name in awaited:
-            awaited.update(text[1:] for text in proto.input if text[0] == "^")
+            awaited.update(awaited_nodes(proto))
             kept.append(proto)
     return kept[::-1]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import copy_function
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.replicas.replica_values import ReplicaValues
 from tf_ipu_shim.compiler.xla_semantics import float16_overflow
@@ -62,8 +63,7 @@ def _marked(function: function_pb2.FunctionDef, name: str, values: ReplicaValues
     differing = [index for index, node in enumerate(function.node_def) if rounds(node) and values.differs(name, node)]
     if not differing:
         return function
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(function)
+    copy = copy_function(function)
     for index in differing:
         copy.node_def[index].attr[vocabulary.ROUNDING_ATTRIBUTE].b = False
     return copy

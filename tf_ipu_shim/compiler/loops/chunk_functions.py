@@ -14,6 +14,7 @@ from tf_ipu_shim.compiler.checks.host_ops import name_iterator
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Chunks, FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.ir.trips import Trips
 from tf_ipu_shim.compiler.loops.function_writer import FunctionBuilder
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
@@ -199,8 +200,7 @@ def _with_inputs(node: Node, inputs: Sequence[str], controls: Iterable[str]) -> 
     taken = [*inputs, *(f"^{name}" for name in dict.fromkeys(controls))]
     if taken == list(node.proto.input):
         return node.proto
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(node.proto)
+    made = copy_node(node.proto)
     del made.input[:]
     made.input.extend(taken)
     return made

@@ -15,6 +15,7 @@ from tensorflow.compat.v2 import errors as errors_impl
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import control_inputs
 from tf_ipu_shim.compiler.loops import loop_variables
 from tf_ipu_shim.compiler.loops.loop_variables import LoopVariable
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
@@ -115,7 +116,7 @@ class _SumWriter:
         }
         attributes = node.proto.attr
         self._kind = attributes["T"].type
-        controls = [text for text in node.proto.input if text.startswith("^")]
+        controls = control_inputs(node.proto)
         count = self._argument(0)
         none, one = self._constant("none", 0, _INT), self._constant("one", 1, _INT)
         number = self._add("number", "AddV2", [count, one], "z", T=_INT)

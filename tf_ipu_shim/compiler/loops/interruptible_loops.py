@@ -15,9 +15,10 @@ import itertools
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, custom_call, rewrite_functions
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
-from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
 _SHORT = 8  # iterations
 _TARGET = "TfIpuShimGoesOn"
@@ -34,8 +35,7 @@ def mark_long_loops(functions: Functions) -> None:
                 continue
             trips = trip_count(graph, node, functions)
             if trips is None or trips > _SHORT:
-                marked = node_def_pb2.NodeDef()
-                marked.CopyFrom(node.proto)
+                marked = copy_node(node.proto)
                 marked.attr[vocabulary.LONG_ATTRIBUTE].b = True
                 node.proto = marked
 

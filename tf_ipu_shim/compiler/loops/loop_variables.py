@@ -10,8 +10,8 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node, Result
 from tf_ipu_shim.compiler.ir.functions import Functions
-from tf_ipu_shim.tf_private.protos import node_def_pb2, tensor_shape_pb2
-from tf_ipu_shim.tf_private.tensors import tensor_util
+from tf_ipu_shim.compiler.ir.node_defs import constant, control_inputs, copy_node
+from tf_ipu_shim.tf_private.protos import tensor_shape_pb2
 
 
 class LoopVariable(NamedTuple):
@@ -38,21 +38,18 @@ def declare_variables(functions: Functions, loop: Node, variables: Iterable[Loop
 
 def carry_variables(functions: Functions, graph: FunctionGraph, loop: Node, variables: Iterable[LoopVariable]) -> None:
     """Initialises loop variables before a loop and returns them from its body."""
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(loop.proto)
+    made = copy_node(loop.proto)
     zeros = []
     for variable in variables:
-        zero = node_def_pb2.NodeDef(name=f"{loop.name}/{variable.name}", op="Const")
-        zero.attr["dtype"].type = variable.kind
-        value = tensor_util.make_tensor_proto(np.zeros([], dtypes.as_dtype(variable.kind).as_numpy_dtype))
-        value.tensor_shape.CopyFrom(variable.shape)  # its one element stands for all
-        zero.attr["value"].tensor.CopyFrom(value)
+        scalar = np.zeros([], dtypes.as_dtype(variable.kind).as_numpy_dtype)
+        zero = constant(f"{loop.name}/{variable.name}", scalar, variable.kind)
+        zero.attr["value"].tensor.tensor_shape.CopyFrom(variable.shape)  # its one element stands for all
         zeros.append(zero)
         made.attr["T"].list.type.append(variable.kind)
         if loop.proto.attr["output_shapes"].list.shape:
             made.attr["output_shapes"].list.shape.append(variable.shape)
     made.input[:] = [*loop.inputs, *(f"{zero.name}:output:0" for zero in zeros)]
-    made.input.extend(text for text in loop.proto.input if text.startswith("^"))
+    made.input.extend(control_inputs(loop.proto))
     made.attr.pop("_output_shapes", None)
     body = functions[loop.proto.attr["body"].func.name]
     body.results.extend(Result(one.name, one.kind, one.tensor) for one in variables)

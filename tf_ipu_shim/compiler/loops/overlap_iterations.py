@@ -14,6 +14,7 @@ from tf_ipu_shim.compiler.checks import host_ops
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node, Result
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import awaited_nodes, control_inputs, copy_node, data_inputs
 from tf_ipu_shim.compiler.ir.written_variables import READS
 from tf_ipu_shim.compiler.loops import loop_variables
 from tf_ipu_shim.compiler.loops.loop_variables import LoopVariable
@@ -94,8 +95,7 @@ def _add_tokens(graph: FunctionGraph, turns: Sequence[str]) -> None:
     for node, turn in zip(found, turns):
         waits.append(_identity(f"{turn}/begin", turn))
         after.append(_identity(f"{turn}/end", f"{turn}/begin:output:0", node.name))
-        proto = node_def_pb2.NodeDef()
-        proto.CopyFrom(node.proto)
+        proto = copy_node(node.proto)
         proto.input.append(f"^{turn}/begin")
         made[node] = proto
     made.update({node: _without_waits(node, own) for node in returned if node is not None and node not in made})
@@ -106,10 +106,9 @@ def _add_tokens(graph: FunctionGraph, turns: Sequence[str]) -> None:
 
 def _pass_tokens(body: FunctionGraph, step: Node, turns: Sequence[str]) -> None:
     """Passes the feed tokens through a loop's body to its mini-batch and on to the next iteration."""
-    call = node_def_pb2.NodeDef()
-    call.CopyFrom(step.proto)
-    data = [text for text in call.input if text[0] != "^"]
-    call.input[:] = [*data, *turns, *(text for text in call.input if text[0] == "^")]
+    call = copy_node(step.proto)
+    data = data_inputs(call)
+    call.input[:] = [*data, *turns, *control_inputs(call)]
     for types in ("Tin", "Tout"):
         call.attr[types].list.type.extend([_INT] * len(turns))
     call.attr.pop("_output_shapes", None)
@@ -127,7 +126,6 @@ def _identity(name: str, tensor: str, *after: str) -> node_def_pb2.NodeDef:
 
 def _without_waits(node: Node, others: set[str]) -> node_def_pb2.NodeDef:
     """Returns an op without control inputs from some others."""
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(node.proto)
-    made.input[:] = [text for text in node.proto.input if not (text[0] == "^" and text[1:] in others)]
-    return made
+    return copy_node(
+        node.proto, [*node.inputs, *(f"^{name}" for name in awaited_nodes(node.proto) if name not in others)]
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
+from tf_ipu_shim.compiler.ir.node_defs import result_index
 from tf_ipu_shim.compiler.ir.trips import Limit, Trips
 from tf_ipu_shim.tf_private.protos import types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
@@ -87,7 +88,7 @@ class _Loop:
         if count is None:
             return None
         loop = _Loop.of(self._graph, before, self._graphs)
-        argument = int(text.rsplit(":", 1)[1])
+        argument = result_index(text)
         first, step = loop.initial(argument), loop.step(argument)
         return None if first is None or step is None else first + count * step
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tf_ipu_shim.compiler.ir import calls, op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.ir.written_variables import READS
 from tf_ipu_shim.compiler.loops.function_writer import FunctionBuilder
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
@@ -47,8 +48,7 @@ def _with_carried(functions: Functions, graph: FunctionGraph, loop: Node) -> Seq
     condition, body = (loop.proto.attr[part].func.name for part in ("cond", "body"))
     first = node_def_pb2.NodeDef(name=f"{loop.name}/first_condition", input=loop.proto.input)
     calls.make_call(first, types, [_BOOL], condition)
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(loop.proto)
+    made = copy_node(loop.proto)
     made.op = "While"
     made.input.insert(len(loop.inputs), f"{first.name}:output:0")
     made.attr["T"].list.type.append(_BOOL)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, custom_call, rewrite_functions
+from tf_ipu_shim.compiler.ir.node_defs import control_inputs, data_inputs, producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
@@ -47,17 +48,17 @@ def asserting_functions(functions: Mapping[str, function_pb2.FunctionDef]) -> se
 
 def _check(node: node_def_pb2.NodeDef, constants: Mapping[str, node_def_pb2.NodeDef], described: str) -> None:
     """Turns an assert into a custom call with its condition as input and the message as configuration."""
-    values = [text for text in node.input if not text.startswith("^")]
+    values = data_inputs(node)
     texts = " ".join(f"[{_text(value, constants)}]" for value in values[1:])
     check = custom_call(node.name, _TARGET, values[0], f"assertion failed: {texts} Op {described}.")
-    check.input.extend(text for text in node.input if text.startswith("^"))
+    check.input.extend(control_inputs(node))
     check.attr["has_side_effect"].b = True
     node.CopyFrom(check)
 
 
 def _text(tensor: str, constants: Mapping[str, node_def_pb2.NodeDef]) -> str:
     """Returns a message's text for a tensor: a constant's value."""
-    constant = constants.get(tensor.partition(":")[0])
+    constant = constants.get(producer_name(tensor))
     if constant is None:
         return "..."
     value = tensor_util.MakeNdarray(constant.attr["value"].tensor)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from tf_ipu_shim.compiler.ir import op_types, tensor_lists, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node, result_index
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 _FAKE = "FakeParam"
@@ -73,9 +74,9 @@ class _Finder:
             if node.op in vocabulary.IDENTITIES or node.op in _CHANGING:
                 text = node.inputs[0]
             elif node.op in vocabulary.LOOPS:  # which returns what it was given, with other elements
-                text = node.inputs[int(text.rsplit(":", 1)[1])]
+                text = node.inputs[result_index(text)]
             else:
-                return self._returned_by(node, int(text.rsplit(":", 1)[1]))
+                return self._returned_by(node, result_index(text))
         return None
 
     def _returned_by(self, node: Node, index: int) -> list[node_def_pb2.NodeDef] | None:
@@ -105,8 +106,7 @@ def _copy_ops(made: Sequence[node_def_pb2.NodeDef], name: str) -> list[node_def_
     """Copies ops with names prefixed by another op's; the last has that name and returns the list."""
     copies = []
     for index, proto in enumerate(made):
-        copy = node_def_pb2.NodeDef()
-        copy.CopyFrom(proto)
+        copy = copy_node(proto)
         copy.name = f"{name}/{index}"
         del copy.input[:]
         copies.append(copy)

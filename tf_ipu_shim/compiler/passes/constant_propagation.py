@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.passes.constant_values import GIVING, ConstantValues
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
@@ -34,8 +35,7 @@ def _constants_in(graph: FunctionGraph, known: ConstantValues) -> dict[str, node
     constants: dict[str, node_def_pb2.NodeDef] = {}
     for node in graph.nodes:
         for text, value in known.constants_of(graph, node):
-            made = node_def_pb2.NodeDef()
-            made.CopyFrom(value)
+            made = copy_node(value)
             made.name = f"{node.name}/result_{text.rsplit(':', 1)[1]}"
             del made.input[:]
             constants[text] = made
@@ -52,9 +52,7 @@ def _replace(graph: FunctionGraph, constants: dict[str, node_def_pb2.NodeDef]) -
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if constants.keys().isdisjoint(node.inputs):
             return None
-        made = node_def_pb2.NodeDef()
-        made.CopyFrom(node.proto)
-        made.input[:] = [renamed(text) for text in node.proto.input]
+        made = copy_node(node.proto, [renamed(text) for text in node.proto.input])
         return [made]
 
     graph.rewrite(rule, before=list(constants.values()))

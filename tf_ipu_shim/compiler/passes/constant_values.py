@@ -8,6 +8,7 @@ from typing import NamedTuple, Union
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import result_index
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _EMPTY_LIST, _PUSH, _POP = "EmptyTensorList", "TensorListPushBack", "TensorListPopBack"
@@ -70,7 +71,7 @@ class ConstantValues:
             return node.proto if _elements(node.proto) <= _MOST_ELEMENTS else None
         if node.op in (_EMPTY_LIST, _PUSH, _POP):
             return self._of_list_op(graph, node, text)
-        return self._of_result(graph, node, int(text.rsplit(":", 1)[1]))
+        return self._of_result(graph, node, result_index(text))
 
     def _of_list_op(self, graph: FunctionGraph, node: Node, text: str) -> _Value:
         if node.op == _EMPTY_LIST:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Result
+from tf_ipu_shim.compiler.ir.node_defs import awaited_nodes, copy_function, data_inputs
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 # It costs nothing and has many wait for many by few edges.
@@ -33,8 +34,7 @@ def eliminate_dead_code(function: function_pb2.FunctionDef) -> function_pb2.Func
         else:
             before = node.predecessors()
             instead[node.name] = {name: None for predecessor in before for name in instead[predecessor.name]}
-    made = function_pb2.FunctionDef()
-    made.CopyFrom(function)
+    made = copy_function(function)
     del made.node_def[:]
     for proto in function.node_def:
         if proto.name in kept:
@@ -78,8 +78,8 @@ def _live_nodes(graph: FunctionGraph) -> set[str]:
 def _make_join(made: node_def_pb2.NodeDef, proto: node_def_pb2.NodeDef, instead: dict[str, dict[str, None]]) -> None:
     """Turns an op into a NoOp that waits for its live predecessors."""
     made.CopyFrom(proto)
-    controls = _ordered(name for text in proto.input if text[0] == "^" for name in instead[text[1:]])
-    made.input[:] = [*(text for text in proto.input if text[0] != "^"), *(f"^{name}" for name in controls)]
+    controls = _ordered(name for waits in awaited_nodes(proto) for name in instead[waits])
+    made.input[:] = [*data_inputs(proto), *(f"^{name}" for name in controls)]
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

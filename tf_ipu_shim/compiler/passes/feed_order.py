@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 _FEEDS = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE, vocabulary.SEND_TO_HOST}
@@ -166,8 +167,7 @@ def _changed(node: Node, controls: Iterable[Node], uses_feeds: bool) -> node_def
     one_by_one = uses_feeds and _is_loop(node)
     if not texts and not one_by_one:
         return node.proto
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(node.proto)
+    made = copy_node(node.proto)
     made.input.extend(texts)
     if one_by_one:
         made.attr["parallel_iterations"].i = 1

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node, producer_name, result_index
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
@@ -45,11 +46,9 @@ class _ForwardedHandles:
         def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
             if renamed.keys().isdisjoint(node.inputs):
                 return None
-            made = node_def_pb2.NodeDef()
-            made.CopyFrom(node.proto)
-            made.input[:] = [renamed.get(text, text) for text in node.proto.input]
+            made = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
             # It still comes after what handed the variable back, which may have written to it.
-            before = dict.fromkeys(text.split(":", 1)[0] for text in node.inputs if text in renamed)
+            before = dict.fromkeys(producer_name(text) for text in node.inputs if text in renamed)
             made.input.extend(f"^{name}" for name in before if f"^{name}" not in made.input)
             return [made]
 
@@ -64,7 +63,7 @@ class _ForwardedHandles:
             if node.op in vocabulary.IDENTITIES:
                 text = node.inputs[0]
                 continue
-            argument = self._of_node(node, int(text.rsplit(":", 1)[1]))
+            argument = self._of_node(node, result_index(text))
             if argument is None:
                 return text
             text = node.inputs[argument]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
@@ -41,8 +42,7 @@ def _rewrite(graph: FunctionGraph) -> None:
     def waiting(node: Node) -> list[node_def_pb2.NodeDef] | None:
         if node not in added:
             return None
-        proto = node_def_pb2.NodeDef()
-        proto.CopyFrom(node.proto)
+        proto = copy_node(node.proto)
         proto.input.extend(f"^{name}" for name in added[node])
         return [proto]
 

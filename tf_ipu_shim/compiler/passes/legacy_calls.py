@@ -7,9 +7,10 @@ run. Both are named as ops that must run. Else a write after the call could come
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from tf_ipu_shim.compiler.ir import calls, op_types
+from tf_ipu_shim.compiler.ir.node_defs import TensorName, copy_function, producer_name
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
@@ -25,25 +26,16 @@ def convert_legacy_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dic
 
 def _with_control_outputs(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
     """Returns the function with its side effects, and reads that results need, as control outputs."""
-    made = function_pb2.FunctionDef()
-    made.CopyFrom(function)
+    made = copy_function(function)
     nodes = {node.name: node for node in made.node_def}
     named = set(made.control_ret.values())
-    needed = reachable(map(_op_of, made.ret.values()), lambda name: _inputs_of(nodes[name]) if name in nodes else ())
+    returned = map(producer_name, made.ret.values())
+    needed = reachable(returned, lambda name: map(producer_name, nodes[name].input) if name in nodes else ())
     for name in dict.fromkeys([*needed, *(name for name, node in nodes.items() if has_effect(node.op))]):
         if name in nodes and name not in named and op_types.is_stateful(nodes[name].op):
             made.signature.control_output.append(name)
             made.control_ret[name] = name
     return made
-
-
-def _inputs_of(node: node_def_pb2.NodeDef) -> Iterator[str]:
-    """Yields the ops and arguments that an op depends on."""
-    return map(_op_of, node.input)
-
-
-def _op_of(text: str) -> str:
-    return text.lstrip("^").partition(":")[0]
 
 
 def _with_calls(
@@ -52,8 +44,7 @@ def _with_calls(
     called = {node.name: library[node.op] for node in function.node_def if node.op in library}
     if not called:
         return function
-    made = function_pb2.FunctionDef()
-    made.CopyFrom(function)
+    made = copy_function(function)
     for node in made.node_def:
         for index, text in enumerate(node.input):
             node.input[index] = _renamed(text, called)
@@ -66,11 +57,11 @@ def _with_calls(
 
 def _renamed(text: str, called: Mapping[str, function_pb2.FunctionDef]) -> str:
     """Returns a tensor's name as a call result: by index instead of by output name."""
-    name, *rest = text.split(":")
-    if name not in called or len(rest) != 2:
+    tensor = TensorName.parse(text)
+    if tensor.producer not in called or not tensor.output:
         return text
-    results = [result.name for result in called[name].signature.output_arg]
-    return f"{name}:output:{results.index(rest[0]) + int(rest[1])}"
+    results = [result.name for result in called[tensor.producer].signature.output_arg]
+    return str(TensorName(tensor.producer, "output", results.index(tensor.output) + tensor.position))
 
 
 def _make_call(node: node_def_pb2.NodeDef, function: function_pb2.FunctionDef) -> None:

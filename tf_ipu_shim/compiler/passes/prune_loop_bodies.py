@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node, data_inputs
 from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
@@ -131,11 +132,9 @@ def _rebuilt(graph: FunctionGraph, protos: list[node_def_pb2.NodeDef], control_r
 
 def _with_controls(proto: node_def_pb2.NodeDef, controls: list[str]) -> node_def_pb2.NodeDef:
     """Returns an op with exactly these control inputs."""
-    texts = [text for text in proto.input if text[0] != "^"]
+    texts = data_inputs(proto)
     texts += [f"^{name}" for name in controls if name != proto.name]
     if texts == list(proto.input):
         return proto
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(proto)
-    made.input[:] = texts
+    made = copy_node(proto, texts)
     return made

@@ -15,9 +15,9 @@ import numpy as np
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node, Result
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import constant, copy_node
 from tf_ipu_shim.machine.ids import Device
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
-from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _SEED_ARGUMENT = "ipu_random_seed"
 
@@ -127,8 +127,7 @@ class _Seeder:
 
     def _with_seed(self, node: Node, seed: str) -> node_def_pb2.NodeDef:
         """Returns a loop, branch or call that passes a seed to its functions."""
-        made = node_def_pb2.NodeDef()
-        made.CopyFrom(node.proto)
+        made = copy_node(node.proto)
         for attribute, function in op_types.function_values(made):
             function.name = self._versions[function.name, _use_of(node, attribute)]
         is_loop = node.op in vocabulary.LOOPS
@@ -195,10 +194,10 @@ def _stateless(node: node_def_pb2.NodeDef, seed: str) -> list[node_def_pb2.NodeD
 
 
 def _plus(name: str, seed: str, numbers: tuple[int, int]) -> list[node_def_pb2.NodeDef]:
-    constant = _constant(f"{name}/salt", np.array(numbers, np.int32))
-    added = node_def_pb2.NodeDef(name=name, op="AddV2", input=[seed, f"{constant.name}:output:0"])
+    salt = _constant(f"{name}/salt", np.array(numbers, np.int32))
+    added = node_def_pb2.NodeDef(name=name, op="AddV2", input=[seed, f"{salt.name}:output:0"])
     added.attr["T"].type = types_pb2.DT_INT32
-    return [constant, added]
+    return [salt, added]
 
 
 def _sum_of(plus: Sequence[node_def_pb2.NodeDef]) -> str:
@@ -206,10 +205,7 @@ def _sum_of(plus: Sequence[node_def_pb2.NodeDef]) -> str:
 
 
 def _constant(name: str, value: np.ndarray) -> node_def_pb2.NodeDef:
-    node = node_def_pb2.NodeDef(name=name, op="Const")
-    node.attr["dtype"].type = types_pb2.DT_INT32
-    node.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value))
-    return node
+    return constant(name, value, types_pb2.DT_INT32)
 
 
 def _low_and_high(number: int) -> np.ndarray:

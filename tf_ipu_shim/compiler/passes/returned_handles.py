@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 
@@ -56,8 +57,7 @@ def _rewrite(graph: FunctionGraph, branches: dict[str, node_def_pb2.NodeDef], re
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node.name not in branches and renamed.keys().isdisjoint(node.inputs):
             return None
-        made = node_def_pb2.NodeDef()
-        made.CopyFrom(branches.get(node.name, node.proto))
+        made = copy_node(branches.get(node.name, node.proto))
         made.input[:] = [renamed.get(text, text) for text in made.input]
         return [made]
 
@@ -67,8 +67,7 @@ def _rewrite(graph: FunctionGraph, branches: dict[str, node_def_pb2.NodeDef], re
 
 def _with_results(functions: Functions, node: Node, kept: Sequence[int]) -> node_def_pb2.NodeDef:
     """Returns a branch with copied functions that return only some of the results."""
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(node.proto)
+    made = copy_node(node.proto)
     types, shapes = node.proto.attr["Tout"].list.type, node.proto.attr["output_shapes"].list.shape
     made.attr["Tout"].list.type[:] = [types[index] for index in kept]
     if shapes:

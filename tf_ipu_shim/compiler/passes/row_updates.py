@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_annotations, producer_name
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _APPLY, _SUM = "ResourceApplyGradientDescent", "UnsortedSegmentSum"
@@ -35,7 +36,7 @@ def _as_scatter(node: Node, graph: FunctionGraph) -> list[node_def_pb2.NodeDef] 
     gradients, rows = total.inputs[:2]
     scaled = node_def_pb2.NodeDef(name=f"{node.name}/scaled", op="Mul", input=[gradients, rate])
     scaled.attr["T"].type = types_pb2.DT_FLOAT
-    controls = [text for text in node.proto.input if text.startswith("^")]
+    controls = control_inputs(node.proto)
     scatter = node_def_pb2.NodeDef(
         name=node.name, op="ResourceScatterSub", input=[variable, rows, f"{scaled.name}:z:0", *controls]
     )
@@ -43,16 +44,14 @@ def _as_scatter(node: Node, graph: FunctionGraph) -> list[node_def_pb2.NodeDef] 
     scatter.attr["Tindices"].type = total.proto.attr["Tindices"].type
     for made in (scaled, scatter):
         made.device = node.proto.device
-        for name, value in node.proto.attr.items():
-            if name.startswith("_") and name != "_output_shapes":
-                made.attr[name].CopyFrom(value)
+        copy_annotations(node.proto, made)
     return [scaled, scatter]
 
 
 def _only_source(node: Node, graph: FunctionGraph) -> Node | None:
     """Returns the segment sum whose result is used as this node's gradient and nowhere else."""
     user, source = node, node.producers[2]
-    returned = {result.tensor.partition(":")[0] for result in graph.results}
+    returned = {producer_name(result.tensor) for result in graph.results}
     while source is not None and source.users == [user] and source.name not in returned:
         if source.op == _SUM:
             return source

@@ -17,6 +17,7 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_node
 from tf_ipu_shim.compiler.passes import unused_handles
 from tf_ipu_shim.machine.environment.flags import PoplarFlags
 from tf_ipu_shim.tf_private.graphs import graph_to_function_def, ops
@@ -96,9 +97,7 @@ def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], i
             return [_call(functions, node.name, initializer, *_contents(node))]
         if renamed.keys().isdisjoint(node.inputs):
             return None
-        copy = node_def_pb2.NodeDef()
-        copy.CopyFrom(node.proto)
-        copy.input[:] = [renamed.get(text, text) for text in node.proto.input]
+        copy = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
         return [copy]
 
     graph.rewrite(made)
@@ -108,9 +107,7 @@ def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], i
 
 def _no_op(node: Node) -> node_def_pb2.NodeDef:
     """Returns the op that replaces a discarded outfeed enqueue."""
-    return node_def_pb2.NodeDef(
-        name=node.name, op="NoOp", input=[text for text in node.proto.input if text.startswith("^")]
-    )
+    return node_def_pb2.NodeDef(name=node.name, op="NoOp", input=control_inputs(node.proto))
 
 
 def _call(

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import constant, copy_node
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
-from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _RUNNING = vocabulary.LOOPS | vocabulary.BRANCHES | vocabulary.CALLS
 
@@ -103,11 +103,8 @@ def _replace(graph: FunctionGraph, idle: dict[str, set[int]]) -> None:
         ]
         if not places:
             return None
-        zero = node_def_pb2.NodeDef(name=f"{node.name}/no_handle", op="Const")
-        zero.attr["dtype"].type = types_pb2.DT_INT32
-        zero.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(0, types_pb2.DT_INT32, shape=[]))
-        made = node_def_pb2.NodeDef()
-        made.CopyFrom(node.proto)
+        zero = constant(f"{node.name}/no_handle", 0, types_pb2.DT_INT32)
+        made = copy_node(node.proto)
         for place, given in places:
             made.input[place] = f"{zero.name}:output:0"
             made.attr["T" if node.op in vocabulary.LOOPS else "Tin"].list.type[given] = types_pb2.DT_INT32

@@ -18,6 +18,7 @@ from tensorflow.compat.v2 import errors as errors_impl
 from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.location import ALL_IPUS, HOST, MULTI_SHARD, UNCLUSTERED, Location, on_shard, uncompiled_on
+from tf_ipu_shim.compiler.ir.node_defs import result_index
 from tf_ipu_shim.compiler.placement.cloned_constants import constant_nodes
 from tf_ipu_shim.compiler.placement.variable_placement import Home, VariablePlacer
 from tf_ipu_shim.runtime import devices
@@ -247,7 +248,7 @@ class Placer:
     def _result_location(self, node: Node, tensor: str) -> Location | None:
         """Returns the shard that computes a result of sharded control flow."""
         called = op_types.called_functions(node.proto)[-1]  # a loop's body, not its condition
-        graph, index = self._graphs[called], int(tensor.rsplit(":", 1)[1])
+        graph, index = self._graphs[called], result_index(tensor)
         producer = graph.producer(graph.returns[index])
         location = None if producer is None else self.place(called).locations.get(producer)
         if producer is not None and location is MULTI_SHARD:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import data_inputs, producer_name
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _SOURCES = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE, vocabulary.REPLICATION_INDEX, vocabulary.RANDOM_SEED}
@@ -39,10 +40,10 @@ class ReplicaValues:
         return (function, node.name) in self._own
 
     def _is_own(self, function: str, text: str) -> bool:
-        return (function, text) in self._own or (function, text.partition(":")[0]) in self._own
+        return (function, text) in self._own or (function, producer_name(text)) in self._own
 
     def _follow(self, function: str, node: node_def_pb2.NodeDef) -> None:
-        inputs = [text for text in node.input if text[0] != "^"]
+        inputs = data_inputs(node)
         if any(True for _ in op_types.function_values(node)):
             self._follow_call(function, node, inputs)
         elif _is_sum_of_all(node):

@@ -18,11 +18,11 @@ from tensorflow.compat.v2 import errors as errors_impl
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import constant, control_inputs, copy_node
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.machine import selection
 from tf_ipu_shim.machine.ids import Chip, Shard
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
-from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
 # Where none of these is, all replicas would compute the same: one is enough.
@@ -211,8 +211,7 @@ def _concerns_other_instances(functions: Functions) -> bool:
 
 def _sequential(loop: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
     """Returns a loop with sequential iterations, so that all instances run collectives in one order."""
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(loop)
+    made = copy_node(loop)
     made.attr["parallel_iterations"].i = 1
     return made
 
@@ -252,10 +251,9 @@ def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
 
 
 def _constant(name: str, value: int, like: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
-    made = node_def_pb2.NodeDef(name=name, op="Const", input=[text for text in like.input if text.startswith("^")])
+    made = constant(name, np.int32(value), types_pb2.DT_INT32)
+    made.input.extend(control_inputs(like))
     _copy_annotations(like, made)
-    made.attr["dtype"].type = types_pb2.DT_INT32
-    made.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(np.int32(value)))
     return made
 
 

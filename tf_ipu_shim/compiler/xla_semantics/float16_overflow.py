@@ -16,6 +16,7 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
+from tf_ipu_shim.compiler.ir.node_defs import data_inputs
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
@@ -110,7 +111,7 @@ class _FunctionClipper:
         if node.op not in DIVISORS:
             return within
         zero = self._constant(np.float16(0))
-        divisor = [text for text in node.input if text[0] != "^"][DIVISORS[node.op]]
+        divisor = data_inputs(node)[DIVISORS[node.op]]
         is_zero = self._op("Equal", "z", node.name, divisor, zero, T=HALF)
         self._added[-1].attr["incompatible_shape_error"].b = True
         divided = self._op("Mul", "z", node.name, tensor, zero, T=HALF)  # NaN of infinity

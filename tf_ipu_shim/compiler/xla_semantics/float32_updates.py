@@ -12,6 +12,7 @@ import numpy as np
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import is_control
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -94,8 +95,8 @@ class _Update:
 
     def __init__(self, writer: FunctionWriter, node: node_def_pb2.NodeDef, inputs: Sequence[str]) -> None:
         self._writer, self._node = writer, node
-        values = [text for text in inputs if not text.startswith("^")]
-        self._controls = [text for text in inputs if text.startswith("^")]
+        values = [text for text in inputs if not is_control(text)]
+        self._controls = [text for text in inputs if is_control(text)]
         kinds = op_types.input_types(node)
         self._copies: dict[str, str] = {}  # handles by the variable's
         for variable, kind in zip(values, kinds):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _WIDER = {
@@ -31,9 +32,7 @@ def _over_wider(node: Node) -> list[node_def_pb2.NodeDef] | None:
     attributes = node.proto.attr
     if node.op != "Cast" or attributes["SrcT"].type not in _FLOATING or attributes["DstT"].type not in _WIDER:
         return None
-    first, second = node_def_pb2.NodeDef(), node_def_pb2.NodeDef()
-    first.CopyFrom(node.proto)
-    second.CopyFrom(node.proto)
+    first, second = copy_node(node.proto), copy_node(node.proto)
     first.name = f"{node.name}/wider"
     wider = _WIDER[attributes["DstT"].type]
     first.attr["DstT"].type = wider

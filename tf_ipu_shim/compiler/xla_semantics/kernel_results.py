@@ -16,6 +16,7 @@ from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.ir import one_dnn, op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
+from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_node, data_inputs, is_control, producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.graphs import graph_to_function_def, importer, ops
 from tf_ipu_shim.tf_private.operations import array_ops, bitwise_ops, gen_bitwise_ops, gen_math_ops, math_ops
@@ -76,8 +77,8 @@ def _rewrite(function: function_pb2.FunctionDef) -> None:
 
 def _replacement(node: node_def_pb2.NodeDef) -> tuple[list[node_def_pb2.NodeDef], dict[str, str]]:
     """Returns the ops that replace one, and what replaces its results."""
-    inputs = [text for text in node.input if text[0] != "^"]
-    controls = [text for text in node.input if text[0] == "^"]
+    inputs = data_inputs(node)
+    controls = control_inputs(node)
     definition = _function(node)
     names = dict(zip((argument.name for argument in definition.signature.input_arg), inputs))
     prefix = f"{node.name}/as_kernel"
@@ -96,14 +97,14 @@ def _replacement(node: node_def_pb2.NodeDef) -> tuple[list[node_def_pb2.NodeDef]
         tensor: _inlined(definition.ret[result.name], names, prefix)
         for tensor, result in zip(tensors, definition.signature.output_arg)
     }
-    last = next(iter(results.values())).partition(":")[0]
+    last = producer_name(next(iter(results.values())))
     return list(definition.node_def), {**results, f"^{node.name}": f"^{last}"}
 
 
 def _inlined(text: str, names: dict[str, str], prefix: str) -> str:
     if text in names:
         return names[text]
-    return f"^{prefix}/{text[1:]}" if text[0] == "^" else f"{prefix}/{text}"
+    return f"^{prefix}/{producer_name(text)}" if is_control(text) else f"{prefix}/{text}"
 
 
 def _function(node: node_def_pb2.NodeDef) -> function_pb2.FunctionDef:
@@ -114,8 +115,7 @@ def _function(node: node_def_pb2.NodeDef) -> function_pb2.FunctionDef:
 
 
 def _original(node: node_def_pb2.NodeDef, *inputs: Any) -> list[Any]:
-    copy = node_def_pb2.NodeDef()
-    copy.CopyFrom(node)
+    copy = copy_node(node)
     copy.name = "original"
     copy.device = ""
     copy.attr.pop(vocabulary.COLOCATION_ATTRIBUTE, None)

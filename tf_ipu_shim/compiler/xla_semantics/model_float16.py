@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import copy_function
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.compiler.xla_semantics.float16_overflow import is_update
@@ -99,8 +100,7 @@ class _Widening:
     """Widens one function; see `run`."""
 
     def __init__(self, function: function_pb2.FunctionDef, is_entry: bool) -> None:
-        self._function = function_pb2.FunctionDef()
-        self._function.CopyFrom(function)
+        self._function = copy_function(function)
         self._is_entry = is_entry
         self._writer = FunctionWriter(self._function)
         self._wide: dict[str, str] = {}  # float32 values of float16 tensors

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.constant_folding import folded_ops
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
+from tf_ipu_shim.compiler.ir.node_defs import is_control, producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
@@ -82,7 +83,7 @@ def _without_constants(
     computed = folded_ops(functions)
     left = {
         function: {
-            name: {text for text in texts if text.partition(":")[0] not in computed[function]}
+            name: {text for text in texts if producer_name(text) not in computed[function]}
             for name, texts in edges.items()
         }
         for function, edges in found.items()
@@ -92,8 +93,8 @@ def _without_constants(
 
 def _producer(text: str, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
     """Returns the type of the op that computes a tensor's elements; `_Arg` for an argument."""
-    while text[0] != "^":
-        node = nodes.get(text.partition(":")[0])
+    while not is_control(text):
+        node = nodes.get(producer_name(text))
         if node is None:
             return "_Arg"
         if node.op not in _SAME_ELEMENTS:

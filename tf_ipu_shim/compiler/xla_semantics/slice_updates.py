@@ -11,6 +11,7 @@ import dataclasses
 from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import copy_function, copy_node, data_inputs, producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
@@ -41,8 +42,7 @@ def disable_fusion(program: LoweredProgram) -> LoweredProgram:
     marked = {name for name in program.programs if name in functions and _may_overlap(name, functions)}
     if not marked:
         return program
-    node = node_def_pb2.NodeDef()
-    node.CopyFrom(program.node)
+    node = copy_node(program.node)
     _mark(node, marked)
     return dataclasses.replace(program, node=node, functions=[_with_marks(one, marked) for one in program.functions])
 
@@ -79,7 +79,7 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
     seen = set(waiting)
     while waiting:
         text, moved, at_once = waiting.pop()
-        node = nodes.get(text.partition(":")[0])
+        node = nodes.get(producer_name(text))
         if _has_elements_of(base, text, node):
             if moved and not at_once:
                 return True
@@ -89,7 +89,7 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
         else:
             moves = node.op in _MOVES
             step = (moved or moves, at_once if node.op in vocabulary.IDENTITIES else moves)
-            further = {(taken, *step) for taken in node.input if taken[0] != "^"} - seen
+            further = {(taken, *step) for taken in data_inputs(node)} - seen
             seen |= further
             waiting.extend(further)
     return False
@@ -102,8 +102,7 @@ def _has_elements_of(base: str, text: str, node: node_def_pb2.NodeDef | None) ->
 def _with_marks(function: function_pb2.FunctionDef, marked: set[str]) -> function_pb2.FunctionDef:
     if all(node.op != vocabulary.LAUNCH for node in function.node_def):
         return function
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(function)
+    copy = copy_function(function)
     for node in copy.node_def:
         _mark(node, marked)
     return copy

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import constant, control_inputs
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -37,14 +37,12 @@ def _folded(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         result = np.asarray(_COMPARISONS[node.op](*values))
     except ValueError:  # shapes that do not broadcast, which the op itself reports
         return None
-    constant = node_def_pb2.NodeDef(name=f"{node.name}/folded", op="Const", device=node.proto.device)
-    constant.attr["dtype"].type = types_pb2.DT_BOOL
-    constant.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(result, dtypes.bool, result.shape))
+    folded = constant(f"{node.name}/folded", result, types_pb2.DT_BOOL, node.proto)
     # Its result is called `z`, as the comparison's, by what takes it.
     same = node_def_pb2.NodeDef(name=node.name, op="LogicalAnd", device=node.proto.device)
-    same.input.extend([f"{constant.name}:output:0"] * 2)
-    same.input.extend(text for text in node.proto.input if text.startswith("^"))
-    return [constant, same]
+    same.input.extend([f"{folded.name}:output:0"] * 2)
+    same.input.extend(control_inputs(node.proto))
+    return [folded, same]
 
 
 def _constant(node: Node | None) -> np.ndarray | None:

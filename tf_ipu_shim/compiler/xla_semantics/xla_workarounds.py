@@ -14,6 +14,7 @@ import numpy as np
 from tf_ipu_shim.compiler.ir import op_functions
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.node_defs import constant, copy_annotations, copy_node
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import (
     array_ops,
@@ -25,7 +26,6 @@ from tf_ipu_shim.tf_private.operations import (
     math_ops,
 )
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
-from tf_ipu_shim.tf_private.tensors import tensor_util
 
 # Made after TensorFlow 2.6. XLA checks no scales, and clips in another order.
 _QUANTIZED = frozenset(
@@ -61,21 +61,15 @@ def _transpose(node: Node) -> list[node_def_pb2.NodeDef] | None:
     """XLA turns real tensors into complex ones and returns their bytes."""
     if node.proto.attr["T"].type in _COMPLEX:
         return None
-    plain = node_def_pb2.NodeDef()
-    plain.CopyFrom(node.proto)
+    plain = copy_node(node.proto)
     plain.op = "Transpose"
     return [plain]
 
 
 def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
     """XLA counts each row of a matrix separately, as `DenseBincount` does; `Bincount` counts all elements."""
-    counted = node_def_pb2.NodeDef()
-    counted.CopyFrom(node.proto)
-    # Attributes with an underscore say where an op belongs.
-    marks = {name: value for name, value in node.proto.attr.items() if name.startswith("_")}
-    row = node_def_pb2.NodeDef(name=f"{node.name}/row", op="Const", device=node.proto.device)
-    row.attr["dtype"].type = types_pb2.DT_INT32
-    row.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(np.array([-1], np.int32)))
+    counted = copy_node(node.proto)
+    row = constant(f"{node.name}/row", [-1], types_pb2.DT_INT32, node.proto)
     added = [row]
     for number, kind in ((0, types_pb2.DT_INT32), (2, node.proto.attr["T"].type)):
         flat = node_def_pb2.NodeDef(name=f"{node.name}/flat_{number}", op="Reshape", device=node.proto.device)
@@ -85,39 +79,35 @@ def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
         counted.input[number] = f"{flat.name}:output:0"
         added.append(flat)
     for one in added:
-        for name, value in marks.items():
-            one.attr[name].CopyFrom(value)
+        copy_annotations(node.proto, one)
     return [*added, counted]
 
 
 def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
     """XLA draws from no classes: adds a slice of the first class, which XLA and kernels refuse then."""
-    drawn = node_def_pb2.NodeDef()
-    drawn.CopyFrom(node.proto)
+    drawn = copy_node(node.proto)
     kind, made = drawn.attr["T"].type, []
 
     def add(name: str, op: str, *inputs: str) -> node_def_pb2.NodeDef:
         one = node_def_pb2.NodeDef(name=f"{node.name}/{name}", op=op, device=drawn.device, input=inputs)
-        for attribute, value in node.proto.attr.items():
-            if attribute.startswith("_"):
-                one.attr[attribute].CopyFrom(value)
+        return keep(one)
+
+    def keep(one: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+        copy_annotations(node.proto, one)
         made.append(one)
         return one
 
-    def constant(name: str, value: list[int] | int) -> str:
-        one = add(name, "Const")
-        one.attr["dtype"].type = types_pb2.DT_INT32
-        one.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(np.array(value, np.int32)))
-        return f"{one.name}:output:0"
+    def add_constant(name: str, value: list[int] | int) -> str:
+        return f"{keep(constant(f'{node.name}/{name}', value, types_pb2.DT_INT32, drawn)).name}:output:0"
 
     def part(name: str, begin: int, size: int) -> str:
-        places = constant(f"{name}/begin", [0, begin]), constant(f"{name}/size", [-1, size])
+        places = add_constant(f"{name}/begin", [0, begin]), add_constant(f"{name}/size", [-1, size])
         one = add(name, "Slice", drawn.input[0], *places)
         one.attr["T"].type, one.attr["Index"].type = kind, types_pb2.DT_INT32
         return f"{one.name}:output:0"
 
     parts = part("first_class", 0, 1), part("classes", 1, -1)
-    whole = add("logits", "ConcatV2", *parts, constant("axis", 1))
+    whole = add("logits", "ConcatV2", *parts, add_constant("axis", 1))
     whole.attr["T"].type, whole.attr["Tidx"].type, whole.attr["N"].i = kind, types_pb2.DT_INT32, len(parts)
     drawn.input[0] = f"{whole.name}:output:0"
     return [*made, drawn]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import TensorName, copy_function, data_inputs, is_control, producer_name
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.compiler.placement.placement import forward_name
@@ -116,14 +117,14 @@ class Layers:
         """Adds to each layer the values it keeps for gradients and receives from earlier layers."""
         home = {number: place for place, layer in enumerate(layers) for number in layer.nodes}
         made, given = [0] * len(layers), [0] * len(layers)
-        for name in {_node_of(tensor) for layer in layers for tensor in self._needed_by(layer.nodes)}:
+        for name in {producer_name(tensor) for layer in layers for tensor in self._needed_by(layer.nodes)}:
             if self._number[name] in home:
                 made[home[self._number[name]]] += self._sizes.get(name, 0)
         users, fed = self._consuming_layers(layers)
         makers = {name: home[self._number[name]] for name in users if self._number[name] in home}
         values = ((maker, users[name], self._sizes.get(name, 0)) for name, maker in makers.items())
         for text, place in fed.items():
-            given[place] += _fed_bytes(self._nodes[self._number[_node_of(text)]], text)
+            given[place] += _fed_bytes(self._nodes[self._number[producer_name(text)]], text)
         return [
             layer._replace(made_bytes=made[place] + given[place], fed_bytes=given[place], inputs=takes)
             for place, (layer, takes) in enumerate(zip(layers, consumed_by_layers(values, len(layers))))
@@ -134,7 +135,7 @@ class Layers:
         users: dict[str, set[int]] = {}
         fed: dict[str, int] = {}
         for place, layer in enumerate(layers):
-            for text in (text for number in layer.nodes for text in self._nodes[number].input if text[0] != "^"):
+            for text in (text for number in layer.nodes for text in data_inputs(self._nodes[number])):
                 name = self._viewed(text)
                 node = self._nodes[self._number[name]] if name in self._number else None
                 if node is not None and self._is_elsewhere(node):
@@ -180,9 +181,9 @@ class Layers:
         return found
 
     def _viewed(self, text: str) -> str:
-        name = _node_of(text)
+        name = producer_name(text)
         while name in self._number and self._nodes[self._number[name]].op in vocabulary.VIEWS:
-            name = _node_of(self._nodes[self._number[name]].input[0])
+            name = producer_name(self._nodes[self._number[name]].input[0])
         return name
 
     def partition(self, count: int, by_weight: float, slots: Sequence[int]) -> Partition | None:
@@ -269,7 +270,7 @@ class Layers:
 
     def _data_inputs(self, texts: Iterable[str]) -> Iterator[str]:
         """Yields the inputs of an op, except weights and the like."""
-        for name in (self._viewed(text) for text in texts if not text.startswith("^")):
+        for name in (self._viewed(text) for text in texts if not is_control(text)):
             number = self._number.get(name)
             if number is not None and self._nodes[number].op not in _NOT_KEPT:
                 yield name
@@ -339,7 +340,7 @@ def _fed_bytes(node: node_def_pb2.NodeDef, text: str) -> int:
     if not {"output_shapes", "output_types"} <= {*node.attr}:  # to ask for one would put it there
         return 0
     shapes, types = node.attr["output_shapes"].list.shape, node.attr["output_types"].list.type
-    number = int(text.rpartition(":")[2]) if text.rpartition(":")[2].isdigit() else 0
+    number = TensorName.parse(text).position
     if number >= len(shapes) or number >= len(types) or shapes[number].unknown_rank:
         return 0
     sizes = [dimension.size for dimension in shapes[number].dim]
@@ -382,7 +383,7 @@ def _program_argument(
             return None
         name, node = callers[name]
         index += 1 if node.op in vocabulary.BRANCHES else 0
-        texts = [text for text in node.input if not text.startswith("^")]
+        texts = data_inputs(node)
         arguments = [argument.name for argument in request.library[name].signature.input_arg]
         if index >= len(texts) or texts[index] not in arguments:
             return None
@@ -391,14 +392,9 @@ def _program_argument(
 
 
 def _without_annotations(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(function)
+    copy = copy_function(function)
     for node in copy.node_def:
         location = sharding_annotations.shard_of(node)
         if location is not None and location.shard is not None and not sharding_annotations.is_on_host(node):
             del node.attr[vocabulary.SHARDING_ATTRIBUTE]
     return copy
-
-
-def _node_of(text: str) -> str:
-    return text.lstrip("^").split(":", 1)[0]

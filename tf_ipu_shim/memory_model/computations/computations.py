@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.cycle_model import Computation, MatmulOptions, vertices
 from tf_ipu_shim.cycle_model.sizes import (
     CastSizes,
@@ -299,7 +300,7 @@ def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str
     for function in functions:
         norms = {node.name for node in function.node_def if node.op == "_FusedBatchNormEx"}
         for node in function.node_def if norms else ():
-            taken = node.input[0].partition(":")[0] if node.op == "Identity" else ""
+            taken = producer_name(node.input[0]) if node.op == "Identity" else ""
             if taken in norms:
                 found[taken] = node.name
     return found

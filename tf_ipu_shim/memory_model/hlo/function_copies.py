@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tf_ipu_shim.compiler.ir.node_defs import copy_function
 from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 def without_ops(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
     """Returns a copy with the same signature and results but no ops yet."""
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(function)
+    copy = copy_function(function)
     del copy.node_def[:]
     return copy
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 Unit = tuple[node_def_pb2.NodeDef, ...]
@@ -105,4 +106,4 @@ def _connected(copies: Iterable[node_def_pb2.NodeDef]) -> list[Unit]:
 
 
 def _before(unit: Unit) -> list[str]:
-    return [text.lstrip("^").split(":", 1)[0] for node in unit for text in node.input]
+    return [producer_name(text) for node in unit for text in node.input]

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.node_defs import constant, producer_name
 from tf_ipu_shim.memory_model.hlo.function_copies import rename, without_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, hlo_pb2, node_def_pb2, types_pb2
-from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _SURROGATES = {
     **dict.fromkeys(("Exp", "Log1p", "Relu", "Relu6", "Rsqrt", "Sigmoid", "Sqrt", "Tanh"), "Neg"),
@@ -103,7 +103,7 @@ def _replaceable_norms(function: function_pb2.FunctionDef) -> frozenset[str]:
     for node in function.node_def:
         if node.op != _NORMALISATION_GRADIENT or node.name not in names:
             taken.update(only_newer.intersection(node.input))
-    return frozenset(names - {text.split(":")[0] for text in taken})
+    return frozenset(names - {producer_name(text) for text in taken})
 
 
 def _use_older_op(node: node_def_pb2.NodeDef) -> None:
@@ -132,9 +132,7 @@ def _add_surrogate(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDe
         data = made.input[0]
         axes = f"{node.name}/axes"
         for part, value in (("zero", 0), ("one", 1)):
-            constant = function.node_def.add(name=f"{axes}_{part}", op="Const")
-            constant.attr["dtype"].type = types_pb2.DT_INT32
-            constant.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value, "int32"))
+            function.node_def.append(constant(f"{axes}_{part}", value, types_pb2.DT_INT32))
         rank = function.node_def.add(name=f"{axes}_rank", op="Rank", input=[data])
         rank.attr["T"].type = node.attr["T"].type
         last = function.node_def.add(name=f"{axes}_last", op="Sub")

@@ -10,6 +10,7 @@ from tensorflow.compat.v2 import dtypes
 from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.node_defs import copy_node, data_inputs
 from tf_ipu_shim.compiler.ir.tensor_lists import MAKE, ListContents, created_list
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
 from tf_ipu_shim.tf_private.graphs import importer, ops
@@ -75,11 +76,9 @@ def infer(
             outputs[output] = (node.name, flat)
             names.setdefault(output, f"{node.name}:{flat}")
     for node in kept:
-        copy = graph_def.node.add()
-        copy.CopyFrom(node)
+        copy = copy_node(node, [names[text] for text in data_inputs(node)])
         copy.device = ""
-        del copy.input[:]
-        copy.input.extend(names[text] for text in node.input if not text.startswith("^"))
+        graph_def.node.append(copy)
     graph_def.library.function.extend(reached_functions(kept, library))
     with ops.Graph().as_default() as graph:
         try:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import data_inputs
 from tf_ipu_shim.compiler.ir.tensor_lists import ListContents
 from tf_ipu_shim.memory_model.shapes import shape_inference
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
@@ -40,7 +41,7 @@ def infer(
 def forwarded_inputs(node: node_def_pb2.NodeDef, library: Mapping[str, function_pb2.FunctionDef]) -> dict[int, int]:
     """Returns which results of a call, loop or identity are unchanged inputs."""
     if node.op in vocabulary.IDENTITIES:
-        return {index: index for index in range(sum(not text.startswith("^") for text in node.input))}
+        return {index: index for index in range(len(data_inputs(node)))}
     if node.op in vocabulary.CALLS and (name := op_types.called_functions(node)[0]) in library:
         return _returned(library[name], library)
     if node.op in vocabulary.LOOPS and (name := node.attr["body"].func.name) in library:
@@ -54,7 +55,7 @@ def _returned(function: function_pb2.FunctionDef, library: Mapping[str, function
     for node in function.node_def:
         back = forwarded_inputs(node, library)
         if back:
-            names, given = op_types.output_names(node), [text for text in node.input if not text.startswith("^")]
+            names, given = op_types.output_names(node), data_inputs(node)
             source.update((names[result], source.get(given[index], given[index])) for result, index in back.items())
     arguments = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
     texts = [function.ret[output.name] for output in function.signature.output_arg]
@@ -74,7 +75,7 @@ def _infer_from_lists(
     """Returns what lists imply for themselves, their elements and functions with lists."""
     everything, told = dict(known), dict[str, TensorSpec]()
     for node in nodes:
-        takes = [everything[text] for text in node.input if not text.startswith("^")]
+        takes = [everything[text] for text in data_inputs(node)]
         names = op_types.output_names(node)
         inferred = [everything[name] for name in names]
         gives = _result_specs(node, takes, inferred, library)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow.compat.v2 import dtypes
 
+from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.cycle_model.phases import spread
 from tf_ipu_shim.machine.chips import ChipSpec
@@ -79,7 +80,7 @@ def _consumers(program: LoweredProgram) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for cluster in program.clusters:
         for tensor in cluster.inputs:
-            found.setdefault(tensor.split(":", 1)[0], cluster.chip)
+            found.setdefault(producer_name(tensor), cluster.chip)
     return found
 
 

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import data_inputs, producer_name
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.memory_model.hlo.instructions import is_gradient
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
@@ -127,10 +128,10 @@ class _Uses:
         feeds: dict[str, list[str]] = {}
         follows: dict[str, list[str]] = {}
         gradients: set[str] = set()
-        ends: set[str] = {text.split(":", 1)[0] for text in definition.ret.values()}
+        ends: set[str] = {producer_name(text) for text in definition.ret.values()}
         for node in definition.node_def:
-            inputs = [text for text in node.input if not text.startswith("^")]
-            feeds[node.name] = [text.split(":", 1)[0] for text in inputs]
+            inputs = data_inputs(node)
+            feeds[node.name] = [producer_name(text) for text in inputs]
             for position, text in enumerate(inputs):
                 users.setdefault(text, []).append((node, position))
                 follows.setdefault(feeds[node.name][position], []).append(node.name)

@@ -14,6 +14,7 @@ from typing import Any
 from tensorflow.compat.v2 import dtypes, errors
 
 from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.compiler.ir.node_defs import constant, copy_function, data_inputs, producer_name
 from tf_ipu_shim.machine.memory import Mode, Value
 from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
@@ -211,22 +212,19 @@ def _with_constants(
     function: function_pb2.FunctionDef, constants: Mapping[int, tensor_pb2.TensorProto]
 ) -> function_pb2.FunctionDef:
     """Returns a function with some arguments replaced by their values."""
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(function)
+    copy = copy_function(function)
     renamed: dict[str, str] = {}
     for index in sorted(constants, reverse=True):
         argument = function.signature.input_arg[index]
         del copy.signature.input_arg[index]
-        node = copy.node_def.add(name=f"{argument.name}_value", op="Const")
-        node.attr["dtype"].type = argument.type
-        node.attr["value"].tensor.CopyFrom(constants[index])
-        renamed[argument.name] = f"{node.name}:output:0"
+        copy.node_def.append(constant(f"{argument.name}_value", constants[index], argument.type))
+        renamed[argument.name] = f"{argument.name}_value:output:0"
     rename(copy, renamed)
     return copy
 
 
 def _result_state(known: TensorSpec, tensor: str, ipu: int, number: int) -> TensorState:
-    return TensorState(known, name=tensor.split(":", 1)[0], values={ipu: number})
+    return TensorState(known, name=producer_name(tensor), values={ipu: number})
 
 
 def _analyze_op_by_op(
@@ -241,7 +239,7 @@ def _analyze_op_by_op(
 
     for node in definition.node_def:
         analyzer.context.scopes.setdefault(node.name, scope)
-        takes = [values[text] for text in node.input if not text.startswith("^")]
+        takes = [values[text] for text in data_inputs(node)]
         kind = "gradient" if is_gradient(node.name) else "temporary"
         gives, shapes = [], []
         for tensor in op_types.output_names(node):

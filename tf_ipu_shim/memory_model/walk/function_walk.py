@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from tf_ipu_shim.compiler.emit.control_flow import CHUNK_COUNTERS
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import data_inputs
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.compiler.placement import cloned_constants
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, matmul_of
@@ -36,7 +37,7 @@ class FunctionAnalyzer(BlockWriter):
         definition = self.context.library[name]
         tensors = {argument.name: state for argument, state in zip(definition.signature.input_arg, arguments)}
         for unit in execution_order(definition.node_def):
-            inputs = [[text for text in node.input if not text.startswith("^")] for node in unit]
+            inputs = [data_inputs(node) for node in unit]
             if unit[0].op == vocabulary.INTER_COPY:
                 received = self._exchange(unit, [tensors[texts[0]] for texts in inputs])
                 tensors.update((op_types.output_names(node)[0], state) for node, state in zip(unit, received))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import SyncPoint
 from tf_ipu_shim.machine.memory import Block, Mode, Step
@@ -59,7 +60,9 @@ def stage_ops(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, StageO
 
 
 def _stage_ops(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str, StageOp]]:
-    before = {name: [other for other in map(_node_of, node.input) if other in nodes] for name, node in nodes.items()}
+    before = {
+        name: [other for other in map(producer_name, node.input) if other in nodes] for name, node in nodes.items()
+    }
     kept = {_made_by(node, nodes) for node in nodes.values() if vocabulary.CHECKPOINT_ATTRIBUTE in node.attr}
     parts: dict[str, int] = {}
     for name in graphlib.TopologicalSorter(before).static_order():
@@ -70,14 +73,10 @@ def _stage_ops(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str,
         yield name, StageOp((node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]), name in kept, node.op in DRAWN)
 
 
-def _node_of(text: str) -> str:
-    return text.lstrip("^").split(":", 1)[0]
-
-
 def _made_by(node: node_def_pb2.NodeDef, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
     """Returns the op whose value a checkpoint holds."""
-    while node.op in vocabulary.VIEWS and _node_of(node.input[0]) in nodes:
-        node = nodes[_node_of(node.input[0])]
+    while node.op in vocabulary.VIEWS and producer_name(node.input[0]) in nodes:
+        node = nodes[producer_name(node.input[0])]
     return node.name
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import data_inputs
 from tf_ipu_shim.cycle_model import Computation, MatmulOptions, SyncPoint, vertices
 from tf_ipu_shim.cycle_model.sizes import (
     CastSizes,
@@ -92,7 +93,7 @@ def _add_function(
     spec = dict(zip((argument.name for argument in function.signature.input_arg), given))
     spec.update(infer(function.node_def, spec, context.library))
     for node in function.node_def:
-        takes = [spec[text] for text in node.input if not text.startswith("^")]
+        takes = [spec[text] for text in data_inputs(node)]
         called = op_types.called_functions(node)
         if node.op in vocabulary.CALLS and called:
             _add_function(context, context.library[called[0]], takes, block, merged_options(node, around))

@@ -1,0 +1,153 @@
+"""Parses tensor names, copies NodeDefs and FunctionDefs, and creates constants.
+
+A tensor is named as in a FunctionDef: `"argument"` or `"node:output:index"`; a control input is `"^node"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, tensor_pb2
+from tf_ipu_shim.tf_private.tensors import tensor_util
+
+
+class TensorName(NamedTuple):
+    """The parsed name of a tensor; `output` is empty and `position` 0 for an argument."""
+
+    producer: str
+    output: str = ""
+    position: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> TensorName:
+        """Parses a data input, also one of a GraphDef (`"node"`, `"node:1"`).
+
+        Example:
+            >>> TensorName.parse("split:output:2")
+            TensorName(producer='split', output='output', position=2)
+        """
+        producer, *rest = text.split(":")
+        return cls(producer, rest[0] if len(rest) == 2 else "", int(rest[-1]) if rest else 0)
+
+    def __str__(self) -> str:
+        return f"{self.producer}:{self.output}:{self.position}" if self.output else self.producer
+
+
+def producer_name(text: str) -> str:
+    """Returns the node or argument that a data or control input names.
+
+    Example:
+        >>> producer_name("split:output:2"), producer_name("^split")
+        ('split', 'split')
+    """
+    return text.lstrip("^").partition(":")[0]
+
+
+def result_index(text: str) -> int:
+    """Returns the index at the end of a node's result.
+
+    Example:
+        >>> result_index("split:output:2")
+        2
+    """
+    return int(text.rpartition(":")[2])
+
+
+def is_argument(text: str) -> bool:
+    """Whether a data input is an argument of the function."""
+    return ":" not in text
+
+
+def with_producer(text: str, name: str) -> str:
+    """Returns the same result of a node that has another name.
+
+    Example:
+        >>> with_producer("split:output:2", "split_1")
+        'split_1:output:2'
+    """
+    _, separator, rest = text.partition(":")
+    return name + separator + rest
+
+
+def is_control(text: str) -> bool:
+    """Whether an input is a control input."""
+    return text[0] == "^"
+
+
+def data_inputs(node: node_def_pb2.NodeDef) -> list[str]:
+    """Returns the data inputs of a node.
+
+    Example:
+        >>> data_inputs(node_def_pb2.NodeDef(input=["x", "^init"]))
+        ['x']
+    """
+    return [text for text in node.input if text[0] != "^"]
+
+
+def control_inputs(node: node_def_pb2.NodeDef) -> list[str]:
+    """Returns the control inputs of a node.
+
+    Example:
+        >>> control_inputs(node_def_pb2.NodeDef(input=["x", "^init"]))
+        ['^init']
+    """
+    return [text for text in node.input if text[0] == "^"]
+
+
+def awaited_nodes(node: node_def_pb2.NodeDef) -> list[str]:
+    """Returns the names of a node's control inputs.
+
+    Example:
+        >>> awaited_nodes(node_def_pb2.NodeDef(input=["x", "^init"]))
+        ['init']
+    """
+    return [text[1:] for text in node.input if text[0] == "^"]
+
+
+def copy_node(node: node_def_pb2.NodeDef, inputs: Iterable[str] | None = None) -> node_def_pb2.NodeDef:
+    """Returns a copy of a NodeDef, with other inputs if given.
+
+    Example:
+        >>> copy_node(node_def_pb2.NodeDef(name="sum", input=["x"]), ["y"]).input
+        ['y']
+    """
+    copy = node_def_pb2.NodeDef()
+    copy.CopyFrom(node)
+    if inputs is not None:
+        copy.input[:] = inputs
+    return copy
+
+
+def copy_function(
+    function: function_pb2.FunctionDef, nodes: Iterable[node_def_pb2.NodeDef] | None = None
+) -> function_pb2.FunctionDef:
+    """Returns a copy of a FunctionDef, with other nodes if given."""
+    copy = function_pb2.FunctionDef()
+    copy.CopyFrom(function)
+    if nodes is not None:
+        del copy.node_def[:]
+        copy.node_def.extend(nodes)
+    return copy
+
+
+def copy_annotations(source: node_def_pb2.NodeDef, target: node_def_pb2.NodeDef) -> None:
+    """Copies the attributes that say where a node belongs, which begin with an underscore."""
+    for name, value in source.attr.items():
+        if name.startswith("_") and name != "_output_shapes":
+            target.attr[name].CopyFrom(value)
+
+
+def constant(name: str, value: Any, dtype: int, like: node_def_pb2.NodeDef | None = None) -> node_def_pb2.NodeDef:
+    """Returns a `Const` node of a value or TensorProto, on the device of another node if given.
+
+    Example:
+        >>> made = constant("axis", 0, 3)
+        >>> made.op, made.attr["value"].tensor.int_val
+        ('Const', [0])
+    """
+    node = node_def_pb2.NodeDef(name=name, op="Const", device="" if like is None else like.device)
+    node.attr["dtype"].type = dtype
+    proto = value if isinstance(value, tensor_pb2.TensorProto) else tensor_util.make_tensor_proto(value, dtype)
+    node.attr["value"].tensor.CopyFrom(proto)
+    return node
