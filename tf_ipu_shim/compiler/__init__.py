@@ -1,6 +1,7 @@
 """Compiles a traced function: one XLA program per IPU and phase, exchanges between IPUs, and ops on the host.
 
-`lower.lower` runs the passes in order, over one representation (`ir.functions`, `ir.function_graph`):
+`lower.lower` runs the passes of `pipeline.PASSES` in order, over one representation (`ir.functions`,
+`ir.function_graph`):
 
 1. `checks` refuse what an IPU could not run, with the user's own line.
 2. `passes` and `loops` rewrite the functions; `xla_semantics` has XLA give what TensorFlow's kernels do.

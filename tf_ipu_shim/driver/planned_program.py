@@ -13,7 +13,8 @@ from tf_ipu_shim.compiler.kernels import stochastic_rounding
 from tf_ipu_shim.compiler.kernels.execution_mode import Execution, requested_execution, resolve_execution
 from tf_ipu_shim.compiler.kernels.kernels import to_kernels
 from tf_ipu_shim.compiler.loops.interruptible_loops import make_interruptible
-from tf_ipu_shim.compiler.lower import LoweringOptions, lower
+from tf_ipu_shim.compiler.lower import lower
+from tf_ipu_shim.compiler.lowering_state import LoweringOptions
 from tf_ipu_shim.compiler.passes.assertions import compile_assertions
 from tf_ipu_shim.compiler.passes.variable_order import order_variable_accesses
 from tf_ipu_shim.compiler.replicas.replicas import Share

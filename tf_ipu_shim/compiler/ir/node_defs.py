@@ -35,22 +35,12 @@ class TensorName(NamedTuple):
 
 
 def producer_name(text: str) -> str:
-    """Returns the node or argument that a data or control input names.
-
-    Example:
-        >>> producer_name("split:output:2"), producer_name("^split")
-        ('split', 'split')
-    """
+    """Returns the node or argument that a data or control input names."""
     return text.lstrip("^").partition(":")[0]
 
 
 def result_index(text: str) -> int:
-    """Returns the index at the end of a node's result.
-
-    Example:
-        >>> result_index("split:output:2")
-        2
-    """
+    """Returns the index at the end of a node's result."""
     return int(text.rpartition(":")[2])
 
 
@@ -60,12 +50,7 @@ def is_argument(text: str) -> bool:
 
 
 def with_producer(text: str, name: str) -> str:
-    """Returns the same result of a node that has another name.
-
-    Example:
-        >>> with_producer("split:output:2", "split_1")
-        'split_1:output:2'
-    """
+    """Returns the same result of a node that has another name."""
     _, separator, rest = text.partition(":")
     return name + separator + rest
 
@@ -76,42 +61,22 @@ def is_control(text: str) -> bool:
 
 
 def data_inputs(node: node_def_pb2.NodeDef) -> list[str]:
-    """Returns the data inputs of a node.
-
-    Example:
-        >>> data_inputs(node_def_pb2.NodeDef(input=["x", "^init"]))
-        ['x']
-    """
+    """Returns the data inputs of a node."""
     return [text for text in node.input if text[0] != "^"]
 
 
 def control_inputs(node: node_def_pb2.NodeDef) -> list[str]:
-    """Returns the control inputs of a node.
-
-    Example:
-        >>> control_inputs(node_def_pb2.NodeDef(input=["x", "^init"]))
-        ['^init']
-    """
+    """Returns the control inputs of a node."""
     return [text for text in node.input if text[0] == "^"]
 
 
 def awaited_nodes(node: node_def_pb2.NodeDef) -> list[str]:
-    """Returns the names of a node's control inputs.
-
-    Example:
-        >>> awaited_nodes(node_def_pb2.NodeDef(input=["x", "^init"]))
-        ['init']
-    """
+    """Returns the names of a node's control inputs."""
     return [text[1:] for text in node.input if text[0] == "^"]
 
 
 def copy_node(node: node_def_pb2.NodeDef, inputs: Iterable[str] | None = None) -> node_def_pb2.NodeDef:
-    """Returns a copy of a NodeDef, with other inputs if given.
-
-    Example:
-        >>> copy_node(node_def_pb2.NodeDef(name="sum", input=["x"]), ["y"]).input
-        ['y']
-    """
+    """Returns a copy of a NodeDef, with other inputs if given."""
     copy = node_def_pb2.NodeDef()
     copy.CopyFrom(node)
     if inputs is not None:
@@ -139,13 +104,7 @@ def copy_annotations(source: node_def_pb2.NodeDef, target: node_def_pb2.NodeDef)
 
 
 def constant(name: str, value: Any, dtype: int, like: node_def_pb2.NodeDef | None = None) -> node_def_pb2.NodeDef:
-    """Returns a `Const` node of a value or TensorProto, on the device of another node if given.
-
-    Example:
-        >>> made = constant("axis", 0, 3)
-        >>> made.op, made.attr["value"].tensor.int_val
-        ('Const', [0])
-    """
+    """Returns a `Const` node of a value or TensorProto, on the device of another node if given."""
     node = node_def_pb2.NodeDef(name=name, op="Const", device="" if like is None else like.device)
     node.attr["dtype"].type = dtype
     proto = value if isinstance(value, tensor_pb2.TensorProto) else tensor_util.make_tensor_proto(value, dtype)

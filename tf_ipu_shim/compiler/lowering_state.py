@@ -1,0 +1,64 @@
+"""Options of a lowering, and what its passes hand to each other."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
+from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.compiler.placement.placement import Placer
+from tf_ipu_shim.compiler.replicas.replicas import WHOLE, Replica, Share
+from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.tf_private.protos import function_pb2
+
+_serial = itertools.count()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoweringOptions:
+    """How a program is lowered.
+
+    Args:
+        num_ipus: IPUs that the program may use.
+        plans: whether the memory of the program will be planned.
+        order: the order in which shards take the IPUs, one of `machine.selection.ORDERS`.
+        chunks: whether loops may run several iterations in one XLA program.
+        statistics_group: replicas that share the statistics of batch normalisation.
+        runs: whether the program may run. If it is only analysed, its first replica is enough: all are alike.
+        share: which part of the program's replicas this process has.
+    """
+
+    num_ipus: int
+    plans: bool = True
+    order: str = "AUTO"
+    chunks: bool = True
+    statistics_group: int = 1
+    runs: bool = True
+    share: Share = WHOLE
+
+
+class LoweringState:
+    """A program on its way through the passes.
+
+    Attributes:
+        functions: the program's functions, which passes check and rewrite.
+        replicas: the replicas that it runs as.
+        placer: gives each op a location.
+        enqueues: how often one run enqueues to each outfeed.
+        compiled: name and FunctionDef of each XLA program.
+        program: the result.
+    """
+
+    replicas: list[Replica]
+    placer: Placer
+    enqueues: dict[str, int]
+    compiled: list[tuple[str, function_pb2.FunctionDef]]
+    program: LoweredProgram
+
+    def __init__(self, plugin: Library, call: Call, request: ProgramRequest, options: LoweringOptions) -> None:
+        self.plugin, self.call, self.request, self.options = plugin, call, request, options
+        self.functions = Functions(request.library, request.function)
+        self.diagnostics = Diagnostics(call)
+        self.group = f"{request.function}_{next(_serial)}"
