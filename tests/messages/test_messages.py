@@ -12,7 +12,7 @@ from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.ipu import scopes
 
 from tf_ipu_shim import errors, ipu, plugin
-from tf_ipu_shim.driver import entry, registration
+from tf_ipu_shim.driver import entry, program_requests, registration
 from tf_ipu_shim.messages import driver_pb2, program_pb2, trace_pb2
 from tf_ipu_shim.runtime import devices, driver
 
@@ -217,7 +217,7 @@ def test_what_is_wrong_with_a_message_is_said(given, said):
 )
 def test_a_request_that_makes_no_sense_is_an_error(request_bytes, said):
     with pytest.raises(errors.PluginError, match=said):
-        entry.parse_request(request_bytes)
+        program_requests.parse_call(program_requests.parse_message(request_bytes))
 
 
 def test_a_question_that_cannot_be_read_is_an_error():

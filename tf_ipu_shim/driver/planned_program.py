@@ -29,6 +29,7 @@ from tf_ipu_shim.driver.background import BackgroundTask
 from tf_ipu_shim.driver.compilation import EventDetails, module_name
 from tf_ipu_shim.driver.execution_choice import choose, is_short
 from tf_ipu_shim.driver.profiles import RunLog
+from tf_ipu_shim.driver.program_requests import Job
 from tf_ipu_shim.machine.environment.execution_mode import AUTO, KERNELS, XLA
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model import memory_plan
@@ -39,7 +40,7 @@ from tf_ipu_shim.memory_model.hlo.compiler_ir import with_background_work
 from tf_ipu_shim.memory_model.memory_plan import PlanDetails
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
 from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_json
-from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
+from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
 from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
 from tf_ipu_shim.runtime.jobs import instances
@@ -80,21 +81,14 @@ class ProfiledProgram(NamedTuple):
     details: EventDetails
 
 
-def lower_for_device(
-    library: Library,
-    call: Call,
-    request: ProgramRequest,
-    device: IpuDevice,
-    compiles: bool = True,
-    runs: bool = True,
-) -> PreparedProgram:
+def lower_for_device(job: Job, compiles: bool = True, runs: bool = True) -> PreparedProgram:
     """Lowers a program, plans its memory and chooses its execution mode."""
-    return _Lowering(library, call, request, device, compiles, runs).run()
+    return _Lowering(job, compiles, runs).run()
 
 
-def profile_uncompiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> ProfiledProgram:
+def profile_uncompiled(job: Job) -> ProfiledProgram:
     """Writes the profile of what already runs op by op, as if it were compiled."""
-    return _Lowering(library, call, request, device).profile()
+    return _Lowering(job).profile()
 
 
 class _Plan(NamedTuple):
@@ -116,22 +110,15 @@ def _as_on_model(request: ProgramRequest, device: IpuDevice) -> ProgramRequest:
 class _Lowering:
     """Lowers and plans one program."""
 
-    def __init__(
-        self,
-        library: Library,
-        call: Call,
-        request: ProgramRequest,
-        device: IpuDevice,
-        compiles: bool = True,
-        runs: bool = True,
-    ) -> None:
-        self._library, self._call, self._device, self._runs = library, call, device, runs
+    def __init__(self, job: Job, compiles: bool = True, runs: bool = True) -> None:
+        request, device = job.request, job.device
+        self._library, self._call, self._device, self._runs = job.library, job.call, device, runs
         is_rounded = not request.single_op and stochastic_rounding.is_rounded(request, bool(device.rounding))
         if is_rounded and Rounding.COMMON_ONLY in device.rounding and self._has_replicas(device):
             request = stochastic_rounding.round_common_values_only(request)
         self._request = request
         self._run_request = request if is_rounded else _as_on_model(request, device)
-        self._diagnostics = Diagnostics(call)
+        self._diagnostics = Diagnostics(job.call)
         has_copies = self._run_request is not request
         only_kernels = kernels_only.describe_kernel_only_ops(request, self._diagnostics.describe, has_copies)
         self._is_required = bool(only_kernels)

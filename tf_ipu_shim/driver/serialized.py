@@ -22,13 +22,18 @@ from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.ir.written_variables import written_arguments
 from tf_ipu_shim.driver import cached_programs
 from tf_ipu_shim.plugin.library import Library
-from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime import captured_programs, log
 from tf_ipu_shim.runtime.device import IpuDevice
 from tf_ipu_shim.tf_private.protos import types_pb2
 
 # XLA's names of types; all others are called in the same way.
 _XLA_NAMES = {"bool": "PRED", "bfloat16": "BF16", "float": "F", "uint": "U", "int": "S"}
 _RESULT = "XLA_Retvals"  # what Graphcore's TensorFlow calls a result
+
+
+def is_requested(device: IpuDevice) -> bool:
+    """Whether a configuration asks for serialised program files."""
+    return bool(device.options.serialization_folder) and not captured_programs.active()
 
 
 def write(library: Library, request: ProgramRequest, device: IpuDevice, program: cached_programs.Program) -> None:

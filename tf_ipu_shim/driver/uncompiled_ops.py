@@ -19,8 +19,9 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import TensorName, awaited_nodes, data_inputs
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.passes import legacy_calls
-from tf_ipu_shim.driver import compilation, planned_program, profiles
+from tf_ipu_shim.driver import compilation, planned_program, profiles, program_requests
 from tf_ipu_shim.driver.engine_needed import may_compute, needs_engine
+from tf_ipu_shim.driver.program_requests import Job
 from tf_ipu_shim.machine.ids import Device
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.messages import program_pb2
@@ -50,7 +51,7 @@ def profile_step(library: Library, call: Call, message: Any, device: IpuDevice) 
     inside = _without_crossing_lists([node for node in nodes if node.name not in around], ops.graph)
     seen = {node.node: node.inputs for node in ops.nodes}
     request = _Program(ops.graph, inside, seen).request(Device(message.ordinal))
-    made = None if request is None else _profile_program(library, call, request, device)
+    made = None if request is None else _profile_program(Job(library, call, request, device))
     if request is not None and made is not None:
         _describe(answer, request, made, device)
     elif device.options.profiling.enable_ipu_trace_events and _mark_computed(inside, seen):
@@ -103,16 +104,14 @@ def _is_list(node: node_def_pb2.NodeDef, number: int) -> bool:
     return number < len(kinds) and kinds[number] == types_pb2.DT_VARIANT
 
 
-def _profile_program(
-    library: Library, call: Call, request: ProgramRequest, device: IpuDevice
-) -> planned_program.ProfiledProgram | None:
+def _profile_program(job: Job) -> planned_program.ProfiledProgram | None:
     """Returns the program, or None if it cannot be built; the ops have run, so no error is raised."""
     try:
-        return planned_program.profile_uncompiled(library, call, request, device)
+        return planned_program.profile_uncompiled(job)
     except (errors.OpError, NotImplementedError, ValueError) as error:
-        log.info(f"The ops of a session on {device.name} have no profile: {error}")
+        log.info(f"The ops of a session on {job.device.name} have no profile: {error}")
     except Exception as error:
-        bug_report.warn(request, error, "not at all")
+        bug_report.warn(job.request, error, "not at all")
     return None
 
 
@@ -150,17 +149,7 @@ class _Program:
         function = self._function()
         library = legacy_calls.convert_legacy_calls({**self._functions, function.signature.name: function})
         values = [argument.value for argument in arguments]
-        return ProgramRequest(
-            name=NAME,
-            function=function.signature.name,
-            ordinal=ordinal,
-            library=library,
-            arg_types=[value.type for value in values],
-            arg_shapes=[_sizes(value.shape) for value in values],
-            variable_names=[value.variable.name for value in values],
-            variable_types=[value.variable.type for value in values],
-            variable_shapes=[_sizes(value.variable.shape) for value in values],
-        )
+        return program_requests.make_call(NAME, function.signature.name, ordinal, library, values)
 
     def _find_arguments(self) -> None:
         sources = {node.name: node for node in self._graph.node}
@@ -237,7 +226,3 @@ def _name_of(node: node_def_pb2.NodeDef) -> str:
     name = _EDGE.sub("", node.attr["tensor_name"].s.decode()) if "tensor_name" in node.attr else node.name
     fed = _FED.match(name)
     return fed.group(1) if fed else name
-
-
-def _sizes(shape: Any) -> tuple[int, ...]:
-    return tuple(axis.size for axis in shape.dim)
