@@ -18,6 +18,7 @@
 #   make bench
 #   make coverage      writes docs/coverage.md, the list of names that are emulated
 #   make options       writes docs/options.md, the table of what options change
+#   make reference     writes the pages of commands, environment variables and compatibility
 #   make results       writes the pages of results in docs from the data in validation
 #   make site          builds the documentation site in build/site; a broken link or docstring ends it
 
@@ -31,14 +32,14 @@ PIP := -m pip --disable-pip-version-check -q
 # What setup.cfg promises. The types are checked as the first and the last have them; TensorFlow's own come from .venv.
 PYTHONS := 3.10 3.11 3.12 3.13
 # Each writes pages of docs; with --check it ends with status 1 where a page is out of date.
-GENERATORS := tools/generate_coverage.py tools/generate_options.py tools/generate_results.py
+GENERATORS := tools/generate_coverage.py tools/generate_options.py tools/generate_reference.py tools/generate_results.py
 
 WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .PHONY: environments demo test test-slow soak soak-parts test-221 test-221-ci test-next test-pythons asan tsan \
-    lint style generated prose wheel wheels bench coverage options results site clean
+    lint style generated prose wheel wheels bench coverage options reference results site clean
 
 # All that .ci/run needs, side by side with `make -j`.
 environments: $(BIN)/.ready $(BIN_221)/.ready .venv-site/bin/.ready
@@ -141,6 +142,9 @@ coverage: $(BIN)/.ready
 options: $(BIN)/.ready
 	$(BIN)/python tools/generate_options.py
 
+reference: $(BIN)/.ready
+	$(BIN)/python tools/generate_reference.py
+
 results: $(BIN)/.ready
 	$(BIN)/python tools/generate_results.py
 
@@ -163,7 +167,7 @@ $(BIN_221)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_b
 	$(BIN_221)/python -m tf_ipu_shim.plugin.build
 	touch $@
 
-# TensorFlow is not needed: the reference is read from the sources.
+# TensorFlow is not needed: the API is read from the sources.
 SITE := .venv-site/bin
 site: $(SITE)/.ready
 	NO_MKDOCS_2_WARNING=1 $(SITE)/mkdocs build -q

@@ -44,7 +44,7 @@ Graphcore's applications and third-party programs that were run on simulated IPU
 tf-ipu check train.py --steps 1
 ```
 
-This command checks your own script ([Porting report](porting_report.md)).
+This command checks your own script ([Check a script](porting_report.md)).
 Of {count} programs: {summary}.
 
 - **passes**: trains, infers or exports to its end, unchanged unless the last column says otherwise.
@@ -55,7 +55,7 @@ Of {count} programs: {summary}.
 - **not run**: a package was not installed.
 
 Commands, versions, dates and complete results are in `validation/programs.csv`.
-[Programs that cannot run](unsupported_programs.md) explains the causes.
+[Find why a program cannot run](unsupported_programs.md) explains the causes.
 
 """
 
@@ -75,8 +75,8 @@ are runs of different sets of files.
 
 Commands are in `validation/conformance.csv` and `conformance_runs.csv`. Each failure with its cause is in
 `conformance_failures.csv`; `conformance_causes.csv` has causes with counts of earlier runs. Comparisons with the wheels
-of TensorFlow 1.15 and 2.6 are in `legacy_comparison.csv`. [Programs that cannot run](unsupported_programs.md) explains
-the causes.
+of TensorFlow 1.15 and 2.6 are in `legacy_comparison.csv`. [Find why a program cannot run](unsupported_programs.md)
+explains the causes.
 
 """
 

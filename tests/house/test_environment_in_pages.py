@@ -25,8 +25,8 @@ def test_variables_exist(page):
 def test_defaults():
     """The sentences about a default, next to the code's."""
     limit = collective_timeout.ENVIRONMENT_VARIABLE
-    strategies = (ROOT / "docs" / "strategies.md").read_text()
-    assert f"`{limit}` seconds ({DEFAULTS[limit]} by default)" in strategies
+    collectives = (ROOT / "docs" / "collectives.md").read_text()
+    assert f"`{limit}` seconds ({DEFAULTS[limit]} by default)" in collectives
     faq = (ROOT / "docs" / "faq.md").read_text()
     assert f"{DEFAULTS['TF_IPU_SHIM_SDK'].split(',')[0]}, unless `--sdk` or `TF_IPU_SHIM_SDK` names another one" in faq
     system = systems.named(systems.DEFAULT)

@@ -21,23 +21,54 @@ PROGRAM = "tf-ipu"
 
 
 class Command(NamedTuple):
-    """A subcommand: the module that has it, and what it is for."""
+    """A subcommand: the module that has it, what it is for, and the environment variables that it reads."""
 
     module: str
     help: str
+    variables: tuple[str, ...] = ()
 
+
+VARIABLES_OF_SYSTEMS = ("TF_IPU_SHIM_SYSTEM", "TF_IPU_SHIM_LOCK_DIR")
+"""Variables of commands that list the simulated IPUs."""
+VARIABLES_OF_SCRIPTS = (
+    "TF_IPU_SHIM_SDK",
+    *VARIABLES_OF_SYSTEMS,
+    "TF_IPU_SHIM_EXECUTION_MODE",
+    "TF_IPU_SHIM_COMPAT",
+    "TF_IPU_SHIM_MEMORY_PLAN",
+    "TF_IPU_SHIM_PROFILE_DIR",
+    "TF_IPU_SHIM_TRACEBACK",
+    "TF_IPU_SHIM_LOG_LEVEL",
+    "TF_IPU_SHIM_DEBUG_DIR",
+    "TF_IPU_SHIM_PLUGIN_CACHE_DIR",
+    "TF_IPU_SHIM_COLLECTIVE_TIMEOUT",
+    "TF_IPU_SHIM_JOB_KEY",
+)
+"""Variables of commands that run a script."""
 
 COMMANDS: dict[str, Command] = {
-    "check": Command("tf_ipu_shim.cli.check", "say what becomes of every IPU call of a script"),
+    "check": Command("tf_ipu_shim.cli.check", "say what becomes of every IPU call of a script", VARIABLES_OF_SCRIPTS),
     "compare": Command("tf_ipu_shim.cli.compare", "show what two profiles have different: memory, cycles, ops"),
     "completion": Command("tf_ipu_shim.cli.completion", "print what a shell needs to complete these commands"),
-    "doctor": Command("tf_ipu_shim.cli.doctor", "check this installation, and say what to do"),
-    "env": Command("tf_ipu_shim.cli.env", "list environment variables, flags and engine options with their values"),
-    "fit": Command("tf_ipu_shim.cli.fit", "say on which systems a script's programs fit, and how fast they would be"),
-    "info": Command("tf_ipu_shim.machine.gc_tools.info", "list the simulated IPUs, and who uses them"),
-    "poprun": Command("tf_ipu_shim.cli.poprun", "start a job of several processes on this machine"),
+    "doctor": Command("tf_ipu_shim.cli.doctor", "check this installation, and say what to do", VARIABLES_OF_SCRIPTS),
+    "env": Command(
+        "tf_ipu_shim.cli.env",
+        "list environment variables, flags and engine options with their values",
+        VARIABLES_OF_SCRIPTS,
+    ),
+    "fit": Command(
+        "tf_ipu_shim.cli.fit",
+        "say on which systems a script's programs fit, and how fast they would be",
+        VARIABLES_OF_SCRIPTS,
+    ),
+    "info": Command(
+        "tf_ipu_shim.machine.gc_tools.info", "list the simulated IPUs, and who uses them", VARIABLES_OF_SYSTEMS
+    ),
+    "poprun": Command(
+        "tf_ipu_shim.cli.poprun", "start a job of several processes on this machine", VARIABLES_OF_SCRIPTS
+    ),
     "profile": Command("tf_ipu_shim.cli.profile", "show a program's profile, as a page or a trace"),
-    "run": Command("tf_ipu_shim.cli.run", "run a script"),
+    "run": Command("tf_ipu_shim.cli.run", "run a script", VARIABLES_OF_SCRIPTS),
     "schedule": Command("tf_ipu_shim.machine.pipelines.schedule_picture", "draw the schedule of a pipeline"),
 }
 """All subcommands by name."""
@@ -60,13 +91,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     name = chooser.parse_args(words[:1]).command
     command = COMMANDS[name]
-    return execute(importlib.import_module(command.module), command.help, f"{PROGRAM} {name}", words[1:])
+    module = importlib.import_module(command.module)
+    return execute(module, command.help, f"{PROGRAM} {name}", words[1:], command.variables)
 
 
-def execute(command: Any, help: str, program: str, words: Sequence[str]) -> int:
-    """Runs one command; `tf_ipu_shim.cli.tools` has those that scripts know by names of their own."""
-    parser = SuggestingParser(prog=program, description=as_sentence(help))
-    command.add_arguments(parser)
+def execute(command: Any, help: str, program: str, words: Sequence[str], variables: Sequence[str] = ()) -> int:
+    """Runs one command; `tf_ipu_shim.cli.tools` has those with the names of the SDK's."""
+    parser = command_parser(command, help, program, variables)
     try:
         normalize = getattr(command, "normalize_arguments", list)
         status = int(command.run(parser.parse_args(normalize(words))))
@@ -80,6 +111,14 @@ def execute(command: Any, help: str, program: str, words: Sequence[str]) -> int:
         print(f"{program}: {what}", file=sys.stderr)
         return 2
     return status
+
+
+def command_parser(command: Any, help: str, program: str, variables: Sequence[str] = ()) -> SuggestingParser:
+    """Returns the parser of one command, with its help."""
+    parser = SuggestingParser(prog=program, description=as_sentence(help))
+    command.add_arguments(parser)
+    parser.add_variables(variables)
+    return parser
 
 
 def as_sentence(text: str) -> str:

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     what = "a program's profile.pop, its folder, or a directory of profiles"
     parser.add_argument("before", metavar="BEFORE", help=what)
-    parser.add_argument("after", metavar="AFTER", help="what to compare it with, likewise")
+    parser.add_argument("after", metavar="AFTER", help="the same, to compare it with")
     parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser")
 
 

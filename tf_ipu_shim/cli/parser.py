@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+from collections.abc import Iterable
 from typing import NoReturn
 
 _OPTION = re.compile(r"(?<!\S)--[a-z][a-z0-9-]*")
@@ -19,6 +20,13 @@ class SuggestingParser(argparse.ArgumentParser):
         >>> parser.parse_args(["--memory"])
         Namespace(memory=True)
     """
+
+    def add_variables(self, names: Iterable[str]) -> None:
+        """Names the environment variables that the command reads, at the end of its help."""
+        named = ", ".join(names)
+        if named:
+            text = f"Environment variables: {named}. `tf-ipu env` explains them."
+            self.epilog = f"{self.epilog} {text}" if self.epilog else text
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with the message, and what may help."""

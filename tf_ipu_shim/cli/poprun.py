@@ -204,7 +204,7 @@ def _raise_job_ended(number: int, _: Any) -> None:
 
 
 def _handle_signals() -> list[signal.Signals]:
-    """Those that would end this process: `nohup` has it ignore one. Python takes handlers in its main thread alone."""
+    """Returns the signals that would end this process: `nohup` ignores one. Only the main thread may handle them."""
     if threading.current_thread() is not threading.main_thread():
         return []
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]

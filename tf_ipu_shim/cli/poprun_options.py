@@ -51,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-replicas", type=int, default=1, metavar="R", help="replicas of all instances")
     parser.add_argument("--num-instances", type=int, default=1, metavar="I", help="processes; R is a multiple of I")
     parser.add_argument("--ipus-per-replica", type=int, default=1, metavar="N", help="IPUs of each replica")
-    parser.add_argument("--only-output-from-instance", type=int, metavar="K", help="print what instance K prints alone")
+    parser.add_argument(
+        "--only-output-from-instance", type=int, metavar="K", help="print only the output of instance K"
+    )
     parser.add_argument("--tag-output", default="yes", metavar="yes|no", help="whether lines name their instance")
     parser.add_argument("-H", "--host", "--hosts", metavar="HOST,...", help="addresses of this machine")
     parser.add_argument("--hostfile", metavar="FILE", help="a file of addresses of this machine, one a line")
@@ -129,7 +131,7 @@ def parse_bool(text: str | None) -> bool:
 
 
 def ignored_options(arguments: argparse.Namespace) -> list[str]:
-    """The options that were given and change nothing here, with what of MPI's is not looked at."""
+    """Returns the given options without effect, MPI's included."""
     names = [f"--{name}" for name in (*_WITHOUT_EFFECT, *_SWITCHES_WITHOUT_EFFECT) if _is_given(arguments, name)]
     return [*names, *(f"--{name}" for name in _FOR_MPI if _parse_export(_is_given(arguments, name) or "")[1])]
 
@@ -178,7 +180,7 @@ def instance_environment(arguments: argparse.Namespace, environment: Mapping[str
 
 
 def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
-    """What `mpirun -x NAME=VALUE` would set, and its other words. `-x NAME` alone hands on what all instances have."""
+    """Returns what `mpirun -x NAME=VALUE` would set, and its other words. `-x NAME` passes on the instances' value."""
     values, others = {}, []
     words = iter(shlex.split(text))
     for word in words:

@@ -17,15 +17,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of the report."""
     parser.add_argument("--memory", action="store_true", help="print the memory report when the script ends, or fails")
     parser.add_argument("--memory-json", metavar="FILE", help="write the memory report as JSON")
-    parser.add_argument("--memory-svg", metavar="FILE", help="write the memory report as a picture")
+    parser.add_argument("--memory-svg", metavar="FILE", help="write the memory report as an image (SVG)")
     parser.add_argument(
-        "--baseline", metavar="FILE", help="end with status 1 where a program needs more memory than FILE says"
+        "--baseline", metavar="FILE", help="end with status 1 if a program needs more memory than FILE says"
     )
     parser.add_argument("--write-baseline", metavar="FILE", help="write the memory of all programs for --baseline")
     parser.add_argument(
-        "--tolerance", metavar="PERCENT", type=float, default=0.0, help="by how much --baseline lets a peak grow"
+        "--tolerance",
+        metavar="PERCENT",
+        type=float,
+        default=0.0,
+        help="by how much --baseline lets a peak grow (default 0)",
     )
-    parser.add_argument("--profile", metavar="DIR", help="write a profile of each program into a folder there")
+    parser.add_argument(
+        "--profile", metavar="DIR", help="write a profile of each program to DIR [env: TF_IPU_SHIM_PROFILE_DIR]"
+    )
 
 
 def find_problem(options: argparse.Namespace) -> str | None:

@@ -11,7 +11,7 @@ import types
 from collections.abc import Sequence
 
 import tf_ipu_shim
-from tf_ipu_shim import sdk
+from tf_ipu_shim import cli, sdk
 from tf_ipu_shim.cli import log_filter, report
 from tf_ipu_shim.cli.parser import SuggestingParser
 from tf_ipu_shim.configuration import environment
@@ -37,15 +37,24 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) 
         help="for scripts written for TensorFlow 1.15: `import tensorflow` gives the version 1 API in graph mode",
     )
     parser.add_argument(
-        "--sdk", metavar="VERSION", type=_parse_sdk, help="emulate this Poplar SDK, 1.2 to 3.4 (default 3.4)"
+        "--sdk",
+        metavar="VERSION",
+        type=_parse_sdk,
+        help="emulate this Poplar SDK, 1.2 to 3.4 (default 3.4) [env: TF_IPU_SHIM_SDK]",
     )
     if chooses_system:
-        parser.add_argument("--system", metavar="NAME", type=_parse_system, help="simulate this machine, such as pod4")
+        parser.add_argument(
+            "--system",
+            metavar="NAME",
+            type=_parse_system,
+            help=f"simulate this IPU system, such as pod4 (default {systems.DEFAULT}) [env: TF_IPU_SHIM_SYSTEM]",
+        )
     parser.add_argument(
         "--execution",
         choices=execution_mode.WAYS,
-        metavar="WAY",
-        help="how programs run on this host: by XLA (xla), by TensorFlow's kernels (kernels), or the better (auto)",
+        metavar="MODE",
+        help="execution mode of programs: XLA (xla), TensorFlow's kernels (kernels), or the faster (auto, default) "
+        "[env: TF_IPU_SHIM_EXECUTION_MODE]",
     )
     report.add_arguments(parser)
     log_filter.add_arguments(parser)
@@ -64,6 +73,7 @@ def main(argv: Sequence[str], program: str = PROGRAM) -> int:
     parser = SuggestingParser(prog=program, description="Runs a script written for Graphcore's TensorFlow.")
     parser.add_argument("--version", action="version", version=f"tf_ipu_shim {tf_ipu_shim.__version__}")
     add_arguments(parser)
+    parser.add_variables(cli.VARIABLES_OF_SCRIPTS)
     try:
         options = parser.parse_args(argv)
     except SystemExit as stop:  # argparse has printed what it has to say.

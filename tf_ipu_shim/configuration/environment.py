@@ -1,4 +1,4 @@
-"""Lists this project's environment variables and checks their values (`tf-ipu env`, `docs/options.md`).
+"""Lists this project's environment variables and checks their values (`tf-ipu env`, `docs/environment_variables.md`).
 
 Each is read where it is needed; `tests/cli/test_environment.py` finds one that is read and not in this table.
 """

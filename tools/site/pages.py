@@ -1,110 +1,153 @@
-"""Pages of the documentation site that are not in `docs`: those beside it, all errors, a reference of each module.
+"""Adds pages to the documentation site that are not in `docs`: those beside it, errors, the API, indexes of sections.
 
-MkDocs calls these functions (`hooks` in mkdocs.yml). Nothing of the package is imported: the reference is read from
-its sources, so that the site is built without TensorFlow.
+MkDocs calls these functions (`hooks` in mkdocs.yml). Nothing of the package is imported: the API is read from its
+sources, so that the site is built without TensorFlow.
 """
 
 from __future__ import annotations
 
-import ast
 import importlib.util
+import json
 import pathlib
+import posixpath
 import re
 import sys
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Graphcore's name of a package -> ours.
-PACKAGES = {
-    "tensorflow.python.ipu": "tf_ipu_shim/api/ipu",
-    "keras.ipu": "tf_ipu_shim/api/keras",
-    "ipu_tensorflow_addons": "tf_ipu_shim/api/addons",
-}
-# What this package has beside Graphcore's names.
-OWN = {"tf_ipu_shim": "tf_ipu_shim/__init__.py"}
 BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-# A page as the text names it.
-_NAMED = re.compile(r"`docs/([a-z_0-9]+\.md)`")
-_LINK = re.compile(r"\]\((?!https?:)(?:docs/)([^)]+)\)")
+SECTIONS = {
+    "How-to": ("how_to/index.md", "Each page answers one task, with a command and its output."),
+    "Reference": ("reference/index.md", "Commands, variables, options, names, errors and files."),
+    "Explanation": ("explanation/index.md", "How simulated IPUs work, and what their figures mean."),
+    "Results": ("results/index.md", "Programs, tests and benchmarks that were run, as tables."),
+    "Contributing": ("contributing/index.md", "How to change the package."),
+}
+"""Section of the navigation -> its index page, and what that says first."""
+LESS_IN_SEARCH = {
+    **dict.fromkeys(("applications.md", "benchmarks.md", "conformance.md", "soak.md", "CHANGELOG.md"), 0.2),
+    **dict.fromkeys(("all_errors.md", "coverage.md", "reliability.md", "run_conformance.md"), 0.3),
+    **dict.fromkeys(("architecture.md", "compiler.md", "plugin.md"), 0.3),
+    **dict.fromkeys((index for index, _ in SECTIONS.values()), 0.2),
+}
+"""Page with many words, few of them what somebody looks for -> factor of its scores."""
+API_IN_SEARCH = 0.1
+_LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
+_TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+
+
+def _load(name: str, path: pathlib.Path) -> Any:
+    """A file as a module. MkDocs runs this one by its path, so its neighbours cannot be imported."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # named tuples look themselves up in it
+    spec.loader.exec_module(module)
+    return module
+
+
+error_messages = _load("error_messages", ROOT / "tools" / "error_messages.py")
+api_pages = _load("api_pages", ROOT / "tools" / "site" / "api_pages.py")
+search_words = _load("search_words", ROOT / "tools" / "site" / "search_words.py")
 
 
 def on_config(config: Any) -> Any:
-    """Adds the reference to the navigation."""
-    pages = sorted(_reference().items())
-    reference = []
-    for package in (*OWN, *PACKAGES):
-        own = [(name, page) for name, page in pages if f"{name}.".startswith(f"{package}.")]
-        reference.append({package: [{name.removeprefix(f"{package}."): page} for name, page in own]})
-    config["nav"].append({"Reference": reference})
+    """Adds the indexes and the API to the navigation."""
+    for section in config["nav"]:
+        for name, pages in section.items():
+            if name in SECTIONS:
+                pages.insert(0, SECTIONS[name][0])
+            if name == "Reference":
+                pages.append({"API": api_pages.navigation()})
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Adds the pages."""
     for page, source in {"index.md": "README.md", **{name: name for name in BESIDE}}.items():
-        text = (ROOT / source).read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=_LINK.sub(r"](\1)", text)))
+        files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
     for path in sorted((ROOT / "tutorials").iterdir()):
         if path.suffix in (".md", ".py", ".svg", ".ipynb"):
             files.append(File.generated(config, f"tutorials/{path.name}", abs_src_path=str(path)))
-    files.append(File.generated(config, "all_errors.md", content=_errors()))
-    for name, page in _reference().items():
-        content = "".join(f"::: {own}\n\n" for own in _own_names()[name])
-        files.append(File.generated(config, page, content=f"# {name}\n\n{content}"))
+    notebook = json.loads((ROOT / "tutorials" / "will_it_fit.ipynb").read_text(encoding="utf-8"))
+    files.append(File.generated(config, "tutorials/will_it_fit.md", content=_notebook_page(notebook)))
+    files.append(File.generated(config, "all_errors.md", content=error_messages.page()))
+    files.append(
+        File.generated(config, "assets/iframe-worker.js", abs_src_path=str(ROOT / "tools/site/iframe-worker.js"))
+    )
+    for page, content in api_pages.pages().items():
+        files.append(File.generated(config, page, content=content))
+    for section in config["nav"]:
+        for name, pages in section.items():
+            if name in SECTIONS:
+                page, purpose = SECTIONS[name]
+                content = f"# {name}\n\n{purpose}\n\n{_index(pages[1:], page, files)}"
+                files.append(File.generated(config, page, content=content))
     return files
 
 
-def _errors() -> str:
-    return str(_load("tools/error_messages.py").page())
-
-
-def _load(path: str) -> Any:
-    """A module by its path: MkDocs runs this file by its own, so that its neighbours are no modules."""
-    spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, ROOT / path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # which named tuples look themselves up in
-    spec.loader.exec_module(module)
-    return module
-
-
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Pages that a page names are linked."""
-    up = "../" * page.file.src_uri.count("/")
-    return _NAMED.sub(rf"[\g<0>]({up}\1)", markdown)
+    """Links written for the repository are those of the site, where `docs` is the root."""
+    path = page.file.src_uri
+    boost = API_IN_SEARCH if path.startswith("reference/") else LESS_IN_SEARCH.get(path)
+    if boost is not None:
+        page.meta["search"] = {"boost": boost}
+    if path.startswith(("reference/", *(index for index, _ in SECTIONS.values()))):
+        return markdown
+    source = path if path in BESIDE or path.startswith("tutorials/") else f"docs/{path}"
+    return _LINK.sub(
+        lambda link: link[1] + _site_link("README.md" if path == "index.md" else source, path, link[2]), markdown
+    )
 
 
-def _own_names() -> dict[str, list[str]]:
-    """By Graphcore's name of a module what its page documents: our module, or the names that it re-exports."""
-    found = {}
-    for module, (_, sources) in _load("tf_ipu_shim/names/reexports.py").table().items():
-        for theirs, directory in PACKAGES.items():
-            if (below := module.removeprefix(directory.replace("/", "."))) != module and sources:
-                found[theirs + below] = [
-                    f"{source}.{name}" for source, names in sources.items() for name in names.values()
-                ]
-    for theirs, directory in {**PACKAGES, **OWN}.items():
-        root = ROOT / directory
-        for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
-            below = path.relative_to(root if root.is_dir() else root.parent).with_suffix("")
-            parts = [part for part in below.parts if part != "__init__"]
-            if _has_names(path) and not any(part.startswith("_") for part in parts):
-                own = path.relative_to(ROOT).with_suffix("").parts
-                module = ".".join(own[:-1] if own[-1] == "__init__" else own)
-                found[".".join([theirs, *parts])] = [module]
-    return found
+def on_post_build(config: Any) -> None:
+    """Ends the build if the search does not find a page by the words of users."""
+    missing = search_words.missing(pathlib.Path(config["site_dir"]) / "search" / "search_index.json")
+    if missing:
+        raise PluginError("The search finds no fitting page among the first five results for:\n" + "\n".join(missing))
 
 
-def _has_names(path: pathlib.Path) -> bool:
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            return True
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
-            return bool(getattr(node.value, "elts", True))
-    return False
+def _site_link(source: str, page: str, link: str) -> str:
+    """A link of a file in the repository, as the page of the site has it."""
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link)).removeprefix("docs/")
+    target = "index.md" if target == "README.md" else target
+    return posixpath.relpath(target, posixpath.dirname(page) or ".")
 
 
-def _reference() -> dict[str, str]:
-    return {name: f"reference/{name}.md" for name in _own_names()}
+def _notebook_page(notebook: Any) -> str:
+    """A notebook as a page."""
+    parts = []
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+    return "\n\n".join([*parts, "[Download the notebook](will_it_fit.ipynb)\n"]).replace(
+        "`docs/memory.md`", "[Memory model](../docs/memory.md)"
+    )
+
+
+def _index(pages: list[Any], index: str, files: Files) -> str:
+    """Lists the pages of a section, each with its first sentence."""
+    lines = []
+    for entry in pages:
+        ((title, page),) = entry.items() if isinstance(entry, dict) else (("", entry),)
+        if title == "API":
+            lines.append(f"\n**{title}**\n\n{api_pages.listing()}")
+        elif isinstance(page, list):
+            lines.append(f"\n**{title}**\n\n{_index(page, index, files)}")
+        else:
+            file = files.get_file_from_path(page)
+            text = _FRONT_MATTER.sub("", file.content_string) if file is not None else ""
+            heading = _TITLE.search(text)
+            shown = title or (heading[1] if heading else page)
+            lines.append(f"- [{shown}]({posixpath.relpath(page, posixpath.dirname(index))}): {_first_sentence(text)}")
+    return "\n".join(lines) + "\n"
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = next((part for part in text.split("\n\n")[1:] if re.match(r"\w|`|\*\*", part)), "")
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+    return re.split(r"(?<=[.!?:])\s", plain, maxsplit=1)[0].rstrip(":")

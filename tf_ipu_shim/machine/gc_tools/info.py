@@ -20,10 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-d", "--device-id", type=int, metavar="ID", help="speak of this device only")
     parser.add_argument("-i", "--device-info", action="store_true", help="attributes of the device given with -d")
     parser.add_argument("--ipu-arch", action="store_true", help="architecture of the IPUs, such as ipu2")
-    parser.add_argument("--system", metavar="NAME", help="speak of this system instead of the one in use")
+    parser.add_argument(
+        "--system", metavar="NAME", help="show this system instead of the one in use [env: TF_IPU_SHIM_SYSTEM]"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(program=parser.prog)
-    parser.epilog = f"{systems.ENVIRONMENT_VARIABLE} chooses the system in use: {', '.join(systems.SYSTEMS)}."
+    parser.epilog = f"Systems: {', '.join(systems.SYSTEMS)}."
 
 
 def run(arguments: argparse.Namespace) -> int:

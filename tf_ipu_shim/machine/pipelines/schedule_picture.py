@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedule", type=str.capitalize, default=SCHEDULES[0], choices=SCHEDULES, help="PipelineSchedule (Grouped)"
     )
     parser.add_argument("--inference", action="store_true", help="without backward stages")
-    parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="write a picture as well")
+    parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="write an image as well (SVG)")
 
 
 def run(arguments: argparse.Namespace) -> int:
