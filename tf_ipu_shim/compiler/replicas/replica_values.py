@@ -1,7 +1,8 @@
 """Analyses by data flow which values of a replicated program may differ between replicas.
 
 Values of their own come from feeds, random numbers and the number of the replica. Sums over all replicas are common
-again. A variable is common where only common values are written to it; what another program wrote is not seen.
+again; gathers may be of groups of replicas. A variable is common where only common values are written to it; what
+another program wrote is not seen.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _reached(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> Ite
 
 
 def _is_sum_of_all(node: node_def_pb2.NodeDef) -> bool:
-    return node.op in vocabulary.COLLECTIVES and not node.attr["replica_group_size"].i
+    return node.op == vocabulary.CROSS_REPLICA_SUM and not node.attr["replica_group_size"].i
 
 
 def _is_source(node: node_def_pb2.NodeDef) -> bool:

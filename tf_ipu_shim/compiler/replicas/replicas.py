@@ -108,19 +108,15 @@ class Replica:
     def _make_collective(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
         attributes = proto.attr
         total = self.count if is_within_instance(proto) else self.total
-        sums, size = proto.op == vocabulary.CROSS_REPLICA_SUM, total
-        if sums:
-            size = attributes["replica_group_size"].i or total
-            del attributes["replica_group_size"]
-        else:
-            _check_factor(proto.name, attributes["replication_factor"].i, total)
-            del attributes["replication_factor"]
-        _check_groups(proto.name, size, total)
+        size = _group_size(proto, total)
+        attributes.pop("replica_group_size", None)
+        attributes.pop("replication_factor", None)
         if self.count % size:  # replicas of several instances go together
             attributes["instances"].i, attributes["instance"].i = self.share.instances, self.share.index
             attributes["among_instances"].s = f"collective {serial} {proto.name}".encode()
+        kind = b"gather" if proto.op == vocabulary.REPLICA_GATHER else b"sum"
         proto.op = vocabulary.COLLECTIVE
-        attributes["kind"].s = b"sum" if sums else b"gather"
+        attributes["kind"].s = kind
         attributes["rendezvous"].i = serial
         self._set_index(proto)
         attributes["group_size"].i, attributes["shards"].i = size, self.shards
@@ -234,11 +230,8 @@ def replica_functions(functions: Functions, replica: Replica) -> Functions:
 
 def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
     """Yields the replacement of a collective in one replica: the value itself, or with a new axis for gathers."""
+    _group_size(node, 1)
     gathers = node.op == vocabulary.REPLICA_GATHER
-    if gathers:
-        _check_factor(node.name, node.attr["replication_factor"].i, 1)
-    else:
-        _check_groups(node.name, node.attr["replica_group_size"].i or 1, 1)
     made = node_def_pb2.NodeDef(name=node.name, op="ExpandDims" if gathers else "Identity", input=node.input[:1])
     _copy_annotations(node, made)
     made.attr["T"].type = node.attr["dtype"].type
@@ -263,24 +256,28 @@ def _copy_annotations(source: Any, target: Any) -> None:
             target.attr[name].CopyFrom(source.attr[name])
 
 
-def _check_groups(name: str, size: int, count: int) -> None:
+def _group_size(proto: node_def_pb2.NodeDef, count: int) -> int:
+    """The consecutive replicas whose values go together.
+
+    Raises:
+        InvalidArgumentError: there are no groups of so many.
+    """
+    if proto.op == vocabulary.REPLICA_GATHER:
+        size = proto.attr["replication_factor"].i
+        message = (
+            f"{proto.name} is made for a replication_factor of {size}, but the program runs as {count} replica"
+            f"{'s' if count > 1 else ''}; expected their number or a divisor of it. Hand in the number of IPUs divided "
+            "by the number of shards, or the size of groups of replicas."
+        )
+    else:
+        size = proto.attr["replica_group_size"].i or count
+        message = (
+            f"{proto.name}: The replica group size (got {size}) does not evenly divide the total number of replicas "
+            f"(got {count}). Change replica_group_size."
+        )
     if count % size:
-        raise errors_impl.InvalidArgumentError(
-            None,
-            None,
-            f"{name}: The replica group size (got {size}) does not evenly divide the total number of replicas (got "
-            f"{count}). Change replica_group_size.",
-        )
-
-
-def _check_factor(name: str, given: int, count: int) -> None:
-    if given != count:
-        raise errors_impl.InvalidArgumentError(
-            None,
-            None,
-            f"{name} is made for a replication_factor of {given}, but the program runs as {count} replica"
-            f"{'s' if count > 1 else ''}. Hand in the number of IPUs divided by the number of shards.",
-        )
+        raise errors_impl.InvalidArgumentError(None, None, message)
+    return int(size)
 
 
 def run_all_replicas(

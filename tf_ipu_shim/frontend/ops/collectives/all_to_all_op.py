@@ -9,7 +9,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops, replication_ops, uncompiled_collectives
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.tf_private.graphs import ops
-from tf_ipu_shim.tf_private.operations import array_ops, gen_array_ops
+from tf_ipu_shim.tf_private.operations import array_ops, gen_array_ops, math_ops
 
 
 def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
@@ -17,7 +17,7 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
 
     Args:
         x: a tensor of the same shape in every replica, or a list of them.
-        replication_factor: the number of replicas.
+        replication_factor: the number of replicas, or of consecutive ones in each group that does it by itself.
         name: of the operation.
 
     Returns:
@@ -25,7 +25,7 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
 
     Raises:
         ValueError: the number of replicas is below 1.
-        tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
+        tf.errors.InvalidArgumentError: when run: the replicas cannot be split into groups of so many.
 
     Source: `tensorflow.python.ipu.ops.all_to_all_op.all_gather`.
 
@@ -53,7 +53,7 @@ def all_to_all(
         x: a tensor of the same shape in every replica.
         split_dimension: the axis along which it is cut into as many equal parts as there are replicas.
         concat_dimension: the axis along which the received parts stand, in the order of the replicas.
-        replication_factor: the number of replicas.
+        replication_factor: the number of replicas, or of consecutive ones in each group that does it by itself.
         name: of the operation.
 
     Returns:
@@ -61,7 +61,7 @@ def all_to_all(
 
     Raises:
         ValueError: there is no such axis, it is no multiple of the number of replicas, or that is below 1.
-        tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
+        tf.errors.InvalidArgumentError: when run: the replicas cannot be split into groups of so many.
 
     Source: `tensorflow.python.ipu.ops.all_to_all_op.all_to_all`.
 
@@ -83,7 +83,7 @@ def all_to_all(
     with ops.name_scope(name, "all_to_all", [x]):
         parts = stack_tensors(array_ops.split(x, replication_factor, axis=split_dimension))
         received = all_gather(parts, replication_factor)  # [from, to, ...]
-        mine = array_ops.gather(received, replication_ops.replication_index(), axis=1)
+        mine = array_ops.gather(received, index_in_group(replication_factor), axis=1)
         return array_ops.concat(gen_array_ops.unpack(mine, num=replication_factor, axis=0), axis=concat_dimension)
 
 
@@ -99,6 +99,17 @@ def check_replication_factor(what: str, replication_factor: int) -> None:
         )
 
 
+def index_in_group(replication_factor: int) -> Any:
+    """This replica's place among the consecutive replicas that a collective puts together.
+
+    Example:
+        >>> step = tf.function(lambda: index_in_group(2))
+        >>> int(strategy.run(step))  # of replica 0
+        0
+    """
+    return math_ops.floormod(replication_ops.replication_index(), replication_factor)
+
+
 def stack_tensors(tensors: Any) -> Any:
     """Puts tensors under a new first axis. TensorFlow's own `stack` has moved between modules."""
     return gen_array_ops.pack(tensors, axis=0)
@@ -106,6 +117,7 @@ def stack_tensors(tensors: Any) -> Any:
 
 @ops.RegisterGradient(vocabulary.REPLICA_GATHER)
 def _gather_gradient(op: Any, gradient: Any) -> Any:
-    """Replica i's tensor went to all: what comes back is the sum over the replicas of their i-th part."""
-    total = cross_replica_ops.cross_replica_sum(gradient)
-    return array_ops.gather(total, replication_ops.replication_index(), axis=0)
+    """Replica i's tensor went to all of its group: back comes the sum of their i-th parts."""
+    size = op.get_attr("replication_factor")
+    total = cross_replica_ops.cross_replica_sum(gradient, replica_group_size=size)
+    return array_ops.gather(total, index_in_group(size), axis=0)

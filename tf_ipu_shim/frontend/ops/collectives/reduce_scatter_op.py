@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim.configuration.argument_order import argument_order
-from tf_ipu_shim.frontend.ops.collectives import all_to_all_op, replication_ops
+from tf_ipu_shim.frontend.ops.collectives import all_to_all_op
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops, math_ops
 
@@ -30,7 +30,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
 
     Args:
         x: a tensor of shape `[elements]`, or a list of them; filled up with zeros to a multiple of the replicas.
-        replication_factor: the number of replicas.
+        replication_factor: the number of replicas, or of consecutive ones in each group that does it by itself.
         op: `COLLECTIVE_OP_` followed by `ADD`, `MEAN`, `MUL`, `MIN`, `MAX`, `LOGICAL_AND`, `LOGICAL_OR`, `SQUARE_ADD`
             or `LOCAL` (each replica takes its part of its own tensor).
         name: of the operation.
@@ -40,7 +40,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
 
     Raises:
         ValueError: the tensor has no or several axes, the operation is not known, or the number of replicas is below 1.
-        tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
+        tf.errors.InvalidArgumentError: when run: the replicas cannot be split into groups of so many.
 
     Source: `tensorflow.python.ipu.ops.reduce_scatter_op.reduce_scatter`.
 
@@ -63,7 +63,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
         padded = array_ops.pad(x, [[0, part * replication_factor - elements]])
         parts = array_ops.reshape(padded, [replication_factor, part])
         if op == _LOCAL:
-            return array_ops.gather(parts, replication_ops.replication_index(), axis=0)
+            return array_ops.gather(parts, all_to_all_op.index_in_group(replication_factor), axis=0)
         everyones = all_to_all_op.all_gather(parts, replication_factor)  # [from, part, elements]
-        mine = array_ops.gather(everyones, replication_ops.replication_index(), axis=1)
+        mine = array_ops.gather(everyones, all_to_all_op.index_in_group(replication_factor), axis=1)
         return REDUCTIONS[op](mine)
