@@ -5,6 +5,7 @@ check. An attribute that a constructor keeps is read if something besides `get_c
 """
 
 import ast
+import functools
 
 import pytest
 from checkout import ROOT
@@ -241,12 +242,15 @@ NOT_READ = {
 }
 
 
+@functools.cache
 def modules():
-    for room in ROOMS:
-        for path in sorted((PACKAGE / room).rglob("*.py")):
-            if path.is_relative_to(PACKAGE / "legacy" / "names"):
-                continue
-            yield ".".join(path.relative_to(PACKAGE).with_suffix("").parts), ast.parse(path.read_text())
+    """The trees of the rooms' modules by name; read by the first test that needs them, not when tests are collected."""
+    return {
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text())
+        for room in ROOMS
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        if not path.is_relative_to(PACKAGE / "legacy" / "names")
+    }
 
 
 def functions(node, owners=()):
@@ -314,9 +318,9 @@ def computes(function):
     return not any(word in decorators for word in ("overload", "abstract", "not_supported"))
 
 
-def unread():
+def unread_in(trees):
     """Arguments that nobody reads and nobody notes: (module, function, argument)."""
-    for module, tree in modules():
+    for module, tree in trees.items():
         for name, function in functions(tree):
             last = name.rpartition(".")[2]
             if not computes(function) or last.lstrip("_").startswith(CHECKS):
@@ -328,44 +332,48 @@ def unread():
                 yield from ((module, name, one) for one in parameters(function) if one not in read)
 
 
-UNREAD = list(unread())
+@functools.cache
+def unread():
+    return list(unread_in(modules()))
 
 
 def test_every_argument_is_read_or_noted():
     listed = {(name, argument): where for where, name, argument in NOT_READ}
-    silent = [entry for entry in UNREAD if not entry[0].startswith(listed.get(entry[1:], "nowhere"))]
+    silent = [entry for entry in unread() if not entry[0].startswith(listed.get(entry[1:], "nowhere"))]
     assert silent == [], "note them with note_arguments and a row of configuration/arguments, or say here why not"
 
 
 @pytest.mark.parametrize("entry", NOT_READ, ids="-".join)
 def test_what_is_listed_here_is_still_unread(entry):
     where, *what = entry
-    assert any(module.startswith(where) and found == what for module, *found in UNREAD)
+    assert any(module.startswith(where) and found == what for module, *found in unread())
 
 
-NOTED = [
-    pytest.param(call, row, names, function, id=f"{name}-{row}")
-    for _, tree in modules()
-    for name, function in functions(tree)
-    for call, row, names in notes(function)
-    if row is not None
-]
+def noted():
+    """What functions note: (function, call's name in the table, row, default in the function)."""
+    for module, tree in modules().items():
+        for name, function in functions(tree):
+            for call, row, names in notes(function):
+                if row is not None:
+                    yield f"{module}.{name}", call, row, parameters(function).get(names[-1]) if names else None
 
 
-@pytest.mark.parametrize(("call", "row", "names", "function"), NOTED)
-def test_what_is_noted_has_a_row_with_the_default_of_the_call(call, row, names, function):
-    argument = CALLS[call].arguments[row]
-    assert argument.effect == RECORDED
-    default = parameters(function).get(names[-1]) if names else None
-    if isinstance(default, ast.Constant) and default.value is not None:
-        assert argument.default == default.value
+def test_what_is_noted_has_a_row_with_the_default_of_the_call():
+    found = 0
+    for function, call, row, default in noted():
+        argument = CALLS[call].arguments[row]
+        assert argument.effect == RECORDED, (function, row)
+        if isinstance(default, ast.Constant) and default.value is not None:
+            assert argument.default == default.value, (function, row)
+        found += 1
+    assert found > 100
 
 
 def kept_and_never_read():
     """Attributes that a constructor sets to an argument and that only `get_config` looks at."""
     trees = [ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")]
     looked_at = {name for tree in trees for name in _looked_at(tree)}
-    for module, tree in modules():
+    for module, tree in modules().items():
         for name, function in functions(tree):
             if name.endswith(".__init__"):
                 noted = {found for _, _, names in notes(function) for found in names}

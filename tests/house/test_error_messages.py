@@ -4,6 +4,7 @@
 """
 
 import ast
+import functools
 import re
 
 import error_messages
@@ -18,25 +19,27 @@ OUT_OF_REACH = re.compile(r"(?<!in )\b(docs/\w+\.md|CONTRIBUTING\.md|README\.md|
 LONGEST = 600  # characters, without what is filled in
 
 
-MESSAGES = [(message.place, message.text) for message in error_messages.messages()]
+@functools.cache
+def messages():
+    return [(message.place, message.text) for message in error_messages.messages()]
 
 
 def test_messages_are_found():
-    assert len(MESSAGES) > 500
+    assert len(messages()) > 500
 
 
 def test_messages_are_sentences():
     """Each ends as a sentence does; what begins with a small letter is a reason that another message gives."""
     wrong = [
         f"{place}: {text}"
-        for place, text in MESSAGES
+        for place, text in messages()
         if not re.match(r"[a-z]", text) and not re.search(r"[.})`:?'\"]\s*$", text)
     ]
     assert wrong == []
 
 
 def test_messages_point_to_what_is_there():
-    assert [f"{place}: {text}" for place, text in MESSAGES if OUT_OF_REACH.search(text)] == []
+    assert [f"{place}: {text}" for place, text in messages() if OUT_OF_REACH.search(text)] == []
 
 
 def texts():
@@ -56,14 +59,14 @@ def test_no_text_points_to_files_that_pip_does_not_install():
 
 def test_the_page_of_all_errors_has_each():
     page = error_messages.page()
-    assert len(page.splitlines()) > len({text for _, text in MESSAGES})
-    (text,) = (text for _, text in MESSAGES if text.startswith("A ladder cannot be built from"))
+    assert len(page.splitlines()) > len({text for _, text in messages()})
+    (text,) = (text for _, text in messages() if text.startswith("A ladder cannot be built from"))
     assert f"| `ValueError` | {text.replace('{}', '…')} |" in page
     assert all(line.count("|") - line.count("\\|") == 3 for line in page.splitlines() if line.startswith("| `"))
 
 
 def test_messages_are_short():
-    assert [place for place, text in MESSAGES if len(text) > LONGEST] == []
+    assert [place for place, text in messages() if len(text) > LONGEST] == []
 
 
 def test_the_page_of_errors_is_about_errors_that_there_are():

@@ -1,6 +1,7 @@
 """What has its positional arguments in another order in some releases is called by name within the package."""
 
 import ast
+import functools
 import pathlib
 
 import pytest
@@ -10,10 +11,15 @@ import tf_ipu_shim
 pytestmark = pytest.mark.without_tensorflow
 
 PACKAGE = pathlib.Path(tf_ipu_shim.__file__).parent
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 DECORATORS = ("argument_order", "accept_old_order")
 
 
+@functools.cache
+def trees():
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@functools.cache
 def reordered():
     """Functions and classes by name, each with how many arguments are in the same place in all releases."""
     found = {}
@@ -24,7 +30,7 @@ def reordered():
                 before = ast.literal_eval(decorator.args[0])
                 found[name] = min(before, found.get(name, before))
 
-    for tree in TREES.values():
+    for tree in trees().values():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 for method in node.body:
@@ -59,7 +65,7 @@ def test_reordered_arguments_are_named():
     names = reordered()
     found = {
         f"{path.relative_to(PACKAGE)}: {call}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for call in calls_by_position(tree, names)
         if not call.startswith("exporting.pipeline(")  # another function of that name
     }
