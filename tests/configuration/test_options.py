@@ -314,7 +314,7 @@ EXERCISES = {
 
 
 SEEN = {}
-"""What was looked at without any setting, by what looks and the rest of the exercise."""
+"""What was looked at without the setting, by what looks and the rest of the exercise: many share that."""
 
 
 def test_every_claim_is_exercised():
@@ -330,10 +330,9 @@ def test_what_an_entry_claims_to_change_differs(key, environment, monkeypatch, c
     own = {"capfd": capfd} if observe is output else {}
     if without.get("waits"):
         own["monkeypatch"] = pytest.MonkeyPatch()
-    seen = SEEN if observe in (memory, machine, results) else {}  # the others see files of each test's own
     place = observe, repr(without)
-    if place not in seen:
-        seen[place] = observe(environment, **without, **own)
-    before = observe(environment, **without, **own)
-    assert before == seen[place], "what is looked at is the same in each run"
-    assert observe(environment, **{**without, **setting}, **own) != before
+    if place not in SEEN:
+        SEEN[place] = observe(environment, **without, **own)
+        again = observe(environment, **without, **own)
+        assert again == SEEN[place], "what is looked at is the same in each run"
+    assert observe(environment, **{**without, **setting}, **own) != SEEN[place]
