@@ -11,6 +11,8 @@ from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops
 from tf_ipu_shim.frontend.ops.recurrent import rnn_ops
 from tf_ipu_shim.frontend.optimizers import gradient_accumulation_optimizer as accumulation
 
+pytestmark = pytest.mark.one_version
+
 
 @pytest.fixture(autouse=True)
 def _release(request, monkeypatch):

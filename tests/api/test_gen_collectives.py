@@ -20,6 +20,8 @@ from tf_ipu_shim.poplar.ops import (
 
 from tf_ipu_shim import errors, ipu
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 REPLICAS = 4
 

@@ -8,6 +8,8 @@ import tensorflow as tf
 from harness import IPU, configure
 from tf_ipu_shim.poplar.ops import gen_popnn_ops
 
+pytestmark = pytest.mark.one_version
+
 random = np.random.default_rng(11)
 TIMES, BATCH, SIZE, UNITS = 4, 3, 2, 5
 

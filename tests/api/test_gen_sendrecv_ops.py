@@ -14,6 +14,8 @@ from tf_ipu_shim.poplar.ops import gen_sendrecv_ops
 
 from tf_ipu_shim.runtime import devices
 
+pytestmark = pytest.mark.one_version
+
 IPU, CPU = "/device:IPU:0", "/device:CPU:0"
 
 

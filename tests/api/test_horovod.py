@@ -15,6 +15,8 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.sharing import attach
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -11,6 +11,8 @@ from tf_ipu_shim.capacity import stages
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.runtime import captured_programs
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -12,6 +12,8 @@ from tf_ipu_shim.check.scan import Scan
 from tf_ipu_shim.keras2 import choice
 from tf_ipu_shim.names import emulated
 
+pytestmark = pytest.mark.one_version
+
 FILE = pathlib.Path("script.py")
 
 

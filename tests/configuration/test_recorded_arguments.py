@@ -17,6 +17,8 @@ from tf_ipu_shim import ipu, memory_report
 from tf_ipu_shim.configuration import arguments
 from tf_ipu_shim.machine.environment.effects import RECORDED
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 POPLAR = {"partialsType": "half"}

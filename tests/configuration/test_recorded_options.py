@@ -15,6 +15,8 @@ from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.runtime import devices, log
 
+pytestmark = pytest.mark.one_version
+
 SECTIONS = all_options.sections()
 
 

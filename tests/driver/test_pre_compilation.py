@@ -19,7 +19,8 @@ from tf_ipu_shim.ipu.ops import cross_replica_ops, pipelining_ops
 
 from tf_ipu_shim import plugin
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+# Keras' own seeds
+pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"), pytest.mark.one_version]
 v1 = tf.compat.v1
 LAST = ipu_outfeed_queue.IPUOutfeedMode.LAST
 

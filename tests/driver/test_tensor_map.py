@@ -18,6 +18,8 @@ from tf_ipu_shim.ipu import (
     test_utils,
 )
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 TILES = 64
 

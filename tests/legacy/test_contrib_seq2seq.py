@@ -9,7 +9,8 @@ from tf_ipu_shim.legacy.contrib.seq2seq import attention as attentions
 from tf_ipu_shim.legacy.contrib.seq2seq import decoders, helpers, losses
 from tf_ipu_shim.legacy.contrib.seq2seq.attention_wrapper import AttentionWrapper
 
-pytestmark = pytest.mark.filterwarnings("ignore:`tf")  # cells and layers of TensorFlow 1 say that they are old
+# cells and layers of TensorFlow 1 say that they are old
+pytestmark = [pytest.mark.filterwarnings("ignore:`tf"), pytest.mark.one_version]
 v1 = tf.compat.v1
 BATCH, TIME, DEPTH, UNITS, WORDS = 3, 5, 4, 6, 7
 RANDOM = np.random.default_rng(0)

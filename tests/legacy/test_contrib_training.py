@@ -8,6 +8,8 @@ from tensorflow.python import ipu
 from tensorflow.contrib import framework, opt  # isort: skip
 from tensorflow.contrib.opt.python.training.weight_decay_optimizers import MomentumWOptimizer  # isort: skip
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 BEGIN = np.float32([[3.0, -4.0], [0.5, 2.0], [-1.0, 1.5]])
 DECAY = 0.1

@@ -10,6 +10,8 @@ from tf_ipu_shim.poplar.ops import gen_popnn_ops
 
 from tf_ipu_shim.profiling import reader
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 SEEDS = "__seed/set/setMasterSeed"

@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from tf_ipu_shim import ipu, memory_report
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 TILES, TILE_BYTES = 8, 638_976
 WIDE = (128, 256)  # of the element; what comes back is 128 x 128

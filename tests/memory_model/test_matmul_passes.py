@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, ipu_outfeed_queue, pipelining_ops, scopes, test_utils
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 CASE = unittest.TestCase()
 

@@ -20,6 +20,8 @@ from tf_ipu_shim.memory_model.walk import memory_walk
 from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.runtime import devices
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 SCALARS = 128  # more bytes than the few scalar constants and counters of a program here

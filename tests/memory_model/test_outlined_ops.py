@@ -9,6 +9,8 @@ from tf_ipu_shim.memory_model.hlo import compiler_ir
 from tf_ipu_shim.memory_model.hlo.outlined_ops import inline, outline
 from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer
 
+pytestmark = pytest.mark.one_version
+
 SHAPE = (3, 4, 4)
 
 

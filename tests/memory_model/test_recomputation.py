@@ -2,6 +2,7 @@
 
 import itertools
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +10,8 @@ from tf_ipu_shim.cycle_model import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.sizes import ExchangeSizes, Move
 from tf_ipu_shim.machine.memory import Block, Mode, Value, smallest
 from tf_ipu_shim.memory_model.walk.recomputation import StageOp, recompute
+
+pytestmark = pytest.mark.one_version
 
 SIZE = 100
 

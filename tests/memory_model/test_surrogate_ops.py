@@ -12,6 +12,8 @@ from tf_ipu_shim.memory_model.hlo import compiler_ir
 from tf_ipu_shim.memory_model.hlo.surrogate_ops import remove_extra_conversions, substitute_surrogates
 from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer, HloEnvironment
 
+pytestmark = pytest.mark.one_version
+
 ops = tf.raw_ops
 SHAPE = (4, 6)
 

@@ -11,6 +11,8 @@ from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim.runtime import devices, log
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 RUNS = 5
 

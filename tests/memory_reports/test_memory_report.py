@@ -12,6 +12,8 @@ from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 import tf_ipu_shim
 from tf_ipu_shim import keras2
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

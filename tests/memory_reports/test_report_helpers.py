@@ -17,6 +17,8 @@ from tf_ipu_shim.ipu import (
 )
 from tf_ipu_shim.ipu.ops import pipelining_ops
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 X = np.ones([4, 8], np.float32)
 

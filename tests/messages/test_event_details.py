@@ -14,6 +14,8 @@ from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.memory_model.computations.matmul_passes import BACKWARD, FORWARD, INFERENCE, UPDATE
 from tf_ipu_shim.messages import trace_pb2
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 X = np.ones([4, 8, 8, 2], np.float32)

@@ -5,6 +5,8 @@ import pytest
 from tf_ipu_shim.ipu import utils
 from tf_ipu_shim.poplar.driver import trace_pb2
 
+pytestmark = pytest.mark.one_version
+
 EVENT = trace_pb2.IpuTraceEvent
 
 

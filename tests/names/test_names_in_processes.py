@@ -297,6 +297,7 @@ def test_slim_is_a_package_of_its_own(python):
     python.succeeds("-m", "tf_ipu_shim", script)
 
 
+@pytest.mark.one_version
 def test_addons_from_their_sources_alone(python):
     package = python.directory / "ipu_tensorflow_addons"
     for path, text in (

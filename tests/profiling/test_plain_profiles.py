@@ -15,6 +15,8 @@ from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.profiling import reader
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 X = np.ones((16, 64), np.float32)

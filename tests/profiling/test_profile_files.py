@@ -16,6 +16,8 @@ from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.profiling import reader
 from tf_ipu_shim.runtime import log
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

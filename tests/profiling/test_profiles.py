@@ -23,6 +23,8 @@ from tf_ipu_shim.memory_model.hlo import running_order
 from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.profiling import reader
 
+pytestmark = pytest.mark.one_version
+
 keras = keras2.public_module()
 
 v1 = tf.compat.v1

@@ -182,6 +182,7 @@ def fed_loop(start, count=4):
         return result, session.run(taken)
 
 
+@pytest.mark.one_version
 def test_programs_with_feeds_get_those_of_their_own_graph(cache, lowered, ipus):
     ipus(2)
     for start in (1, 100, 1000):
@@ -208,6 +209,7 @@ def summed_over_replicas(start):
         return session.run(taken)
 
 
+@pytest.mark.one_version
 def test_replicated_programs_run_from_it(cache, lowered, ipus):
     ipus(2)
     for start in (1, 100):
@@ -386,6 +388,7 @@ def test_a_file_in_place_of_the_directory_is_survived(monkeypatch, tmp_path, ipu
     np.testing.assert_array_equal(product(), np.full([2, 2], 36.0))
 
 
+@pytest.mark.one_version
 def test_plans_are_kept_whole(ipus):
     ipus(2)
     fed_loop(1)

@@ -15,6 +15,8 @@ from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.runtime import device, devices
 
+pytestmark = pytest.mark.one_version
+
 
 class StandIn:
     def __init__(self):

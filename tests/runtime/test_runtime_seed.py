@@ -8,6 +8,8 @@ from tf_ipu_shim.ipu import utils
 from tf_ipu_shim import ipu
 from tf_ipu_shim.runtime import seed
 
+pytestmark = pytest.mark.one_version
+
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):

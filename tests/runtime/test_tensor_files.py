@@ -13,6 +13,8 @@ from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 
 from tf_ipu_shim import TensorFile
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -14,6 +14,8 @@ from tf_ipu_shim.poplar.ops import gen_ipu_ops
 from tf_ipu_shim import plugin
 from tf_ipu_shim.runtime import devices, trace
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 BEGIN, END, TO_DEVICE, TO_HOST, LOAD, EXECUTE = range(6)

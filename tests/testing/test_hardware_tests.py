@@ -6,6 +6,8 @@ import pytest
 from tensorflow.python import ipu
 from tensorflow.python.ipu import test_utils
 
+pytestmark = pytest.mark.one_version
+
 
 class Cases(unittest.TestCase):
     @test_utils.test_uses_ipus(num_ipus=2)

@@ -11,6 +11,8 @@ from tf_ipu_shim.cli import report
 from tf_ipu_shim.frontend.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.runtime import plans
 
+pytestmark = pytest.mark.one_version
+
 # An argument, two of its size computed of it: fp32.
 BYTES = 4 * 1024
 

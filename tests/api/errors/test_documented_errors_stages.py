@@ -1,8 +1,11 @@
 """Errors that Graphcore documents of the stages of Keras models."""
 
 import documented_errors
+import pytest
 from keras_models import keras, strategy
 from wrong_models import STAGE, Own, dense, functional, model_of, sequential
+
+pytestmark = pytest.mark.one_version
 
 IN_TURN = keras.ipu.SequentialLayerPipelineStageAssignment
 

@@ -21,6 +21,8 @@ from tf_ipu_shim.compiler.kernels.kernels import _inline_all
 from tf_ipu_shim.compiler.kernels.simplify import simplify_function
 from tf_ipu_shim.driver import planned_program
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 FLOAT = tf.TensorSpec([], tf.float32)
 _serial = itertools.count()

@@ -13,6 +13,8 @@ import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
 from tf_ipu_shim.driver import planned_program
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 RANDOM = np.random.default_rng(11)

@@ -11,6 +11,8 @@ from tf_ipu_shim import ipu, memory_report, plugin
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 

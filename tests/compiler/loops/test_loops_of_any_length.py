@@ -16,6 +16,8 @@ from tf_ipu_shim.compiler.loops import chunks
 from tf_ipu_shim.compiler.loops.trip_count import find_trips
 from tf_ipu_shim.driver import planned_program
 
+pytestmark = pytest.mark.one_version
+
 ROWS = np.linspace(-1, 1, 600, dtype="f").reshape(-1, 2)
 MOST = 2**31 - 1
 

@@ -11,6 +11,8 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops import overlap_iterations
 from tf_ipu_shim.driver import planned_program as lowering
 
+pytestmark = pytest.mark.one_version
+
 STAGES = 2
 
 

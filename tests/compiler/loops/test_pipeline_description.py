@@ -15,6 +15,8 @@ from tf_ipu_shim.ipu.ops.pipelining_ops import RecomputationMode
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -1,10 +1,13 @@
 """By kernels, ops that others only wait for do not run, and the order of what has side effects stays."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tf_ipu_shim.compiler.kernels import kernels
 from tf_ipu_shim.compiler.passes.dead_code_elimination import eliminate_dead_code
+
+pytestmark = pytest.mark.one_version
 
 v1 = tf.compat.v1
 

@@ -8,6 +8,8 @@ from tf_ipu_shim.ipu.ipu_strategy import IPUStrategy
 
 from tf_ipu_shim import ipu, keras2, memory_report
 
+pytestmark = pytest.mark.one_version
+
 ROWS, WIDTH, RATE = 5000, 8, 0.25
 TABLE = np.random.RandomState(0).randn(ROWS, WIDTH).astype("f")
 IDS = np.array([[3, 7, 3], [0, 4999, 7]], np.int32)

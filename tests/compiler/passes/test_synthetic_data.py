@@ -17,6 +17,8 @@ from tf_ipu_shim.ipu import (
 from tf_ipu_shim import errors, memory_report
 from tf_ipu_shim.runtime import devices
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 ROWS = 512
 ITERATIONS = 3

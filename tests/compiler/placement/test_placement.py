@@ -14,6 +14,8 @@ from tf_ipu_shim.compiler.placement.phases import assign_phases, clone_reads, gr
 from tf_ipu_shim.compiler.placement.placement import Placer
 from tf_ipu_shim.compiler.replicas.replicas import make_replicas
 
+pytestmark = pytest.mark.one_version
+
 
 def place(*functions, ipus=4):
     """The first function's graph and placement."""

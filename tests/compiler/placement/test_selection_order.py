@@ -11,6 +11,8 @@ from tf_ipu_shim.ipu.ops import pipelining_ops
 import tf_ipu_shim
 from tf_ipu_shim.runtime import devices
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 # Shard s has a variable of s + 1 floats, so that each IPU's variables tell whose they are.
 SHARDS = 4

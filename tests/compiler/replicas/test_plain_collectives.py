@@ -6,6 +6,8 @@ import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.ops import gen_poputil_ops
 from tensorflow.python import ipu
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 VALUES = np.array([1.0, 2.0, -3.0, 8.0], np.float32)

@@ -10,7 +10,7 @@ from tf_ipu_shim.ipu.ops import all_to_all_op, cross_replica_ops, reduce_scatter
 from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
-pytestmark = pytest.mark.usefixtures("mostly_in_a_graph")
+pytestmark = [pytest.mark.usefixtures("mostly_in_a_graph"), pytest.mark.one_version]
 
 
 def test_a_collective_that_a_replica_never_reaches():

@@ -22,6 +22,8 @@ from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, p
 
 from tf_ipu_shim.frontend.conversion import frozen_graph
 
+pytestmark = pytest.mark.one_version
+
 LEFT = np.random.RandomState(3).uniform(-1, 1, (2, 3)).astype(np.float32)
 
 

@@ -9,7 +9,8 @@ from keras_models import keras, strategy
 from tf_ipu_shim import ipu, keras2
 from tf_ipu_shim.frontend.strategies import delegation
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+# Keras' own seeds
+pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"), pytest.mark.one_version]
 extensions = importlib.import_module("tf_ipu_shim.api.keras.extensions")
 
 

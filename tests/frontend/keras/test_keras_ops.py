@@ -14,6 +14,8 @@ from harness import assert_close
 from tf_ipu_shim import ipu, keras2
 from tf_ipu_shim.names import keras_ops
 
+pytestmark = pytest.mark.one_version
+
 F143 = ml_dtypes.float8_e4m3fnuz
 keras = keras2.public_module()
 random = np.random.RandomState(3)

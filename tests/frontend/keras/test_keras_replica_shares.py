@@ -7,7 +7,8 @@ from keras_models import keras, strategy
 
 from tf_ipu_shim import ipu
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+# Keras' own seeds
+pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"), pytest.mark.one_version]
 
 
 def one(**options):

@@ -6,7 +6,8 @@ from keras_models import X, Y, compiled, functional, keras, sequential, strategy
 from slow_cases import slowly
 from staged_models import Own, assign, flat, nested, pipelined
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+# Keras' own seeds
+pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"), pytest.mark.one_version]
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras_models import assert_near, keras, strategy
+from slow_cases import slowly
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.frontend.keras.stages import stage_scopes
@@ -82,12 +83,24 @@ class OfLayer(keras.Model):
         return self.layer(inputs) + (0.5 if training else 0.0)
 
 
-@pytest.mark.parametrize("make", [Loop, Branch, OfLayer, lambda: keras.Sequential([Layer()])])
+ONCE = pytest.mark.one_version
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        slowly(Loop),
+        Branch,
+        pytest.param(OfLayer, marks=ONCE),
+        pytest.param(lambda: keras.Sequential([Layer()]), marks=ONCE),
+    ],
+)
 def test_control_flow_over_tensors_in_call(ipus, make):
     ipus(1)
     same_as_stock(make)
 
 
+@ONCE
 @pytest.mark.parametrize("method", ["evaluate", "predict"])
 def test_replicas_look_for_stages_as_the_program_runs(ipus, method):
     ipus(2)
@@ -183,6 +196,7 @@ def test_an_accumulating_program_is_traced_once(ipus):
         assert model.traces == 1
 
 
+@ONCE
 @pytest.mark.parametrize("own_variable", [False, True])
 def test_state_made_in_a_trace_is_stock_keras_own(ipus, own_variable):
     ipus(1)
@@ -281,6 +295,7 @@ def two_optimizers():
     return [keras.optimizers.SGD(0.1), keras.optimizers.Adam(0.01)]
 
 
+@ONCE
 @pytest.mark.parametrize(("make", "x"), [(Wide, X), (wide_deep, [X, X])])
 def test_lists_of_optimizers(ipus, make, x):
     ipus(1)
@@ -309,7 +324,8 @@ def test_lists_of_optimizers_are_refused_with_accumulation(ipus):
             model.fit(X, X, **CHOICES)
 
 
-@pytest.mark.parametrize("way", ["distribute_datasets_from_function", "experimental_distribute_dataset"])
+@ONCE
+@pytest.mark.parametrize("way", ["distribute_datasets_from_function", slowly("experimental_distribute_dataset")])
 def test_datasets_of_a_strategy(ipus, way):
     ipus(1)
     data = tf.data.Dataset.from_tensor_slices((X, X)).batch(4, drop_remainder=True)
@@ -341,8 +357,17 @@ class Decorated(keras.Model):
         return hidden
 
 
-@pytest.mark.parametrize("first", [None, "predict", "call"])
-@pytest.mark.parametrize("kind", ["add_loss", "activity"])
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [
+        ("add_loss", None),
+        ("add_loss", "predict"),
+        ("activity", "call"),
+        slowly("activity", None),
+        slowly("activity", "predict"),
+        slowly("add_loss", "call"),
+    ],
+)
 def test_no_loss_is_lost_in_a_decorated_call(ipus, kind, first):
     ipus(1)
     with strategy().scope():
@@ -358,6 +383,7 @@ def test_no_loss_is_lost_in_a_decorated_call(ipus, kind, first):
         assert model.predict(X, **CHOICES).shape == X.shape
 
 
+@ONCE
 def test_a_decorated_call_that_takes_its_losses_trains(ipus):
     class Takes(keras.Model):
         def __init__(self):
@@ -418,6 +444,7 @@ def staged(adds):
     return model
 
 
+@ONCE
 def test_pipelines_have_the_losses_of_layers(ipus):
     ipus(2)
     stock = Staged("", staged=False)
@@ -429,6 +456,7 @@ def test_pipelines_have_the_losses_of_layers(ipus):
         assert len(model.traces) == 1  # for the graph of its layers
 
 
+@ONCE
 @pytest.mark.parametrize("first", ["predict", "build"])
 def test_a_pipelined_call_is_traced_once(ipus, first):
     """Its code names `PipelineStage`, so that no trace has to tell whether it is in stages."""
@@ -486,6 +514,7 @@ def test_stages_without_options_are_refused_before_they_train(ipus):
             assert model.get_pipeline_stage_assignment()
 
 
+@ONCE
 def test_what_a_built_model_adds_is_added_once(ipus):
     def make():
         model = Counting()

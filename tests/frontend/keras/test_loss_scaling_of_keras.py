@@ -11,6 +11,8 @@ from tf_ipu_shim.keras import optimizers
 
 from tf_ipu_shim import ipu, keras2
 
+pytestmark = pytest.mark.one_version
+
 legacy = keras2.public_module().optimizers.legacy
 
 

@@ -8,6 +8,8 @@ from tf_ipu_shim.ipu import ipu_strategy
 
 from tf_ipu_shim import keras2
 
+pytestmark = pytest.mark.one_version
+
 keras = keras2.public_module()
 SYNTHETIC = "--use_synthetic_data --synthetic_data_initializer=random"
 

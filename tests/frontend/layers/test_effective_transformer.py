@@ -14,6 +14,8 @@ from tf_ipu_shim.ipu import ipu_strategy
 
 from tf_ipu_shim import keras2
 
+pytestmark = pytest.mark.one_version
+
 keras = keras2.public_module()
 HEADS, SIZE, UNITS = 2, 3, 4
 FROM_LENGTHS, TO_LENGTHS = np.array([2, 4, 1, 3, 4]), np.array([[3], [1], [5], [2], [4]])

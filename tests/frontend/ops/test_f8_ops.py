@@ -9,6 +9,8 @@ from harness import configure, run_function, run_session
 from tf_ipu_shim.ipu.ops import f8_ops
 from tf_ipu_shim.ipu.ops.f8_ops import Format
 
+pytestmark = pytest.mark.one_version
+
 LAYOUT = {Format.F143: (4, 3, 8), Format.F152: (5, 2, 16)}
 
 

@@ -12,6 +12,8 @@ from tf_ipu_shim.poplar.ops import gen_popfloat_ops
 
 from tf_ipu_shim import errors
 
+pytestmark = pytest.mark.one_version
+
 FORMATS = [(3, 4, 7), (2, 5, 15), (7, 8, 127), (10, 5, 15), (1, 2, 1)]
 
 

@@ -14,6 +14,8 @@ from tf_ipu_shim.ipu import custom_ops, ipu_compiler, loops, scopes
 
 from tf_ipu_shim import errors
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 ONE = {"output_types": [tf.float32], "output_shapes": [[3]]}
 SOURCE = """

@@ -5,6 +5,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python import ipu
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 COUNT, REPEATS = 8, 2
 pipelining = ipu.ops.pipelining_ops

@@ -20,6 +20,8 @@ from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule, RecomputationMo
 
 from tf_ipu_shim import memory_report
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -8,7 +8,8 @@ from tf_ipu_shim.ipu import serving
 
 from tf_ipu_shim import plugin
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+# Keras' own seeds
+pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"), pytest.mark.one_version]
 LEFT = np.array([[1.0, -2.0], [3.0, 4.0]], "f")
 RIGHT = np.array([[5.0], [6.0]], "f")
 

@@ -10,6 +10,8 @@ from tf_ipu_shim.ipu import autoshard, autoshard_cnn, ipu_compiler, scopes, shar
 
 from tf_ipu_shim import ipu
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 random = np.random.RandomState(0)
 IMAGES = random.rand(2, 8, 8, 3).astype("f")

@@ -12,6 +12,8 @@ from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_reports import memory_report
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 TILES = 4

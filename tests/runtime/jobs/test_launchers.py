@@ -7,6 +7,8 @@ import pytest
 from tf_ipu_shim.errors import UnsupportedError
 from tf_ipu_shim.runtime.jobs import job
 
+pytestmark = pytest.mark.one_version
+
 VARIABLES = [variable for launcher in job._LAUNCHERS for variable in launcher if variable]
 OF_STEPS = ["SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_NUM_NODES", "SLURM_STEP_ID"]
 
