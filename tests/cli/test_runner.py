@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import pytest
+from slow_cases import slowly
 
 from tf_ipu_shim import cli
 from tf_ipu_shim.cli import runner
@@ -282,7 +283,14 @@ assert [device.name for device in device_lib.list_local_devices()][-1] == "/devi
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [(["--tf1"], _PLACED), ([], _PLACED), ([], _EAGER), ([], _LISTED), ([], _ALL_LISTED), ([], _LOCAL_LISTED)],
+    [
+        (["--tf1"], _PLACED),
+        ([], _PLACED),
+        ([], _EAGER),
+        ([], _LISTED),
+        slowly([], _ALL_LISTED),
+        slowly([], _LOCAL_LISTED),
+    ],
     ids="tf1 graph eager list list_all list_local".split(),
 )
 def test_a_device_that_is_named_is_there_without_ipu(python, options, text):

@@ -10,6 +10,7 @@ import numpy as np
 import option_runs
 import pytest
 import tensorflow as tf
+from slow_cases import slowly
 from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, nn_ops, rnn_ops
 from tf_ipu_shim.ipu.ops import pipelining_ops
@@ -49,8 +50,19 @@ def layer(kind):
     return model
 
 
-@pytest.mark.parametrize("model", [gen_lstm, gen_gru, layer(rnn_ops.PopnnLSTM), layer(rnn_ops.PopnnGRU)])
-@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize(
+    ("model", "forward"),
+    [
+        (gen_lstm, True),
+        (gen_gru, False),
+        (layer(rnn_ops.PopnnLSTM), False),
+        (layer(rnn_ops.PopnnGRU), True),
+        slowly(gen_lstm, False),
+        slowly(gen_gru, True),
+        slowly(layer(rnn_ops.PopnnLSTM), True),
+        slowly(layer(rnn_ops.PopnnGRU), False),
+    ],
+)
 def test_in_a_program(ipus, model, forward):
     ipus(1)
 

@@ -17,19 +17,19 @@ def four_ipus(ipus):
     ipus(NUM_IPUS)
 
 
-@examples(3)
+@examples(2)
 @given(descriptions())
 def test_sessions(way, description):
     check_session(model_of(description), description.inputs(), steps=1 + description.seed % 3)
 
 
-@examples(3)
+@examples(2)
 @given(descriptions(size=10))
 def test_compile_in_functions(way, description):
     check_function(eager_model_of(description), description.inputs(), steps=1 + description.seed % 2)
 
 
-@examples(3)
+@examples(2)
 @given(descriptions(size=10))
 def test_jit_compiled_functions(way, description):
     check_function(eager_model_of(description), description.inputs(), steps=1 + description.seed % 2, mode="jit")

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from harness import CPU, IPU, EagerParts, check_function, check_session, configure, rewriting_off, run_session
 from kernel_programs import compiled
+from slow_cases import slowly
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 import tf_ipu_shim
@@ -392,7 +393,9 @@ RANDOMS = {
 }
 
 
-@pytest.mark.parametrize("what", RANDOMS)
+@pytest.mark.parametrize(
+    "what", [what if what in ("uniform", "dropout", "stateless") else slowly(what) for what in RANDOMS]
+)
 def test_random_numbers_do_not_hang_on_the_way(monkeypatch, what):
     drawn = []
     for way in ("xla", "kernels"):

@@ -18,7 +18,7 @@ def one_ipu(ipus):
     keras.backend.clear_session()
 
 
-@examples(3)
+@examples(2)
 @given(st.integers(0, 2**32 - 1))
 def test_random_models(seed):
     check(Model.draw(random.Random(seed)))

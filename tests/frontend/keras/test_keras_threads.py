@@ -64,7 +64,7 @@ def predicts(model, value, method="predict"):
 METHODS = ("predict", "predict_on_batch", "evaluate", "test_on_batch", "train_on_batch")
 
 
-@pytest.mark.parametrize("calls", [25, slowly(125)])
+@pytest.mark.parametrize("calls", [10, slowly(125)])
 def test_calls_of_eight_threads(ipus, calls):
     ipus(1)
     model, seen = identity(), collections.Counter()

@@ -11,6 +11,7 @@ import tensorflow as tf
 from harness import IPU, configure
 from layer_harness import check_config, on_the_host, on_the_ipu
 from nn_values import numbers
+from slow_cases import slowly
 from tf_ipu_shim.ipu import ipu_strategy
 
 from tf_ipu_shim import errors, keras2
@@ -117,7 +118,7 @@ def test_recurrent_layers_refuse_masks_and_other_activations() -> None:
         layers.PopnnLSTM(4, activation="elu")
 
 
-@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+@pytest.mark.parametrize("name", ["LSTM", slowly("GRU")])
 def test_a_stateful_model_goes_on_as_that_of_keras(name: str) -> None:
     x, y = numbers(6, 4, 2), numbers(6, 5)
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 from hypothesis import example, given
 from hypothesis import strategies as st
 from random_graphs import examples
+from slow_cases import slowly
 from tf_ipu_shim.ipu import scopes
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedQueue
@@ -203,6 +204,7 @@ few = examples(1)
 FOUR_STAGES = Case(4, (5, 4, 3, 6, 2), (1, 1, 1, 1), 1, "momentum", "MEAN", 7)
 
 
+@pytest.mark.parametrize("way", ["xla", slowly("kernels")], indirect=True)
 @few
 @example(FOUR_STAGES)
 @given(cases)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from advice_models import compiled, deep, few_tiles, fitted, keras, layers, planned, staged  # noqa: F401 - a fixture
+from slow_cases import slowly
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 
 from tf_ipu_shim import ipu
@@ -237,7 +238,7 @@ def dense_and_strided():
     "model, batch, optimizer, then",
     [
         (perceptron(), 4, "adam", 4),  # half of so small a mini-batch saves less
-        (perceptron(), 64, "adam", 32),
+        slowly(perceptron(), 64, "adam", 32),
         (perceptron(200, 3), 512, "sgd", 256),
         (dense_and_strided, 32, "adam", 32),
     ],
@@ -286,7 +287,7 @@ def looped(batch, width=256, accumulated=None, adam=False, replicas=False, **opt
     return run
 
 
-@pytest.mark.parametrize("batch, parts", [(64, 4), (192, 16)])
+@pytest.mark.parametrize("batch, parts", [(64, 4), slowly(192, 16)])
 def test_a_part_of_the_mini_batch_of_a_loop(batch, parts):
     """A gradient begins with a number that is spread over the mini-batch, and is a part of it too."""
     before = planned(looped(batch))
@@ -343,7 +344,7 @@ def wide():
     return keras.Sequential([keras.Input([64]), *hidden, layers.Dense(10, name="last")])
 
 
-@pytest.mark.parametrize("model, batch", [(perceptron(), 4), (deep, 1000), (wide, 64)])
+@pytest.mark.parametrize("model, batch", [slowly(perceptron(), 4), (deep, 1000), slowly(wide, 64)])
 def test_a_pipeline_that_is_to_come_is_told_about(model, batch):
     """It is added up and not planned: the script has no such program yet."""
     before = planned(fitted(model, batch, "adam"))

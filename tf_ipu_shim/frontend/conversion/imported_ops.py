@@ -14,6 +14,7 @@ from typing import Any
 from tensorflow.compat import v1
 
 from tf_ipu_shim import errors, patches
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.tf_private.graphs import importer, op_def_registry
 
 _ACTIVATIONS = {
@@ -77,7 +78,7 @@ def _expand(node: Any) -> list[Any]:
         part.input.extend(name for name in node.input if name.startswith("^"))
         part.name = renamed.get(part.name, f"{node.name}/{part.name}")
         part.device = node.device
-        part.attr.pop("_class", None)  # names its nodes as they were
+        part.attr.pop(vocabulary.COLOCATION_ATTRIBUTE, None)  # names its nodes as they were
     return made
 
 
