@@ -97,7 +97,10 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("use", COUNTS.values(), ids=COUNTS)
+SLOW = {"buffer depth of a model": pytest.mark.slow}  # that of the infeed goes the same way
+
+
+@pytest.mark.parametrize("use", [pytest.param(use, id=name, marks=SLOW.get(name, ())) for name, use in COUNTS.items()])
 def test_integers_of_numpy_count(use):
     for integer in INTEGERS:
         use(integer(2))

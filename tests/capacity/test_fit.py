@@ -242,20 +242,20 @@ def test_the_command(python):
     assert python(*options, "--chips", "gc3", script).returncode == 2
 
 
-def test_a_script_that_fails_before_it_has_a_program(python):
-    done = python("-m", "tf_ipu_shim", "fit", python.script("from tensorflow.python import ipu\nraise SystemExit(3)\n"))
+def test_a_script_that_fails_before_it_has_a_program(forked):
+    done = forked("-m", "tf_ipu_shim", "fit", forked.script("from tensorflow.python import ipu\nraise SystemExit(3)\n"))
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.splitlines()[-1] == "The script ended with status 3 before a program was compiled for IPUs."
 
 
-def test_a_script_that_finds_its_results_wrong_is_told_why(python):
-    script = python.script(
+def test_a_script_that_finds_its_results_wrong_is_told_why(forked):
+    script = forked.script(
         "import tensorflow as tf\nfrom tensorflow.python import ipu\nc = ipu.config.IPUConfig()\n"
         "c.auto_select_ipus = 1\nc.configure_ipu_system()\n"
         "with ipu.ipu_strategy.IPUStrategyV1().scope() as s:\n"
         "  assert s.run(tf.function(lambda x: tf.sin(x) + 1.0), args=[tf.ones([8])]).numpy().all(), 'wrong'\n"
     )
-    done = python("-m", "tf_ipu_shim.cli", "fit", "--system", "pod4", script)
+    done = forked("-m", "tf_ipu_shim.cli", "fit", "--system", "pod4", script)
     assert done.returncode == 1
     assert "1 IPU, 8 items in 1 steps a run" in done.stdout
     last = done.stderr.splitlines()[-2:]

@@ -5,6 +5,7 @@ import textwrap
 import numpy as np
 import pytest
 import tensorflow as tf
+from slow_cases import slowly
 
 from tf_ipu_shim import capacity, ipu, keras2
 from tf_ipu_shim.capacity import stages
@@ -157,8 +158,8 @@ def _handed_on(keras):
     "make, optimizer, recompute",
     [
         (_attention, "sgd", False),
-        (_convolutions, "adam", False),
-        (_handed_on, "adam", False),
+        slowly(_convolutions, "adam", False),
+        slowly(_handed_on, "adam", False),
         (_handed_on, "sgd", True),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras_models import X, Y, compiled, keras, sequential
+from slow_cases import slowly
 from tf_ipu_shim.ipu import (
     config,
     ipu_compiler,
@@ -168,7 +169,7 @@ def test_what_a_run_would_send(body, rows, replicas, cached, monkeypatch):
     assert compiled_and_not_run(1)
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("asynchronous", [slowly(False), True])
 def test_keras(asynchronous):
     strategy = ipu_strategy.IPUStrategy()
     seen = []

@@ -38,7 +38,7 @@ Schedule = ipu.ops.pipelining_ops.PipelineSchedule
         slowly(functools.partial(sequential, gradient_accumulation_count=4), 1, 4, 8),
         slowly(functools.partial(model, accumulation_count=2, accumulation_dtype=tf.float32), 1, 2, 8),
         slowly(functools.partial(model, gradient_accumulation_count=2), 2, 2, 8),
-        (functools.partial(pipeline_sequential, gradient_accumulation_count=4), 2, 4, 8),
+        slowly(functools.partial(pipeline_sequential, gradient_accumulation_count=4), 2, 4, 8),
         slowly(functools.partial(pipeline_sequential, (1, 2, 3), pipeline_depth=8, layer_replacement=True), 4, 8, 8),
         (functools.partial(pipeline_model, gradient_accumulation_count=4), 2, 4, 8),
         slowly(functools.partial(pipeline_model, (0, 1, 2, 3), gradient_accumulation_count=8), 4, 8, 8),

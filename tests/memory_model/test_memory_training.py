@@ -10,6 +10,7 @@ import tensorflow as tf
 from harness import configure, configure_for_plans
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_cases import slowly
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput, PipelineSchedule
@@ -357,7 +358,7 @@ def test_accumulation_without_a_pipeline():
     assert plan.remote == {"optimizer_state": WEIGHTS}
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", [slowly(False), True])
 def test_the_state_of_one_variable_at_a_time_is_on_the_chip(shared):
     """Stages of six layers: while Adam updates one, the others' moments are in remote memory, or parts of them."""
     configure_for_plans(4 if shared else 2)

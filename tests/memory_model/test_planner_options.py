@@ -216,7 +216,7 @@ def test_multi_conv_plans_the_convolutions_in_it(planned):
     assert sorted(made) == sorted([plan(64, True), plan(128, False)])
 
 
-@pytest.mark.parametrize("kind, gates", [("PopnnLSTM", 4), ("PopnnGRU", 3)])
+@pytest.mark.parametrize("kind, gates", [slowly("PopnnLSTM", 4), ("PopnnGRU", 3)])
 def test_recurrent_layers_plan_the_products_of_the_forward_pass(planned, kind, gates):
     def cycles(**options):
         def model(x):
@@ -237,7 +237,7 @@ def test_recurrent_layers_plan_the_products_of_the_forward_pass(planned, kind, g
     assert cycles(options={"availableMemoryProportion": 0.001}) == starved
 
 
-@pytest.mark.parametrize("kind, gates", [("PopnnLSTM", 4), ("PopnnGRU", 3)])
+@pytest.mark.parametrize("kind, gates", [("PopnnLSTM", 4), slowly("PopnnGRU", 3)])
 def test_recurrent_layers_plan_the_products_of_their_gradients(planned, kind, gates):
     """Those of the weights and of what comes in, outside the loop; those of the state, in its backward loop."""
 

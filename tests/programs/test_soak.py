@@ -153,7 +153,7 @@ def test_non_finite_elements_are_compared_by_place_and_sign():
     assert by == ["same", "different", "different"]
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [1, slowly(2)])
 @pytest.mark.parametrize("kind", parts.COMPARED)
 def test_programs_in_all_execution_modes(kind, number):
     op_runs.configure()

@@ -9,6 +9,7 @@ import tempfile
 import numpy as np
 import pytest
 from checkout import ROOT
+from slow_cases import slowly
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 
@@ -33,7 +34,7 @@ def run(name, *arguments, **environment):
 @pytest.mark.parametrize(
     ("name", "printed", "attached"),
     [
-        ("basic_graph.py", r"add_2 runs on /device:IPU:0\n\[3\. 8\.\]\n", "1 IPU with Poplar device ID: 0"),
+        slowly("basic_graph.py", r"add_2 runs on /device:IPU:0\n\[3\. 8\.\]\n", "1 IPU with Poplar device ID: 0"),
         (
             "compiled_graph.py",
             rf"\[array\(\[3\., 8\.\], dtype=float32\)\]\nstep   0: loss {FIRST_LOSS:.4f}\d\n(step +\d+: loss 0\.\d+\n)+"

@@ -91,7 +91,7 @@ def test_executions_as_long_as_an_epoch(ipus, caplog, steps):
     assert "is more than the 3 steps" in caplog.text
 
 
-@pytest.mark.parametrize("number", [float, np.float64])
+@pytest.mark.parametrize("number", [float, slowly(np.float64)])
 def test_steps_that_are_quotients_rounded_by_numpy(ipus, number):
     """`np.ceil(samples / batch) * accumulation` is a float, which stock Keras takes."""
     ipus(1)

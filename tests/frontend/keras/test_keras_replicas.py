@@ -94,7 +94,7 @@ def test_replicas_share_the_optimizer_s_state(ipus):
     np.testing.assert_allclose(losses, losses[:1] * 5)
 
 
-@pytest.mark.parametrize(("number", "stages"), [(4, [0, 0, 1, 1]), (8, [0, 1, 2, 2])])
+@pytest.mark.parametrize(("number", "stages"), [(4, [0, 0, 1, 1]), slowly(8, [0, 1, 2, 2])])
 def test_replicas_that_are_pipelined(ipus, number, stages):
     """Two replicas; a model of three stages takes four IPUs."""
     ipus(number)

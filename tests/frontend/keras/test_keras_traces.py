@@ -92,7 +92,7 @@ ONCE = pytest.mark.one_version
         slowly(Loop),
         Branch,
         pytest.param(OfLayer, marks=ONCE),
-        pytest.param(lambda: keras.Sequential([Layer()]), marks=ONCE),
+        slowly(lambda: keras.Sequential([Layer()])),
     ],
 )
 def test_control_flow_over_tensors_in_call(ipus, make):
@@ -133,7 +133,7 @@ class Counting(keras.Model):
         return hidden * self.scale if self.own_variable else hidden
 
 
-@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("steps", [slowly(1), 4])
 def test_each_program_is_traced_once(ipus, steps):
     ipus(1)
     with strategy().scope():
@@ -197,7 +197,7 @@ def test_an_accumulating_program_is_traced_once(ipus):
 
 
 @ONCE
-@pytest.mark.parametrize("own_variable", [False, True])
+@pytest.mark.parametrize("own_variable", [slowly(False), True])
 def test_state_made_in_a_trace_is_stock_keras_own(ipus, own_variable):
     ipus(1)
     names = []

@@ -6,6 +6,7 @@ import glob
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from slow_cases import slowly
 
 pytestmark = pytest.mark.estimator
 estimators = pytest.importorskip("tensorflow_estimator")  # TensorFlow has it up to 2.15
@@ -148,7 +149,7 @@ def test_evaluation_gives_what_tensorflow_does(stock, trained):
         np.testing.assert_allclose(mine[name], theirs[name], rtol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("single", [slowly(True), False])
 def test_prediction_gives_what_tensorflow_does_to_the_last_batch(stock, trained, single):
     """24 examples in batches of 2: the third loop of 4 batches ends with the dataset, in its last one in between."""
 

@@ -60,6 +60,7 @@ def test_recomputation_and_other_stages(monkeypatch):
     assert "from layer2 on" in alone and cut != [2]
 
 
+@pytest.mark.slow
 def test_a_part_of_the_mini_batch_and_another_schedule(monkeypatch):
     """Half of the mini-batch was all that was tried alone: more would not have been enough."""
     monkeypatch.setattr(recommendations, "_BATCH_PARTS", (2, 4))

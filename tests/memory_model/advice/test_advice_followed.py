@@ -380,6 +380,7 @@ def test_layers_that_are_many_are_counted():
     assert re.search(r"shards 1 to 7 from MatMul_\d+, MatMul_\d+, MatMul_\d+, MatMul_\d+ and 3 more \(.*\) on$", action)
 
 
+@pytest.mark.slow  # an MLP on one IPU is quicker
 def test_three_actions_are_named(monkeypatch):
     monkeypatch.setattr(recommendations, "best", best)
     before = planned(fitted(deep, BATCH, options=staged([7])), 2)

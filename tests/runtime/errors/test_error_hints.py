@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from slow_cases import slowly
 from tensorflow.core.protobuf import config_pb2 as session_options
 from tracebacks import COMMON, FRAME, traceback_of
 
@@ -51,7 +52,7 @@ def test_names_of_tensorflow_1_without_its_option(python, line, hint):
 @pytest.mark.parametrize(
     "lines",
     [
-        "tf.placeholder(tf.float32, [2])",
+        slowly("tf.placeholder(tf.float32, [2])"),
         "tf.Session().run(tf.constant(1.0) + 1.0)",
     ],
     ids=["placeholder", "session"],
