@@ -29,6 +29,10 @@ SIDE_BY_SIDE := -n 2 --dist loadfile
 BIN := .venv/bin
 BIN_221 := .venv-221/bin
 PIP := -m pip --disable-pip-version-check -q
+# Python compiles what is imported: of TensorFlow's modules a third.
+INSTALL := $(PIP) install --no-compile
+# With the setuptools that TensorFlow brings.
+INSTALL_EDITABLE := $(INSTALL) --no-build-isolation -e .
 # What setup.cfg promises. The types are checked as the first and the last have them; TensorFlow's own come from .venv.
 PYTHONS := 3.10 3.11 3.12 3.13
 # Each writes pages of docs; with --check it ends with status 1 where a page is out of date.
@@ -155,15 +159,15 @@ TENSORFLOW := $(if $(filter x86_64,$(shell uname -m)),tensorflow-cpu,tensorflow)
 IN_TURN := flock Makefile
 $(BIN)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backend.py
 	$(PYTHON) -m venv .venv
-	$(BIN)/python $(PIP) install $(TENSORFLOW)==2.15.1 -r tests/requirements.txt
-	$(IN_TURN) $(BIN)/python $(PIP) install -e .
+	$(BIN)/python $(INSTALL) $(TENSORFLOW)==2.15.1 -r tests/requirements.txt
+	$(IN_TURN) $(BIN)/python $(INSTALL_EDITABLE)
 	$(BIN)/python -m tf_ipu_shim.plugin.build
 	touch $@
 
 $(BIN_221)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backend.py
 	$(PYTHON) -m venv $(BIN_221:/bin=)
-	$(BIN_221)/python $(PIP) install $(TENSORFLOW)==2.21.0 -r tests/requirements.txt
-	$(IN_TURN) $(BIN_221)/python $(PIP) install --no-deps tf_keras==2.21.0 -e .
+	$(BIN_221)/python $(INSTALL) $(TENSORFLOW)==2.21.0 -r tests/requirements.txt
+	$(IN_TURN) $(BIN_221)/python $(INSTALL_EDITABLE) --no-deps tf_keras==2.21.0
 	$(BIN_221)/python -m tf_ipu_shim.plugin.build
 	touch $@
 
@@ -174,7 +178,7 @@ site: $(SITE)/.ready
 
 $(SITE)/.ready: tools/site/requirements.txt
 	$(PYTHON) -m venv .venv-site
-	$(SITE)/python $(PIP) install -r tools/site/requirements.txt
+	$(SITE)/python $(INSTALL) -r tools/site/requirements.txt
 	touch $@
 
 clean:
