@@ -1,9 +1,13 @@
 """Keras models that are no function of their inputs: their own steps say what is computed."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras_models import SAMPLES, WIDTH, X, keras, strategy
+from keras_models import SAMPLES, WIDTH, X, assert_near, keras, strategy
+
+from tf_ipu_shim import errors
 
 REAL = tf.data.Dataset.from_tensor_slices(X).batch(8, drop_remainder=True)
 
@@ -80,3 +84,68 @@ def test_a_model_without_call_or_an_own_step_is_refused(ipus):
             with pytest.raises(NotImplementedError, match="`call` for the model .* has not been implemented"):
                 run(REAL)
         assert np.isfinite(model.fit(REAL, verbose=0).history["loss"]).all()
+
+
+def dense(seed=1, units=3, **options):
+    return keras.layers.Dense(units, kernel_initializer=keras.initializers.GlorotUniform(seed), **options)
+
+
+class Wide(keras.Model):
+    """Trains two layers with an optimizer each."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = dense(1, 4), dense(2)
+
+    def call(self, inputs):
+        return self.last(self.first(inputs))
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape(persistent=True) as tape:
+            loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
+        for optimizer, layer in zip(self.optimizer, (self.first, self.last)):
+            gradients = tape.gradient(loss, layer.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, layer.trainable_variables))
+        return {"loss": loss}
+
+
+def wide_deep():
+    deep = keras.Sequential([dense(2), dense(3, 1)])
+    linear = keras.experimental.LinearModel(kernel_initializer=keras.initializers.GlorotUniform(1))
+    return keras.experimental.WideDeepModel(linear, deep)
+
+
+def two_optimizers():
+    return [keras.optimizers.SGD(0.1), keras.optimizers.Adam(0.01)]
+
+
+@pytest.mark.one_version
+@pytest.mark.parametrize(("make", "x"), [(Wide, X), (wide_deep, [X, X])])
+def test_lists_of_optimizers(ipus, make, x):
+    ipus(1)
+    seen = []
+    for scope in (contextlib.nullcontext(), strategy().scope()):
+        with scope:
+            model = make()
+            model.compile(two_optimizers(), "mse")
+            seen.append(
+                (model.fit(x, X[:, :1], epochs=2, shuffle=False, batch_size=4, verbose=0).history, model.get_weights())
+            )
+    assert_near(*seen)
+
+
+def test_lists_of_optimizers_are_refused_with_accumulation(ipus):
+    ipus(1)
+    with strategy().scope():
+        for make, x in ((Wide, X), (wide_deep, [X, X])):
+            model = make()
+            model.compile(two_optimizers(), "mse", steps_per_execution=2)
+            model.set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2)
+            with pytest.raises(RuntimeError, match="`train_step` .* has been overridden"):
+                model.fit(x, X[:, :1], batch_size=4, verbose=0)
+        model = keras.Sequential([dense(1, WIDTH)])
+        model.compile(two_optimizers(), "mse", steps_per_execution=2)
+        model.set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2)
+        with pytest.raises(errors.UnsupportedError, match="a list of 2 optimizers"):
+            model.fit(X, X, batch_size=4, verbose=0)

@@ -265,65 +265,6 @@ def test_a_program_that_failed_is_traced_again(ipus):
         assert np.isfinite(model.fit(X, X, **CHOICES).history["loss"]).all()
 
 
-class Wide(keras.Model):
-    """Trains two layers with an optimizer each."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.last = dense(1, 4), dense(2)
-
-    def call(self, inputs):
-        return self.last(self.first(inputs))
-
-    def train_step(self, data):
-        x, y = data
-        with tf.GradientTape(persistent=True) as tape:
-            loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
-        for optimizer, layer in zip(self.optimizer, (self.first, self.last)):
-            gradients = tape.gradient(loss, layer.trainable_variables)
-            optimizer.apply_gradients(zip(gradients, layer.trainable_variables))
-        return {"loss": loss}
-
-
-def wide_deep():
-    deep = keras.Sequential([dense(2), dense(3, 1)])
-    linear = keras.experimental.LinearModel(kernel_initializer=keras.initializers.GlorotUniform(1))
-    return keras.experimental.WideDeepModel(linear, deep)
-
-
-def two_optimizers():
-    return [keras.optimizers.SGD(0.1), keras.optimizers.Adam(0.01)]
-
-
-@ONCE
-@pytest.mark.parametrize(("make", "x"), [(Wide, X), (wide_deep, [X, X])])
-def test_lists_of_optimizers(ipus, make, x):
-    ipus(1)
-    seen = []
-    for scope in (contextlib.nullcontext(), strategy().scope()):
-        with scope:
-            model = make()
-            model.compile(two_optimizers(), "mse")
-            seen.append((model.fit(x, X[:, :1], epochs=2, shuffle=False, **CHOICES).history, model.get_weights()))
-    assert_near(*seen)
-
-
-def test_lists_of_optimizers_are_refused_with_accumulation(ipus):
-    ipus(1)
-    with strategy().scope():
-        for make, x in ((Wide, X), (wide_deep, [X, X])):
-            model = make()
-            model.compile(two_optimizers(), "mse", steps_per_execution=2)
-            model.set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2)
-            with pytest.raises(RuntimeError, match="`train_step` .* has been overridden"):
-                model.fit(x, X[:, :1], **CHOICES)
-        model = keras.Sequential([dense()])
-        model.compile(two_optimizers(), "mse", steps_per_execution=2)
-        model.set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2)
-        with pytest.raises(errors.UnsupportedError, match="a list of 2 optimizers"):
-            model.fit(X, X, **CHOICES)
-
-
 @ONCE
 @pytest.mark.parametrize("way", ["distribute_datasets_from_function", slowly("experimental_distribute_dataset")])
 def test_datasets_of_a_strategy(ipus, way):
