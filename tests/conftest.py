@@ -92,8 +92,11 @@ class Python:
     def __init__(self, directory: pathlib.Path):
         self.directory = directory
 
-    def __call__(self, *arguments, executable=sys.executable, stdin=None, environment=None, timeout=120):
-        """Runs `python ARGUMENTS`; a variable set to None in `environment` is taken out."""
+    def __call__(self, *arguments, executable=sys.executable, stdin=None, environment=None, timeout=300):
+        """Runs `python ARGUMENTS`; a variable set to None in `environment` is taken out.
+
+        The time limit is for what would never end: a machine that is busy may take a minute to import TensorFlow.
+        """
         variables = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
         return subprocess.run(
             [str(executable), *map(str, arguments)],

@@ -47,7 +47,7 @@ def holding_process(device_id):
 
 
 def finish(process):
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
 
 
 def test_all_of_a_device_or_nothing():
@@ -139,7 +139,7 @@ def test_between_threads():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
         assert not thread.is_alive()
     assert clashes == []
     assert taken
@@ -180,7 +180,7 @@ def _in_forked_child(work):
     child.start()
     assert receiver.poll(20)
     result = receiver.recv()
-    child.join(20)
+    child.join(120)
     assert child.exitcode == 0
     return result
 
@@ -234,13 +234,13 @@ sys.stdin.read()
             assert process.stdout.readline().strip() == "released"
         else:
             os.kill(process.pid, signal.SIGKILL)
-            process.wait(20)
-        assert attach.wait(SYSTEM, [device(24)], poll_seconds=0.01, timeout_seconds=5) is not None
+            process.wait(120)
+        assert attach.wait(SYSTEM, [device(24)], poll_seconds=0.01, timeout_seconds=120) is not None
         os.kill(child, 0)
     finally:
         os.kill(child, signal.SIGKILL)
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 def test_forking_while_other_threads_attach():
@@ -262,7 +262,7 @@ def test_forking_while_other_threads_attach():
             assert os.waitpid(child, 0)[1] == 0
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(120)
     with attach.attach(SYSTEM, device(30)) as everything:
         assert everything.held
 
@@ -286,7 +286,7 @@ class TestWaiting:
             said.append("waiting")
             threading.Timer(0.05, busy.release).start()
 
-        with attach.wait(SYSTEM, [device(24)], poll_seconds=0.01, timeout_seconds=20, on_wait=let_go) as mine:
+        with attach.wait(SYSTEM, [device(24)], poll_seconds=0.01, timeout_seconds=120, on_wait=let_go) as mine:
             assert mine.held
         assert said == ["waiting"]
 

@@ -24,5 +24,5 @@ os._exit(0)  # what TensorFlow still has waiting
 
 
 def test_an_op(python):
-    printed = python.succeeds(python.script(SCRIPT), timeout=60)
+    printed = python.succeeds(python.script(SCRIPT))
     assert "Asynchronous eager execution" in printed and "set_synchronous_execution(True)" in printed

@@ -132,7 +132,7 @@ IN_A_FORK = (
 def in_a_fork(call):
     child = os.fork()
     if child == 0:
-        signal.alarm(60)  # what waits for a thread would do so for ever
+        signal.alarm(100)  # what waits for a thread would do so for ever
         try:
             call()
         except tf.errors.FailedPreconditionError as error:

@@ -294,17 +294,27 @@ def test_the_flag_forces_on_demand(monkeypatch):
     configured(auto_select_ipus=4)  # the same configuration again
 
 
+def after_the_first_try(monkeypatch, call):
+    """Calls once something has asked for an IPU and got none."""
+    first = attach.attach_first
+
+    def attach_first(*arguments):
+        monkeypatch.setattr(attach, "attach_first", first)
+        assert first(*arguments) is None
+        call()
+
+    monkeypatch.setattr(attach, "attach_first", attach_first)
+
+
 def test_on_demand_waits(monkeypatch, logged):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--on_demand_device_poll_time=100")
     monkeypatch.setenv("TF_IPU_SHIM_SYSTEM", "c600")  # with one IPU: several are released one after another
     system = systems.current()
     attachment = attach.attach(system, system.device(0))
     configured(auto_select_ipus=1, device_connection__type=DeviceConnectionType.ON_DEMAND)
-    timer = threading.Timer(0.15, attachment.release)
-    timer.start()
+    after_the_first_try(monkeypatch, attachment.release)
     assert devices.get(0).poplar_id == 0
     assert "Currently there is no available device for" in logged()
-    timer.join()
 
 
 def test_on_demand_times_out(monkeypatch):
@@ -319,9 +329,9 @@ def test_on_demand_times_out(monkeypatch):
     assert devices.get(0).poplar_id == 0
 
 
-def test_reset_ends_a_wait():
+def test_reset_ends_a_wait(monkeypatch):
     system = systems.current()
-    caught = []
+    caught, asked = [], threading.Event()
 
     def use():
         try:
@@ -331,11 +341,12 @@ def test_reset_ends_a_wait():
 
     with attach.attach(system, system.device(30)):
         configured(auto_select_ipus=1, device_connection__type=DeviceConnectionType.ON_DEMAND)
+        after_the_first_try(monkeypatch, asked.set)
         thread = threading.Thread(target=use)
         thread.start()
-        time.sleep(0.1)
+        assert asked.wait(120)
         devices.reset()
-        thread.join(5)
+        thread.join(120)
     assert not thread.is_alive()
     assert len(caught) == 1 and "was reset while" in str(caught[0])
 
@@ -397,11 +408,11 @@ def test_threads_share_one_device(monkeypatch, library):
     monkeypatch.setattr(device.attach, "attach_first", slowly(device.attach.attach_first, attached))
 
     def ask():
-        asked.wait(10)
+        asked.wait(120)
         return devices.get(0)
 
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
-        found = [future.result(30) for future in [threads.submit(ask) for _ in range(8)]]
+        found = [future.result(120) for future in [threads.submit(ask) for _ in range(8)]]
     assert set(map(id, found)) == {id(devices.get(0))} and found[0].attached
     assert (len(started), len(attached)) == (1, 1)
 

@@ -314,7 +314,7 @@ def test_a_turn_that_another_thread_has_is_free_in_a_fork():
     held.wait(WAIT)
     child = os.fork()
     if child == 0:
-        signal.alarm(30)  # who waits for the other thread would do so for ever
+        signal.alarm(WAIT)  # who waits for the other thread would do so for ever
         with lock.hold():
             os._exit(5)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
