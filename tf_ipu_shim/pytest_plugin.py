@@ -58,13 +58,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Knows the markers, and gives this process IPUs of its own."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
-    given = os.environ.get(locks.ENVIRONMENT_VARIABLE)
-    if not given:
-        given = tempfile.mkdtemp(prefix="tf_ipu_shim_pytest_")
-        _made.append(given)
+    lock_directory = os.environ.get(locks.ENVIRONMENT_VARIABLE)
+    if not lock_directory:
+        lock_directory = tempfile.mkdtemp(prefix="tf_ipu_shim_pytest_")
+        _made.append(lock_directory)
     # A worker of xdist inherits what the process that started it has set.
     worker = getattr(config, "workerinput", {}).get("workerid", "")
-    os.environ[locks.ENVIRONMENT_VARIABLE] = os.path.join(given, worker) if worker else given
+    os.environ[locks.ENVIRONMENT_VARIABLE] = os.path.join(lock_directory, worker) if worker else lock_directory
 
 
 def pytest_unconfigure() -> None:
@@ -84,10 +84,10 @@ def pytest_report_header() -> str:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips a test that is for other SDKs: names and defaults are those of the release that `ipu` was imported for."""
     for marker in item.iter_markers("ipu_sdk"):
-        wanted = [sdk.parse(str(version)) for version in marker.args]
-        if sdk.current() not in wanted:
-            releases = ", ".join(map(str, wanted))
-            pytest.skip(f"is for SDK {releases}; run it with {sdk.ENVIRONMENT_VARIABLE}={wanted[0]}")
+        required = [sdk.parse(str(version)) for version in marker.args]
+        if sdk.current() not in required:
+            releases = ", ".join(map(str, required))
+            pytest.skip(f"is for SDK {releases}; run it with {sdk.ENVIRONMENT_VARIABLE}={required[0]}")
 
 
 @pytest.hookimpl(hookwrapper=True)

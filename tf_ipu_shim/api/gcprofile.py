@@ -31,6 +31,6 @@ def save_tf_report(report: Any, log_dir: str = ".") -> None:
     """
     directory = pathlib.Path(log_dir)
     directory.mkdir(parents=True, exist_ok=True)
-    texts = [str(event) for event in events.extract_all_events(report)]
-    (directory / "events.json").write_text(json.dumps(texts, indent=2) + "\n")
+    messages = [str(event) for event in events.extract_all_events(report)]
+    (directory / "events.json").write_text(json.dumps(messages, indent=2) + "\n")
     (directory / "memory_report.json").write_text(tf_ipu_shim.memory_report().to_json() + "\n")

@@ -133,10 +133,10 @@ class Tracepoint:
 
         Source: `libpvti.Tracepoint`.
         """
-        begun = _open.spans.get((channel, label))
-        if not begun:
+        spans = _open.spans.get((channel, label))
+        if not spans:
             raise ValueError(f"Tracepoint.end: no span {label!r} of channel {channel.name!r} was begun in this thread.")
-        begun.pop().__exit__(None, None, None)
+        spans.pop().__exit__(None, None, None)
 
     @staticmethod
     def event(channel: TraceChannel, label: str) -> None:

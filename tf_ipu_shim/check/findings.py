@@ -113,9 +113,9 @@ def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
 
 def _engine_option_findings(path: pathlib.Path, setting: Setting) -> Iterator[Finding]:
     """Those of an `IPUConfig` that stand in the file and change nothing."""
-    given = literal_value(setting.value)
+    value = literal_value(setting.value)
     whys = {entry.name: entry.what for entry in engine_options.effects()}
-    for name in engine_options.without_effect(given) if isinstance(given, dict) else ():
+    for name in engine_options.without_effect(value) if isinstance(value, dict) else ():
         why = whys.get(name, whys["any other"])
         yield Finding(FindingKind.RECORDED, path, setting.line, f"IPUConfig.{setting.path}: {name}", why)
 
@@ -187,11 +187,11 @@ def ignored_arguments(use: Use) -> list[tuple[str, str]]:
     """The keyword arguments of a call that change nothing here, with the reasons."""
     if use.call is None:
         return []
-    given = [word.arg for word in use.call.keywords if word.arg]
+    keywords = [word.arg for word in use.call.keywords if word.arg]
     found = {}
     for key in _argument_entries(use):
         rows = arguments.CALLS[key].arguments
-        found.update({name: rows[name].what for name in given if name in rows and rows[name].effect == RECORDED})
+        found.update({name: rows[name].what for name in keywords if name in rows and rows[name].effect == RECORDED})
     return list(found.items())
 
 

@@ -70,20 +70,20 @@ def _first_ipu_user(uses: list[Use]) -> Use | None:
 def _keras_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
     """Keras 3, whose models know nothing of IPUs: chosen by the file, by the environment, or for want of another."""
     variable = choice.ENVIRONMENT_VARIABLE
-    what = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
+    message = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
     for line, text in assigned_strings(tree, variable):
         if _selects_keras3(text):
             yield Pitfall(
-                line, "Keras 3 chosen", f"{variable}={text} chooses it: {what}. Set it to 1, or leave it unset."
+                line, "Keras 3 chosen", f"{variable}={text} chooses it: {message}. Set it to 1, or leave it unset."
             )
     for node in _nodes_of_type(tree, (ast.Import, ast.ImportFrom)):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         is_keras = any(name.partition(".")[0] == "keras" and not name.startswith("keras.ipu") for name in names)
         if is_keras or "keras" in scan.aliases and any(name.startswith("tensorflow") for name in names):
-            yield from _external_keras_choice(node.lineno, is_keras, what)
+            yield from _external_keras_choice(node.lineno, is_keras, message)
 
 
-def _external_keras_choice(line: int, is_keras: bool, what: str) -> Iterator[Pitfall]:
+def _external_keras_choice(line: int, is_keras: bool, message: str) -> Iterator[Pitfall]:
     """Keras 3 for a reason that is not in the file, which imports `keras` or takes it from TensorFlow."""
     variable = choice.ENVIRONMENT_VARIABLE
     try:
@@ -95,12 +95,14 @@ def _external_keras_choice(line: int, is_keras: bool, what: str) -> Iterator[Pit
         yield Pitfall(
             line,
             "Keras 3 chosen",
-            f"{activation.ENVIRONMENT_VARIABLE}=stock in the environment leaves it: {what}. Unset it.",
+            f"{activation.ENVIRONMENT_VARIABLE}=stock in the environment leaves it: {message}. Unset it.",
         )
         return
-    given = os.environ.get(variable, "1")
-    if _selects_keras3(given):
-        yield Pitfall(line, "Keras 3 chosen", f"{variable}={given} in the environment chooses it: {what}. Unset it.")
+    setting = os.environ.get(variable, "1")
+    if _selects_keras3(setting):
+        yield Pitfall(
+            line, "Keras 3 chosen", f"{variable}={setting} in the environment chooses it: {message}. Unset it."
+        )
 
 
 def _selects_keras3(value: str) -> bool:
@@ -132,13 +134,13 @@ def _model_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
     scopes = list(_strategy_scopes(tree, scan, strategies))
     if not strategies and not scopes:
         return
-    made = _made_outside_scope(tree, scan, scopes)
+    unscoped = _made_outside_scope(tree, scan, scopes)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNNING:
             owner = dotted_text(node.func.value)
-            if owner in made:
+            if owner in unscoped:
                 yield Pitfall(
-                    made[owner],
+                    unscoped[owner],
                     "model outside the scope",
                     f"{owner} is made outside the strategy's scope and line {node.lineno} calls {node.func.attr}: it "
                     "would run on the host's CPU, and is refused in the scope. Make it in `with strategy.scope():`.",
@@ -150,12 +152,12 @@ def _made_outside_scope(tree: ast.Module, scan: Scan, scopes: list[ast.With]) ->
     around = [*scopes, *_nodes_of_type(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
     inside = {id(below) for node in around for below in ast.walk(node)}  # who calls a function may be in a scope
     makers = _model_factories(tree, scan, scopes)
-    made: dict[str, int] = {}
+    constructed: dict[str, int] = {}
     for node in _nodes_of_type(tree, (ast.Assign,)):
         target = dotted_text(node.targets[0])
         if target and id(node) not in inside and _creates_model(node.value, scan, makers):
-            made[target] = node.lineno
-    return made
+            constructed[target] = node.lineno
+    return constructed
 
 
 def _model_factories(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> set[str]:
@@ -184,8 +186,8 @@ def _is_model(node: ast.AST, scan: Scan) -> bool:
     return "keras" in kind and kind[-1] in _MODELS
 
 
-def _nodes_of_type(tree: ast.AST, kinds: tuple[type[ast.AST], ...]) -> Iterator[Any]:
-    return (node for node in ast.walk(tree) if isinstance(node, kinds))
+def _nodes_of_type(tree: ast.AST, node_types: tuple[type[ast.AST], ...]) -> Iterator[Any]:
+    return (node for node in ast.walk(tree) if isinstance(node, node_types))
 
 
 def _strategy_scopes(tree: ast.AST, scan: Scan, strategies: set[str]) -> Iterator[ast.With]:
@@ -195,8 +197,8 @@ def _strategy_scopes(tree: ast.AST, scan: Scan, strategies: set[str]) -> Iterato
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "scope":
                 continue
             owner = call.func.value
-            made = scan.resolve_name(owner.func) or "" if isinstance(owner, ast.Call) else ""
-            if dotted_text(owner) in strategies or "Strategy" in made.rpartition(".")[2]:
+            constructor = scan.resolve_name(owner.func) or "" if isinstance(owner, ast.Call) else ""
+            if dotted_text(owner) in strategies or "Strategy" in constructor.rpartition(".")[2]:
                 yield node
 
 

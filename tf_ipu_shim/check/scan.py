@@ -62,9 +62,9 @@ class Scan:
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
-                made, target = self.resolve_name(node.value.func), dotted_text(node.targets[0])
-                if made and target and is_graphcore(made):
-                    self.objects[target] = made
+                constructor, target = self.resolve_name(node.value.func), dotted_text(node.targets[0])
+                if constructor and target and is_graphcore(constructor):
+                    self.objects[target] = constructor
         self.uses: list[Use] = []
         self.settings: list[Setting] = []
         self._imports_of_names(tree)
@@ -76,8 +76,8 @@ class Scan:
         if text is None:
             return None
         first, _, rest = text.partition(".")
-        whole = self.aliases.get(first)
-        return None if whole is None else _canonical_name(f"{whole}.{rest}" if rest else whole)
+        qualified = self.aliases.get(first)
+        return None if qualified is None else _canonical_name(f"{qualified}.{rest}" if rest else qualified)
 
     def _import(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):

@@ -107,8 +107,8 @@ def execute(command: Any, help: str, program: str, words: Sequence[str], variabl
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        print(f"{program}: {what}", file=sys.stderr)
+        message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(f"{program}: {message}", file=sys.stderr)
         return 2
     return status
 

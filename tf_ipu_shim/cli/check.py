@@ -43,9 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
         status = 0
     else:
         failures: list[Exception] = []
-        given = os.environ.copy()
+        environment = os.environ.copy()
         status = runner.run(arguments, failures)
-        with _environment_scope(given):  # what the script has put into it is told by its own lines
+        with _environment_scope(environment):  # what the script has put into it is told by its own lines
             read = check.find_uses(sources)
         findings = [*read, *_run_observations(sources[0].path, failures, {source.path for source in sources})]
         if status == 0 and _configured_environment():

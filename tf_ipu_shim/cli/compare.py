@@ -14,8 +14,8 @@ _SHOWN = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    what = "a program's profile.pop, its folder, or a directory of profiles"
-    parser.add_argument("before", metavar="BEFORE", help=what)
+    help_text = "a program's profile.pop, its folder, or a directory of profiles"
+    parser.add_argument("before", metavar="BEFORE", help=help_text)
     parser.add_argument("after", metavar="AFTER", help="the same, to compare it with")
     parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser")
 
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (FileNotFoundError, ValueError) as error:
         print(f"tf-ipu compare: {error}", file=sys.stderr)
         return 2
-    found, gone, new = comparison.pair_profiles(*sides)
+    found, removed, new = comparison.pair_profiles(*sides)
     if not found:
         names = [", ".join(side) for side in sides]
         print(
@@ -37,11 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return 2
     if arguments.html:
-        text = page.render_comparison(found, gone, new, (str(arguments.before), str(arguments.after)))
+        text = page.render_comparison(found, removed, new, (str(arguments.before), str(arguments.after)))
         pathlib.Path(arguments.html).write_text(text)
     for one in found:
         print("\n".join(_format_comparison(one)))
-    for name, where in [*((name, "BEFORE") for name in gone), *((name, "AFTER") for name in new)]:
+    for name, where in [*((name, "BEFORE") for name in removed), *((name, "AFTER") for name in new)]:
         print(f"{name}: only in {where}")
     return 0
 

@@ -34,13 +34,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _all_commands(files: Mapping[str, Any]) -> argparse.ArgumentParser:
     """One parser with all commands, of which the program itself loads only the one that is asked for."""
-    whole = argparse.ArgumentParser(prog=cli.PROGRAM)
-    whole.add_argument("--version", action="store_true", help="say which version this is")
-    commands = whole.add_subparsers()
+    root_parser = argparse.ArgumentParser(prog=cli.PROGRAM)
+    root_parser.add_argument("--version", action="store_true", help="say which version this is")
+    commands = root_parser.add_subparsers()
     for name, command in cli.COMMANDS.items():
         parser = commands.add_parser(name, help=command.help, description=command.help)
         importlib.import_module(command.module).add_arguments(parser)
         for action in parser._actions:
             if not action.option_strings and not action.choices:
                 action.complete = files  # type: ignore[attr-defined]
-    return whole
+    return root_parser

@@ -258,9 +258,12 @@ def check_variables() -> Iterator[Check]:
             cure="correct or unset the variable",
         )
     if not problems:
-        given = [variable.name for variable in environment.VARIABLES if os.environ.get(variable.name)]
+        set_variables = [variable.name for variable in environment.VARIABLES if os.environ.get(variable.name)]
         yield Check(
-            name="environment", state=OK, found=", ".join(given) or "nothing set", expected="values that can be read"
+            name="environment",
+            state=OK,
+            found=", ".join(set_variables) or "nothing set",
+            expected="values that can be read",
         )
 
 

@@ -57,9 +57,9 @@ def _rows(variables: Iterable[environment.Variable]) -> Iterable[_Row]:
 
 
 def _tensorflow() -> Iterable[_Row]:
-    for name, what in TENSORFLOW.items():
+    for name, description in TENSORFLOW.items():
         value = os.environ.get(name, "")
-        yield _Row(name, value or "(not set)", bool(value), what)
+        yield _Row(name, value or "(not set)", bool(value), description)
 
 
 def _flag_rows() -> Iterable[_Row]:

@@ -47,9 +47,9 @@ def filter_log(options: argparse.Namespace) -> None:
 
 def _is_relevant(record: logging.LogRecord) -> bool:
     """Whether a record is neither TensorFlow's advice to leave a deprecated name nor Keras' about GPUs."""
-    said = str(record.msg)
+    message = str(record.msg)
     if record.levelno != logging.WARNING:
         return True
-    if said.startswith(_GPU_ADVICE):
+    if message.startswith(_GPU_ADVICE):
         return False
-    return not (said.startswith(_DEPRECATED_NAMES) and "is deprecated and will be removed" in said)
+    return not (message.startswith(_DEPRECATED_NAMES) and "is deprecated and will be removed" in message)

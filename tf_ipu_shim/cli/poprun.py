@@ -43,9 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
     if problem:
         print(f"poprun: {problem}", file=sys.stderr)
         return 2
-    given = options.ignored_options(arguments)
-    if given:
-        print(f"poprun: accepted without effect on one machine: {', '.join(given)}", file=sys.stderr)
+    ignored = options.ignored_options(arguments)
+    if ignored:
+        print(f"poprun: accepted without effect on one machine: {', '.join(ignored)}", file=sys.stderr)
     command = options.instance_command(arguments)
     if arguments.verbose:
         print(f"poprun: {arguments.num_instances} x {shlex.join(command)}", file=sys.stderr)
@@ -174,13 +174,13 @@ class _Job:
 
     def _terminate(self) -> None:
         """Ends all that is left of the instances, and what they have started."""
-        left = [instance.process for instance in self._instances if instance.process.poll() is None]
-        started = [child for process in left for child in _descendants(process.pid)]
-        for process in left:
+        running = [instance.process for instance in self._instances if instance.process.poll() is None]
+        started = [child for process in running for child in _descendants(process.pid)]
+        for process in running:
             process.terminate()
         _send_signal(started, signal.SIGTERM)
         deadline = time.monotonic() + _GRACE_SECONDS
-        for process in left:
+        for process in running:
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:

@@ -167,16 +167,16 @@ def instance_command(arguments: argparse.Namespace) -> list[str]:
 
 def instance_environment(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
     """The environment that all instances have."""
-    made = dict(environment)
+    variables = dict(environment)
     for name in _FOR_MPI:
-        made.update(_parse_export(_is_given(arguments, name) or "")[0])
+        variables.update(_parse_export(_is_given(arguments, name) or "")[0])
     if arguments.executable_cache_path:
-        flags = made.get("TF_POPLAR_FLAGS", "")
-        made["TF_POPLAR_FLAGS"] = f"{flags} {_CACHE_FLAG}={arguments.executable_cache_path}".strip()
-    made[instances.TOTAL_REPLICAS] = str(arguments.num_replicas)
-    made[instances.IPUS_PER_REPLICA] = str(arguments.ipus_per_replica)
-    made[instances.FIRST_DEVICE] = str(parse_first_device(arguments))
-    return made
+        flags = variables.get("TF_POPLAR_FLAGS", "")
+        variables["TF_POPLAR_FLAGS"] = f"{flags} {_CACHE_FLAG}={arguments.executable_cache_path}".strip()
+    variables[instances.TOTAL_REPLICAS] = str(arguments.num_replicas)
+    variables[instances.IPUS_PER_REPLICA] = str(arguments.ipus_per_replica)
+    variables[instances.FIRST_DEVICE] = str(parse_first_device(arguments))
+    return variables
 
 
 def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
@@ -185,8 +185,8 @@ def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
     words = iter(shlex.split(text))
     for word in words:
         if word in ("-x", "--x"):
-            name, given, value = next(words, "").partition("=")
-            if given:
+            name, value_text, value = next(words, "").partition("=")
+            if value_text:
                 values[name] = value
         else:
             others.append(word)

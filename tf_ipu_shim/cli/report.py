@@ -71,10 +71,10 @@ def find_problem(options: argparse.Namespace) -> str | None:
 
 def _directory_problem(folder: pathlib.Path) -> str | None:
     """Why no files can be written into a directory, which is made when there are some; None where they can."""
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not there.is_dir():
-        return f"{str(there)!r} is no directory"
-    return None if os.access(there, os.W_OK | os.X_OK) else f"{str(there)!r} cannot be written to"
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not existing.is_dir():
+        return f"{str(existing)!r} is no directory"
+    return None if os.access(existing, os.W_OK | os.X_OK) else f"{str(existing)!r} cannot be written to"
 
 
 def begin_report(options: argparse.Namespace) -> None:
@@ -98,13 +98,13 @@ def write_reports(options: argparse.Namespace) -> None:
         return
     from tf_ipu_shim.memory_reports import memory_report
 
-    made = memory_report()
+    report = memory_report()
     if options.memory:
-        print(made.to_text(), flush=True)
+        print(report.to_text(), flush=True)
     if options.memory_json:
-        pathlib.Path(options.memory_json).write_text(made.to_json() + "\n")
+        pathlib.Path(options.memory_json).write_text(report.to_json() + "\n")
     if options.memory_svg:
-        pathlib.Path(options.memory_svg).write_text(made.to_svg())
+        pathlib.Path(options.memory_svg).write_text(report.to_svg())
 
 
 def compare_with_baseline(options: argparse.Namespace) -> int:

@@ -60,7 +60,7 @@ class _PlaneBuilder:
         number = self._names[event["name"]]
         metadata = self._plane.event_metadata[number]
         metadata.id, metadata.name = number, event["name"]
-        made = self._lines[event["tid"]].events.add(
+        added = self._lines[event["tid"]].events.add(
             metadata_id=number,
             offset_ps=round(event["ts"] * _PICOSECONDS),
             duration_ps=round(event["dur"] * _PICOSECONDS),
@@ -69,6 +69,6 @@ class _PlaneBuilder:
             stat = self._stats[key]
             self._plane.stat_metadata[stat].id, self._plane.stat_metadata[stat].name = stat, key
             if isinstance(value, str):
-                made.stats.add(metadata_id=stat, str_value=value)
+                added.stats.add(metadata_id=stat, str_value=value)
             else:
-                made.stats.add(metadata_id=stat, double_value=float(value))
+                added.stats.add(metadata_id=stat, double_value=float(value))

@@ -108,10 +108,10 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
     def _suggestions(self, name: str) -> list[str]:
         """Paths of attributes that may be meant: of this category first, then the same name in another one."""
         paths = {entry.name.rpartition(".")[2]: entry.name for _, entry in self._walk()}
-        here = [self._attributes[close].name for close in difflib.get_close_matches(name, self._attributes, n=1)]
+        suggestions = [self._attributes[close].name for close in difflib.get_close_matches(name, self._attributes, n=1)]
         if name in paths:
-            return [path for path in here if not paths[name].startswith(f"{path}.")] + [paths[name]]
-        return here or [paths[close] for close in difflib.get_close_matches(name, paths, n=1)]
+            return [path for path in suggestions if not paths[name].startswith(f"{path}.")] + [paths[name]]
+        return suggestions or [paths[close] for close in difflib.get_close_matches(name, paths, n=1)]
 
     def _to_protobuf(self, pb: Any) -> None:
         """Has every category write its options; a subclass writes its own and calls this."""

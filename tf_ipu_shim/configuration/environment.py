@@ -37,10 +37,10 @@ class Variable:
 
 def _one_of(name: str, *values: str) -> None:
     """Raises ValueError if the variable is set to something else."""
-    given = os.environ.get(name, "")
-    if given and given.lower() not in values:
+    setting = os.environ.get(name, "")
+    if setting and setting.lower() not in values:
         expected = f"{', '.join(map(repr, values[:-1]))} or {values[-1]!r}"
-        raise ValueError(f"{name} is {given!r}; expected {expected}. Change it or unset it.")
+        raise ValueError(f"{name} is {setting!r}; expected {expected}. Change it or unset it.")
 
 
 SETTINGS = (

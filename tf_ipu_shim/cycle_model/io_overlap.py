@@ -127,9 +127,9 @@ def _entry(block: Block, number: int, ipu: int, begin: int, chip: ChipSpec) -> E
     step = block.steps[number]
     phase = _host_phase(step.work, chip)
     name = step.work.name or step.owner
-    made = Entry("step", step.owner, (ipu,), begin, phase.cycles, computation=step.work, steps=((block, number),))
-    made.children = [Entry(HOST, name, (ipu,), begin, phase.cycles, phase=phase)]
-    return made
+    entry = Entry("step", step.owner, (ipu,), begin, phase.cycles, computation=step.work, steps=((block, number),))
+    entry.children = [Entry(HOST, name, (ipu,), begin, phase.cycles, phase=phase)]
+    return entry
 
 
 def _copies(block: Block, chip: ChipSpec, loads: bool) -> Iterator[tuple[Block, int, int]]:

@@ -203,44 +203,44 @@ def _cast(computation: Computation, sizes: CastSizes, chip: ChipSpec) -> tuple[P
 
 
 def _reduce(computation: Computation, sizes: ReduceSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    taken, given, lengths = sizes
-    if not taken or not given:
+    operand_elements, result_elements, lengths = sizes
+    if not operand_elements or not result_elements:
         return ()
     size = computation.element_bytes
-    where = _matmul_result_spread(computation, chip, taken, spread(chip, taken, size))
+    where = _matmul_result_spread(computation, chip, operand_elements, spread(chip, operand_elements, size))
     # On each tile what is there first, then the tiles' sums of the same number.
-    local = min(given, reductions_in_stretch(where.most, lengths or (1, given)))
+    local = min(result_elements, reductions_in_stretch(where.most, lengths or (1, result_elements)))
     cycles = vertices.reduce(chip, local, -(-where.most // local), size)
     phases = [
         Phase("compute", "/ReduceOnTile/InToIntermediateNoExchange/Reduce", cycles, where.tiles, cycles * where.tiles,
               vertex="popops::Reduce", vertices=where.tiles)
     ]  # fmt: skip
-    partials = -(-where.tiles * local // given)
+    partials = -(-where.tiles * local // result_elements)
     if partials > 1:
-        phases.extend(_reduce_partials(chip, given, partials, size))
+        phases.extend(_reduce_partials(chip, result_elements, partials, size))
     return tuple(phases)
 
 
-def _matmul_result_spread(computation: Computation, chip: ChipSpec, taken: int, where: Spread) -> Spread:
+def _matmul_result_spread(computation: Computation, chip: ChipSpec, consumed_tiles: int, where: Spread) -> Spread:
     """Returns the distribution that a matmul's plan gives its result; small tensors use more tiles."""
     plan = matmul_plan(computation.product, chip) if computation.product is not None else None
     if plan is None:
         return where
-    most = -(-taken // min(taken, math.prod(plan.split[:3])))
-    return min(where, Spread(-(-taken // most), most), key=_most)
+    most = -(-consumed_tiles // min(consumed_tiles, math.prod(plan.split[:3])))
+    return min(where, Spread(-(-consumed_tiles // most), most), key=_most)
 
 
 def _most(where: Spread) -> int:
     return where.most
 
 
-def _reduce_partials(chip: ChipSpec, given: int, partials: int, size: int) -> list[Phase]:
+def _reduce_partials(chip: ChipSpec, result_elements: int, partials: int, size: int) -> list[Phase]:
     """Reduces partial sums of tiles in one or two stages, whichever is faster.
 
     In two stages other tiles first add up some parts each, about as many as there are such groups, so that no tile
     receives all parts of its sums.
     """
-    final = spread(chip, given, size)
+    final = spread(chip, result_elements, size)
     at_once = _stage(chip, "/ReduceFinalStage", "IntermediateToOutput", partials, final, size)
     groups = min(math.isqrt(partials), chip.tiles // final.tiles)
     if groups < 2:
@@ -276,42 +276,42 @@ def reductions_in_stretch(stretch: int, lengths: Sequence[int]) -> int:
         >>> reductions_in_stretch(100, [1, 256, 8])  # columns are summed
         100
     """
-    return _reductions_in_stretch(stretch, tuple(lengths), kept=False, aligned=True)
+    return _reductions_in_stretch(stretch, tuple(lengths), remaining=False, aligned=True)
 
 
-def _reductions_in_stretch(stretch: int, lengths: tuple[int, ...], kept: bool, aligned: bool) -> int:
+def _reductions_in_stretch(stretch: int, lengths: tuple[int, ...], remaining: bool, aligned: bool) -> int:
     if stretch == 1 or not lengths:
         return 1
     length = lengths[0]
     aligned = aligned and (stretch % length == 0 or length % stretch == 0)
     # One that begins anywhere may have the end of an axis, and the beginning of the next.
     blocks = -(-stretch // length) if aligned else (stretch - 2) // length + 2
-    above = _reductions_in_stretch(blocks, lengths[1:], not kept, aligned)
-    return min(stretch, min(stretch, length) * above) if kept else above
+    above = _reductions_in_stretch(blocks, lengths[1:], not remaining, aligned)
+    return min(stretch, min(stretch, length) * above) if remaining else above
 
 
 def _window(computation: Computation, sizes: WindowSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    given, window = sizes
-    if not given:
+    result_elements, window = sizes
+    if not result_elements:
         return ()
     size = computation.element_bytes
-    where = spread(chip, given, size)
+    where = spread(chip, result_elements, size)
     # Each number of a window is one pass over the tile's results; the windows' edges come from other tiles.
     cycles = window * vertices.elementwise(chip, where.most, size)
     received = where.most * size * min(window, 2)
     phases = _exchange("", chip, received, where.tiles)
-    return (*phases, _compute(cycles, where, given, "popnn::MaxPooling"))
+    return (*phases, _compute(cycles, where, result_elements, "popnn::MaxPooling"))
 
 
 def _gather(computation: Computation, sizes: GatherSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    given, table = sizes
-    if not given:
+    result_elements, table = sizes
+    if not result_elements:
         return ()
     size = computation.element_bytes
-    where = spread(chip, given, size)
+    where = spread(chip, result_elements, size)
     # The table stays where it is: each tile looks all rows up in its part, then they go where they are wanted.
     part = spread(chip, table, size)
-    share = -(-given // max(1, part.tiles))
+    share = -(-result_elements // max(1, part.tiles))
     cycles = vertices.look_up(chip, max(1, share * size // 128), min(128, share * size))
     phases = [
         Phase("compute", "", cycles, part.tiles, cycles * part.tiles, vertex="popops::MultiSlice",

@@ -175,12 +175,12 @@ def plan_matmul(
         True
     """
     limit = proportion * chip.bytes_per_tile
-    ways = []
+    candidates = []
     for units in _choices(chip, element_bytes, partials_are_half):
-        ways.append(_OperandOrder(units, groups, rows, inner, columns, positions, element_bytes))
+        candidates.append(_OperandOrder(units, groups, rows, inner, columns, positions, element_bytes))
         if positions == 1 and rows != columns:  # the operands may change sides
-            ways.append(_OperandOrder(units, groups, columns, inner, rows, positions, element_bytes))
-    plans = [way.plan(chip, split, limit) for way in ways for split in way.splits(chip.tiles)]
+            candidates.append(_OperandOrder(units, groups, columns, inner, rows, positions, element_bytes))
+    plans = [candidate.plan(chip, split, limit) for candidate in candidates for split in candidate.splits(chip.tiles)]
     fitting = [plan for plan in plans if plan.temporary_bytes <= limit]
     if fitting:
         return min(fitting, key=_cycles)
@@ -195,8 +195,8 @@ def _temporaries(plan: MatmulPlan) -> int:
     return plan.temporary_bytes
 
 
-def _parts_of(whole: int) -> Iterator[int]:
-    return (part for part in range(1, whole + 1) if whole % part == 0)
+def _parts_of(elements: int) -> Iterator[int]:
+    return (part for part in range(1, elements + 1) if elements % part == 0)
 
 
 class _OperandOrder(NamedTuple):
@@ -231,18 +231,18 @@ class _OperandOrder(NamedTuple):
 
         Source: docs/facts.md, section "Planning formulas": an input group divides what the units take.
         """
-        whole = self.units.inner
+        inner = self.units.inner
         least = max(1, LEAST_LOAD_BYTES // min(self.element_bytes, 4))
-        return next((part for part in _parts_of(whole) if part >= min(max(self.inner, least), whole)), whole)
+        return next((part for part in _parts_of(inner) if part >= min(max(self.inner, least), inner)), inner)
 
     def splits(self, tiles: int) -> Iterator[tuple[int, int, int, int]]:
         """Yields splits worth trying: along the summed axis, none and those leaving fewest idle tiles."""
         by_group = min(self.groups, tiles)
-        left = tiles // by_group
+        tiles_per_group = tiles // by_group
         column_groups = -(-self.columns // self.units.units)
-        for by_column in _splits(column_groups, left):
-            for by_row in _splits(self.rows, left // by_column):
-                counts = list(_splits(self.passes, left // (by_column * by_row)))
+        for by_column in _splits(column_groups, tiles_per_group):
+            for by_row in _splits(self.rows, tiles_per_group // by_column):
+                counts = list(_splits(self.passes, tiles_per_group // (by_column * by_row)))
                 for by_inner in dict.fromkeys((1, *counts[-3:])):
                     yield by_group, by_row, by_column, by_inner
 

@@ -97,15 +97,15 @@ class _Clock:
                 step = block.steps[number]
                 merges = together[ipu].merges(step)
                 if isinstance(step.work, SyncPoint):
-                    here = waiting.setdefault(step.work.key, {})
-                    here[ipu] = number
-                    if len(here) < expected[step.work.key]:
+                    arrivals = waiting.setdefault(step.work.key, {})
+                    arrivals[ipu] = number
+                    if len(arrivals) < expected[step.work.key]:
                         break
                     del waiting[step.work.key]
-                    entries.append(self._sync(blocks, here, step.work, now, busy))
-                    for other in here:
+                    entries.append(self._sync(blocks, arrivals, step.work, now, busy))
+                    for other in arrivals:
                         at[other] += 1
-                    ready.extend(other for other in here if other != ipu)
+                    ready.extend(other for other in arrivals if other != ipu)
                     continue
                 entry = self._single_ipu_step(ipu, block, number, now[ipu], transfers, merges)
                 if entry is not None:
@@ -115,7 +115,9 @@ class _Clock:
                     now[ipu] = end
                 at[ipu] += 1
         if waiting:
-            names = sorted(blocks[ipu].steps[number].owner for here in waiting.values() for ipu, number in here.items())
+            names = sorted(
+                blocks[ipu].steps[number].owner for arrivals in waiting.values() for ipu, number in arrivals.items()
+            )
             raise SyncError(f"IPUs wait for each other at {', '.join(names)}.")
         entries.sort(key=lambda entry: (entry.start, entry.ipus))
         return entries, now, busy
@@ -170,17 +172,23 @@ class _Clock:
         return [Phase("sync", "", found.steps * links.sync_cycles(chip, ipus), chip.tiles), moved]
 
     def _sync(
-        self, blocks: Mapping[int, Block], here: Mapping[int, int], sync_point: SyncPoint, now: dict[int, int],
+        self, blocks: Mapping[int, Block], arrivals: Mapping[int, int], sync_point: SyncPoint, now: dict[int, int],
         busy: dict[int, float],
     ) -> Entry:  # fmt: skip
-        start = max(now[ipu] for ipu in here)
-        steps = {ipu: blocks[ipu].steps[number] for ipu, number in here.items()}
+        start = max(now[ipu] for ipu in arrivals)
+        steps = {ipu: blocks[ipu].steps[number] for ipu, number in arrivals.items()}
         if sync_point.computation is not None:
-            return self._exchange(blocks, here, steps, sync_point.computation, now, busy, start)
-        first = next(iter(here))
+            return self._exchange(blocks, arrivals, steps, sync_point.computation, now, busy, start)
+        first = next(iter(arrivals))
         kind = "branch" if sync_point.branches else "loop"
         entry = Entry(
-            kind, steps[first].owner, tuple(sorted(here)), start, 0, sync_point.trip_count, steps=_steps(blocks, here)
+            kind,
+            steps[first].owner,
+            tuple(sorted(arrivals)),
+            start,
+            0,
+            sync_point.trip_count,
+            steps=_steps(blocks, arrivals),
         )
         entry.exact = sync_point.counted
         if io_overlap.overlaps(sync_point, steps.values(), self._is_alone):
@@ -192,7 +200,7 @@ class _Clock:
         else:
             once, inside_busy = sum(length for length, _ in each), _sum(inside for _, inside in each)
             entry.cycles = self._loop_cycles(entry, sync_point, once, inside_busy)
-        for one in here:
+        for one in arrivals:
             now[one] = start + entry.cycles
             busy[one] += inside_busy.get(one, 0.0) * (1 if sync_point.branches else sync_point.trip_count)
         return entry
@@ -204,8 +212,8 @@ class _Clock:
         each: list[tuple[int, Mapping[int, float]]] = []
         parts = {part for step in steps.values() for part in _parts(step)}
         for part in sorted(parts - {sync_point.condition} if sync_point.counted else parts):
-            held = {ipu: dict(zip(_parts(step), step.inside)) for ipu, step in steps.items()}
-            inner = {ipu: blocks[part] for ipu, blocks in held.items() if part in blocks}
+            parts_by_ipu = {ipu: dict(zip(_parts(step), step.inside)) for ipu, step in steps.items()}
+            inner = {ipu: blocks[part] for ipu, blocks in parts_by_ipu.items() if part in blocks}
             children, ends, busy = self.run(inner, begin)
             length = max(ends.values(), default=begin) - begin
             name = f"{entry.name} {part}"
@@ -285,7 +293,7 @@ class _Clock:
     def _exchange(
         self,
         blocks: Mapping[int, Block],
-        here: Mapping[int, int],
+        arrivals: Mapping[int, int],
         steps: Mapping[int, Step],
         computation: Computation,
         now: dict[int, int],
@@ -298,16 +306,16 @@ class _Clock:
         count = links.whole(count)
         sync = links.sync_cycles(chip, count) + SYNC_CYCLES
         cycles = chip.cycles(links.phase_seconds(moves, count))
-        owner, ipus = next(iter(steps.values())).owner, tuple(sorted(here))
+        owner, ipus = next(iter(steps.values())).owner, tuple(sorted(arrivals))
         name = computation.name or owner
         entry = Entry("step", owner, ipus, start, sync + cycles, computation=computation)
-        entry.steps = _steps(blocks, here)
+        entry.steps = _steps(blocks, arrivals)
         moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sum(move.bytes for move in moves))
         entry.children = [
             Entry("sync", name, ipus, start, sync, phase=Phase("sync", "", sync, chip.tiles)),
             Entry("links", name, ipus, start + sync, cycles, phase=moved),
         ]
-        for ipu in here:
+        for ipu in arrivals:
             now[ipu] = start + entry.cycles
             busy[ipu] += entry.cycles
         return entry
@@ -323,8 +331,8 @@ def _participants(blocks: Mapping[int, Block]) -> dict[int, int]:
     return counts
 
 
-def _steps(blocks: Mapping[int, Block], here: Mapping[int, int]) -> tuple[tuple[Block, int], ...]:
-    return tuple((blocks[ipu], number) for ipu, number in sorted(here.items()))
+def _steps(blocks: Mapping[int, Block], arrivals: Mapping[int, int]) -> tuple[tuple[Block, int], ...]:
+    return tuple((blocks[ipu], number) for ipu, number in sorted(arrivals.items()))
 
 
 def _parts(step: Step) -> Sequence[int]:

@@ -16,20 +16,20 @@ class PostImportFinder:
     """A finder that delegates to the others and calls a function after the module is loaded.
 
     Args:
-        wanted: tells whether a module, by its full name, is one of them.
+        matches: tells whether a module, by its full name, is one of them.
         loaded: is called with each.
         while_loading: makes a context in which each is executed.
     """
 
     def __init__(
         self,
-        wanted: Callable[[str], bool],
+        matches: Callable[[str], bool],
         loaded: Callable[[types.ModuleType], None] = lambda _: None,
         while_loading: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
     ) -> None:
-        self._wanted, self._loaded, self._while_loading = wanted, loaded, while_loading
+        self._wanted, self._loaded, self._while_loading = matches, loaded, while_loading
 
-    def install(self, what: str, why: str) -> None:
+    def install(self, label: str, why: str) -> None:
         """Puts it before the other finders; calling it again changes nothing.
 
         Example:
@@ -38,7 +38,7 @@ class PostImportFinder:
             True
         """
         patches.change(
-            f"sys.meta_path: {what}",
+            f"sys.meta_path: {label}",
             lambda: sys.meta_path.insert(0, self),  # type: ignore[arg-type]
             lambda: sys.meta_path.remove(self),  # type: ignore[arg-type]
             why=why,

@@ -77,8 +77,8 @@ class ChipSpec:
         """
         rate = getattr(self, f"amp_flop_per_cycle_{kind}", 0)
         if not rate:
-            kinds = [k for k in ("fp16", "fp16_fp32", "fp32", "fp8") if getattr(self, f"amp_flop_per_cycle_{k}")]
-            raise ValueError(f"The {self.title} has no {kind!r} arithmetic. It has: {', '.join(kinds)}.")
+            dtypes = [k for k in ("fp16", "fp16_fp32", "fp32", "fp8") if getattr(self, f"amp_flop_per_cycle_{k}")]
+            raise ValueError(f"The {self.title} has no {kind!r} arithmetic. It has: {', '.join(dtypes)}.")
         return float(rate) * self.tiles * self.clock_hz
 
     def seconds(self, cycles: float) -> float:

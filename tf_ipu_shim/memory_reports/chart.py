@@ -88,8 +88,8 @@ def _draw_bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int
             f'<path d="M{at:.1f} {y - 3}v26" stroke="{colour}" stroke-width="2">'
             f"<title>limit: {plan.limit_bytes:,} bytes</title></path>"
         )
-    told = f"{plan.peak_bytes:,} bytes, {plan.percent:.2f} %" + ("" if plan.fits else ": too full")
-    yield f'<text x="{x + 8:.1f}" y="{y + 14}" fill="{colour}">{told}</text>'
+    caption = f"{plan.peak_bytes:,} bytes, {plan.percent:.2f} %" + ("" if plan.fits else ": too full")
+    yield f'<text x="{x + 8:.1f}" y="{y + 14}" fill="{colour}">{caption}</text>'
     if plan.remote:
         remote = f"and {sum(plan.remote.values()):,} bytes in remote memory"
         yield f'<text x="{_LEFT}" y="{y + 29}" font-size="9">{remote}</text>'

@@ -49,7 +49,7 @@ def _format_device(device: DeviceReport) -> list[str]:
         sizes = [plan.always_live_bytes, plan.not_always_live_bytes, plan.peak_bytes, plan.limit_bytes]
         used = f"{plan.percent:.2f} %" if plan.fits else "TOO FULL"
         rows.append([str(ipu.ipu), *map(_format_number, sizes), used, tile, ipu.program])
-    lines += _format_table(rows, left={7})
+    lines += _format_table(rows, left_aligned={7})
     plans = [ipu.modelled for ipu in device.ipus if ipu.modelled is not None]
     if plans:
         lines += ["", "At the largest step, by category:"]
@@ -113,7 +113,7 @@ def _format_allocations(device: DeviceReport) -> list[str]:
     for ipu in device.ipus:
         for owner in ipu.modelled.owners[:_OWNERS_SHOWN] if ipu.modelled is not None else ():
             rows.append([str(ipu.ipu), _format_number(owner.bytes), owner.kind, owner.name, owner.line or ""])
-    return _format_table(rows, left={2, 3, 4})
+    return _format_table(rows, left_aligned={2, 3, 4})
 
 
 def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:
@@ -129,7 +129,7 @@ def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:
     if len(rows) == 1:
         return []
     heading = "Temporaries inside the largest library call, bytes of a tile, in no figure above:"
-    return ["", heading, *_format_table(rows, left={8})]
+    return ["", heading, *_format_table(rows, left_aligned={8})]
 
 
 def _format_code(plans: Sequence[IpuPlan]) -> list[str]:
@@ -142,7 +142,7 @@ def _format_code(plans: Sequence[IpuPlan]) -> list[str]:
     span = f"{_format_number(least)} to {_format_number(most)}"
     heading = f"Code and stacks, {_format_number(total)} bytes of a tile ({span}), in no figure above:"
     rows = [["on a tile", "part"], *([_format_number(part.tile_bytes), part.name] for part in code)]
-    return ["", heading, *_format_table(rows, left={1})]
+    return ["", heading, *_format_table(rows, left_aligned={1})]
 
 
 def _format_programs(device: DeviceReport) -> list[str]:
@@ -153,7 +153,7 @@ def _format_programs(device: DeviceReport) -> list[str]:
             largest = max(plan.ipus, key=lambda one: one.peak_bytes, default=None)
             share = "-" if largest is None else f"{largest.percent:.2f} %"
             rows.append([plan.program, str(len(plan.ipus)), _format_number(plan.peak_bytes), share])
-        lines += ["", "Programs (one at a time is on the IPUs):", *_format_table(rows, left={0})]
+        lines += ["", "Programs (one at a time is on the IPUs):", *_format_table(rows, left_aligned={0})]
     if device.programs:
         lines += ["", "How they run (what is modelled is the same in both ways):"]
         for plan in device.programs:
@@ -204,12 +204,12 @@ def _truncate(text: str, width: int) -> str:
     return text if len(text) <= width else f"...{text[len(text) - width + 3 :]}"
 
 
-def _format_table(rows: Sequence[Sequence[str]], left: set[int] = frozenset()) -> list[str]:  # type: ignore[assignment]
+def _format_table(rows: Sequence[Sequence[str]], left_aligned: set[int] = frozenset()) -> list[str]:  # type: ignore[assignment]
     """Columns as wide as they need be; names, which stand in the columns aligned left, give way."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     over = sum(widths) + 2 * len(widths) - WIDTH
-    while over > 0 and left:
-        widest = max(left, key=lambda column: widths[column])
+    while over > 0 and left_aligned:
+        widest = max(left_aligned, key=lambda column: widths[column])
         if widths[widest] <= 12:
             break
         widths[widest] -= 1
@@ -217,6 +217,6 @@ def _format_table(rows: Sequence[Sequence[str]], left: set[int] = frozenset()) -
     lines = []
     for row in rows:
         cells = [_truncate(cell, width) for cell, width in zip(row, widths)]
-        padded = [c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths))]
+        padded = [c.ljust(w) if i in left_aligned else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths))]
         lines.append(("  " + "  ".join(padded)).rstrip())
     return lines

@@ -44,12 +44,12 @@ def once(contents: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]
         >>> contents() is contents()
         True
     """
-    kept = functools.cache(contents)
+    cached = functools.cache(contents)
 
     @functools.wraps(contents)
     def loaded() -> dict[str, Any]:
         with _loading:  # TensorFlow lowers two programs of a step at the same time
-            return kept()
+            return cached()
 
     return loaded
 

@@ -31,10 +31,10 @@ def _record_session(session: Any) -> None:
     """Each run, and whatever else TensorFlow prepares for one, first tells the session of the graph's new ops."""
     from tf_ipu_shim.tf_private import sessions
 
-    here = weakref.ref(session)
+    reference = weakref.ref(session)
 
     def first() -> None:
-        running: Any = here()
+        running: Any = reference()
         _unrecord_session(running)
         sessions.prepare(running)
 

@@ -30,7 +30,7 @@ def table() -> dict[str, tuple[str, dict[str, dict[str, str]]]]:
         for line in lines:
             source, _, names = line.partition(": ")
             pairs = (word.partition("=") for word in names.split())
-            sources[f"{_PACKAGE}.{source}"] = {given: taken or given for given, _, taken in pairs}
+            sources[f"{_PACKAGE}.{source}"] = {exported: own or exported for exported, _, own in pairs}
         rows[f"{_PACKAGE}.{name}"] = head[len(name) :], sources
     return rows
 
@@ -55,7 +55,7 @@ class ReexportLoader(Loader):
         module.__doc__ = f"`{self._theirs}`{description}"
         for source, names in sources.items():
             found = __import__(source, fromlist=tuple(names.values()))
-            vars(module).update({name: getattr(found, taken) for name, taken in names.items()})
+            vars(module).update({name: getattr(found, own) for name, own in names.items()})
         module.__dict__["__all__"] = sorted(name for names in sources.values() for name in names if name[0] != "_")
 
 
@@ -64,9 +64,7 @@ def stubs() -> dict[str, str]:
     files = {}
     for module, (_, sources) in table().items():
         lines = [
-            f"from {source} import {taken} as {name}"
-            for source, names in sources.items()
-            for name, taken in names.items()
+            f"from {source} import {own} as {name}" for source, names in sources.items() for name, own in names.items()
         ]
         files[f"{module.replace('.', '/')}.pyi"] = "".join(f"{line}\n" for line in lines)
     return files

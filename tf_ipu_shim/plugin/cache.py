@@ -160,8 +160,8 @@ def scratch_path(target: pathlib.Path) -> Iterator[pathlib.Path]:
     What a killed process has left goes too: the caller holds the lock, so nobody else is building this target.
     """
     prefix = f".building-{target.stem}-"
-    for left in target.parent.glob(f"{prefix}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    for leftover in target.parent.glob(f"{prefix}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=target.parent) as directory:
         yield pathlib.Path(directory)
 

@@ -54,9 +54,9 @@ def find_compiler() -> Compiler | None:
 
 def missing_compiler_message() -> str:
     """Says which compiler was looked for and what to install."""
-    wanted = os.environ.get(ENVIRONMENT_VARIABLE) or "g++"
+    compiler = os.environ.get(ENVIRONMENT_VARIABLE) or "g++"
     return (
-        f"The IPU plugin must be compiled once for this TensorFlow, and the C++ compiler {wanted!r} was not found. "
+        f"The IPU plugin must be compiled once for this TensorFlow, and the C++ compiler {compiler!r} was not found. "
         "Install g++ 9 or newer (Debian and Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; "
         f"conda: the package gxx), or set {ENVIRONMENT_VARIABLE} to a compiler that takes g++'s options."
     )
@@ -85,8 +85,8 @@ def compile_library(
         unit = directory / f"plugin{number}.cc"
         unit.write_text("".join(f'#include "{source.resolve()}"\n' for source in part))
         objects.append(str(unit.with_suffix(".o")))
-        what = ", ".join(source.name for source in part)
-        _run_command([*compiler.command, *flags, "-c", str(unit), "-o", str(unit.with_suffix(".o"))], what)
+        source_names = ", ".join(source.name for source in part)
+        _run_command([*compiler.command, *flags, "-c", str(unit), "-o", str(unit.with_suffix(".o"))], source_names)
 
     with ThreadPoolExecutor(UNITS) as pool:
         list(pool.map(compiled, range(UNITS), _translation_units(sources)))
@@ -121,7 +121,7 @@ def _translation_units(sources: Sequence[pathlib.Path]) -> list[list[pathlib.Pat
     return [sorted(part) for part in parts]
 
 
-def _run_command(command: Sequence[str], what: str) -> None:
+def _run_command(command: Sequence[str], label: str) -> None:
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         process = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
@@ -131,7 +131,7 @@ def _run_command(command: Sequence[str], what: str) -> None:
         ) from error
     if process.returncode:
         raise errors.PluginError(
-            f"The IPU plugin cannot be built: {what} failed with exit status {process.returncode}.\n"
+            f"The IPU plugin cannot be built: {label} failed with exit status {process.returncode}.\n"
             f"{_first_errors(process.stderr or process.stdout)}\nThe command was: {shlex.join(command)}"
         )
 

@@ -223,7 +223,7 @@ class Library:
         """XLA's form of a function, made without Python's lock."""
         numbers = (ctypes.c_int64 * len(arguments))(*arguments)
         size, fails = ctypes.c_int64(), ctypes.c_int32()
-        made = self._c.ipu_compiler_ir(
+        result = self._c.ipu_compiler_ir(
             live_context.pointer_of(context_handle),
             library,
             len(library),
@@ -233,7 +233,7 @@ class Library:
             size,
             fails,
         )
-        text = ctypes.string_at(made, size.value)
+        text = ctypes.string_at(result, size.value)
         return (None, text.decode(errors="replace")) if fails.value else (text, "")
 
     def watch_interrupts(self) -> None:

@@ -127,5 +127,5 @@ def _owners(before: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
     lines = [
         f"  {changes[name]:>+14,} bytes  {name} ({before.get(name, 0):,} -> {now[name]:,})" for name in largest[:_SHOWN]
     ]
-    left = sum(changes[name] for name in largest[_SHOWN:])
-    return [*lines, f"  {left:>+14,} bytes  {len(largest) - _SHOWN} more"] if left else lines
+    remaining = sum(changes[name] for name in largest[_SHOWN:])
+    return [*lines, f"  {remaining:>+14,} bytes  {len(largest) - _SHOWN} more"] if remaining else lines

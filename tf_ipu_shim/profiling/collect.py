@@ -46,7 +46,7 @@ def make_profile(
         programs.add(entry, -1, 1.0)
     variables, liveness = _memory(blocks, programs.of_step, line_of)
     each = num_ipus // max(1, replicas)
-    whole = {
+    fields = {
         "program": plan.program,
         "device": plan.device,
         "chip": chip.name,
@@ -69,7 +69,7 @@ def make_profile(
         **facts,
     }
     return Profile(
-        facts=[PairRow(name, json.dumps(value)) for name, value in whole.items()],
+        facts=[PairRow(name, json.dumps(value)) for name, value in fields.items()],
         options=[PairRow(name, value) for name, value in sorted(options.items())],
         ipus=_ipus(plan, timeline, each, chip.tiles),
         variables=variables,
@@ -169,11 +169,11 @@ class _Programs:
         if known is not None:
             self._sets[entry.name] = known._replace(runs=known.runs + times)
             return known.id
-        made = ComputeSetRow(
+        compute_set = ComputeSetRow(
             len(self._sets), entry.name, phase.vertex, phase.vertices, phase.tiles, entry.cycles, times
         )
-        self._sets[entry.name] = made
-        return made.id
+        self._sets[entry.name] = compute_set
+        return compute_set.id
 
     def sets(self) -> list[ComputeSetRow]:
         """All compute sets, in the order in which they first run."""

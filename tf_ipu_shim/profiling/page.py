@@ -34,13 +34,13 @@ def render_page(profile: Profile, runs: list[Run] | None = None) -> str:
 
 
 def render_comparison(
-    programs: Iterable[Comparison], gone: Iterable[str], new: Iterable[str], names: tuple[str, str]
+    programs: Iterable[Comparison], removed: Iterable[str], new: Iterable[str], names: tuple[str, str]
 ) -> str:
     """Two profiles side by side as a page."""
     data = {
         "names": names,
         "programs": [one._asdict() for one in programs],
-        "gone": list(gone),
+        "gone": list(removed),
         "new": list(new),
     }
     return _fill_template("comparison.html", data)
@@ -75,16 +75,16 @@ def _execution_data(profile: Profile) -> dict[str, Any]:
     pipelines = find_schedules(profile.programs, facts)
     inside = map_to_steps(profile.programs, pipelines)
     parts = leaves_of_steps(profile.programs, inside)
-    drawn = kept = [one for one in leaves if one.row.id not in inside]
-    if len(kept) > _MOST_RECTANGLES:
-        shortest = sorted((one.end - one.begin for one in kept), reverse=True)[_MOST_RECTANGLES]
-        drawn = [one for one in kept if one.end - one.begin > shortest]
+    drawn = outermost = [one for one in leaves if one.row.id not in inside]
+    if len(outermost) > _MOST_RECTANGLES:
+        shortest = sorted((one.end - one.begin for one in outermost), reverse=True)[_MOST_RECTANGLES]
+        drawn = [one for one in outermost if one.end - one.begin > shortest]
     return {
         "ops": _op_data(leaves),
         "drawn": [
             [json.loads(one.row.ipus), one.row.kind, one.row.name, round(one.begin), round(one.end)] for one in drawn
         ],
-        "left_out": len(kept) - len(drawn),
+        "left_out": len(outermost) - len(drawn),
         "pipelines": [_pipeline_data(parts, pipelines[one.row.id], one) for one in loops if one.row.id in pipelines],
         "beside": any(row.computation == "feed" for row in profile.programs),
         "error": _error_bounds(profile, leaves),
@@ -152,9 +152,9 @@ def _error_bounds(profile: Profile, leaves: Iterable[TimelineEvent]) -> tuple[fl
     factors: dict[str, float] = next(
         (json.loads(row.value) for row in profile.facts if row.name == "error_factors"), {}
     )
-    least = most = whole = 0.0
+    least = most = total = 0.0
     for one in leaves:
         factor = factors.get(one.row.computation or steps.get(one.row.parent, ""), 1.0)
         cycles = one.row.cycles * one.times
-        least, most, whole = least + cycles / factor, most + cycles * factor, whole + cycles
-    return (least / whole, most / whole) if whole else (1.0, 1.0)
+        least, most, total = least + cycles / factor, most + cycles * factor, total + cycles
+    return (least / total, most / total) if total else (1.0, 1.0)

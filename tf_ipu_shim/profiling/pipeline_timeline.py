@@ -173,11 +173,11 @@ def _schedule_sequentially(
     order = sorted(range(len(groups)), key=lambda number: groups[number][0] % between)
     begins = dict.fromkeys(order, 0.0)
     free = 0.0
-    for again in range(len(groups) + 1):  # until it is the same from one mini-batch to the next
+    for repetition in range(len(groups) + 1):  # until it is the same from one mini-batch to the next
         for number in order:
-            here = (groups[number][0] % between + again * between) * cycles
-            begins[number] = max(0.0, free - here)
-            free = here + begins[number] + _group_cycles(groups[number][1], starts[number])
+            begin = (groups[number][0] % between + repetition * between) * cycles
+            begins[number] = max(0.0, free - begin)
+            free = begin + begins[number] + _group_cycles(groups[number][1], starts[number])
     for number, (slot, group) in enumerate(groups):
         for row, start in zip(group, starts[number]):
             yield ScheduledStep(row, ipu, slot, begins[number] + start)

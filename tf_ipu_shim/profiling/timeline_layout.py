@@ -35,12 +35,12 @@ def lay_out_timeline(profile: Profile) -> tuple[list[TimelineEvent], list[Timeli
         """Rows whose cycle `origin` is drawn at `first`."""
         for row in rows:
             begin = first + (row.start - origin) * scale
-            here = TimelineEvent(row, begin, begin + row.cycles * scale, times)
+            event = TimelineEvent(row, begin, begin + row.cycles * scale, times)
             children = inside.get(row.id)
             if not children:
-                leaves.append(here)
+                leaves.append(event)
             elif row.kind == "loop":
-                loops.append(here)
+                loops.append(event)
                 once = max(child.start + child.cycles for child in children) - row.start
                 put(children, row.start, begin, scale * row.cycles / once if once else 0.0, times * row.times)
             else:

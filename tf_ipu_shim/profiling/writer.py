@@ -38,9 +38,9 @@ def make_profile_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
     """
     time = datetime.datetime.now().strftime("%Y-%m-%dT%H-%M-%S-%f")
     name = re.sub(r"[^A-Za-z0-9_.-]+", "_", program).strip("._")[:80] or "program"
-    made = directory / f"{PREFIX}{time}__{os.getpid()}__{name}"
-    made.mkdir(parents=True)
-    return made
+    folder = directory / f"{PREFIX}{time}__{os.getpid()}__{name}"
+    folder.mkdir(parents=True)
+    return folder
 
 
 def write_profile(profile: Profile, folder: pathlib.Path) -> pathlib.Path:

@@ -58,10 +58,10 @@ def read(path: str) -> tuple[Any, list[bytes]]:
     """Reads an application."""
     with _opened(path) as archive:
         executable = _executable(path, archive)
-        kept = [argument for argument in executable.program.arguments if argument.kind == argument.WEIGHTS]
-        if sorted(argument.index for argument in kept) != list(range(len(kept))):
+        weights = [argument for argument in executable.program.arguments if argument.kind == argument.WEIGHTS]
+        if sorted(argument.index for argument in weights) != list(range(len(weights))):
             raise _unreadable(path, "its weights are not numbered one by one")
-        sizes = {argument.index: _bytes_of(path, argument.tensor) for argument in kept}
+        sizes = {argument.index: _bytes_of(path, argument.tensor) for argument in weights}
         return executable, [_member(path, archive, _WEIGHTS.format(index), sizes[index]) for index in sorted(sizes)]
 
 

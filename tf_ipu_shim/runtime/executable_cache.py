@@ -53,13 +53,13 @@ class CacheDirectory:
         except OSError as error:
             log.warning(f"Executable cache: {path} cannot be read ({error.strerror}).")
             return None
-        digest, kept = content[len(_MARK) : len(_MARK) + 32], content[len(_MARK) + 32 :]
-        if not reason and (not content.startswith(_MARK) or hashlib.sha256(kept).digest() != digest):
+        digest, payload = content[len(_MARK) : len(_MARK) + 32], content[len(_MARK) + 32 :]
+        if not reason and (not content.startswith(_MARK) or hashlib.sha256(payload).digest() != digest):
             reason = "is broken"
         if reason:
             log.warning(f"Executable cache: {path} is not used: it {reason}.")
             return None
-        return kept
+        return payload
 
     def write(self, key: bytes, content: bytes) -> pathlib.Path | None:
         """Stores content under a key."""

@@ -29,7 +29,7 @@ def note(options: Mapping[str, Any], misspelt: Mapping[str, str] | None = None) 
             log.warning(f"Nothing is known of the option {name}. Was {meant} meant?")
 
 
-def note_arguments(given: Mapping[str, Any]) -> None:
+def note_arguments(arguments: Mapping[str, Any]) -> None:
     """Records and logs call arguments without effect; see `configuration.arguments`.
 
     Example:
@@ -38,8 +38,8 @@ def note_arguments(given: Mapping[str, Any]) -> None:
         {'partialsType': 'half'}
     """
     with _lock:
-        _arguments.update(given)
-    note(given)
+        _arguments.update(arguments)
+    note(arguments)
 
 
 def arguments() -> dict[str, Any]:

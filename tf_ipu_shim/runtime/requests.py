@@ -46,14 +46,14 @@ def _by_count(ordinal: Device, num_ipus: int, options: Any, system: systems.Syst
     return device
 
 
-def _enough_ipus(wanted: int, sizes: list[int], system: systems.System) -> str:
+def _enough_ipus(required: int, sizes: list[int], system: systems.System) -> str:
     """Suggests a device size, or a system with enough IPUs of this chip."""
-    if wanted < 1:
+    if required < 1:
         return "Ask for 1 or more."
-    if wanted < sizes[-1]:
-        larger = next(size for size in sizes if size > wanted)
+    if required < sizes[-1]:
+        larger = next(size for size in sizes if size > required)
         return f"Ask for {larger}: a program may leave some of its IPUs unused."
-    others = [one for one in systems.SYSTEMS.values() if one.chip == system.chip and one.num_ipus >= wanted]
+    others = [one for one in systems.SYSTEMS.values() if one.chip == system.chip and one.num_ipus >= required]
     if not others:
         return "No system that is simulated has more."
     least = min(others, key=lambda one: one.num_ipus)

@@ -33,9 +33,9 @@ def rounding(options: Any, engine: Mapping[str, str]) -> Rounding:
     esr = options.floating_point_behaviour.esr
     if not esr and not engine_options.is_enabled(engine, engine_options.STOCHASTIC_ROUNDING):
         return Rounding(0)
-    asked = Rounding.STOCHASTIC
+    requested = Rounding.STOCHASTIC
     if options.enable_experimental_prng_stability:
-        asked |= Rounding.SAME_FOR_SAME
+        requested |= Rounding.SAME_FOR_SAME
     if esr == config_pb2.StochasticRounding_ReplicaIdenticalOnly:
-        asked |= Rounding.SAME_FOR_SAME | Rounding.COMMON_ONLY
-    return asked
+        requested |= Rounding.SAME_FOR_SAME | Rounding.COMMON_ONLY
+    return requested

@@ -138,9 +138,9 @@ def _program_plans(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, Ip
     return iter(found)
 
 
-def _check_number(name: str, value: object, what: str) -> None:
+def _check_number(name: str, value: object, label: str) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} is {value!r}, and has to be a number: {what}.")
+        raise TypeError(f"{name} is {value!r}, and has to be a number: {label}.")
 
 
 def _largest_allocations(ipu: IpuPlan) -> list[str]:

@@ -17,6 +17,6 @@ from tensorflow.python.autograph.impl import (
 def conversions() -> Iterator[Any]:
     """What autograph has made of each function, with the lines that it was made of."""
     # Asked while an error is shown, which nothing may replace.
-    kept = getattr(getattr(getattr(api, "_TRANSPILER", None), "_cache", None), "_cache", None) or {}
-    for of_function in list(kept.values()):
+    cached = getattr(getattr(getattr(api, "_TRANSPILER", None), "_cache", None), "_cache", None) or {}
+    for of_function in list(cached.values()):
         yield from list(of_function.values())

@@ -54,19 +54,19 @@ def automatic_sharding(
             "No ops placed on IPU device to shard. Build the model inside "
             "`with ipu.scopes.ipu_scope('/device:IPU:0'):`."
         )
-    way = sharding_utils.on_the_way(input_ts.op, loss_ts.op)
-    if not way:
+    path = sharding_utils.on_the_way(input_ts.op, loss_ts.op)
+    if not path:
         raise RuntimeError(
             "Error: number of disconnected subgraphs in auto-sharder is not one: no way leads from "
             f"{input_ts.name} to {loss_ts.name}."
         )
-    edges = sharding_utils.splitting_edges(way, edge_filter)
+    edges = sharding_utils.splitting_edges(path, edge_filter)
     if len(edges) + 1 < num_shards:
         raise Exception(
             f"There are fewer subgraphs ({len(edges) + 1}) than available shards ({num_shards}): the ways from "
             "input to loss have too few edges in common. Use fewer shards, or mark them with ipu.scopes.ipu_shard."
         )
-    known = set(way)
+    known = set(path)
 
     def cost(op: Any) -> int:
         weights = sum(
@@ -76,7 +76,7 @@ def automatic_sharding(
         )
         return weights + sum(map(sharding_utils.tensor_memory_use, op.outputs))
 
-    parts = sharding_utils.cut(way, edges, num_shards, cost)
+    parts = sharding_utils.cut(path, edges, num_shards, cost)
     sharding_utils.mark(parts, operations)
     sharding.propagate_sharding(input_ts.graph)
 
@@ -101,17 +101,17 @@ def ipu_autoshard() -> Iterator[None]:
     graph = ops.get_default_graph()
     before = set(graph.get_operations())
     yield
-    made = [op for op in graph.get_operations() if op not in before and _is_on_ipu(op)]
-    if not made:
+    new_ops = [op for op in graph.get_operations() if op not in before and _is_on_ipu(op)]
+    if not new_ops:
         raise ValueError("No ops placed on IPU device to shard: none was made on one inside ipu_autoshard.")
-    number = get_num_of_ipus_in_device(made[0].device)
+    number = get_num_of_ipus_in_device(new_ops[0].device)
     costs = [
         sum(map(sharding_utils.tensor_memory_use, op.outputs)) * (2 if op.type == vocabulary.READ_VARIABLE else 1)
-        for op in made
+        for op in new_ops
     ]
-    ends = sharding_utils.best_ends(costs, min(number, len(made)))
-    for shard, (first, end) in enumerate(zip([0, *ends], [*ends, len(made)])):
-        for op in made[first:end]:
+    ends = sharding_utils.best_ends(costs, min(number, len(new_ops)))
+    for shard, (first, end) in enumerate(zip([0, *ends], [*ends, len(new_ops)])):
+        for op in new_ops[first:end]:
             if sharding.get_sharding(op) is None:
                 sharding_utils.set_ipu_shard(op, shard)
 

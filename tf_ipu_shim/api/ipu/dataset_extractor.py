@@ -169,12 +169,12 @@ def import_variables(
     missing = [_name(variable) for variable in variables if _name(variable) not in found]
     if missing and strict:
         raise ValueError(f"{', '.join(map(str, files))} have no value for the variables {missing}.")
-    taken = [variable for variable in variables if _name(variable) in found]
-    for variable in taken:
+    selected = [variable for variable in variables if _name(variable) in found]
+    for variable in selected:
         _check_value(variable, found[_name(variable)])
-    assigned = [variable.assign(found[_name(variable)]) for variable in taken]
+    assigned = [variable.assign(found[_name(variable)]) for variable in selected]
     if print_stats:
-        print(f"{len(taken)} of {len(variables)} variables from {', '.join(map(str, files))}")
+        print(f"{len(selected)} of {len(variables)} variables from {', '.join(map(str, files))}")
     return None if context.executing_eagerly() else control_flow_ops.group(*assigned)
 
 

@@ -115,15 +115,16 @@ def _workers(cluster_resolver: Any) -> int:
 
 def _check_cluster(cluster_resolver: Any) -> None:
     workers = _workers(cluster_resolver)
-    here = job.current()
-    if workers <= 1 and here.size == 1:
+    current_job = job.current()
+    if workers <= 1 and current_job.size == 1:
         return
     rank = cluster_resolver.task_id or 0
     if cluster_resolver.task_type == "worker":
         rank += workers - len(cluster_resolver.cluster_spec().as_dict()["worker"])
-    if (workers, rank) != (here.size, here.rank):
+    if (workers, rank) != (current_job.size, current_job.rank):
         raise errors.UnsupportedError(
-            f"This is worker {rank} of {workers} of the cluster, but process {here.rank} of {here.size} of its job: "
+            f"This is worker {rank} of {workers} of the cluster, but process {current_job.rank} of {current_job.size} "
+            "of its job: "
             "workers are processes of one job. Give each its TF_CONFIG, which says both, or start them with tf-ipu "
             "poprun, mpirun or srun."
         )

@@ -171,14 +171,14 @@ def cut(way: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], int
     }
 
 
-def _pieces(way: list[Any], edges: list[Edge]) -> list[list[Any]]:
-    piece = dict.fromkeys(way, 0)
+def _pieces(path: list[Any], edges: list[Edge]) -> list[list[Any]]:
+    piece = dict.fromkeys(path, 0)
     begins = {user: index for index, (_, user) in enumerate(edges, 1)}
-    known = set(way)
-    for op in way:
+    known = set(path)
+    for op in path:
         inner = [piece[tensor.op] for tensor in op.inputs if tensor.op in known]
         piece[op] = begins.get(op, max(inner, default=0))
-    return [[op for op in way if piece[op] == index] for index in range(len(edges) + 1)]
+    return [[op for op in path if piece[op] == index] for index in range(len(edges) + 1)]
 
 
 def best_ends(costs: list[int], parts: int) -> list[int]:

@@ -116,8 +116,8 @@ def getReplicaIndexOffset() -> int:  # noqa: N802
         >>> getReplicaIndexOffset()
         0
     """
-    here = instances.current()
-    return here.index * here.local_replicas
+    instance = instances.current()
+    return instance.index * instance.local_replicas
 
 
 def getNumIpusPerReplica() -> int:  # noqa: N802
@@ -160,8 +160,8 @@ def checkNumIpusPerReplica(ipusPerReplica: int) -> bool:  # noqa: N802, N803
         >>> checkNumIpusPerReplica(1), checkNumIpusPerReplica(2)
         (True, False)
     """
-    here = instances.current()
-    return instances.checked_ipus_per_replica(ipusPerReplica, here) == here.ipus_per_replica
+    instance = instances.current()
+    return instances.checked_ipus_per_replica(ipusPerReplica, instance) == instance.ipus_per_replica
 
 
 def getDeviceId(ipusPerReplica: int = 0) -> int:  # noqa: N802, N803
@@ -180,9 +180,11 @@ def getDeviceId(ipusPerReplica: int = 0) -> int:  # noqa: N802, N803
         >>> getDeviceId(ipusPerReplica=1)
         0
     """
-    here = instances.current()
-    given = None if isinstance(ipusPerReplica, int) and ipusPerReplica == 0 else ipusPerReplica
-    return instances.device_id(here, here.local_replicas * instances.checked_ipus_per_replica(given, here))
+    instance = instances.current()
+    requested_ipus = None if isinstance(ipusPerReplica, int) and ipusPerReplica == 0 else ipusPerReplica
+    return instances.device_id(
+        instance, instance.local_replicas * instances.checked_ipus_per_replica(requested_ipus, instance)
+    )
 
 
 def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -35,26 +35,26 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
         >>> config.auto_select_ipus
         2
     """
-    here = instances.current()
-    ipus_per_replica = instances.checked_ipus_per_replica(ipus_per_replica, here)
+    instance = instances.current()
+    ipus_per_replica = instances.checked_ipus_per_replica(ipus_per_replica, instance)
     if not (isinstance(config, IPUConfig) or hasattr(type(config), "DESCRIPTOR")):
         raise TypeError(f"config must be an ipu.config.IPUConfig, not {type(config).__name__}.")
-    if instances.from_launcher() and ipus_per_replica != here.ipus_per_replica:
+    if instances.from_launcher() and ipus_per_replica != instance.ipus_per_replica:
         raise ValueError(
             f"ipus_per_replica is {ipus_per_replica}, but poprun was started with --ipus-per-replica "
-            f"{here.ipus_per_replica}. Give both the same number."
+            f"{instance.ipus_per_replica}. Give both the same number."
         )
-    num_ipus = here.local_replicas * ipus_per_replica
+    num_ipus = instance.local_replicas * ipus_per_replica
     # The IPU model, and a process on its own, have IPUs but no ids to choose between.
-    by_id = here.instances > 1 and not checks.on_ipu_model()
-    device = instances.device_id(here, num_ipus) if by_id and configure_device else None
+    by_id = instance.instances > 1 and not checks.on_ipu_model()
+    device = instances.device_id(instance, num_ipus) if by_id and configure_device else None
     if hasattr(type(config), "DESCRIPTOR"):  # a protobuf message, which older SDKs have instead of IPUConfig
         if configure_device:
             if device is None:
                 config = selection.auto_select_ipus(config, num_ipus)
             else:
                 config = selection.select_ipus(config, [device])
-        config.multi_replica_process_count, config.multi_replica_process_index = here.instances, here.index
+        config.multi_replica_process_count, config.multi_replica_process_index = instance.instances, instance.index
         return config
     if configure_device:
         if device is None:
@@ -63,5 +63,5 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
             config.select_ipus = device
     if by_id:
         distribution = config.experimental.multi_replica_distribution
-        distribution.process_count, distribution.process_index = here.instances, here.index
+        distribution.process_count, distribution.process_index = instance.instances, instance.index
     return config

@@ -110,23 +110,23 @@ def embedded_runtime_start(
     executable = poplar_executable_pb2.PoplarExecutableProto.FromString(_find_opaque_blob(file))
     expected = executable.embedded_runtime_config.signature.inputs
     if isinstance(inputs, Mapping):
-        given = [_find_input(inputs, tensor.name) for tensor in expected]
+        tensors = [_find_input(inputs, tensor.name) for tensor in expected]
     elif isinstance(inputs, list):
-        given = inputs
+        tensors = inputs
     else:
         raise ValueError(
             f"Expected the inputs to be a list. Received a {type(inputs).__name__}: give a list of tensors, or a "
             "dictionary by their names."
         )
-    if len(given) != len(expected):
+    if len(tensors) != len(expected):
         raise ValueError(
-            f"Embedded application runtime expects {len(expected)} inputs, but {len(given)} were provided. They are: "
+            f"Embedded application runtime expects {len(expected)} inputs, but {len(tensors)} were provided. They are: "
             f"{', '.join(tensor.name for tensor in expected) or 'none'}."
         )
-    given = _check_tensors(given, expected)
+    tensors = _check_tensors(tensors, expected)
     with ops.device(_HOST):
         start_output = plugin.load().ops.application_runtime(
-            inputs=given,
+            inputs=tensors,
             filename=file,
             engine_name=name,
             timeout_us=_TIMEOUT_MICROSECONDS if timeout is None else timeout,
@@ -256,9 +256,9 @@ def _find_input(inputs: Mapping[str, Any], name: str) -> Any:
     return inputs[name]
 
 
-def _check_tensors(given: Sequence[Any], expected: Any) -> list[Any]:
+def _check_tensors(operands: Sequence[Any], expected: Any) -> list[Any]:
     tensors = []
-    for position, (value, tensor) in enumerate(zip(given, expected)):
+    for position, (value, tensor) in enumerate(zip(operands, expected)):
         where = f"at position {position} ('{tensor.name}')"
         if value is None:
             raise TypeError(f"The input {where} is None. Give it a value.")

@@ -39,15 +39,15 @@ def application_compile(
         return _trace_and_compile(func, inputs, output_path, freeze, name)
     # What is a tensor already is an input of the application; numbers and arrays become part of it, as in a graph.
     flat = nest.flatten(inputs)
-    given = [index for index, value in enumerate(flat) if isinstance(value, ops.Tensor)]
+    tensor_indices = [index for index, value in enumerate(flat) if isinstance(value, ops.Tensor)]
 
     def compiled(*tensors: Any) -> Any:
         symbolic = list(flat)
-        for index, tensor in zip(given, tensors):
+        for index, tensor in zip(tensor_indices, tensors):
             symbolic[index] = tensor
         return _trace_and_compile(func, nest.pack_sequence_as(inputs, symbolic), output_path, freeze, name)
 
-    return def_function.function(compiled, autograph=False)(*(flat[index] for index in given))
+    return def_function.function(compiled, autograph=False)(*(flat[index] for index in tensor_indices))
 
 
 def _trace_and_compile(

@@ -162,12 +162,12 @@ class Engine:
                 value = self._library.ops.ipu_application_input(dtype=dtype, engine=self.name, index=argument.index)
                 value.set_shape(shape)
                 return value
-            kept = np.frombuffer(self._weights[argument.index], dtype.as_numpy_dtype).reshape(shape.as_list())
+            stored = np.frombuffer(self._weights[argument.index], dtype.as_numpy_dtype).reshape(shape.as_list())
             if not argument.variable:
-                return ops.convert_to_tensor(kept, dtype)
+                return ops.convert_to_tensor(stored, dtype)
             # Not a constant: a graph has room for 2 GB.
             placeholder = array_ops.placeholder(dtype, shape, name=f"weights_{index}")
-            self._fed[placeholder] = kept
+            self._fed[placeholder] = stored
             return placeholder
 
     def _infeed(self, index: int, initialisers: list[Any]) -> Any:

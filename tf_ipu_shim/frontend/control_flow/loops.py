@@ -224,11 +224,11 @@ def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:
     return tensors, operations
 
 
-def _check_arguments(what: str, function: Callable[..., Any], given: int, infeed_queue: IPUInfeedQueue | None) -> None:
+def _check_arguments(label: str, function: Callable[..., Any], count: int, infeed_queue: IPUInfeedQueue | None) -> None:
     if not callable(function):
-        raise TypeError(f"The {what} of an IPU loop must be a function, not {function!r}.")
+        raise TypeError(f"The {label} of an IPU loop must be a function, not {function!r}.")
     keywords: dict[str, Any] = {}
-    total = given
+    total = count
     if infeed_queue is not None:
         if not isinstance(infeed_queue, IPUInfeedQueue):
             raise TypeError(f"infeed_queue must be an IPUInfeedQueue, not a {type(infeed_queue).__name__}.")
@@ -236,17 +236,17 @@ def _check_arguments(what: str, function: Callable[..., Any], given: int, infeed
         total += len(positional)
     reason = script_functions.explain_call_mismatch(function, total, keywords)
     if reason is not None:
-        fed = f", {total - given + len(keywords)} of them from the infeed" if infeed_queue is not None else ""
+        fed = f", {total - count + len(keywords)} of them from the infeed" if infeed_queue is not None else ""
         fed += f" by the names {', '.join(keywords)}" if keywords else ""
         raise TypeError(
-            f"Supplied loop {what} function cannot be called with the specified inputs: "
+            f"Supplied loop {label} function cannot be called with the specified inputs: "
             f"{script_functions.describe_function(function)} is given {total + len(keywords)} arguments{fed}. {reason}."
         )
 
 
-def _check_shapes(where: str, given: list[Any], returned: list[Any]) -> None:
+def _check_shapes(where: str, inputs: list[Any], returned: list[Any]) -> None:
     """A loop's values have the shapes that they begin with: an IPU's program is made for them."""
-    for number, (before, after) in enumerate(zip(given, returned)):
+    for number, (before, after) in enumerate(zip(inputs, returned)):
         if not after.shape.is_subtype_of(before.shape):
             raise ValueError(
                 f"Value {number} of the loop enters the loop with shape {before.shape}, but has shape {after.shape} "

@@ -63,8 +63,8 @@ def loop_program(iterations: int) -> Program:
     """A program that runs a part of a graph in a loop."""
 
     def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
-        def body(*given: Any) -> Any:
-            return outfeed.enqueue(ipu_program.import_part(part, dict(zip(takes, given, strict=True)), gives))
+        def body(*values: Any) -> Any:
+            return outfeed.enqueue(ipu_program.import_part(part, dict(zip(takes, values, strict=True)), gives))
 
         return loops.repeat(iterations, body, [], infeed)
 
@@ -76,8 +76,8 @@ def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executi
 
     def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
         graph_def = _without_outer_controls(part)
-        there = {node.name for node in graph_def.node}
-        own = {name: stage for name, stage in stages.items() if name in there}
+        node_names = {node.name for node in graph_def.node}
+        own = {name: stage for name, stage in stages.items() if name in node_names}
         parts = stage_functions.split_into_stages(graph_def, own, takes, gives)
         if len(parts) < 2:
             raise ValueError(
@@ -112,20 +112,20 @@ def embed_application(
             node.device = "" if node.op == "Placeholder" else "/device:IPU:0"
     engine = f"saved_model_{uuid.uuid4().hex}"
 
-    def call(part: Any, given: dict[str, Any], outputs: Sequence[str]) -> Any:
-        _compile_application(part, given, outputs, program, settings)
+    def call(part: Any, operands: dict[str, Any], outputs: Sequence[str]) -> Any:
+        _compile_application(part, operands, outputs, program, settings)
         context = calls.embedded_runtime_start(settings.path, [], engine, settings.timeout_us)
-        return calls.embedded_runtime_call(list(given.values()), context)
+        return calls.embedded_runtime_call(list(operands.values()), context)
 
     return ipu_program.replace_ipu_part(placed, signature_def, call)
 
 
 def _compile_application(
-    part: Any, given: dict[str, Any], outputs: Sequence[str], program: Program, settings: ApplicationSettings
+    part: Any, operands: dict[str, Any], outputs: Sequence[str], program: Program, settings: ApplicationSettings
 ) -> None:
-    if not given:
+    if not operands:
         raise ValueError("The part of the model on the IPU has no inputs: nothing could be handed to an application.")
-    for name, tensor in given.items():
+    for name, tensor in operands.items():
         if not tensor.shape.is_fully_defined():
             raise ValueError(
                 f"The application takes {name} of the shape {tensor.shape}, and IPUs need to know all axes. Save the "
@@ -133,11 +133,11 @@ def _compile_application(
             )
     os.makedirs(settings.directory, exist_ok=True)
     with _temporary_configuration(settings), v1.Graph().as_default(), v1.Session() as session:
-        zeros = tuple(v1.zeros(tensor.shape, tensor.dtype) for tensor in given.values())
+        zeros = tuple(v1.zeros(tensor.shape, tensor.dtype) for tensor in operands.values())
         infeed = IPUInfeedQueue(v1.data.Dataset.from_tensors(zeros).repeat())
         outfeed = IPUOutfeedQueue()
         path = compile_op.application_compile(
-            lambda: program(part, list(given), outputs, infeed, outfeed), None, settings.path, False, None
+            lambda: program(part, list(operands), outputs, infeed, outfeed), None, settings.path, False, None
         )
         session.run(path)
 
@@ -159,12 +159,12 @@ def _temporary_configuration(settings: ApplicationSettings) -> Iterator[None]:
 
 def _without_outer_controls(part: Any) -> Any:
     """A part of a graph without control inputs from outside of it: what it reads of there has been computed."""
-    made = type(part)()
-    made.CopyFrom(part)
-    inside = {node.name for node in made.node}
-    for node in made.node:
+    copy = type(part)()
+    copy.CopyFrom(part)
+    inside = {node.name for node in copy.node}
+    for node in copy.node:
         node.input[:] = [name for name in node.input if not graph_nodes.is_control(name) or name[1:] in inside]
-    return made
+    return copy
 
 
 def _stage_function(graph_def: Any, part: stage_functions.StagePart) -> Callable[..., Any]:

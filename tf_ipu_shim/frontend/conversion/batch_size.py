@@ -14,16 +14,16 @@ _SHAPES = "_output_shapes"
 def set_batch_size(graph_def: Any, signature_def: Any, batch_size: int) -> tuple[Any, Any]:
     """The graph whose inputs have that batch size where their first axis was open, and its signature."""
     inputs = {graph_nodes.node_name(name) for name in graph_nodes.input_tensors(signature_def)}
-    made, signature = type(graph_def)(), type(signature_def)()
-    made.CopyFrom(graph_def)
+    result, signature = type(graph_def)(), type(signature_def)()
+    result.CopyFrom(graph_def)
     signature.CopyFrom(signature_def)
-    for node in made.node:
+    for node in result.node:
         node.attr.pop(_SHAPES, None)  # they follow from other inputs
         shape = node.attr["shape"].shape if node.name in inputs and "shape" in node.attr else None
         if shape is not None and shape.dim and shape.dim[0].size < 0:
             shape.dim[0].size = batch_size
     with v1.Graph().as_default() as graph:
-        v1.import_graph_def(made, name="")
+        v1.import_graph_def(result, name="")
         for info in (*signature.inputs.values(), *signature.outputs.values()):
             info.tensor_shape.CopyFrom(graph.get_tensor_by_name(info.name).shape.as_proto())
     return graph.as_graph_def(add_shapes=True), signature

@@ -56,10 +56,10 @@ def freeze(session: Any, meta_graph_def: Any, signature_key: str) -> FrozenGraph
         )
     signature_def = meta_graph_def.signature_def[signature_key]
     tables = [value for value in meta_graph_def.collection_def[_TABLES].node_list.value if value]
-    kept = [graph_nodes.node_name(name) for name in (*graph_nodes.signature_tensors(signature_def), *tables)]
+    kept_names = [graph_nodes.node_name(name) for name in (*graph_nodes.signature_tensors(signature_def), *tables)]
     with _silence_deprecations():
         graph_def = v1.graph_util.convert_variables_to_constants(
-            session, session.graph.as_graph_def(add_shapes=True), list(dict.fromkeys(kept))
+            session, session.graph.as_graph_def(add_shapes=True), list(dict.fromkeys(kept_names))
         )
     return FrozenGraph(graph_def, signature_def, tables)
 
@@ -68,8 +68,8 @@ def save(frozen: FrozenGraph, directory: str, tags: Sequence[str], signature_key
     """Writes a SavedModel."""
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(frozen.graph_def, name="")
-        there = {node.name for node in frozen.graph_def.node}
-        names = [name for name in map(graph_nodes.node_name, frozen.initializers) if name in there]
+        node_names = {node.name for node in frozen.graph_def.node}
+        names = [name for name in map(graph_nodes.node_name, frozen.initializers) if name in node_names]
         tables = [graph.get_operation_by_name(name) for name in names]
         main_op = v1.group(*tables, name="initialize_tables") if tables else None
         builder = v1.saved_model.builder.SavedModelBuilder(directory)

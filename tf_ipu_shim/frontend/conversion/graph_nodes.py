@@ -70,7 +70,7 @@ def ancestors(nodes: dict[str, Any], names: Iterable[str]) -> set[str]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += [node_name(given) for given in nodes[name].input if node_name(given) in nodes]
+            waiting += [node_name(input_name) for input_name in nodes[name].input if node_name(input_name) in nodes]
     return found
 
 

@@ -66,16 +66,16 @@ def _parse_options(text: str, transform: str) -> list[tuple[str, str]]:
 def _strip_unused(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
     """Only what the outputs need, up to the inputs."""
     nodes = {node.name: node for node in graph_def.node}
-    kept: set[str] = set()
+    reachable: set[str] = set()
     waiting = list(fetched)
     while waiting:
         name = waiting.pop()
-        if name in kept:
+        if name in reachable:
             continue
-        kept.add(name)
+        reachable.add(name)
         if name not in fed:
-            waiting += [_node_name(given) for given in nodes[name].input]
-    return _subgraph(graph_def, kept)
+            waiting += [_node_name(input_name) for input_name in nodes[name].input]
+    return _subgraph(graph_def, reachable)
 
 
 def _remove_nodes(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
@@ -83,15 +83,15 @@ def _remove_nodes(graph_def: Any, fed: list[str], fetched: list[str], options: l
     ops = {value for key, value in options if key == "op"}
     # Something that only runs after such a node still has to: the node stays.
     waited_for = {name[1:] for node in graph_def.node for name in node.input if name.startswith("^")}
-    kept = waited_for.union(fed, fetched)
-    removed = [node for node in graph_def.node if node.op in ops and node.name not in kept]
+    protected = waited_for.union(fed, fetched)
+    removed = [node for node in graph_def.node if node.op in ops and node.name not in protected]
     passing = {
         node.name: node.input[0] for node in removed if len(node.input) == 1 and not node.input[0].startswith("^")
     }
-    made = _subgraph(graph_def, {node.name for node in graph_def.node} - set(passing))
-    for node in made.node:
+    result = _subgraph(graph_def, {node.name for node in graph_def.node} - set(passing))
+    for node in result.node:
         node.input[:] = [_skip_removed(name, passing) for name in node.input]
-    return made
+    return result
 
 
 def _skip_removed(name: str, passing: dict[str, str]) -> str:
@@ -106,8 +106,8 @@ def _fold_constants(graph_def: Any, fed: list[str], fetched: list[str], options:
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(graph_def, name="")
         meta = v1.train.export_meta_graph(graph_def=graph.as_graph_def(add_shapes=True), graph=graph)
-    kept = meta.collection_def["train_op"].node_list.value
-    kept.extend(dict.fromkeys([*fed, *fetched]))
+    protected = meta.collection_def["train_op"].node_list.value
+    protected.extend(dict.fromkeys([*fed, *fetched]))
     config = config_pb2.ConfigProto()
     rewriter = config.graph_options.rewrite_options
     rewriter.optimizers.append("constfold")
@@ -128,18 +128,22 @@ def _sort_by_execution_order(graph_def: Any, fed: list[str], fetched: list[str],
                 order[name] = None
             elif name not in order:
                 waiting.append((name, True))
-                waiting += [(_node_name(given), False) for given in nodes[name].input if _node_name(given) not in order]
-    made = _subgraph(graph_def, set())
-    made.node.extend(nodes[name] for name in order)
-    return made
+                waiting += [
+                    (_node_name(input_name), False)
+                    for input_name in nodes[name].input
+                    if _node_name(input_name) not in order
+                ]
+    result = _subgraph(graph_def, set())
+    result.node.extend(nodes[name] for name in order)
+    return result
 
 
 def _subgraph(graph_def: Any, names: set[str]) -> Any:
-    made = type(graph_def)()
-    made.CopyFrom(graph_def)
-    del made.node[:]
-    made.node.extend(node for node in graph_def.node if node.name in names)
-    return made
+    result = type(graph_def)()
+    result.CopyFrom(graph_def)
+    del result.node[:]
+    result.node.extend(node for node in graph_def.node if node.name in names)
+    return result
 
 
 def _node_name(name: str) -> str:

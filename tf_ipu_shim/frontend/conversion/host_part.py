@@ -25,13 +25,13 @@ def split_graph(graph_def: Any) -> tuple[Any, Any]:
 def find_crossings(sender: Any, receiver: Any) -> list[str]:
     """The tensors that one part gives another, each once, in the order in which they are read."""
     sends = {node.name for node in sender.node}
-    given = (
+    inputs = (
         graph_nodes.parse_tensor(name)
         for node in receiver.node
         for name in node.input
         if not graph_nodes.is_control(name) and graph_nodes.node_name(name) in sends
     )
-    return [f"{node}:{index}" for node, index in dict.fromkeys(given)]
+    return [f"{node}:{index}" for node, index in dict.fromkeys(inputs)]
 
 
 def check_host_first(host: Any, ipu: Any) -> None:
@@ -50,9 +50,9 @@ def remove_host_part(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
     """The graph without its host's part; what that gives the IPU becomes inputs."""
     ipu, host = split_graph(graph_def)
     check_host_first(host, ipu)
-    hosts, made = graph_nodes.nodes_by_name(host), type(graph_def)()
-    made.CopyFrom(ipu)
-    for node in made.node:
+    hosts, result = graph_nodes.nodes_by_name(host), type(graph_def)()
+    result.CopyFrom(ipu)
+    for node in result.node:
         node.input[:] = [name for name in node.input if not (name.startswith("^") and name[1:] in hosts)]
     signature = meta_graph_pb2.SignatureDef(method_name=signature_def.method_name)
     for key, info in signature_def.outputs.items():
@@ -66,24 +66,24 @@ def remove_host_part(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
     for tensor in find_crossings(host, ipu):
         node, index = graph_nodes.parse_tensor(tensor)
         placeholder = _make_placeholder(hosts[node], index)
-        for user in made.node:
+        for user in result.node:
             user.input[:] = [
                 placeholder.name if graph_nodes.parse_tensor(name) == (node, index) else name for name in user.input
             ]
-        made.node.append(placeholder)
+        result.node.append(placeholder)
         info = signature.inputs[keys.get(tensor, placeholder.name)]
         info.name, info.dtype = f"{placeholder.name}:0", placeholder.attr["dtype"].type
         info.tensor_shape.CopyFrom(placeholder.attr["shape"].shape)
-    return made, signature
+    return result, signature
 
 
 def _make_placeholder(node: Any, index: int) -> Any:
     if node.op == "Placeholder":
         return node
     name = f"{node.name}_{index}" if index else node.name
-    made = node_def_pb2.NodeDef(name=name, op="Placeholder")
-    made.attr["dtype"].type = node_types.output_dtypes(node)[index]
+    placeholder = node_def_pb2.NodeDef(name=name, op="Placeholder")
+    placeholder.attr["dtype"].type = node_types.output_dtypes(node)[index]
     shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else []
     unknown = tensor_shape_pb2.TensorShapeProto(unknown_rank=True)
-    made.attr["shape"].shape.CopyFrom(shapes[index] if index < len(shapes) else unknown)
-    return made
+    placeholder.attr["shape"].shape.CopyFrom(shapes[index] if index < len(shapes) else unknown)
+    return placeholder

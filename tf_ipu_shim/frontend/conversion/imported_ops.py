@@ -47,12 +47,12 @@ def _replace_ops(graph_def: Any) -> Any:
     """Returns the graph definition itself, or a copy without ops of Graphcore's that TensorFlow does not have."""
     if not any(_is_missing(node.op) for node in getattr(graph_def, "node", ())):
         return graph_def
-    made = type(graph_def)()
-    made.CopyFrom(graph_def)
-    del made.node[:]
+    result = type(graph_def)()
+    result.CopyFrom(graph_def)
+    del result.node[:]
     for node in graph_def.node:
-        made.node.extend(_expand(node) if _is_missing(node.op) else [node])
-    return made
+        result.node.extend(_expand(node) if _is_missing(node.op) else [node])
+    return result
 
 
 def _is_missing(op: str) -> bool:
@@ -72,14 +72,14 @@ def _expand(node: Any) -> list[Any]:
         inputs = [v1.placeholder(node.attr["dtype"].type, name=f"input_{i}") for i in range(len(data))]
         v1.identity(_compute(node.op, *inputs), name="result")
     renamed = {"result": node.name, **{tensor.op.name: name for tensor, name in zip(inputs, data)}}
-    made = [part for part in graph.as_graph_def().node if part.op != "Placeholder"]
-    for part in made:
+    expanded = [part for part in graph.as_graph_def().node if part.op != "Placeholder"]
+    for part in expanded:
         part.input[:] = [_rename_input(name, renamed, node.name) for name in part.input]
         part.input.extend(name for name in node.input if name.startswith("^"))
         part.name = renamed.get(part.name, f"{node.name}/{part.name}")
         part.device = node.device
         part.attr.pop(vocabulary.COLOCATION_ATTRIBUTE, None)  # names its nodes as they were
-    return made
+    return expanded
 
 
 def _rename_input(name: str, renamed: dict[str, str], prefix: str) -> str:

@@ -41,29 +41,29 @@ def replace_ipu_part(graph_def: Any, signature_def: Any, runner: Runner) -> tupl
     host_part.check_host_first(before, ipu)
     _check_not_interleaved(after, ipu)
     outputs = _output_names(ipu, after, signature_def)
-    made, names = _build_graph(before, ipu, after, outputs, runner)
+    result, names = _build_graph(before, ipu, after, outputs, runner)
     signature = type(signature_def)()
     signature.CopyFrom(signature_def)
     for info in signature.outputs.values():
         info.name = names.get(info.name, info.name)
-    return made, signature
+    return result, signature
 
 
-def _call_compiled(part: Any, given: dict[str, Any], outputs: Sequence[str]) -> Any:
+def _call_compiled(part: Any, operands: dict[str, Any], outputs: Sequence[str]) -> Any:
     with scopes.ipu_scope("/device:IPU:0"):
         return ipu_compiler.compile(
-            lambda *arguments: import_part(part, dict(zip(given, arguments, strict=True)), outputs),
-            list(given.values()),
+            lambda *arguments: import_part(part, dict(zip(operands, arguments, strict=True)), outputs),
+            list(operands.values()),
         )
 
 
 def _build_graph(
     before: Any, ipu: Any, after: Any, outputs: Sequence[str], runner: Runner
 ) -> tuple[Any, dict[str, str]]:
-    given = host_part.find_crossings(before, ipu)
+    crossings = host_part.find_crossings(before, ipu)
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(before, name="")
-        tensors = {name: graph.get_tensor_by_name(name) for name in given}
+        tensors = {name: graph.get_tensor_by_name(name) for name in crossings}
         with v1.control_dependencies(_control_dependencies(graph, before, ipu)):
             results = runner(ipu, tensors, outputs)
         with v1.device("/device:CPU:0"):
@@ -75,13 +75,13 @@ def _build_graph(
 def _append_nodes(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
     """A graph with what comes after it, whose nodes keep their names: TensorFlow's import would give some new ones."""
     moved = {graph_nodes.parse_tensor(name): graph_nodes.parse_tensor(now) for name, now in names.items()}
-    there = {node.name for part in (graph_def, after) for node in part.node}
+    node_names = {node.name for part in (graph_def, after) for node in part.node}
     for node in after.node:
         copy = graph_def.node.add()
         copy.CopyFrom(node)
-        _drop_outer_colocations(copy, there)
+        _drop_outer_colocations(copy, node_names)
         data = [name for name in node.input if not graph_nodes.is_control(name)]
-        order = [name for name in node.input if graph_nodes.is_control(name) and name[1:] in there]
+        order = [name for name in node.input if graph_nodes.is_control(name) and name[1:] in node_names]
         copy.input[:] = [
             *(graph_nodes.format_input(moved.get(tensor, tensor)) for tensor in map(graph_nodes.parse_tensor, data)),
             *order,
@@ -89,7 +89,7 @@ def _append_nodes(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
     return graph_def
 
 
-def import_part(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -> list[Any]:
+def import_part(graph_def: Any, operands: dict[str, Any], outputs: Sequence[str]) -> list[Any]:
     """Puts a part of a graph into the current one.
 
     Control inputs from outside of the part are left out: what it reads of there has been computed.
@@ -101,18 +101,18 @@ def import_part(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -
         _drop_outer_colocations(node, inside)
         node.input[:] = [name for name in node.input if not graph_nodes.is_control(name) or name[1:] in inside]
     read = {graph_nodes.parse_tensor(name) for node in part.node for name in node.input}
-    used = {name: tensor for name, tensor in given.items() if graph_nodes.parse_tensor(name) in read}
+    used = {name: tensor for name, tensor in operands.items() if graph_nodes.parse_tensor(name) in read}
     found = v1.import_graph_def(part, input_map=used, return_elements=list(outputs), name="")
     return list(found or [])
 
 
-def _drop_outer_colocations(node: Any, there: Container[str]) -> None:
+def _drop_outer_colocations(node: Any, node_names: Container[str]) -> None:
     """Takes from a node what asks for a place of its own, and for that of a node that is in another part."""
     for attribute in CLUSTER_ATTRIBUTES:
         node.attr.pop(attribute, None)
     if vocabulary.COLOCATION_ATTRIBUTE in node.attr:
         places = node.attr[vocabulary.COLOCATION_ATTRIBUTE].list.s
-        places[:] = [place for place in places if place.decode().removeprefix(_WITH) in there]
+        places[:] = [place for place in places if place.decode().removeprefix(_WITH) in node_names]
         if not places:
             del node.attr[vocabulary.COLOCATION_ATTRIBUTE]
 

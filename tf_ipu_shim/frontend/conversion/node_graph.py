@@ -57,10 +57,10 @@ class NodeGraph:
 
 def topological_order(graph: NodeGraph, names: Iterable[str], key: Callable[[str], Any] | None = None) -> list[str]:
     """Some nodes of a graph, each behind those that it has an edge from, chains kept together."""
-    wanted = dict.fromkeys(names)
+    pending = dict.fromkeys(names)
     finished: dict[str, None] = {}
     open_: set[str] = set()
-    for root in sorted(wanted, key=key) if key else wanted:
+    for root in sorted(pending, key=key) if key else pending:
         waiting = [(root, False)]
         while waiting:
             name, is_done = waiting.pop()
@@ -72,6 +72,6 @@ def topological_order(graph: NodeGraph, names: Iterable[str], key: Callable[[str
             elif name not in finished:
                 open_.add(name)
                 waiting.append((name, True))
-                following = [other for other in graph[name] if other in wanted and other not in finished]
+                following = [other for other in graph[name] if other in pending and other not in finished]
                 waiting += [(other, False) for other in reversed(sorted(following, key=key) if key else following)]
     return list(reversed(finished))

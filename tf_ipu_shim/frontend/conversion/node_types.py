@@ -62,18 +62,18 @@ def calls_functions(node: Any) -> bool:
 
 def change_dtype(node: Any, source: int, target: int) -> Any | None:
     """A node with one dtype in place of another, in all its attributes that can have it."""
-    op_def, made = get_op_def(node), type(node)()
-    made.CopyFrom(node)
+    op_def, result = get_op_def(node), type(node)()
+    result.CopyFrom(node)
     for attr in op_def.attr:
         allowed = attr.allowed_values.list.type
         if attr.type not in ("type", "list(type)") or (allowed and target not in allowed):
             continue
         value = get_attribute(node, op_def, attr.name)
         if attr.type == "type" and value.type == source:
-            made.attr[attr.name].type = target
+            result.attr[attr.name].type = target
         elif attr.type == "list(type)" and source in value.list.type:
-            made.attr[attr.name].list.type[:] = [target if one == source else one for one in value.list.type]
-    return made if _has_kernel(made, op_def) else None
+            result.attr[attr.name].list.type[:] = [target if one == source else one for one in value.list.type]
+    return result if _has_kernel(result, op_def) else None
 
 
 def _argument_dtypes(node: Any, op_def: Any, arguments: Iterable[Any]) -> list[int]:

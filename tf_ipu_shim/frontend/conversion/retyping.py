@@ -36,13 +36,13 @@ class DtypeConversion:
     def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
         """The converted graph and its signature; what was given stays as it is."""
         readers = _find_consumers(graph_def)
-        made = type(graph_def)()
-        made.CopyFrom(graph_def)
-        del made.node[:]
-        made.node.extend(self._convert_node(node, readers.get(node.name, [])) for node in graph_def.node)
-        given = {node.name: node_types.output_dtypes(node) for node in made.node}
-        self._insert_casts(made, given)
-        return made, _convert_signature(signature_def, given)
+        result = type(graph_def)()
+        result.CopyFrom(graph_def)
+        del result.node[:]
+        result.node.extend(self._convert_node(node, readers.get(node.name, [])) for node in graph_def.node)
+        output_dtypes = {node.name: node_types.output_dtypes(node) for node in result.node}
+        self._insert_casts(result, output_dtypes)
+        return result, _convert_signature(signature_def, output_dtypes)
 
     def _convert_node(self, node: Any, readers: list[Any]) -> Any:
         if self._keeps(node.name) or node_types.calls_functions(node) or node_types.touches_state(node):
@@ -54,24 +54,28 @@ class DtypeConversion:
             changed.attr["value"].tensor.CopyFrom(self._values(node, readers))
         return changed
 
-    def _insert_casts(self, graph_def: Any, given: dict[str, list[int]]) -> None:
+    def _insert_casts(self, graph_def: Any, output_dtypes: dict[str, list[int]]) -> None:
         both = {self._source, self._target}
         casts: dict[tuple[graph_nodes.Tensor, int], Any] = {}
         for node in graph_def.node:
-            for position, wanted in enumerate(node_types.input_dtypes(node)):
+            for position, dtype in enumerate(node_types.input_dtypes(node)):
                 tensor = graph_nodes.parse_tensor(node.input[position])
-                has = given[tensor[0]][tensor[1]]
-                if has != wanted and {has, wanted} == both:
-                    cast = casts.setdefault((tensor, wanted), self._cast(tensor, has, wanted, given))
+                has = output_dtypes[tensor[0]][tensor[1]]
+                if has != dtype and {has, dtype} == both:
+                    cast = casts.setdefault((tensor, dtype), self._cast(tensor, has, dtype, output_dtypes))
                     node.input[position] = cast.name
         graph_def.node.extend(casts.values())
 
     @staticmethod
-    def _cast(tensor: graph_nodes.Tensor, has: int, wanted: int, given: dict[str, list[int]]) -> Any:
-        base = f"{tensor[0]}/{tensor[1]}_as_{dtypes.as_dtype(wanted).name}"
-        name = next(name for name in (base + "_" * count for count in range(len(given) + 1)) if name not in given)
+    def _cast(tensor: graph_nodes.Tensor, has: int, dtype: int, output_dtypes: dict[str, list[int]]) -> Any:
+        base = f"{tensor[0]}/{tensor[1]}_as_{dtypes.as_dtype(dtype).name}"
+        name = next(
+            name
+            for name in (base + "_" * count for count in range(len(output_dtypes) + 1))
+            if name not in output_dtypes
+        )
         cast = node_def_pb2.NodeDef(name=name, op="Cast", input=[graph_nodes.format_input(tensor)])
-        cast.attr["SrcT"].type, cast.attr["DstT"].type, cast.attr["Truncate"].b = has, wanted, False
+        cast.attr["SrcT"].type, cast.attr["DstT"].type, cast.attr["Truncate"].b = has, dtype, False
         return cast
 
 
@@ -84,12 +88,12 @@ def _find_consumers(graph_def: Any) -> dict[str, list[Any]]:
     return found
 
 
-def _convert_signature(signature_def: Any, given: dict[str, list[int]]) -> Any:
-    made = type(signature_def)()
-    made.CopyFrom(signature_def)
-    for infos in (made.inputs, made.outputs):
+def _convert_signature(signature_def: Any, output_dtypes: dict[str, list[int]]) -> Any:
+    result = type(signature_def)()
+    result.CopyFrom(signature_def)
+    for infos in (result.inputs, result.outputs):
         for info in infos.values():
             node, index = graph_nodes.parse_tensor(info.name)
-            if node in given:
-                info.dtype = given[node][index]
-    return made
+            if node in output_dtypes:
+                info.dtype = output_dtypes[node][index]
+    return result

@@ -44,7 +44,7 @@ def split_into_stages(
     # Outputs that are constants of the graph are computed in the last stage.
     loose = {graph_nodes.node_name(name) for name in outputs} - set(stages) - fed
     insides[-1] |= graph_nodes.ancestors(nodes, loose)
-    made, flowing = [], list(inputs)
+    stage_parts, flowing = [], list(inputs)
     for index, inside in enumerate(insides):
         computed = [tensor for tensor in _read_tensors(nodes, inside, needs, outputs)]
         if index + 1 == len(insides):
@@ -52,19 +52,19 @@ def split_into_stages(
         else:
             later = {tensor for need in needs[index + 1 :] for tensor in need} | set(outputs)
             gives = [tensor for tensor in dict.fromkeys([*flowing, *computed]) if tensor in later]
-        made.append(StagePart(inside, flowing, gives))
+        stage_parts.append(StagePart(inside, flowing, gives))
         flowing = gives
-    return made
+    return stage_parts
 
 
 def check_forward_only(nodes: Mapping[str, Any], stages: Mapping[str, int], fed: set[str]) -> None:
     """Checks that data goes forward."""
     wrong = [
-        f"{name} (stage {stage}) needs {given} (stage {stages[given]})"
+        f"{name} (stage {stage}) needs {input_name} (stage {stages[input_name]})"
         for name, stage in stages.items()
         if name not in fed
-        for given in map(graph_nodes.node_name, nodes[name].input)
-        if given not in fed and stages.get(given, 0) > stage
+        for input_name in map(graph_nodes.node_name, nodes[name].input)
+        if input_name not in fed and stages.get(input_name, 0) > stage
     ]
     if wrong:
         raise ValueError(
@@ -79,10 +79,10 @@ def stage_function(graph_def: Any, part: StagePart) -> Stage:
     computed = {name for name in part.gives if graph_nodes.node_name(name) in part.nodes}
 
     def stage(*arguments: Any) -> list[Any]:
-        given = dict(zip(part.takes, arguments))
-        wanted = [name for name in part.gives if name in computed]
-        results = dict(zip(wanted, ipu_program.import_part(own, given, wanted)))
-        return [results[name] if name in computed else given[name] for name in part.gives]
+        operands = dict(zip(part.takes, arguments))
+        computed_names = [name for name in part.gives if name in computed]
+        results = dict(zip(computed_names, ipu_program.import_part(own, operands, computed_names)))
+        return [results[name] if name in computed else operands[name] for name in part.gives]
 
     return stage
 
@@ -92,22 +92,22 @@ def _shared_constants(nodes: Mapping[str, Any], own: set[str], stages: Mapping[s
     found: set[str] = set()
     waiting = list(own)
     while waiting:
-        for given in map(graph_nodes.node_name, nodes[waiting.pop()].input):
-            if given not in stages and given not in fed and given not in found:
-                found.add(given)
-                waiting.append(given)
+        for input_name in map(graph_nodes.node_name, nodes[waiting.pop()].input):
+            if input_name not in stages and input_name not in fed and input_name not in found:
+                found.add(input_name)
+                waiting.append(input_name)
     return found
 
 
 def _external_inputs(nodes: Mapping[str, Any], inside: set[str]) -> list[str]:
     """The tensors that some nodes read of others."""
-    given = (
+    inputs = (
         graph_nodes.parse_tensor(name)
         for node in inside
         for name in nodes[node].input
         if not graph_nodes.is_control(name) and graph_nodes.node_name(name) not in inside
     )
-    return [f"{node}:{index}" for node, index in dict.fromkeys(given)]
+    return [f"{node}:{index}" for node, index in dict.fromkeys(inputs)]
 
 
 def _read_tensors(

@@ -39,14 +39,14 @@ def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]]
         @functools.wraps(init)
         def in_either_order(self: Any, *args: Any, **kwargs: Any) -> None:
             if len(args) > before and isinstance(args[before], str):
-                given = args[before:]
-                twice = sorted(set(names[: len(given)]) & set(kwargs))
-                if twice or len(given) > len(names):
-                    what = f"argument {twice[0]!r} was given twice" if twice else "too many arguments were given"
+                positional = args[before:]
+                twice = sorted(set(names[: len(positional)]) & set(kwargs))
+                if twice or len(positional) > len(names):
+                    problem = f"argument {twice[0]!r} was given twice" if twice else "too many arguments were given"
                     raise TypeError(
-                        f"{type(self).__name__}: {what}. With SDK 2.3 and older they are {', '.join(names)}."
+                        f"{type(self).__name__}: {problem}. With SDK 2.3 and older they are {', '.join(names)}."
                     )
-                args, kwargs = args[:before], {**dict(zip(names, given)), **kwargs}
+                args, kwargs = args[:before], {**dict(zip(names, positional)), **kwargs}
             init(self, *args, **kwargs)
 
         return in_either_order
@@ -146,7 +146,7 @@ def check_types(types: Iterable[Any], feed: str) -> None:
             )
 
 
-def check_not_empty(shapes: Iterable[Any], what: str) -> None:
+def check_not_empty(shapes: Iterable[Any], label: str) -> None:
     """Refuses elements without a number in them, which no stream of an IPU carries.
 
     Example:
@@ -157,6 +157,6 @@ def check_not_empty(shapes: Iterable[Any], what: str) -> None:
             raise errors_impl.InvalidArgumentError(
                 None,
                 None,
-                f"Detected an input tensor to an {what} queue with a dimension of size 0: its shape is {shape}. Leave "
+                f"Detected an input tensor to an {label} queue with a dimension of size 0: its shape is {shape}. Leave "
                 "it out of what is fed.",
             )

@@ -25,10 +25,10 @@ class IPUInfeedQueueSpec:
     _prefetch_depth: int
 
 
-def not_supported_error(what: str) -> RuntimeError:
+def not_supported_error(label: str) -> RuntimeError:
     """The error for what a queue cannot do that has a spec and no dataset."""
-    words = {"initializer": "should already be initialized", "deleter": "cannot be deleted"}[what]
+    words = {"initializer": "should already be initialized", "deleter": "cannot be deleted"}[label]
     return RuntimeError(
         f"IPUInfeedQueue created from spec {words}: its dataset belongs to the queue that the spec is of. Use that "
-        f"queue's `{what}`."
+        f"queue's `{label}`."
     )

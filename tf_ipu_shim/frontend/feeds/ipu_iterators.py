@@ -86,9 +86,9 @@ class IPUIterator(iterator_ops.OwnedIterator):
         feed_arguments.check_shapes(structure.get_flat_tensor_shapes(elements))
         feed_arguments.check_types(structure.get_flat_tensor_types(elements), "of an iterator")
         with ops.device(_HOST):
-            given = null_data.apply_null_data_flag(dataset, elements)
-            super().__init__(given.prefetch(depth))
-            self._infeed_queue = IteratorQueue(self._iterator_resource, given)
+            source = null_data.apply_null_data_flag(dataset, elements)
+            super().__init__(source.prefetch(depth))
+            self._infeed_queue = IteratorQueue(self._iterator_resource, source)
 
     @property
     def infeed_spec(self) -> InfeedSpec:
@@ -204,8 +204,8 @@ def _patch_iter(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def __iter__(self: Any) -> Any:
         if context.executing_eagerly() and distribute_lib.has_strategy():
             strategy = distribute_lib.get_strategy()
-            wanted = getattr(strategy, "_enable_dataset_iterators", False) and sdk.current() >= _SINCE
-            if wanted and not _is_distributed_component(self):
+            enabled = getattr(strategy, "_enable_dataset_iterators", False) and sdk.current() >= _SINCE
+            if enabled and not _is_distributed_component(self):
                 return IPUOwnedIterator(self)
         return stock(self)
 

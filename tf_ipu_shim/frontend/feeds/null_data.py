@@ -16,6 +16,6 @@ def apply_null_data_flag(dataset: Any, elements: Any) -> Any:
 
 def make_null_dataset(elements: Any) -> Any:
     """A dataset of zeros without end."""
-    shapes, kinds = structure.get_flat_tensor_shapes(elements), structure.get_flat_tensor_types(elements)
-    zeros = [array_ops.zeros(shape, kind) for shape, kind in zip(shapes, kinds)]
+    shapes, dtypes = structure.get_flat_tensor_shapes(elements), structure.get_flat_tensor_types(elements)
+    zeros = [array_ops.zeros(shape, kind) for shape, kind in zip(shapes, dtypes)]
     return dataset_ops.DatasetV2.from_tensors(structure.from_compatible_tensor_list(elements, zeros)).repeat()

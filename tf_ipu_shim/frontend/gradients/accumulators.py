@@ -86,13 +86,13 @@ def _resolve_dtype(chosen: Any, value: Any, argument: str) -> Any:
     try:
         return dtypes.as_dtype(chosen)
     except TypeError:
-        given = chosen(value) if callable(chosen) else chosen
+        dtype = chosen(value) if callable(chosen) else chosen
     try:
-        return dtypes.as_dtype(given)
+        return dtypes.as_dtype(dtype)
     except TypeError:
-        what = f"is a function that returned {given!r}" if callable(chosen) else f"is {given!r}"
+        description = f"is a function that returned {dtype!r}" if callable(chosen) else f"is {dtype!r}"
         raise TypeError(
-            f"{argument} {what}, which TensorFlow cannot convert to a type. Give a tf.DType, or a function that "
+            f"{argument} {description}, which TensorFlow cannot convert to a type. Give a tf.DType, or a function that "
             "returns one."
         ) from None
 

@@ -104,9 +104,9 @@ class PopnnRNN(IPULayer):
         self.states: list[Any] = []
 
     def _initializer(self, name: str) -> Any:
-        given, seed = self._arguments[name], self._arguments["seed"]
-        initializer = _keras.initializers.get(given)
-        if seed is not None and isinstance(given, str) and "seed" in initializer.get_config():
+        setting, seed = self._arguments[name], self._arguments["seed"]
+        initializer = _keras.initializers.get(setting)
+        if seed is not None and isinstance(setting, str) and "seed" in initializer.get_config():
             return type(initializer).from_config({**initializer.get_config(), "seed": seed})
         return initializer
 
@@ -166,8 +166,8 @@ class PopnnRNN(IPULayer):
         """
         if not self.stateful:
             raise AttributeError("Layer must be stateful.")
-        given = [None] * len(self.states) if states is None else tf.nest.flatten(states)
-        for variable, value in zip(self.states, given):
+        values = [None] * len(self.states) if states is None else tf.nest.flatten(states)
+        for variable, value in zip(self.states, values):
             variable.assign(tf.zeros_like(variable) if value is None else tf.cast(value, variable.dtype))
 
     def call(self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None) -> Any:
@@ -227,21 +227,26 @@ class PopnnRNN(IPULayer):
     @property
     def _planned(self) -> planner_options.RecurrentOptions:
         """The matmul planner options."""
-        given = self._arguments
+        arguments = self._arguments
         return planner_options.RecurrentOptions(
             *(
                 planner_options.recurrent_options(
-                    given["partials_dtype"], given[options], given[f"available_memory_proportion_{way}"]
+                    arguments["partials_dtype"],
+                    arguments[options],
+                    arguments[f"available_memory_proportion_{direction}"],
                 )
-                for way, options in (("fwd", "options"), ("bwd", "options_bwd"))
+                for direction, options in (("fwd", "options"), ("bwd", "options_bwd"))
             )
         )
 
     def _planner_options(self) -> list[dict[str, Any]]:
-        given = self._arguments
+        arguments = self._arguments
         return [
-            {"availableMemoryProportion": given[f"available_memory_proportion_{way}"], **(given[options] or {})}
-            for way, options in (("fwd", "options"), ("bwd", "options_bwd"))
+            {
+                "availableMemoryProportion": arguments[f"available_memory_proportion_{direction}"],
+                **(arguments[options] or {}),
+            }
+            for direction, options in (("fwd", "options"), ("bwd", "options_bwd"))
         ]
 
     def _dropped(self, inputs: Any, training: Any) -> Any:
@@ -282,6 +287,6 @@ class PopnnRNN(IPULayer):
         return {**super().get_config(), "units": self.units, **own, **initializers}
 
 
-def constructor_arguments(given: dict[str, Any]) -> list[str]:
+def constructor_arguments(arguments: dict[str, Any]) -> list[str]:
     """Which of a constructor's local variables are arguments of recurrent layers."""
-    return [name for name in given if name not in ("self", "units", "kwargs", "__class__")]
+    return [name for name in arguments if name not in ("self", "units", "kwargs", "__class__")]

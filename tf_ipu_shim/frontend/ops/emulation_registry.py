@@ -82,15 +82,15 @@ def find_emulation(path: str, op: str) -> Emulation | None:
     return found
 
 
-def _is_same_function(known: Callable[..., Any], given: Callable[..., Any]) -> bool:
+def _is_same_function(known: Callable[..., Any], candidate: Callable[..., Any]) -> bool:
     """Whether a function is the one that is registered, or the same statement of a script or notebook run again."""
-    if known is given or known == given:
+    if known is candidate or known == candidate:
         return True
-    codes = [function.__code__ for function in (known, given) if hasattr(function, "__code__")]
+    codes = [function.__code__ for function in (known, candidate) if hasattr(function, "__code__")]
     if len(codes) < 2:
         return False
     places = [(code.co_filename, code.co_firstlineno, code.co_name) for code in codes]
-    names = [(function.__module__, function.__qualname__) for function in (known, given)]
+    names = [(function.__module__, function.__qualname__) for function in (known, candidate)]
     return places[0] == places[1] or (names[0] == names[1] and _LAMBDA not in names[0][1])
 
 

@@ -49,11 +49,11 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
     with tf.name_scope(name or "normalise_image"):
         dtype = tf.float16 if image.dtype == tf.uint8 else image.dtype
         offsets, scales = (tf.cast(tf.convert_to_tensor(value), dtype) for value in (channel_offsets, channel_scales))
-        for what, given in (("channel_offsets", offsets), ("channel_scales", scales)):
-            if not given.shape.is_compatible_with([3]):
+        for argument, values in (("channel_offsets", offsets), ("channel_scales", scales)):
+            if not values.shape.is_compatible_with([3]):
                 raise _invalid_argument(
-                    f"The input `{what}` must be the same size as the number of image channels 3, but was of the shape "
-                    f"{given.shape}. Give it a number for each channel."
+                    f"The input `{argument}` must be the same size as the number of image channels 3, but was of the "
+                    f"shape {values.shape}. Give it a number for each channel."
                 )
         normalised = (tf.cast(image, dtype) * tf.cast(scale, dtype) - offsets) * scales
         padding = [[0, 0]] * (len(image.shape) - 1) + [[0, 1]]

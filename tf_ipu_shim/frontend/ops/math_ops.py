@@ -31,9 +31,9 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None
         [3.0, 4.0]
     """
     data, segment_ids = tf.convert_to_tensor(data), tf.convert_to_tensor(segment_ids)
-    for what, tensor in (("data", data), ("segment_ids", segment_ids)):
+    for argument, tensor in (("data", data), ("segment_ids", segment_ids)):
         if not tensor.shape.is_fully_defined():
-            raise ValueError(f"Shape of {what} must be fully defined, but it is {tensor.shape}. Use set_shape.")
+            raise ValueError(f"Shape of {argument} must be fully defined, but it is {tensor.shape}. Use set_shape.")
     if not len(data.shape):
         raise ValueError(f"Shape {data.shape} must have rank at least 1: data is a scalar. Give it an axis of rows.")
     if len(segment_ids.shape) != 1:
@@ -84,9 +84,11 @@ def serialized_matmul(
     """
     a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
     serialization_factor = check_factor(serialization_factor)
-    for what, tensor in (("a", a), ("b", b)):
+    for argument, tensor in (("a", a), ("b", b)):
         if len(tensor.shape) < 2:
-            raise ValueError(f"Expected tensor '{what}' to have a minimum rank of 2, but its shape is {tensor.shape}.")
+            raise ValueError(
+                f"Expected tensor '{argument}' to have a minimum rank of 2, but its shape is {tensor.shape}."
+            )
     with tf.name_scope(name or "serialized_matmul"):
         rows, inner_a = (-1, -2) if transpose_a else (-2, -1)
         inner_b, columns = (-1, -2) if transpose_b else (-2, -1)
@@ -115,6 +117,6 @@ def serialized_matmul(
     )
 
 
-def _check_divisible(what: str, size: int, factor: int) -> None:
+def _check_divisible(label: str, size: int, factor: int) -> None:
     if size % factor:
-        raise ValueError(f"Expected 'serialization_factor' ({factor}) to divide the {what} ({size}).")
+        raise ValueError(f"Expected 'serialization_factor' ({factor}) to divide the {label} ({size}).")

@@ -43,8 +43,8 @@ def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
 
 def planner_attribute(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrValue | None:
     """The attribute that `planner_scope` sets on ops; None without options."""
-    given = {opcode: dict(each) for opcode, each in options.items() if each and _find_error(each) is None}
-    return attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode()) if given else None
+    valid_options = {opcode: dict(each) for opcode, each in options.items() if each and _find_error(each) is None}
+    return attr_value_pb2.AttrValue(s=json.dumps(valid_options, default=str).encode()) if valid_options else None
 
 
 class RecurrentOptions(NamedTuple):
@@ -88,9 +88,9 @@ def recurrent_options(partials_dtype: Any, options: Any, proportion: Any = None)
         >>> recurrent_options("float16", '{"availableMemoryProportion": "0.2"}')
         {'partialsType': 'half', 'availableMemoryProportion': '0.2'}
     """
-    given = parse_options(options)
+    parsed = parse_options(options)
     partials = "half" if dtypes.as_dtype(partials_dtype) == dtypes.float16 else "float"
-    return {planning.PARTIALS: partials, planning.PROPORTION: proportion, **(given or {})}
+    return {planning.PARTIALS: partials, planning.PROPORTION: proportion, **(parsed or {})}
 
 
 def parse_options(options: Any) -> Any:
@@ -105,8 +105,8 @@ def find_ignored_options(options: Any) -> dict[str, Any]:
         >>> find_ignored_options({"partialsType": "half", "planType": "serial"})
         {'planType': 'serial'}
     """
-    given = options if isinstance(options, dict) else {}
-    return {name: value for name, value in given.items() if name not in planning.READ}
+    mapping = options if isinstance(options, dict) else {}
+    return {name: value for name, value in mapping.items() if name not in planning.READ}
 
 
 def record_ignored_options(call: str, options: Any, name: str = "options") -> None:
@@ -129,19 +129,19 @@ def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any
     flat = nest.flatten(results)
 
     @custom_gradient.custom_gradient
-    def fail(*given: Any) -> Any:
+    def fail(*values: Any) -> Any:
         with ops.device(flat[0].device):
             failing = ipu_compiler.compile(
-                lambda *taken: [_attach_check(array_ops.identity(one), wrong) for one in taken], list(given)
+                lambda *taken: [_attach_check(array_ops.identity(one), wrong) for one in taken], list(values)
             )
         return failing, lambda *gradients: gradients
 
     return nest.pack_sequence_as(results, nest.flatten(fail(*flat)))
 
 
-def check_matmul_options(results: Any, operations: Sequence[Any], *given: Mapping[str, Mapping[str, Any]]) -> None:
+def check_matmul_options(results: Any, operations: Sequence[Any], *received: Mapping[str, Mapping[str, Any]]) -> None:
     """Makes a program fail whose matmuls have invalid options; without such matmuls the options are not read."""
-    for options in given:
+    for options in received:
         for opcode, each in options.items():
             if _find_error(each) is not None and planner_options.has_matmuls(opcode, _operand_dtypes(operations)):
                 check_options(results, each)

@@ -103,10 +103,10 @@ def mask_shape(x: Any, noise_shape: Any) -> Any:
             f"The length of noise_shape must equal the rank of x; got noise_shape {noise} for x of shape {shape}."
         )
     sizes = tf.unstack(tf.shape(x)) if None in shape else shape
-    noise = [size if wanted is None else wanted for size, wanted in zip(sizes, noise)]
-    for size, wanted in zip(shape, noise):
-        if tf.is_tensor(wanted):
+    noise = [size if expected is None else expected for size, expected in zip(sizes, noise)]
+    for size, expected in zip(shape, noise):
+        if tf.is_tensor(expected):
             continue
-        if wanted != 1 and size != wanted:
-            raise ValueError(f"Dimension mismatch, {size} != {wanted}. Use the dimension of x or 1 in noise_shape.")
+        if expected != 1 and size != expected:
+            raise ValueError(f"Dimension mismatch, {size} != {expected}. Use the dimension of x or 1 in noise_shape.")
     return noise

@@ -108,11 +108,11 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
 
 
 def _slice_error(message: str, *numbers: Any) -> list[tf.Tensor]:
-    given = [tf.convert_to_tensor(value) for value in numbers]
-    for tensor in given:
+    operands = [tf.convert_to_tensor(value) for value in numbers]
+    for tensor in operands:
         if not tensor.dtype.is_integer:
             raise TypeError(f"Slices are given by integers, not by {tensor.dtype.name}. Cast them with tf.cast.")
-    tensors = [tf.cast(tensor, tf.int32) for tensor in given]
+    tensors = [tf.cast(tensor, tf.int32) for tensor in operands]
     lengths = [tensor.shape[0] if tensor.shape.rank else 0 for tensor in tensors]
     if lengths[0] == 0 or len(set(lengths)) != 1:
         raise ValueError(f"{message}, but they have {lengths}. Give one number a slice in each.")

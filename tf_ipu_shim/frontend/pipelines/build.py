@@ -53,7 +53,7 @@ def _collect_outputs(arguments: PipelineArguments, step: PipelineStep) -> list[_
     """The values that outlive a mini-batch: gradients, captured gradients, outfeed elements, hyperparameters."""
     captured = [ops.convert_to_tensor(gradient) for gradient in nest.flatten(step.captured)]
     sent = nest.flatten(step.outfeed) if step.outfeed is not None else []
-    kept = [value for _, value in step.hyperparameters.values()]
+    hyperparameters = [value for _, value in step.hyperparameters.values()]
     return [
         _LoopOutput(
             step.gradients,
@@ -77,7 +77,7 @@ def _collect_outputs(arguments: PipelineArguments, step: PipelineStep) -> list[_
             if arguments.accumulate_outfeed is AccumulatedOutfeed.LAST
             else GradientAccumulationReductionMethod.SUM,
         ),
-        _LoopOutput(kept, [value.dtype for value in kept], None),
+        _LoopOutput(hyperparameters, [value.dtype for value in hyperparameters], None),
     ]
 
 
@@ -109,8 +109,8 @@ def _build_mini_batch_loop(step: PipelineStep, parts: Sequence[_LoopOutput], cou
         [ops.convert_to_tensor(0, dtypes.int32), *(zero for part in parts for zero in part.zeros())],
         return_same_structure=True,
     )
-    left = iter(results[1:])
-    return results[0].op, [[next(left) for _ in part.tensors] for part in parts]
+    remaining = iter(results[1:])
+    return results[0].op, [[next(remaining) for _ in part.tensors] for part in parts]
 
 
 def _finish_execution(

@@ -29,11 +29,11 @@ def measure_footprint(graph: Any, bounds: Sequence[int]) -> StageFootprint:
     """Looks at a traced mini-batch."""
     operations = graph.get_operations()
     stages = _StageOps(operations[: bounds[-1]], bounds)
-    kept = stages.kept(operations[bounds[-1] :])
-    stashes = [stages.stash(stage, names) for stage, names in enumerate(kept)]
+    stashed = stages.kept(operations[bounds[-1] :])
+    stashes = [stages.stash(stage, names) for stage, names in enumerate(stashed)]
     return StageFootprint(
         tuple(stages.bytes(inputs) for inputs, _ in stashes),
-        tuple(map(stages.bytes, kept)),
+        tuple(map(stages.bytes, stashed)),
         tuple(stages.bytes(checkpoints) for _, checkpoints in stashes),
     )
 
@@ -56,21 +56,21 @@ class _StageOps:
         """For each stage, what its backward ops take of the forward pass."""
         from tf_ipu_shim.compiler.placement.placement import forward_name
 
-        kept: list[set[str]] = [set() for _ in self._bounds[1:]]
+        stashed: list[set[str]] = [set() for _ in self._bounds[1:]]
         for operation in (one for one in gradients if one.type not in _TAKES_SHAPES):
             forward = self._number_of.get(forward_name(operation.name) or "")
             for name in self._taken(operation.inputs):
                 # An op that does not say whose gradient it computes is taken for one of the stage that made the value.
                 stage = bisect.bisect_right(self._bounds, self._maker(name) if forward is None else forward) - 1
-                kept[min(max(stage, 0), len(kept) - 1)].add(name)
-        return kept
+                stashed[min(max(stage, 0), len(stashed) - 1)].add(name)
+        return stashed
 
-    def stash(self, stage: int, kept: Iterable[str]) -> tuple[set[str], set[str]]:
+    def stash(self, stage: int, stashed_names: Iterable[str]) -> tuple[set[str], set[str]]:
         """What a stage stashes for recomputation: its inputs and checkpoints."""
         first, end = self._bounds[stage : stage + 2]
         marked = [one for one in self._operations[first:end] if one.type == "Identity" and _is_checkpoint(one)]
         return stashed(
-            kept,
+            stashed_names,
             self._taken(operation.outputs[0] for operation in marked),
             lambda name: self._taken(self._found[name].outer.op.inputs),
             lambda name: first <= self._maker(name) < end,

@@ -78,8 +78,8 @@ class PipelineStageOptions:
         return {name: options for name, options in {**products, "slice_options": self.slice_options}.items() if options}
 
     def __repr__(self) -> str:
-        given = {name: options for name, options in vars(self).items() if options}
-        return f"PipelineStageOptions({', '.join(f'{name}={options!r}' for name, options in given.items())})"
+        set_options = {name: options for name, options in vars(self).items() if options}
+        return f"PipelineStageOptions({', '.join(f'{name}={options!r}' for name, options in set_options.items())})"
 
     @staticmethod
     def _checked(name: str, options: Any) -> dict[str, str]:

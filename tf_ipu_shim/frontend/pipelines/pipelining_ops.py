@@ -188,18 +188,23 @@ def pipeline(
     check_stage_options(
         "backward_propagation_stages_poplar_options", backward_propagation_stages_poplar_options, stages
     )
-    given = weight_update_poplar_options
-    if arguments.training and given is not None and not isinstance(given, PipelineStageOptions):
+    weight_update_options = weight_update_poplar_options
+    if (
+        arguments.training
+        and weight_update_options is not None
+        and not isinstance(weight_update_options, PipelineStageOptions)
+    ):
         raise TypeError(
-            f"weight_update_poplar_options to be of type PipelineStageOptions, but {type(given).__name__} was given."
+            "weight_update_poplar_options to be of type PipelineStageOptions, but "
+            f"{type(weight_update_options).__name__} was given."
         )
-    for way, each in (
+    for direction, each in (
         ("forward", forward_propagation_stages_poplar_options),
         ("backward", backward_propagation_stages_poplar_options),
     ):
         unread = [options.unread for options in each or ()]
         if any(unread):
-            ignored_options.note_arguments({f"pipeline({way}_propagation_stages_poplar_options)": unread})
+            ignored_options.note_arguments({f"pipeline({direction}_propagation_stages_poplar_options)": unread})
     note_arguments("pipeline", weight_update_poplar_options=weight_update_poplar_options)
     if context.executing_eagerly():
         raise RuntimeError(

@@ -94,9 +94,9 @@ class PipelineStep:
 
     def _check_products(self, first: int, outputs: list[Any], *options: PipelineStageOptions) -> None:
         operations = ops.get_default_graph().get_operations()[first:]
-        given = [value for value in outputs if tensor_util.is_tf_type(value)]
+        tensors = [value for value in outputs if tensor_util.is_tf_type(value)]
         read = options if self._arguments.optimizer_function is not None else options[:1]
-        planner_options.check_matmul_options(given, operations, *map(_matmul_options, read))
+        planner_options.check_matmul_options(tensors, operations, *map(_matmul_options, read))
 
     @staticmethod
     def _number_of_ops() -> int:
@@ -188,11 +188,11 @@ class PipelineStep:
         return outputs
 
     def _refuse_captures(self) -> None:
-        given = {id(self._counter), *(id(tensor) for tensor in self._arguments.inputs)}
+        argument_ids = {id(self._counter), *(id(tensor) for tensor in self._arguments.inputs)}
         for tensor, inside in self.graph.captures:
             # Values that are known already are constants: TensorFlow has made small ones ops of the stage.
             is_constant = inside.op.type == "Const" or isinstance(tensor, ops.EagerTensor)
-            if id(tensor) not in given and tensor.dtype.name != "resource" and not is_constant:
+            if id(tensor) not in argument_ids and tensor.dtype.name != "resource" and not is_constant:
                 raise ValueError(
                     f"Trying to capture the tensor {tensor} which is not a resource. This tensor needs to be passed as "
                     "either part of the `inputs` or the `infeed_queue` of the pipeline."

@@ -107,11 +107,11 @@ def _check_reload(plan: ExportPlan) -> Any:
 
 def _find_resources(plan: ExportPlan, concrete: Any) -> list[Any]:
     """Tables and the like that the steps use: a SavedModel has those that something in it refers to."""
-    wanted = {id(tensor) for tensor in concrete.graph.external_captures}
+    captured_ids = {id(tensor) for tensor in concrete.graph.external_captures}
     steps = [step.function for step in (plan.before, plan.predict, plan.after) if step is not None]
     return [
         one
         for root in find_referenced(steps)
         for one in trackable_view.TrackableView(root).descendants()
-        if isinstance(one, resource.CapturableResource) and id(one.resource_handle) in wanted
+        if isinstance(one, resource.CapturableResource) and id(one.resource_handle) in captured_ids
     ]

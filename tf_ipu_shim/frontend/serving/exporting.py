@@ -58,24 +58,24 @@ def export_pipeline(
     )
 
 
-def export_plan(made: ExportPlan) -> Any:
+def export_plan(plan: ExportPlan) -> Any:
     """Exports what was planned, in the manner of the TensorFlow that the script runs in."""
     if not ops.executing_eagerly_outside_functions():
-        if made.variable_initializer is not None and not callable(made.variable_initializer):
-            raise TypeError(f"variable_initializer must be a function, not {type(made.variable_initializer).__name__}.")
-        if made.checkpoint is not None:
-            graph_export.latest_checkpoint(made.checkpoint)
-        return graph_export.export(made)
+        if plan.variable_initializer is not None and not callable(plan.variable_initializer):
+            raise TypeError(f"variable_initializer must be a function, not {type(plan.variable_initializer).__name__}.")
+        if plan.checkpoint is not None:
+            graph_export.latest_checkpoint(plan.checkpoint)
+        return graph_export.export(plan)
     for argument, value in (
-        ("variable_initializer", made.variable_initializer),
-        ("checkpoint_restore_dir", made.checkpoint),
+        ("variable_initializer", plan.variable_initializer),
+        ("checkpoint_restore_dir", plan.checkpoint),
     ):
         if value is not None:
             raise ValueError(
                 f"{argument} is for graphs of TensorFlow 1. Here variables are exported with the values that they "
                 "have: initialise or restore them before."
             )
-    return eager_export.export(made)
+    return eager_export.export(plan)
 
 
 def resolve_alias(new: Any, old: Any) -> Any:

@@ -171,8 +171,8 @@ def _ipu_runtime(
     ends = [*(one.name for one in outputs), *([tables.name] if tables is not None else [])]
 
     def run(*values: Any) -> Any:
-        given = [ops.convert_to_tensor(value, spec.dtype) for value, spec in zip(values, plan.request, strict=True)]
-        results = importer.import_graph_def(definition, dict(zip(names, given)), ends, name="served")
+        tensors = [ops.convert_to_tensor(value, spec.dtype) for value, spec in zip(values, plan.request, strict=True)]
+        results = importer.import_graph_def(definition, dict(zip(names, tensors)), ends, name="served")
         for operation in results[len(outputs) :]:
             ops.add_to_collection(_TABLES, operation)
         return plan.returned(results[: len(outputs)])

@@ -103,12 +103,12 @@ def _program_inputs(node: Any, library: Mapping[str, function_pb2.FunctionDef]) 
         return []
     function = library[node.attr["f"].func.name]
     arguments = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
-    taken = set()
+    used = set()
     for inside in function.node_def:
         for index in _program_inputs(inside, library):
             if inside.input[index] in arguments:
-                taken.add(arguments[inside.input[index]])
-    return sorted(taken)
+                used.add(arguments[inside.input[index]])
+    return sorted(used)
 
 
 def _create_program(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> bool:
@@ -121,10 +121,12 @@ def _create_program(node: Any, library: Mapping[str, function_pb2.FunctionDef]) 
     )
     for inside in needed.function:
         _fill_default_attributes(inside.node_def)
-    kept = {name: attr_value_pb2.AttrValue.FromString(node.attr[name].SerializeToString()) for name in ("Tin", "Tout")}
+    attributes = {
+        name: attr_value_pb2.AttrValue.FromString(node.attr[name].SerializeToString()) for name in ("Tin", "Tout")
+    }
     node.attr.clear()
     node.op, node.device = vocabulary.PROGRAM, DEVICE
-    for name, value in kept.items():
+    for name, value in attributes.items():
         node.attr[name].CopyFrom(value)
     node.attr["function"].s = function.encode()
     node.attr["library"].s = needed.SerializeToString(deterministic=True)

@@ -134,11 +134,11 @@ def make_plan(
     predict = StepSignature("predict_step", first_stage or predict_step, predict_step_signature, bound)
     before = StepSignature("preprocessing_step", preprocessing_step, preprocessing_step_signature)
     after = StepSignature("postprocessing_step", postprocessing_step, postprocessing_step_signature)
-    request, taken = signatures.request_signatures(predict, before, input_dataset)
+    request, argument_count = signatures.request_signatures(predict, before, input_dataset)
     return ExportPlan(
         directory,
         request,
-        ServingStep(predict.label, predict_step, request if taken is None else taken),
+        ServingStep(predict.label, predict_step, request if argument_count is None else argument_count),
         None if preprocessing_step is None else ServingStep(before.label, preprocessing_step, request),
         None
         if postprocessing_step is None

@@ -72,12 +72,18 @@ def add_call(
         graph, _ = tracing.trace_function("served", predict, stand_ins)
     if not outputs:
         raise ValueError(f"`{plan.predict.label}` returned nothing. A served model has at least one output.")
-    given = {id(stand_in): argument for stand_in, argument in zip(stand_ins, arguments)}
+    argument_by_id = {id(stand_in): argument for stand_in, argument in zip(stand_ins, arguments)}
     captured = {id(inside): outside for outside, inside in around.captures}
     inputs = []
     for tensor in graph.external_captures:
         outside = captured.get(id(tensor), tensor)  # what is eager is captured past `around`
-        inputs.append(given[id(tensor)] if id(tensor) in given else replaced(graph, outside) if replaced else outside)
+        inputs.append(
+            argument_by_id[id(tensor)]
+            if id(tensor) in argument_by_id
+            else replaced(graph, outside)
+            if replaced
+            else outside
+        )
     results = tracing.add_nested_call(graph, outputs, [], inputs)
     mark = ServedCall([_static_shape(tensor) for tensor in outputs], plan.ipus, plan.iterations)
     tf_graphs.set_attr(results[0].op, vocabulary.SERVED_ATTRIBUTE, attr_value_pb2.AttrValue(s=mark.to_bytes()))

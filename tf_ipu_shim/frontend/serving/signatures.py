@@ -110,9 +110,9 @@ def _declared_specs(step: StepSignature) -> list[Any]:
             )
         signature = nest.flatten(step.function.input_signature)
     specs = list(signature)
-    taken = len(argument_names(step, None))
+    argument_count = len(argument_names(step, None))
     # Of a pipeline the signature may be that of the first stage, whose first arguments no request brings.
-    if step.bound and len(specs) == taken:
+    if step.bound and len(specs) == argument_count:
         return specs[step.bound :]
     return specs
 

@@ -73,11 +73,11 @@ def _gradient_function(
 def _gradient_attributes(tensor: Any) -> dict[str, attr_value_pb2.AttrValue]:
     """Attributes of the gradient of an op."""
     op = getattr(tensor, "op", None) if hasattr(tensor, "graph") else None
-    given = {} if op is None else op.node_def.attr
+    attributes = {} if op is None else op.node_def.attr
     marks = {}
-    if vocabulary.SHARDING_ATTRIBUTE in given:
-        marks[vocabulary.SHARDING_ATTRIBUTE] = given[vocabulary.SHARDING_ATTRIBUTE]
-    if vocabulary.OUTLINED_CALL_ATTRIBUTE in given:
-        call = given[vocabulary.OUTLINED_CALL_ATTRIBUTE].s
+    if vocabulary.SHARDING_ATTRIBUTE in attributes:
+        marks[vocabulary.SHARDING_ATTRIBUTE] = attributes[vocabulary.SHARDING_ATTRIBUTE]
+    if vocabulary.OUTLINED_CALL_ATTRIBUTE in attributes:
+        call = attributes[vocabulary.OUTLINED_CALL_ATTRIBUTE].s
         marks[vocabulary.OUTLINED_CALL_ATTRIBUTE] = attr_value_pb2.AttrValue(s=call + b", gradient")
     return marks

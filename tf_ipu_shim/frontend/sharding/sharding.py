@@ -136,15 +136,15 @@ def propagate_sharding(g: Any) -> None:
     waiting = [op for op in g.get_operations() if not has_attr(op, _SHARDING)]
     progress = True
     while waiting and progress:
-        left = []
+        unplaced = []
         for op in waiting:
             source = _annotated_neighbor(op)
             if source is None:
-                left.append(op)
+                unplaced.append(op)
             else:
                 tf_graphs.set_attr(op, _SHARDING, source.node_def.attr[_SHARDING])
-        progress = len(left) < len(waiting)
-        waiting = left
+        progress = len(unplaced) < len(waiting)
+        waiting = unplaced
 
 
 def _annotated_neighbor(op: Any) -> Any:

@@ -153,8 +153,8 @@ class ClusterExtended(strategy_extended.SingleDevice, collective_all_reduce_stra
 
     def _batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any) -> list[Any]:
         mean = host_collectives.is_mean(reduce_op)
-        given = [value for value, _ in value_destination_pairs]
-        parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in given]
+        operands = [value for value, _ in value_destination_pairs]
+        parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in operands]
         if not tracing.in_compilation():
             merged = self._communication_options.merge(options)
             return [tf_distribute.all_reduce(self._cross_device_ops, reduce_op, part, merged) for part in parts]

@@ -112,11 +112,11 @@ def install(layer: type, root: str) -> None:
 def _patch_new(root: str, stock: Callable[..., Any]) -> Any:
     @functools.wraps(stock)
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
-        made = stock(cls, *args, **kwargs)
+        instance = stock(cls, *args, **kwargs)
         extension = registered_extension(cls)
         if extension is not None and not issubclass(cls, (extension, keras2.module("engine.training", root).Model)):
-            object.__setattr__(made, "__class__", _extended_class(cls, extension))  # type: ignore[arg-type]
-        return made
+            object.__setattr__(instance, "__class__", _extended_class(cls, extension))  # type: ignore[arg-type]
+        return instance
 
     return staticmethod(new)
 

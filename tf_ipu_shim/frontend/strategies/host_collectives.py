@@ -82,9 +82,9 @@ def all_stack(tensor: Any, name: str | None = None) -> Any:
         >>> all_stack(tf.constant(1.0)).numpy().tolist()  # in a job of one process
         [1.0]
     """
-    given = ops.convert_to_tensor(tensor)
-    stacked = all_gather(given[None], name)
-    stacked.set_shape([job.current().size, *given.shape] if given.shape.rank is not None else None)
+    operand = ops.convert_to_tensor(tensor)
+    stacked = all_gather(operand[None], name)
+    stacked.set_shape([job.current().size, *operand.shape] if operand.shape.rank is not None else None)
     return stacked
 
 
@@ -95,16 +95,18 @@ def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
         >>> broadcast(tf.constant([1.0]), 0).numpy().tolist()
         [1.0]
     """
-    here = job.current()
+    current_job = job.current()
     root = check_integer("root_rank", root)
-    if not 0 <= root < here.size:
-        raise ValueError(f"root_rank must be from 0 to {here.size - 1}, the ranks of this job, but {root} was given.")
+    if not 0 <= root < current_job.size:
+        raise ValueError(
+            f"root_rank must be from 0 to {current_job.size - 1}, the ranks of this job, but {root} was given."
+        )
 
     @custom_gradient.custom_gradient
     def same(value: Any) -> Any:
         def gradient(upstream: Any) -> Any:
             (total,) = _exchange("sum", [upstream], f"{name or 'broadcast'}_gradient")
-            return total if here.rank == root else array_ops.zeros_like(total)
+            return total if current_job.rank == root else array_ops.zeros_like(total)
 
         return _exchange("broadcast", [value], name, root)[0], gradient
 
@@ -167,10 +169,10 @@ def _order_controls() -> Iterator[None]:
     last = getattr(graph, _LAST, None)
     context_of_last = tf_graphs.control_flow_context(last) if last is not None else None
     same = last is not None and context_of_last is tf_graphs.control_flow_context(graph)
-    made = len(graph.get_operations())
+    op_count = len(graph.get_operations())
     with ops.control_dependencies([last] if same else []):
         yield
-    exchange = [op for op in graph.get_operations()[made:] if "PyFunc" in op.type]
+    exchange = [op for op in graph.get_operations()[op_count:] if "PyFunc" in op.type]
     setattr(graph, _LAST, exchange[-1] if exchange else last)
 
 

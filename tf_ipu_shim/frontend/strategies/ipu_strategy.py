@@ -163,12 +163,12 @@ class IPUExtendedV1(strategy_extended.DeviceExtended):
         return result
 
 
-def check_supported_dtypes(values: Any, what: str) -> None:
+def check_supported_dtypes(values: Any, label: str) -> None:
     """Refuses what no IPU computes with."""
     for value in nest.flatten(values, expand_composites=True):
         if str(getattr(getattr(value, "dtype", None), "name", "")) == "float64":
             raise TypeError(
-                f"Unsupported data type for {what}: float64. An IPU has no double precision; cast it to tf.float32: "
+                f"Unsupported data type for {label}: float64. An IPU has no double precision; cast it to tf.float32: "
                 f"{value!r}."
             )
 

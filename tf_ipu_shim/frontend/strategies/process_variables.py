@@ -177,13 +177,13 @@ def with_synchronization(variable: Any, extended: Any) -> Any:
     return variable
 
 
-def _variable_class(on_read: bool, made: type) -> Any:
+def _variable_class(on_read: bool, variable_type: type) -> Any:
     """Our class of that synchronization over the class of variable that TensorFlow made."""
-    if (on_read, made) not in _classes:
+    if (on_read, variable_type) not in _classes:
         behaviour = IPUSyncOnReadVariable if on_read else IPUMirroredVariable
-        one = type(made)(behaviour.__name__, (behaviour, made), {"__module__": behaviour.__module__})
-        _classes[on_read, made] = one
-    return _classes[on_read, made]
+        one = type(variable_type)(behaviour.__name__, (behaviour, variable_type), {"__module__": behaviour.__module__})
+        _classes[on_read, variable_type] = one
+    return _classes[on_read, variable_type]
 
 
 def _is_in_replica() -> bool:

@@ -42,14 +42,14 @@ ipu_iterators.install()
 
 def _check_device(strategy: Any, argument: str, device: Any) -> None:
     """A name that TensorFlow refuses would leave the strategy's scope half entered."""
-    what = f"{type(strategy).__name__}({argument}={device!r})"
+    call = f"{type(strategy).__name__}({argument}={device!r})"
     if not isinstance(device, str):
-        raise TypeError(f"{what}: expected the name of a device, such as '/device:IPU:0' or '/device:CPU:0'.")
+        raise TypeError(f"{call}: expected the name of a device, such as '/device:IPU:0' or '/device:CPU:0'.")
     try:
         device_lib.DeviceSpec.from_string(device)
     except ValueError as error:
         raise ValueError(
-            f"{what} is not the name of a device: {error} Use one such as '/device:IPU:0' or '/device:CPU:0'."
+            f"{call} is not the name of a device: {error} Use one such as '/device:IPU:0' or '/device:CPU:0'."
         ) from None
 
 

@@ -149,9 +149,9 @@ class ProcessExtended(strategy_extended.DeviceExtended):
     def _batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any) -> list[Any]:
         return self._reduced(reduce_op, [value for value, _ in value_destination_pairs])
 
-    def _reduced(self, reduce_op: Any, given: Sequence[Any]) -> list[Any]:
+    def _reduced(self, reduce_op: Any, operands: Sequence[Any]) -> list[Any]:
         """Reduces all at once: processes that wait for each other one tensor at a time may do so in other orders."""
-        parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in given]
+        parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in operands]
         if self._add_ipu_cross_replica_reductions:
             with strategy_extended.instance_reduction_scope():
                 parts = [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]

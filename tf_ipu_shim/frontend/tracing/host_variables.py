@@ -39,10 +39,10 @@ def _pass_value(graph: func_graph.FuncGraph, handle: Any, inside: Any, reads: li
     outside.set_shape(reads[0].outputs[0].shape)
     value = graph.capture(outside)
     for read in reads:
-        (given,) = read.outputs
-        for user in given.consumers():
-            for index, taken in enumerate(user.inputs):
-                if taken is given:
+        (source_value,) = read.outputs
+        for user in source_value.consumers():
+            for index, operand in enumerate(user.inputs):
+                if operand is source_value:
                     tf_graphs.update_input(user, index, value)
     graph.function_captures.pop(id(handle))
     graph.inputs[:] = [placeholder for placeholder in graph.inputs if placeholder is not inside]

@@ -24,7 +24,9 @@ def describe_function(function: Callable[..., Any]) -> str:
     return f"`{name}`" if code is None else f"`{name}`, defined at {code.co_filename}:{code.co_firstlineno},"
 
 
-def explain_call_mismatch(function: Callable[..., Any], given: int, keywords: Iterable[str] = ()) -> str | None:
+def explain_call_mismatch(
+    function: Callable[..., Any], argument_count: int, keywords: Iterable[str] = ()
+) -> str | None:
     """Why a function cannot be called with so many arguments.
 
     Example:
@@ -36,7 +38,7 @@ def explain_call_mismatch(function: Callable[..., Any], given: int, keywords: It
     except (TypeError, ValueError):
         return None  # a built-in without a signature
     try:
-        signature.bind(*[None] * given, **dict.fromkeys(keywords))
+        signature.bind(*[None] * argument_count, **dict.fromkeys(keywords))
     except TypeError as error:
         text = str(error)
         return text[:1].upper() + text[1:]

@@ -29,13 +29,13 @@ def _has_host_effect(op: ops.Operation) -> bool:
     return vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in op.node_def.attr
 
 
-def unneeded_side_effects(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> list[ops.Operation]:
+def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Operation]) -> list[ops.Operation]:
     """The ops with a side effect that nothing wanted needs; loops, branches and calls are taken as a whole.
 
     Each comes after what the script did with the same variable before it, and before what it did later. Effects other
     than on variables keep the script's order, too.
     """
-    needed = _required_ops(graph, wanted)
+    needed = _required_ops(graph, required)
     further: list[ops.Operation] = []
     before: dict[int, list[ops.Operation]] = {}
     last: dict[int, ops.Operation] = {}
@@ -62,9 +62,9 @@ _ELSEWHERE = 0
 """Stands for what is no variable, where objects have their addresses."""
 
 
-def _required_ops(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> set[ops.Operation]:
+def _required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> set[ops.Operation]:
     needed: set[ops.Operation] = set()
-    waiting = [op for op in wanted if op.graph is graph]
+    waiting = [op for op in roots if op.graph is graph]
     while waiting:
         op = waiting.pop()
         if op not in needed:

@@ -48,8 +48,8 @@ def remove_host_summaries(graph: Any) -> None:
             found[:] = [one for one in found if not _is_descendant(one, graph)]
 
 
-def _is_descendant(made: Any, graph: Any) -> bool:
-    around = getattr(made, "graph", None)
+def _is_descendant(summary: Any, graph: Any) -> bool:
+    around = getattr(summary, "graph", None)
     while around is not None and around is not graph:
         around = getattr(around, "outer_graph", None)
     return around is graph

@@ -80,9 +80,9 @@ def attribute_scope(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[
 
 def inherit_attributes(graph: Any) -> None:
     """Applies the compiler attributes around a function call to the ops inside the function."""
-    told = tf_graphs.attr_scope_map(graph.outer_graph).get(vocabulary.FRONTEND_ATTRIBUTE)
-    if told is not None:
-        tf_graphs.attr_scope_map(graph)[vocabulary.FRONTEND_ATTRIBUTE] = told
+    attribute = tf_graphs.attr_scope_map(graph.outer_graph).get(vocabulary.FRONTEND_ATTRIBUTE)
+    if attribute is not None:
+        tf_graphs.attr_scope_map(graph)[vocabulary.FRONTEND_ATTRIBUTE] = attribute
 
 
 @contextmanager
@@ -139,16 +139,16 @@ def trace_function(
 
 def _order_variables(graph: func_graph.FuncGraph, arguments: Sequence[Any]) -> None:
     """Orders a program's variables by creation, as TensorFlow 1 does, not by use."""
-    given = set(map(id, arguments))
+    argument_ids = set(map(id, arguments))
     captures = list(graph.captures)
-    handles = [pair for pair in captures if id(pair[0]) not in given and pair[0].dtype == dtypes.resource]
+    handles = [pair for pair in captures if id(pair[0]) not in argument_ids and pair[0].dtype == dtypes.resource]
     in_order = iter(sorted(handles, key=lambda pair: tf_graphs.number_of(pair[0].op)))
-    taken = set(map(id, handles))
+    handle_ids = set(map(id, handles))
     for external, _ in captures:
         graph.function_captures.pop(id(external), False)
     graph.inputs = []
     for pair in captures:
-        graph.add_capture(*(next(in_order) if id(pair) in taken else pair))
+        graph.add_capture(*(next(in_order) if id(pair) in handle_ids else pair))
 
 
 def add_program_op(
@@ -234,8 +234,8 @@ def _enter_graph(graph: Any) -> Iterator[None]:
 
 
 def _dtypes(tensors: Sequence[Any]) -> attr_value_pb2.AttrValue:
-    kinds = [tensor.dtype.base_dtype.as_datatype_enum for tensor in tensors]
-    return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=kinds))
+    enums = [tensor.dtype.base_dtype.as_datatype_enum for tensor in tensors]
+    return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=enums))
 
 
 def _is_plain_tensor(tensor: Any) -> bool:

@@ -62,13 +62,13 @@ class ProducerCopies:
         return [inside[tensor.name] for tensor in self._tensors]
 
 
-def _producers(tensors: Sequence[Any], wanted: Callable[[Any], bool]) -> Iterator[Any]:
+def _producers(tensors: Sequence[Any], predicate: Callable[[Any], bool]) -> Iterator[Any]:
     """The ops that tensors are computed by, as far as each on the way is wanted."""
     seen: set[str] = set()
     waiting = [tensor.op for tensor in tensors]
     while waiting:
         operation = waiting.pop()
-        if operation.name in seen or not wanted(operation):
+        if operation.name in seen or not predicate(operation):
             continue
         seen.add(operation.name)
         yield operation

@@ -183,9 +183,9 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
         >>> next(iter(tf_ipu_shim.TensorFile("inputs.bin")))["x"].shape
         (2, 2)
     """
-    given: Any = inputs
-    if not isinstance(given, Iterable):
-        raise TypeError(f"inputs must be a list of the program's placeholders, not {given!r}.")
+    input_tensors: Any = inputs
+    if not isinstance(input_tensors, Iterable):
+        raise TypeError(f"inputs must be a list of the program's placeholders, not {input_tensors!r}.")
     by_reference = {_tensor_name(tensor): value for tensor, value in feed_dict.items()}
     tensors, values = [], []
     for tensor in inputs:

@@ -42,9 +42,9 @@ def check_whole(name: str, value: Any) -> int:
         8
     """
     try:
-        whole = int(value)
+        integer = int(value)
     except (ValueError, OverflowError):  # of NaN, and of infinity
-        whole = None
-    if whole is None or whole != value:
+        integer = None
+    if integer is None or integer != value:
         raise ValueError(f"{name} is {value!r}. Give a whole number, or leave it out.")
-    return whole
+    return integer

@@ -140,7 +140,9 @@ def likely_misspelt(options: Mapping[str, str]) -> dict[str, str]:
 
 def effects() -> tuple[OptionEffect, ...]:
     """Returns the effect of each engine option; the last row is for unknown ones."""
-    effective = [OptionEffect(name=name, effect=effect, what=what) for name, (effect, what) in EFFECTIVE.items()]
+    effective = [
+        OptionEffect(name=name, effect=effect, what=description) for name, (effect, description) in EFFECTIVE.items()
+    ]
     recorded = {**_WITHOUT_EFFECT, "any other": _UNKNOWN}
     return (*effective, *(OptionEffect(name=name, effect=RECORDED, what=why) for name, why in recorded.items()))
 

@@ -24,7 +24,7 @@ _REFUSED = ("save_interval_report", "save_vertex_graph")
 
 def _flag(
     default: Any,
-    what: str,
+    help_text: str,
     *,
     unit: str = "",
     values: str = "",
@@ -33,7 +33,7 @@ def _flag(
     why: str = "",
 ) -> Any:
     metadata = {
-        "help": what,
+        "help": help_text,
         "unit": unit,
         "values": values,
         "recompiles": recompiles,

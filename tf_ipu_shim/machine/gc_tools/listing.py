@@ -181,7 +181,11 @@ def _device_lines(system: System, device: PoplarDevice) -> list[str]:
 
 
 def _duration(seconds: float) -> str:
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    return f"{whole // 60}m{whole % 60:02}s" if whole < 3600 else f"{whole // 3600}h{whole // 60 % 60:02}m"
+    total_seconds = max(0, int(seconds))
+    if total_seconds < 60:
+        return f"{total_seconds}s"
+    return (
+        f"{total_seconds // 60}m{total_seconds % 60:02}s"
+        if total_seconds < 3600
+        else f"{total_seconds // 3600}h{total_seconds // 60 % 60:02}m"
+    )

@@ -60,7 +60,7 @@ class Buffers:
 
     def allocate_outputs(self, step: Step) -> list[int]:
         """Creates a step's outputs; returns the buffers allocated for them."""
-        made = []
+        allocated = []
         for number in step.outputs:
             mode = self._modes[number]
             if mode is Mode.VIEW:
@@ -71,13 +71,13 @@ class Buffers:
                     buffer = self._new(number)
                     self._of[number] = (buffer,)
                     self.live += self._sizes[number]
-                    made.append(buffer)
+                    allocated.append(buffer)
                     continue
                 self.overwritten.append((found[0], number))
             self._of[number] = found
             for buffer in found:
                 self._pending[buffer] += self._uses[number]
-        return made
+        return allocated
 
     def _viewed_buffers(self, of: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the distinct buffers that a view covers."""
@@ -85,11 +85,11 @@ class Buffers:
             return self._of[of[0]]
         return tuple({buffer: None for number in of for buffer in self._of[number]})
 
-    def inside(self, step: Step, made: Sequence[int]) -> Sequence[Block]:
+    def inside(self, step: Step, allocated: Sequence[int]) -> Sequence[Block]:
         """Returns the inner blocks to run; branches may overwrite only inputs that die there."""
         if step.loops or not step.inside:
             return step.inside
-        if all(self._modes[self.value[buffer]] is not Mode.IN_PLACE for buffer in made):
+        if all(self._modes[self.value[buffer]] is not Mode.IN_PLACE for buffer in allocated):
             return step.inside
         return [_read_only(block) for block in step.inside]
 
@@ -109,10 +109,10 @@ class Buffers:
             return True
         return self._modes[self.value[buffer]] is Mode.CARRIED or self.value[buffer] == home
 
-    def free(self, step: Step, made: list[int]) -> list[int]:
+    def free(self, step: Step, allocated: list[int]) -> list[int]:
         """Releases and returns the buffers that no later step needs."""
         freed = []
-        for buffer in {buffer for number in step.inputs for buffer in self._of[number]}.union(made):
+        for buffer in {buffer for number in step.inputs for buffer in self._of[number]}.union(allocated):
             if not self._pending[buffer] and not self._outside[buffer]:
                 self.live -= self.bytes[buffer]
                 freed.append(buffer)
@@ -120,19 +120,19 @@ class Buffers:
 
     def delta_bytes(self, step: Step) -> int:
         """Returns by how many bytes a step would change the live memory if it ran now."""
-        taken: dict[int, int] = {}
+        aliased: dict[int, int] = {}
         for number in step.inputs:
             for buffer in self._of[number]:
-                taken[buffer] = taken.get(buffer, 0) + 1
+                aliased[buffer] = aliased.get(buffer, 0) + 1
         pending, outside = self._pending, self._outside
-        dying = {buffer for buffer, times in taken.items() if pending[buffer] == times and not outside[buffer]}
+        dying = {buffer for buffer, times in aliased.items() if pending[buffer] == times and not outside[buffer]}
         change = 0
         for number in step.outputs:
             mode = self._modes[number]
             if mode is Mode.VIEW:
                 dying.difference_update(self._viewed_buffers(self._values[number].of))
                 continue
-            overwritten = self._overwritten_by(number, taken) if mode is Mode.IN_PLACE else None
+            overwritten = self._overwritten_by(number, aliased) if mode is Mode.IN_PLACE else None
             if overwritten is None:
                 change += self._sizes[number]
             else:
@@ -141,12 +141,12 @@ class Buffers:
             change -= self.bytes[buffer]
         return change
 
-    def _overwritten_by(self, number: int, taken: Mapping[int, int]) -> int | None:
+    def _overwritten_by(self, number: int, aliased: Mapping[int, int]) -> int | None:
         """Returns the buffer of an equally large operand that dies with a step, or None."""
         size = self._sizes[number]
         for operand in self._values[number].of:
             buffers = self._of[operand]
-            if len(buffers) == 1 and taken.get(buffers[0]) == self._pending[buffers[0]]:
+            if len(buffers) == 1 and aliased.get(buffers[0]) == self._pending[buffers[0]]:
                 if self.bytes[buffers[0]] == size == self._sizes[operand]:
                     return buffers[0]
         return None

@@ -69,32 +69,32 @@ def curve_of(block: Block) -> Curve:
 def _run(block: Block, base: int, found: Curve) -> None:
     buffers = Buffers(block)
     made_at: dict[int, int] = {}
-    held: dict[int, Value] = {}  # by buffer, where that is not the value that it was made for
+    live_values: dict[int, Value] = {}  # by buffer, where that is not the value that it was made for
     seen = 0
 
     def end(buffer: int, last: int) -> None:
-        value = held.pop(buffer, None) or block.values[buffers.value[buffer]]
+        value = live_values.pop(buffer, None) or block.values[buffers.value[buffer]]
         found.lifetimes.append(Lifetime(value, made_at.pop(buffer), last))
 
     for number in order_of(block):
         step = block.steps[number]
         buffers.read_inputs(step)
         before = buffers.live
-        made = buffers.allocate_outputs(step)
-        here = len(found.points)
-        made_at.update(dict.fromkeys(made, here))
+        allocated = buffers.allocate_outputs(step)
+        point_index = len(found.points)
+        made_at.update(dict.fromkeys(allocated, point_index))
         for buffer, over in buffers.overwritten[seen:]:
-            before_it = held.get(buffer, block.values[buffers.value[buffer]])
+            before_it = live_values.get(buffer, block.values[buffers.value[buffer]])
             if buffer in made_at and block.values[over].kind != before_it.kind:
-                end(buffer, here - 1)
-                made_at[buffer], held[buffer] = here, block.values[over]
+                end(buffer, point_index - 1)
+                made_at[buffer], live_values[buffer] = point_index, block.values[over]
         seen = len(buffers.overwritten)
         if step.inside:
             around = base + (buffers.live if step.loops else before)  # a call's blocks make what it gives
-            for inner in buffers.inside(step, made):
+            for inner in buffers.inside(step, allocated):
                 _run(inner, around, found)
         found.points.append(Point(block, number, base + buffers.live))
-        for buffer in buffers.free(step, made):
+        for buffer in buffers.free(step, allocated):
             end(buffer, len(found.points) - 1)
     for buffer in list(made_at):
         end(buffer, len(found.points) - 1)

@@ -47,8 +47,8 @@ class _Drawing:
         nodes: dict[int, str] = {}  # what makes each value, by its number
         for index in order_of(block):
             step = block.steps[index]
-            given = [number for number in step.inputs if number not in nodes]
-            for number in given:
+            outer_inputs = [number for number in step.inputs if number not in nodes]
+            for number in outer_inputs:
                 nodes[number] = self._node(block.values[number].owner, inside, ", shape=ellipse")
             self._runs += 1
             line = self._line_of(step.owner)

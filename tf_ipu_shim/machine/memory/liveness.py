@@ -82,26 +82,26 @@ class _Run:
         buffers = self.buffers
         buffers.read_inputs(step)
         before = buffers.live
-        made = buffers.allocate_outputs(step)
+        allocated = buffers.allocate_outputs(step)
         inner, inside = None, 0
         if step.inside:
-            blocks = [smallest(each) for each in buffers.inside(step, made)]
+            blocks = [smallest(each) for each in buffers.inside(step, allocated)]
             self.always.extend(value for each in blocks for value in each.always)
             inner = max(blocks, key=_peak_bytes)
             inside = inner.peak_bytes
-        for buffer in made:
+        for buffer in allocated:
             self._made_at[buffer] = time
         if step.loops or inner is None:
             needed = buffers.live + inside
-            given = True
+            is_argument = True
         else:
             # A call's results are made inside of it, so they are not counted twice.
-            given = buffers.live > before + inside
+            is_argument = buffers.live > before + inside
             needed = max(buffers.live, before + inside)
-            inner = None if given else inner
+            inner = None if is_argument else inner
         if needed > self.peak.bytes:
-            self.peak = _Peak(needed, time, inner, given, len(buffers.overwritten))
-        for buffer in buffers.free(step, made):
+            self.peak = _Peak(needed, time, inner, is_argument, len(buffers.overwritten))
+        for buffer in buffers.free(step, allocated):
             self._freed_at[buffer] = time
 
     def found(self, order: Sequence[int] | None) -> Liveness:

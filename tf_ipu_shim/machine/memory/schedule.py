@@ -80,12 +80,12 @@ class _Dependencies:
         # By value: the step that brings it, until that has run.
         self._late = self._late_loads(first, last)
         self._brings = set(self._late.values())
-        made = {number for index in range(first, last) for number in block.steps[index].outputs} - self._late.keys()
+        produced = {number for index in range(first, last) for number in block.steps[index].outputs} - self._late.keys()
         self._users: dict[int, list[int]] = {}
         self._waiting = {}  # by step: values of the segment that it still waits for
         for index in range(first, last):
             takes = set(block.steps[index].inputs)
-            self._waiting[index] = len(takes & made)
+            self._waiting[index] = len(takes & produced)
             for number in takes:
                 self._users.setdefault(number, []).append(index)
         self._left = {number: len(indices) for number, indices in self._users.items()}
@@ -97,9 +97,9 @@ class _Dependencies:
         steps = self._steps[first:last]
         if not any(step.late for step in steps):
             return {}
-        taken = {number for step in steps for number in step.inputs}
+        consumed = {number for step in steps for number in step.inputs}
         late = ((index, step) for index, step in enumerate(steps, first) if step.late and not step.inputs)
-        return {number: index for index, step in late if taken.issuperset(step.outputs) for number in step.outputs}
+        return {number: index for index, step in late if consumed.issuperset(step.outputs) for number in step.outputs}
 
     def ready(self) -> list[int]:
         """Returns the steps without unmet dependencies."""

@@ -73,8 +73,8 @@ class Tiles:
 
     def bytes(self) -> list[int]:
         """Bytes on each tile, tile 0 first."""
-        found, here = [], 0
+        found, on_tile = [], 0
         for change in self._changes[:-1]:
-            here += change
-            found.append(here)
+            on_tile += change
+            found.append(on_tile)
         return found

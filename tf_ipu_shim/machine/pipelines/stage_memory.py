@@ -35,7 +35,7 @@ def consumed_by_layers(
         for user in sorted(user for user in users if user > maker):
             found[user][since] = found[user].get(since, 0) + size
             since = user
-    return [tuple(ConsumedBytes(*pair) for pair in sorted(taken.items())) for taken in found]
+    return [tuple(ConsumedBytes(*pair) for pair in sorted(inputs.items())) for inputs in found]
 
 
 class StageLayer(NamedTuple):
@@ -87,7 +87,7 @@ class StageMemory:
         """Adds the next layer."""
         if self._first is None:
             self._first = layer.number
-        self._comes_in += sum(taken.bytes for taken in layer.inputs if taken.since < self._first)
+        self._comes_in += sum(input_name.bytes for input_name in layer.inputs if input_name.since < self._first)
         self._always += layer.always
         self._kept += layer.kept
         self._fed += layer.fed
@@ -102,7 +102,7 @@ class StageMemory:
 
 
 def stashed(
-    kept: Iterable[_Made],
+    stashed_tensors: Iterable[_Made],
     checkpoints: Iterable[_Made],
     takes: Callable[[_Made], Iterable[_Made]],
     is_own: Callable[[_Made], bool],
@@ -120,7 +120,7 @@ def stashed(
     named = set(checkpoints)
     own = {value for value in named if is_own(value)}
     comes_in = named - own
-    seen, waiting = set(own), list(kept)
+    seen, waiting = set(own), list(stashed_tensors)
     while waiting:
         value = waiting.pop()
         if value in seen:

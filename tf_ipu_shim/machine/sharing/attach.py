@@ -61,8 +61,8 @@ def attach(system: System, device: PoplarDevice) -> Attachment | None:
     """
     if device.id >= len(system.devices) or system.devices[device.id] != device:
         raise ValueError(f"{device} is not a device of system {system.name!r}. Use one of its `devices`.")
-    taken = locks.take(system.name, device.ipus, device.id)
-    return None if taken is None else Attachment(system, device, taken)
+    lock = locks.take(system.name, device.ipus, device.id)
+    return None if lock is None else Attachment(system, device, lock)
 
 
 def attach_first(system: System, devices: Iterable[PoplarDevice]) -> Attachment | None:
@@ -93,8 +93,8 @@ def wait(
     attachment = attach_first(system, candidates)
     if attachment is None and on_wait is not None:
         on_wait()
-    while attachment is None and (left := deadline - time.monotonic()) > 0:
-        if stop.wait(min(poll_seconds, left)):
+    while attachment is None and (remaining := deadline - time.monotonic()) > 0:
+        if stop.wait(min(poll_seconds, remaining)):
             return None
         attachment = attach_first(system, candidates)
     return attachment

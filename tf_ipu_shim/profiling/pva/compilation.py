@@ -56,14 +56,14 @@ class Compilation(Refusing):
     @functools.cached_property
     def by_row(self) -> dict[int, list[Program]]:
         """The programs of each node of the profile; not in Graphcore's library. A copy with the host is two."""
-        made: dict[int, list[Program]] = {}
+        programs: dict[int, list[Program]] = {}
         for row in self._profile.programs:
             begin = [Program(row, kind=Program.Type.StreamCopyBegin)] if row.kind == "host" else []
             computes = None if row.compute_set < 0 else self.computeSets[row.compute_set]
-            made[row.id] = [*begin, Program(row, computes)]
+            programs[row.id] = [*begin, Program(row, computes)]
             if row.parent >= 0:
-                made[row.parent][-1].children.extend(made[row.id])
-        return made
+                programs[row.parent][-1].children.extend(programs[row.id])
+        return programs
 
     @functools.cached_property
     def programs(self) -> list[Program]:
@@ -99,7 +99,9 @@ class Compilation(Refusing):
         totals = self._with_temporaries(ipu.ipu, tensors, io_tiles, fed)
         figures = zip(spread, totals, [*constants.bytes(), *[0] * io_tiles], tensors)
         limit = self.target.bytesPerTile
-        return [Tile(TileMemory(here, total, limit, constant, sure)) for here, total, constant, sure in figures]
+        return [
+            Tile(TileMemory(tile_bytes, total, limit, constant, sure)) for tile_bytes, total, constant, sure in figures
+        ]
 
     def _with_temporaries(self, ipu: int, tensors: list[int], io_tiles: int, fed: list[int]) -> list[int]:
         """Bytes on each tile at the step that needs most, temporaries of its library call included."""
@@ -110,9 +112,9 @@ class Compilation(Refusing):
         call = self._temporaries(largest.program)
         if not call.bytes:
             return tensors
-        here = [row for row in self._profile.variables if row.ipu == ipu]
-        alive = [row.bytes for row in here if row.always and not (io_tiles and row.kind == "argument")]
-        alive += [row.bytes for row in here if not row.always and row.first <= largest.step <= row.last]
+        variables = [row for row in self._profile.variables if row.ipu == ipu]
+        alive = [row.bytes for row in variables if row.always and not (io_tiles and row.kind == "argument")]
+        alive += [row.bytes for row in variables if not row.always and row.first <= largest.step <= row.last]
         spread = Tiles.filled(self.target.tilesPerIpu, alive, io_tiles, fed)
         each = call.bytes // call.tiles
         return [size + each * (number < call.tiles) for number, size in enumerate(spread)]
@@ -131,16 +133,18 @@ class Compilation(Refusing):
     def livenessProgramSteps(self) -> list[LivenessStep]:
         """The steps of all IPUs, in the order in which they begin. What is on other IPUs meanwhile is counted too."""
         rows, starts = self._profile.liveness, {row.id: row.start for row in self._profile.programs}
-        here, at = [0] * len(self._profile.ipus), [-1] * len(self._profile.ipus)
+        live_bytes, at = [0] * len(self._profile.ipus), [-1] * len(self._profile.ipus)
         calls = [Temporaries()] * len(self._profile.ipus)
-        ordered, last = [], dict.fromkeys(range(len(here)), 0)
+        ordered, last = [], dict.fromkeys(range(len(live_bytes)), 0)
         for row in rows:  # what takes no cycles is where the step before it was
             last[row.ipu] = starts.get(row.program, last[row.ipu])
             ordered.append((last[row.ipu], row.ipu, row.step, row))
-        made = []
+        steps = []
         for _, ipu, step, row in sorted(ordered, key=lambda item: item[:3]):
-            here[ipu], at[ipu], calls[ipu] = row.bytes, step, self._temporaries(row.program)
+            live_bytes[ipu], at[ipu], calls[ipu] = row.bytes, step, self._temporaries(row.program)
             program = self.by_row[row.program][-1] if row.program >= 0 else None
-            memory = LiveMemory(list(here), list(at), list(calls), self._profile.variables, range(len(here)))
-            made.append(LivenessStep(program, memory, row.op))
-        return made
+            memory = LiveMemory(
+                list(live_bytes), list(at), list(calls), self._profile.variables, range(len(live_bytes))
+            )
+            steps.append(LivenessStep(program, memory, row.op))
+        return steps

@@ -21,26 +21,30 @@ def make_engine(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> li
     main = _make_program("part", "main")
     for row in profile.programs:
         if row.parent < 0:
-            whole = by_row[row.id]
-            main.children.extend(whole[-1].children if row.kind == "step" else whole)
+            program = by_row[row.id]
+            main.children.extend(program[-1].children if row.kind == "step" else program)
     switch.children.extend([_copy_program(profile, "host to device"), main, _copy_program(profile, "device to host")])
-    made = [switch, *switch.children, *(one for part in switch.children if part is not main for one in part.children)]
+    programs = [
+        switch,
+        *switch.children,
+        *(one for part in switch.children if part is not main for one in part.children),
+    ]
     if len(profile.ipus) > 1:
         names = ("switchControlBroadcast/GlobalPre", "__seed/set/setMasterSeed/GlobalPre")
-        made = [*(_make_program("links", name) for name in names), *made]
-    return made
+        programs = [*(_make_program("links", name) for name in names), *programs]
+    return programs
 
 
 def _copy_program(profile: Profile, name: str) -> Program:
     """Copies of all variables with the host."""
-    whole = _make_program("part", name)
+    program = _make_program("part", name)
     for ipu in profile.ipus:
         sizes = (row.bytes for row in profile.variables if row.always and row.ipu == ipu.ipu and row.kind in _KEPT)
         if total := sum(sizes):
             moved = f"variables of IPU {ipu.ipu}"
             row = _make_row("host", moved, total)
-            whole.children.extend([Program(row, kind=Program.Type.StreamCopyBegin), Program(row)])
-    return whole
+            program.children.extend([Program(row, kind=Program.Type.StreamCopyBegin), Program(row)])
+    return program
 
 
 def _make_program(kind: str, name: str) -> Program:

@@ -98,13 +98,17 @@ class Step:
 
     def _on(self, ipu: int) -> IpuStep:
         row = self._row
-        here = ipu in json.loads(row.ipus)
-        cycles = self._cycles if here else 0
+        is_on_ipu = ipu in json.loads(row.ipus)
+        cycles = self._cycles if is_on_ipu else 0
         start = self._start + self._apart.get(ipu, 0)
         end = start + cycles
         possible = row.tiles * row.cycles
-        share = min(1.0, sum(by_tile(row.cycles, row.tiles, row.total_cycles)) / possible) if possible and here else 0.0
-        received, sent = self._moved(ipu) if here else (0, 0)
+        share = (
+            min(1.0, sum(by_tile(row.cycles, row.tiles, row.total_cycles)) / possible)
+            if possible and is_on_ipu
+            else 0.0
+        )
+        received, sent = self._moved(ipu) if is_on_ipu else (0, 0)
         return IpuStep(
             cycles,
             ActiveCycles(_Bound(start, start), _Bound(end, end)),

@@ -76,21 +76,21 @@ class _Link:
     """One error of a chain: displayed frames and message, and whether anything is hidden."""
 
     def __init__(self, error: BaseException, trace: types.TracebackType | None, relation: str) -> None:
-        whole = traceback.TracebackException(type(error), error, trace, compact=True)
-        summary = traceback.StackSummary.from_list(list(_script_frames(whole.stack)))
-        message = list(whole.format_exception_only())
+        formatted = traceback.TracebackException(type(error), error, trace, compact=True)
+        summary = traceback.StackSummary.from_list(list(_script_frames(formatted.stack)))
+        message = list(formatted.format_exception_only())
         self.relation = relation
-        self.frames = summary.format() if summary or relation else whole.stack.format()
+        self.frames = summary.format() if summary or relation else formatted.stack.format()
         self.message = message
-        self.changed = len(summary) < len(whole.stack)
+        self.changed = len(summary) < len(formatted.stack)
         text = _text(error)
         if text is None or isinstance(error, SyntaxError):
             return
-        frames, said = error_texts.split_frames(error_texts.clean(text))
+        frames, plain_message = error_texts.split_frames(error_texts.clean(text))
         hint = error_hints.hint(error, text)
-        if frames or hint or said != text:
+        if frames or hint or plain_message != text:
             self.frames = [*self.frames, *frames]
-            self.message = [_named(error, said + hint)]
+            self.message = [_named(error, plain_message + hint)]
             self.changed = True
 
 

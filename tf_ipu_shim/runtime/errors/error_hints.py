@@ -130,10 +130,10 @@ _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
 
 def hint(error: BaseException, text: str) -> str:
     """Returns a hint, where neither TensorFlow nor Python gives one."""
-    for kind, pattern, said in _HINTS:
+    for kind, pattern, advice in _HINTS:
         match = pattern.search(text) if isinstance(error, kind) else None
         if match:
-            return said.format(**match.groupdict())
+            return advice.format(**match.groupdict())
     found = _NO_GRADIENT.match(text) if isinstance(error, LookupError) else None
     if found:
         return _NO_GRADIENT_HINT.format(op=found["op"], made=_differentiated(error))

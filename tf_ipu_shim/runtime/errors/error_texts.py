@@ -48,9 +48,9 @@ def clean(message: str) -> str:
         >>> clean("Graph execution error:\\n\\nNode: 'a'\\nIt failed.\\n\\t [[{{node a}}]]")
         'It failed.'
     """
-    kept, users = _split_locations(_CALLER.sub("", _FUNCTION.sub("", message)).split("\n"))
-    said = _PLACER.sub("", "\n".join(kept)).split("\n")
-    text = _only_root("\n".join(_script_frames(said)).strip())
+    lines, users = _split_locations(_CALLER.sub("", _FUNCTION.sub("", message)).split("\n"))
+    cleaned = _PLACER.sub("", "\n".join(lines)).split("\n")
+    text = _only_root("\n".join(_script_frames(cleaned)).strip())
     text = _OUT_OF_SCOPE.sub(
         "", _DEBUG.sub("", _MIXED.sub(lambda found: _OBJECT.sub(r"\1", found[0]), _without_repetition(text)))
     )
@@ -76,14 +76,14 @@ def split_frames(text: str) -> tuple[list[str], str]:
         hidden = script_files.is_of_called_package(frame["file"]) if frame else hidden
         if not hidden:
             frames.append(_MARK.sub("", line[2:]) if frame else f"    {line.strip()}")
-    inner, said = split_frames("\n".join(line.removeprefix("    ") for line in found["said"].split("\n")).strip())
-    text = "\n".join(filter(None, (found["before"].strip(), said, found["after"].strip())))
+    inner, message = split_frames("\n".join(line.removeprefix("    ") for line in found["said"].split("\n")).strip())
+    text = "\n".join(filter(None, (found["before"].strip(), message, found["after"].strip())))
     return [*(f"{line}\n" for line in frames if line.strip()), *inner], text
 
 
 def _split_locations(lines: list[str]) -> tuple[list[str], list[str]]:
     """Separates the message's lines from script locations in stack traces."""
-    kept, users, in_stack = [], [], False
+    kept_lines, users, in_stack = [], [], False
     for line in lines:
         frame = _FRAME.match(line) if in_stack else None
         if _DETECTED.match(line) or _STACK.match(line):
@@ -95,8 +95,8 @@ def _split_locations(lines: list[str]) -> tuple[list[str], list[str]]:
             in_stack = in_stack and not _NODE.match(line)
         elif not in_stack or not line.startswith("    "):  # there it is the frame's source
             in_stack = in_stack and not line.strip()
-            kept.append(_OP.sub("", _TAG.sub("", line)).rstrip())
-    return kept, users
+            kept_lines.append(_OP.sub("", _TAG.sub("", line)).rstrip())
+    return kept_lines, users
 
 
 def _only_root(text: str) -> str:
@@ -147,8 +147,8 @@ def _without_repetition(text: str) -> str:
     found = _OF_PYTHON.search(text)
     if found is None:
         return text
-    said, rest = found["said"].rstrip(), found["rest"]
-    for again in (said, said.partition(":")[0]):
-        if rest == again or rest.startswith(f"{again}\n"):
-            return "\n".join([said, found["frames"].strip("\n"), rest[len(again) :].strip()]).rstrip()
+    message, rest = found["said"].rstrip(), found["rest"]
+    for repeated in (message, message.partition(":")[0]):
+        if rest == repeated or rest.startswith(f"{repeated}\n"):
+            return "\n".join([message, found["frames"].strip("\n"), rest[len(repeated) :].strip()]).rstrip()
     return text

@@ -56,15 +56,16 @@ def among(ranks: Collection[int]) -> Iterator[None]:
         _members = before
 
 
-def _check_alone(members: Sequence[int], name: str, kind: str, root: int, here: job.Job) -> None:
+def _check_alone(members: Sequence[int], name: str, kind: str, root: int, current_job: job.Job) -> None:
     """Refuses an operation among some of the job's processes that is not of this one alone."""
     if len(members) > 1:
         raise errors.UnsupportedError(
             f"Collective operation {_title(kind, name)} in popdist.execute_on_instances({set(members)}, ...): "
-            f"operations between some of the {here.size} instances are not emulated. Do it in all instances, or in one."
+            f"operations between some of the {current_job.size} instances are not emulated. Do it in all instances, or "
+            "in one."
         )
-    if kind == "broadcast" and root != here.rank:
-        raise ValueError(f"Rank {root} broadcasts {name!r}, and only instance {here.rank} takes part.")
+    if kind == "broadcast" and root != current_job.rank:
+        raise ValueError(f"Rank {root} broadcasts {name!r}, and only instance {current_job.rank} takes part.")
 
 
 def run(
@@ -78,20 +79,20 @@ def run(
         [1.0, 1.0, 1.0]
     """
     arrays = [np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array) for array in arrays]
-    here = job.current()
+    current_job = job.current()
     call = {"kind": kind, "root": root}
     members = _members
     if members is not None:
-        _check_alone(members, name, kind, root, here)
-    if here.size == 1 or members is not None:
+        _check_alone(members, name, kind, root, current_job)
+    if current_job.size == 1 or members is not None:
         return combine({**call, "root": 0}, [arrays])
-    gives = kind != "broadcast" or here.rank == root
+    gives = kind != "broadcast" or current_job.rank == root
     message = _pack({**call, "name": name, "gives": gives}, arrays)
     with _lock:
         turn = _turns[name]
     with turn:
-        given = [_unpack(one) for one in _exchange(name, message, title or _title(kind, name), place)]
-    calls, parts = [header for header, _ in given], [values for _, values in given]
+        received = [_unpack(one) for one in _exchange(name, message, title or _title(kind, name), place)]
+    calls, parts = [header for header, _ in received], [values for _, values in received]
     problem = disagreement(calls)
     if problem:
         raise CollectiveError(problem)
@@ -168,11 +169,11 @@ def _exchange(name: str, message: bytes, title: str, place: str) -> list[bytes]:
     beginnings = peers.gather(name, first, name, title, place)
     lengths = beginnings[:, 0]
     parts = [beginnings[:, 1:]]
-    whole = 1 + -(-int(lengths.max()) // _NUMBER_BYTES)
-    _beginnings[name] = max(whole, _LEAST_BEGINNING)
-    left = whole - beginning
-    if left > 0:
-        rest = np.zeros(left, np.int64)
+    chunk_count = 1 + -(-int(lengths.max()) // _NUMBER_BYTES)
+    _beginnings[name] = max(chunk_count, _LEAST_BEGINNING)
+    remaining = chunk_count - beginning
+    if remaining > 0:
+        rest = np.zeros(remaining, np.int64)
         rest[: max(0, len(numbers) - (beginning - 1))] = numbers[beginning - 1 :]
         parts.append(peers.gather(f"{name}/rest", rest, name, title, place))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1)).view(np.uint8)

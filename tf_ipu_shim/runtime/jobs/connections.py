@@ -41,30 +41,32 @@ class Listener:
     """Accepts connections from other processes of the job.
 
     Args:
-        here: the job.
+        current_job: the job.
         directory: of the job, where all of it is on this machine; else it listens at its address.
 
     Raises:
         OSError: another process listens there.
     """
 
-    def __init__(self, here: job.Job, directory: pathlib.Path | None) -> None:
-        self._here, self._directory = here, directory
-        self._key = job_key(here)
+    def __init__(self, current_job: job.Job, directory: pathlib.Path | None) -> None:
+        self._here, self._directory = current_job, directory
+        self._key = job_key(current_job)
         self._hosts: frozenset[str] = frozenset()
         self._hellos = threading.BoundedSemaphore(_MOST_HELLOS)
         if directory is not None:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(_path(directory, here.rank))
+                os.unlink(_path(directory, current_job.rank))
             self._socket = socket.socket(socket.AF_UNIX)
             with _ShortPaths(directory) as inside:
-                self._socket.bind(inside.place(here.rank))
+                self._socket.bind(inside.place(current_job.rank))
         else:
-            host, port = _split(here.addresses[here.rank])
-            self._hosts = frozenset(host for address in here.addresses for host in _addresses(_split(address)[0]))
+            host, port = _split(current_job.addresses[current_job.rank])
+            self._hosts = frozenset(
+                host for address in current_job.addresses for host in _addresses(_split(address)[0])
+            )
             self._socket = socket.create_server((host, port), family=_family(host))
-            _warn_of_open_ports(here)
-        self._socket.listen(here.size + _MOST_HELLOS)
+            _warn_of_open_ports(current_job)
+        self._socket.listen(current_job.size + _MOST_HELLOS)
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Waits for a connection, of which `greet` says whose it is."""
@@ -115,17 +117,17 @@ class Listener:
         return int(rank)
 
 
-def connect(here: job.Job, directory: pathlib.Path | None, rank: int, seconds: float) -> socket.socket:
+def connect(current_job: job.Job, directory: pathlib.Path | None, rank: int, seconds: float) -> socket.socket:
     """Connects to another process of the job."""
     if directory is not None:
         connection = socket.socket(socket.AF_UNIX)
         with _ShortPaths(directory) as inside:
             _closing_on_failure(connection, lambda: connection.connect(inside.place(rank)))
     else:
-        connection = socket.create_connection(_split(here.addresses[rank]), timeout=seconds)
+        connection = socket.create_connection(_split(current_job.addresses[rank]), timeout=seconds)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.settimeout(max(seconds, 0.1))
-    _closing_on_failure(connection, lambda: _introduce(connection, here))
+    _closing_on_failure(connection, lambda: _introduce(connection, current_job))
     connection.settimeout(None)
     return connection
 
@@ -147,19 +149,19 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], bytearray]:
     return header, _receive_exactly(connection, length)
 
 
-def job_key(here: job.Job) -> bytes:
+def job_key(current_job: job.Job) -> bytes:
     """Returns the secret by which processes of a job authenticate."""
-    common = ",".join(here.addresses) or here.name
+    common = ",".join(current_job.addresses) or current_job.name
     return hashlib.sha256(f"{common}/{os.environ.get(KEY, '')}".encode()).digest()
 
 
-def _introduce(connection: socket.socket, here: job.Job) -> None:
-    key, mine = job_key(here), secrets.token_bytes(_NONCE_BYTES)
+def _introduce(connection: socket.socket, current_job: job.Job) -> None:
+    key, mine = job_key(current_job), secrets.token_bytes(_NONCE_BYTES)
     theirs = bytes(_receive_exactly(connection, _NONCE_BYTES))
-    proof = _proof(key, b"from", here.rank, theirs, mine)
-    connection.sendall(_RANK.pack(here.rank) + mine + proof)
+    proof = _proof(key, b"from", current_job.rank, theirs, mine)
+    connection.sendall(_RANK.pack(current_job.rank) + mine + proof)
     answer = _receive_exactly(connection, len(proof))
-    if not hmac.compare_digest(answer, _proof(key, b"to", here.rank, mine, theirs)):
+    if not hmac.compare_digest(answer, _proof(key, b"to", current_job.rank, mine, theirs)):
         raise UntrustedPeer("a process without this job's key")
 
 
@@ -222,8 +224,8 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
 
 
-def _warn_of_open_ports(here: job.Job) -> None:
-    machines = ", ".join(sorted({_split(address)[0] for address in here.addresses}))
+def _warn_of_open_ports(current_job: job.Job) -> None:
+    machines = ", ".join(sorted({_split(address)[0] for address in current_job.addresses}))
     proof = (
         f"processes prove that they know {KEY}"
         if os.environ.get(KEY)
@@ -231,6 +233,6 @@ def _warn_of_open_ports(here: job.Job) -> None:
         "processes"
     )
     log.warning(
-        f"Process {here.rank} of a job over several machines listens at {here.addresses[here.rank]}, for {machines} "
-        f"only; nothing is encrypted, {proof}"
+        f"Process {current_job.rank} of a job over several machines listens at "
+        f"{current_job.addresses[current_job.rank]}, for {machines} only; nothing is encrypted, {proof}"
     )

@@ -67,25 +67,25 @@ def current() -> Instance:
         >>> current()
         Instance(index=0, instances=1, total_replicas=1, ipus_per_replica=1, local_index=0)
     """
-    here = job.current()
-    total = _number(TOTAL_REPLICAS, here.size)
-    if total % here.size:
+    current_job = job.current()
+    total = _number(TOTAL_REPLICAS, current_job.size)
+    if total % current_job.size:
         raise ValueError(
-            f"{total} replicas cannot be shared out evenly over {here.size} instances: the number of replicas must be "
-            "a multiple of the number of instances."
+            f"{total} replicas cannot be shared out evenly over {current_job.size} instances: the number of replicas "
+            "must be a multiple of the number of instances."
         )
-    return Instance(here.rank, here.size, total, _number(IPUS_PER_REPLICA, 1), here.local_rank)
+    return Instance(current_job.rank, current_job.size, total, _number(IPUS_PER_REPLICA, 1), current_job.local_rank)
 
 
-def checked_ipus_per_replica(given: Any, instance: Instance) -> int:
+def checked_ipus_per_replica(value: Any, instance: Instance) -> int:
     """How many IPUs each replica has."""
-    if given is None:
+    if value is None:
         return instance.ipus_per_replica
-    if isinstance(given, bool) or not isinstance(given, numbers.Integral):
-        raise TypeError(f"ipus_per_replica must be an integer, not {given!r}.")
-    if given < 1:
-        raise ValueError(f"ipus_per_replica must be at least 1, but {given} was given.")
-    return int(given)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"ipus_per_replica must be an integer, not {value!r}.")
+    if value < 1:
+        raise ValueError(f"ipus_per_replica must be at least 1, but {value} was given.")
+    return int(value)
 
 
 def device_id(instance: Instance, num_ipus: int) -> int:
@@ -113,19 +113,20 @@ def share_of_programs(options: Any) -> tuple[int, int, str]:
         (0, 1, '')
     """
     count, index = options.multi_replica_process_count, options.multi_replica_process_index
-    here = job.current()
+    current_job = job.current()
     if count < 2:
         # `set_ipu_config` leaves the option out there, as Graphcore's software refuses it.
-        on_model = here.size > 1 and from_launcher() and flags.current().use_ipu_model
+        on_model = current_job.size > 1 and from_launcher() and flags.current().use_ipu_model
         return 0, 1, _ON_MODEL if on_model else ""
-    if (here.size, here.rank) == (count, index):
+    if (current_job.size, current_job.rank) == (count, index):
         return index, count, ""
     return (
         index,
         count,
         (
             f"The configuration says that this is process {index} of {count} whose replicas run one program "
-            f"(experimental.multi_replica_distribution), but it is process {here.rank} of {here.size} of its job. "
+            f"(experimental.multi_replica_distribution), but it is process {current_job.rank} of {current_job.size} of "
+            "its job. "
             f"Start the script with poprun --num-instances {count}, and let popdist.tensorflow.set_ipu_config set it."
         ),
     )

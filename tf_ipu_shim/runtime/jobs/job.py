@@ -89,8 +89,8 @@ def current() -> Job:
 def _launcher(environment: Mapping[str, str]) -> tuple[str, ...] | None:
     """Returns the variables of the launcher that started this process, if it sets rank and size."""
     if bool(environment.get(_OWN[0])) != bool(environment.get(_OWN[1])):
-        given, missing = _OWN[:2] if environment.get(_OWN[0]) else _OWN[1::-1]
-        raise ValueError(f"{given} is set and {missing} is not; a process of a job has both. Set {missing}.")
+        variables, missing = _OWN[:2] if environment.get(_OWN[0]) else _OWN[1::-1]
+        raise ValueError(f"{variables} is set and {missing} is not; a process of a job has both. Set {missing}.")
     complete = [of for of in _LAUNCHERS if environment.get(of[0]) and environment.get(of[1])]
     if not complete:
         return None
@@ -154,16 +154,16 @@ def _of_cluster(text: str) -> Job | None:
     try:
         config = json.loads(text or "{}")
         cluster, task = config.get("cluster", {}), config.get("task", {})
-        kinds = [kind for kind in (*_CHIEFS, "worker") if cluster.get(kind)]
-        workers = [(kind, index, address) for kind in kinds for index, address in enumerate(cluster[kind])]
-        here = (str(task.get("type", "worker")), int(task.get("index", 0)))
+        task_types = [kind for kind in (*_CHIEFS, "worker") if cluster.get(kind)]
+        workers = [(kind, index, address) for kind in task_types for index, address in enumerate(cluster[kind])]
+        own_task = (str(task.get("type", "worker")), int(task.get("index", 0)))
     except (ValueError, AttributeError, TypeError) as error:
         raise ValueError(f"TF_CONFIG must be JSON with a cluster and a task; it is {text!r}: {error}") from error
     ranks = [(kind, index) for kind, index, _ in workers]
-    if len(workers) < 2 or here not in ranks:
+    if len(workers) < 2 or own_task not in ranks:
         return None
     addresses = tuple(_moved(address) for _, _, address in workers)
-    rank = ranks.index(here)
+    rank = ranks.index(own_task)
     return Job(",".join(addresses), rank, len(workers), *_on_this_machine(addresses, rank), addresses)
 
 

@@ -40,17 +40,17 @@ class Peers:
     """This process among those of its job.
 
     Args:
-        here: the job.
+        current_job: the job.
 
     Raises:
         CollectiveError: the other processes are not found.
         ValueError: `TF_IPU_SHIM_COLLECTIVE_TIMEOUT` is not a number of seconds.
     """
 
-    def __init__(self, here: job.Job) -> None:
+    def __init__(self, current_job: job.Job) -> None:
         self._seconds = collective_timeout.seconds()
         self._owner = os.getpid()
-        self._here = here
+        self._here = current_job
         self._broken = ""
         self._changed = threading.Condition()
         self._counts: dict[str, itertools.count[int]] = defaultdict(itertools.count)
@@ -61,24 +61,24 @@ class Peers:
         self._incoming: dict[int, socket.socket] = {}
         self._lost: set[int] = set()
         self._unreachable: set[int] = set()
-        self._others = [rank for rank in range(here.size) if rank != here.rank]
+        self._others = [rank for rank in range(current_job.size) if rank != current_job.rank]
         self._sending = {rank: threading.Lock() for rank in self._others}
-        self._waits = Waits(here.size, here.rank, self._seconds, self._ask)
+        self._waits = Waits(current_job.size, current_job.rank, self._seconds, self._ask)
         self._directory: pathlib.Path | None = None
         try:
-            if here.local_size == here.size:
-                self._directory = rendezvous.directory_of(here)
-                self._lock = rendezvous.take_rank(self._directory, here.rank)
-            self._listener = connections.Listener(here, self._directory)
+            if current_job.local_size == current_job.size:
+                self._directory = rendezvous.directory_of(current_job)
+                self._lock = rendezvous.take_rank(self._directory, current_job.rank)
+            self._listener = connections.Listener(current_job, self._directory)
             threading.Thread(target=self._accept, name="connections of this job", daemon=True).start()
             if self._directory is not None:
-                rendezvous.wait_for_all(here, self._directory, self._lock)
+                rendezvous.wait_for_all(current_job, self._directory, self._lock)
         except rendezvous.RendezvousError as error:
             raise CollectiveError(str(error)) from error
         except OSError as error:
             raise CollectiveError(
-                f"The process of rank {here.rank} cannot listen at {self._place(here.rank)}: another process of this "
-                f"job has its rank, or another program the port. {error}"
+                f"The process of rank {current_job.rank} cannot listen at {self._place(current_job.rank)}: another "
+                f"process of this job has its rank, or another program the port. {error}"
             ) from error
         deadline = time.monotonic() + rendezvous.WAIT_SECONDS
         for rank in self._others:
@@ -97,14 +97,14 @@ class Peers:
         call, title = call or name, title or name
         try:
             with self._waits.at(call, title, place):
-                given = self._exchange(name, numbers, call, title)
+                arrived = self._exchange(name, numbers, call, title)
         except CollectiveError:
             raise
         except BaseException:
             self._fail(f"Collective operation {title} was interrupted, and the others went on: start the job again.")
             raise
         rows = np.empty([self.size, len(numbers)], np.int64)
-        for rank, row in given.items():
+        for rank, row in arrived.items():
             rows[rank] = np.frombuffer(row, np.int64)
         rows[self._here.rank] = numbers
         return rows
@@ -121,19 +121,19 @@ class Peers:
         deadline = time.monotonic() + min(self._seconds, _MOST_SECONDS)
         with self._changed:
             while len(self._arrived[key]) < len(self._others) and not self._broken:
-                gone = [rank for rank in self._others if rank not in self._arrived[key] and self._has_ended(rank)]
-                left = deadline - time.monotonic()
-                if gone or left <= 0:
+                ended = [rank for rank in self._others if rank not in self._arrived[key] and self._has_ended(rank)]
+                remaining = deadline - time.monotonic()
+                if ended or remaining <= 0:
                     break
-                self._changed.wait(min(left, _TICK_SECONDS))
+                self._changed.wait(min(remaining, _TICK_SECONDS))
             else:
-                gone = []
-            given = self._arrived.pop(key, {})
-        if len(given) < len(self._others):
+                ended = []
+            arrived = self._arrived.pop(key, {})
+        if len(arrived) < len(self._others):
             if not self._broken:
-                self._fail(self._explained(call, title, gone[0] if gone else None))
+                self._fail(self._explained(call, title, ended[0] if ended else None))
             raise CollectiveError(self._broken)
-        return given
+        return arrived
 
     def _has_ended(self, rank: int) -> bool:
         return rank in self._lost or (rank in self._unreachable and rank not in self._incoming)

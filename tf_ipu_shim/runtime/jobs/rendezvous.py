@@ -29,23 +29,23 @@ class RendezvousError(RuntimeError):
     """Processes of a job that cannot find each other."""
 
 
-def directory_of(here: job.Job) -> pathlib.Path:
+def directory_of(current_job: job.Job) -> pathlib.Path:
     """Returns the job's private directory on this machine."""
-    return _directory(here.name)
+    return _directory(current_job.name)
 
 
-def wait_for_all(here: job.Job, directory: pathlib.Path, file: int) -> None:
+def wait_for_all(current_job: job.Job, directory: pathlib.Path, file: int) -> None:
     """Announces that this process listens and waits for all others."""
     os.pwrite(file, _LISTENS, 0)
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
-        missing = [str(rank) for rank in range(here.size) if not _listens(directory / str(rank))]
+        missing = [str(rank) for rank in range(current_job.size) if not _listens(directory / str(rank))]
         if not missing:
             return
         if time.monotonic() > deadline:
             raise RendezvousError(
-                f"Of the {here.size} processes of this job, those of rank {', '.join(missing)} were not found in "
-                f"{WAIT_SECONDS} s. Start all of them, with the same TF_IPU_SHIM_JOB where no launcher names it."
+                f"Of the {current_job.size} processes of this job, those of rank {', '.join(missing)} were not found "
+                f"in {WAIT_SECONDS} s. Start all of them, with the same TF_IPU_SHIM_JOB where no launcher names it."
             )
         time.sleep(_POLL_SECONDS)
 
@@ -58,10 +58,10 @@ def free_addresses(hosts: Sequence[str]) -> list[str]:
         2
     """
     with contextlib.ExitStack() as until_all_have_one:
-        taken = [until_all_have_one.enter_context(socket.socket()) for _ in hosts]
-        for one, host in zip(taken, hosts):
+        sockets = [until_all_have_one.enter_context(socket.socket()) for _ in hosts]
+        for one, host in zip(sockets, hosts):
             one.bind((host, 0))
-        return [f"{host}:{one.getsockname()[1]}" for one, host in zip(taken, hosts)]
+        return [f"{host}:{one.getsockname()[1]}" for one, host in zip(sockets, hosts)]
 
 
 def take_rank(directory: pathlib.Path, rank: int) -> int:

@@ -75,8 +75,8 @@ class Waits:
     def missing_participants(self, call: str) -> str:
         """Describes which processes have not reached a collective, and what they do."""
         self._ask()
-        told = [(rank, _describe(call, *self._heard[rank])) for rank in self._others]
-        late = [f" Rank {rank} {text}." for rank, text in told if text]
+        descriptions = [(rank, _describe(call, *self._heard[rank])) for rank in self._others]
+        late = [f" Rank {rank} {text}." for rank, text in descriptions if text]
         return "".join(late) or " The others have come to it, too early or by now."
 
     def was_waiting_in(self, rank: int, call: str) -> bool:

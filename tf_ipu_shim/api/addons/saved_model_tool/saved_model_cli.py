@@ -233,6 +233,10 @@ def _add_convert(commands: Any) -> argparse.ArgumentParser:
 
 
 def _add_system(parser: argparse.ArgumentParser) -> None:
-    for what in ("matmul", "conv"):
-        parser.add_argument(f"--{what}_amp", type=float, default=0.6, help="the part of memory for temporary values")
-        parser.add_argument(f"--{what}_partial_type", default="float", help="float or half: in which partials add up")
+    for operation in ("matmul", "conv"):
+        parser.add_argument(
+            f"--{operation}_amp", type=float, default=0.6, help="the part of memory for temporary values"
+        )
+        parser.add_argument(
+            f"--{operation}_partial_type", default="float", help="float or half: in which partials add up"
+        )

@@ -229,11 +229,11 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
     def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         pairs = list(grads_and_vars)
         gradients = reduction([gradient for gradient, _ in pairs])
-        whole = list(zip(gradients, [variable for _, variable in pairs], strict=True))
-        return kind.apply_gradients(self, whole, *args, **kwargs)
+        reduced = list(zip(gradients, [variable for _, variable in pairs], strict=True))
+        return kind.apply_gradients(self, reduced, *args, **kwargs)
 
-    made = type(kind.__name__, (kind,), {"apply_gradients": apply_gradients})
-    return made.from_config({**optimizer.get_config(), **({} if name is None else {"name": name})})  # type: ignore[attr-defined]
+    wrapper = type(kind.__name__, (kind,), {"apply_gradients": apply_gradients})
+    return wrapper.from_config({**optimizer.get_config(), **({} if name is None else {"name": name})})  # type: ignore[attr-defined]
 
 
 class DistributedGradientTape:

@@ -195,10 +195,10 @@ def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> 
         >>> allgather_object("mine")
         ['mine']
     """
-    given = np.frombuffer(pickle.dumps(obj), np.uint8)
+    pickled = np.frombuffer(pickle.dumps(obj), np.uint8)
     called = name or "object"
-    (lengths,) = collectives.run("gather", f"{called}/length", [np.array([len(given)])])
-    (values,) = collectives.run("gather", called, [given])
+    (lengths,) = collectives.run("gather", f"{called}/length", [np.array([len(pickled)])])
+    (values,) = collectives.run("gather", called, [pickled])
     ends = np.cumsum(lengths)
     return [safe_unpickler.loads(values[end - length : end].tobytes()) for end, length in zip(ends, lengths)]
 
@@ -225,13 +225,14 @@ class Reduction:
         unknown = sorted(set(options) - set(_DEFAULTS))
         if unknown:
             raise TypeError(f"Horovod's distributed gradients have no argument {', '.join(unknown)}.")
-        asked = {name: value for name, value in options.items() if value not in _DEFAULTS[name]}
+        changed = {name: value for name, value in options.items() if value not in _DEFAULTS[name]}
         if compression is not None and not hasattr(compression, "decompress"):
-            asked["compression"] = compression
-        if asked:
-            given = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+            changed["compression"] = compression
+        if changed:
+            settings = ", ".join(f"{name}={value!r}" for name, value in changed.items())
             raise errors.UnsupportedError(
-                f"horovod.tensorflow with {given} is not emulated: gradients are reduced on the host in each step, by "
+                f"horovod.tensorflow with {settings} is not emulated: gradients are reduced on the host in each step, "
+                "by "
                 "all processes. Leave it out; ipu.optimizers.GradientAccumulationOptimizerV2 accumulates gradients; "
                 "Compression.none and Compression.fp16 say what is sent."
             )
@@ -248,6 +249,6 @@ class Reduction:
             return list(gradients)
         tensors, contexts = zip(*sent)
         received = host_collectives.all_reduce(list(tensors), self._mean, name)
-        whole = map(self._compression.decompress, received, contexts)
-        results = iter([one if after == 1.0 else one * after for one in whole])
+        decompressed = map(self._compression.decompress, received, contexts)
+        results = iter([one if after == 1.0 else one * after for one in decompressed])
         return [None if one is None else next(results) for one in gradients]

@@ -63,11 +63,11 @@ def allreduce(
     if isinstance(tensor_name, (int, float)):
         prescale_factor, tensor_name = tensor_name, None
     mean = _is_mean(op if reduce_op is None else reduce_op)
-    given = tensor if value is None else value
+    operand = tensor if value is None else value
     if prescale_factor != 1.0:
-        given = given * prescale_factor
-    name = tensor_name or host_collectives.collective_name(given, "allreduce")
-    (result,) = host_collectives.all_reduce([given], mean, name)
+        operand = operand * prescale_factor
+    name = tensor_name or host_collectives.collective_name(operand, "allreduce")
+    (result,) = host_collectives.all_reduce([operand], mean, name)
     return result if postscale_factor == 1.0 else result * postscale_factor
 
 
@@ -99,8 +99,8 @@ def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None,
         stacks = name is None and tf2.enabled() and sdk.current() >= (3, 0)
     if not stacks:
         return horovod_allgather(tensor, name)
-    given = tensor if value is None else value
-    return host_collectives.all_stack(given, tensor_name or host_collectives.collective_name(given, "allgather"))
+    operand = tensor if value is None else value
+    return host_collectives.all_stack(operand, tensor_name or host_collectives.collective_name(operand, "allgather"))
 
 
 def horovod_allgather(tensor: Any, name: str | None = None) -> Any:
@@ -151,9 +151,9 @@ def broadcast(
         >>> broadcast(tf.constant([1.0]), 0).numpy().tolist()
         [1.0]
     """
-    given = tensor if value is None else value
-    called = name or tensor_name or host_collectives.collective_name(given, "broadcast")
-    return host_collectives.broadcast(given, root_rank, called)
+    operand = tensor if value is None else value
+    called = name or tensor_name or host_collectives.collective_name(operand, "broadcast")
+    return host_collectives.broadcast(operand, root_rank, called)
 
 
 def _is_mean(op: Any) -> bool:

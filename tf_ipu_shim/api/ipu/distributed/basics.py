@@ -42,13 +42,15 @@ class HorovodBasics:
         Raises:
             UnsupportedError: only some ranks are to take part.
         """
-        here = job.current()
-        if comm is not None and (not isinstance(comm, (list, tuple)) or list(comm) not in ([], list(range(here.size)))):
+        current_job = job.current()
+        if comm is not None and (
+            not isinstance(comm, (list, tuple)) or list(comm) not in ([], list(range(current_job.size)))
+        ):
             raise errors.UnsupportedError(
-                f"init(comm={comm!r}) would leave out some of the {here.size} processes. Start as many as shall take "
-                "part, and call init() without comm."
+                f"init(comm={comm!r}) would leave out some of the {current_job.size} processes. Start as many as shall "
+                "take part, and call init() without comm."
             )
-        self._job = here
+        self._job = current_job
 
     def shutdown(self) -> None:
         """Leaves the job."""

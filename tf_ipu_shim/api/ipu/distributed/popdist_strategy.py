@@ -88,12 +88,12 @@ class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.Keras
             >>> config = PopDistStrategy().update_ipu_config(config)
             >>> config.configure_ipu_system()
         """
-        here = self.extended._job
+        current_job = self.extended._job
         if hasattr(type(config), "DESCRIPTOR"):  # a protobuf message, which older SDKs have instead of IPUConfig
-            config.multi_replica_process_count, config.multi_replica_process_index = here.size, here.rank
+            config.multi_replica_process_count, config.multi_replica_process_index = current_job.size, current_job.rank
         else:
             distribution = config.experimental.multi_replica_distribution
-            distribution.process_count, distribution.process_index = here.size, here.rank
+            distribution.process_count, distribution.process_index = current_job.size, current_job.rank
         return config
 
 

@@ -87,10 +87,10 @@ class ModelMethods(OldModel, FunctionalExtension):
         **kwargs: Any,
     ) -> None:
         older = {"accumulation_count": None if accumulation_count == 1 else accumulation_count}
-        given = (
+        mini_batches = (
             None if gradient_accumulation_count == 1 and older["accumulation_count"] else gradient_accumulation_count
         )
-        count = chosen_count(type(self).__name__, given, older)
+        count = chosen_count(type(self).__name__, mini_batches, older)
         dtype = accumulation_dtype if gradient_accumulation_dtype is None else gradient_accumulation_dtype
         init_graph(super().__init__, keras_package(self), args, kwargs, layer_replacement)
         remember_accumulation(self, count, dtype)
@@ -154,10 +154,10 @@ class SequentialMethods(OldModel, SequentialExtension):
             raise ValueError(f"IPU Sequential requires a list of Layers. It was given {layers!r}.")
         check_layers(layers, keras_package(self), "An IPU Sequential's list of Layers may only contain Keras Layers")
         older = {"accumulation_count": None if accumulation_count == 1 else accumulation_count}
-        given = (
+        mini_batches = (
             None if gradient_accumulation_count == 1 and older["accumulation_count"] else gradient_accumulation_count
         )
-        count = chosen_count(type(self).__name__, given, older)
+        count = chosen_count(type(self).__name__, mini_batches, older)
         dtype = accumulation_dtype if gradient_accumulation_dtype is None else gradient_accumulation_dtype
         if layer_replacement:
             layers = [IPULayerReplacer()(layer) for layer in layers]
@@ -219,9 +219,9 @@ def init_graph(init: Any, package: str, args: Sequence[Any], kwargs: Mapping[str
         replace: whether layers are replaced.
     """
     check_inputs_and_outputs(args, kwargs)
-    left, named = list(args), dict(kwargs)
-    inputs = named.pop("inputs") if "inputs" in named else left.pop(0)
-    outputs = named.pop("outputs") if "outputs" in named else left.pop(0)
+    positional, named = list(args), dict(kwargs)
+    inputs = named.pop("inputs") if "inputs" in named else positional.pop(0)
+    outputs = named.pop("outputs") if "outputs" in named else positional.pop(0)
     if replace:
         inputs, outputs = replace_in_graph(package, inputs, outputs)
     init(inputs, outputs, **named)

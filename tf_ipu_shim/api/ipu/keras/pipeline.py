@@ -90,10 +90,10 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
         layer_replacement: bool = False,
         **kwargs: Any,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in OPTIONS}
+        options = {name: value for name, value in locals().items() if name in OPTIONS}
         older = {name: kwargs.pop(name, None) for name in OLDER_COUNTS}
         init_graph(super().__init__, keras_package(self), args, kwargs, layer_replacement)
-        self._remember_pipeline(gradient_accumulation_count, older, given)
+        self._remember_pipeline(gradient_accumulation_count, older, options)
         remember(self, shard_count=self._shards())
 
     def build(self, input_shape: Any) -> None:
@@ -180,7 +180,7 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
         layer_replacement: bool = False,
         **kwargs: Any,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in OPTIONS}
+        options = {name: value for name, value in locals().items() if name in OPTIONS}
         _check_stages(stages, keras_package(self))
         older = {name: kwargs.pop(name, None) for name in OLDER_COUNTS}
         if layer_replacement:
@@ -188,7 +188,7 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
             stages = [[replacer(layer) for layer in stage] for stage in stages]
         super().__init__([layer for stage in stages for layer in stage], **kwargs)  # type: ignore[call-arg]
         remember(self, stages=[list(stage) for stage in stages])
-        self._remember_pipeline(gradient_accumulation_count, older, given)
+        self._remember_pipeline(gradient_accumulation_count, older, options)
 
     stages: list[list[Any]]
 

@@ -57,11 +57,11 @@ def outlined_function(
 
     @functools.wraps(called)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with tf.name_scope(scope) as made:
+        with tf.name_scope(scope) as scope_context:
             if not tracing.in_compilation():
                 return called(*args, **kwargs)
             positional, keywords = tf.nest.map_structure(functools.partial(_argument, scope), (args, kwargs))
-            mark = attr_value_pb2.AttrValue(s=made.rstrip("/").encode())
+            mark = attr_value_pb2.AttrValue(s=scope_context.rstrip("/").encode())
             with tracing.attribute_scope({vocabulary.OUTLINED_CALL_ATTRIBUTE: mark}):
                 return called(*positional, **keywords)
 

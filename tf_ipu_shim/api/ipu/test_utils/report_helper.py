@@ -194,13 +194,13 @@ class ReportJSON:
         self._events = list(events)
         if assert_len is not None:
             self.assert_num_events(assert_len, assert_msg)
-        kinds = [event.type for event in self._events]
-        return {kind: kinds.count(kind) for kind in _Event.Type.values()}
+        event_types = [event.type for event in self._events]
+        return {kind: event_types.count(kind) for kind in _Event.Type.values()}
 
     def assert_num_events(self, num_expected: int, assert_msg: str = "") -> None:
         """There are so many events."""
-        kinds = [_Event.Type.Name(event.type) for event in self._events]
-        self.test.assertEqual(num_expected, len(kinds), f"{assert_msg} There are: {kinds}")
+        event_types = [_Event.Type.Name(event.type) for event in self._events]
+        self.test.assertEqual(num_expected, len(event_types), f"{assert_msg} There are: {event_types}")
 
     def assert_no_event(self, msg: str = "") -> None:
         """There is none."""
@@ -208,8 +208,8 @@ class ReportJSON:
 
     def _transfers(self, kind: int) -> list[list[str]]:
         """Names of the tensors of each transfer."""
-        texts = [event.data_transfer.data_transfer for event in self._events if event.type == kind]
-        return [[tensor["name"] for tensor in json.loads(text)["tensors"]] for text in texts]
+        messages = [event.data_transfer.data_transfer for event in self._events if event.type == kind]
+        return [[tensor["name"] for tensor in json.loads(text)["tensors"]] for text in messages]
 
     def assert_contains_host_to_device_transfer_event(self) -> None:
         """Something went to the device."""
@@ -299,8 +299,8 @@ class ReportJSON:
         return [types.count(number) for number in (1, 2, 3, 4)]
 
     def _compiled(self, field: str) -> str:
-        texts = [getattr(event.compile_end, field) for event in self._events if event.type == _Event.COMPILE_END]
-        return texts[-1].decode() if texts else ""
+        messages = [getattr(event.compile_end, field) for event in self._events if event.type == _Event.COMPILE_END]
+        return messages[-1].decode() if messages else ""
 
 
 def _of_event(transfers: list[list[str]], index: int) -> list[str]:

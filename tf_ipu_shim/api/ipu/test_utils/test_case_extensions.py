@@ -117,10 +117,10 @@ class TestCaseExtensions:
         """
         compute, copies = _Intervals(), _Intervals()
         for step in report.execution.runs[0].steps:
-            kept = {Program.Type.OnTileExecute: compute, Program.Type.StreamCopyMid: copies}.get(step.program.type)
-            if kept is not None:
+            intervals = {Program.Type.OnTileExecute: compute, Program.Type.StreamCopyMid: copies}.get(step.program.type)
+            if intervals is not None:
                 active = step.ipus[0].activeCycles
-                kept.add(active.cyclesFrom.max, active.cyclesTo.max)
+                intervals.add(active.cyclesFrom.max, active.cyclesTo.max)
         both, shorter = compute.beside(copies), min(compute.total, copies.total)
         part = both / shorter if shorter else 0.0
         _assert(self, part > p, f"{part} not greater than {p}")
@@ -140,10 +140,10 @@ class _Intervals:
     def beside(self, others: _Intervals) -> int:
         """Cycles that both have, each pair of intervals for itself."""
         changes = [(at, change, 0) for at, change in self._changes] + [(at, 0, other) for at, other in others._changes]
-        both = before = here = there = 0
+        both = before = own_index = other_index = 0
         for at, change, other in sorted(changes):
-            both += (at - before) * here * there
-            before, here, there = at, here + change, there + other
+            both += (at - before) * own_index * other_index
+            before, own_index, other_index = at, own_index + change, other_index + other
         return both
 
 

@@ -82,11 +82,11 @@ def ipu_recv_at_host(
     )
 
 
-def _ops(what: str) -> Any:
+def _ops(direction: str) -> Any:
     if tf.executing_eagerly():
         raise RuntimeError(
-            f"{what} was called eagerly: what is sent is received in the same step of a graph. Build both ends in one "
-            "tf.Graph and fetch them in one session.run, or use an IPUOutfeedQueue."
+            f"{direction} was called eagerly: what is sent is received in the same step of a graph. Build both ends in "
+            "one tf.Graph and fetch them in one session.run, or use an IPUOutfeedQueue."
         )
     from tf_ipu_shim import frontend  # connects the plugin to this process's runtime
 

@@ -72,8 +72,8 @@ def _patch_new(model: type, stock: Callable[..., Any]) -> Any:
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
         if _extension_requested():
             _make_functional(model, cls, args, kwargs)
-        made = stock(cls, *args, **kwargs)
-        return extend_model(made) if isinstance(made, model) and _extension_requested() else made
+        instance = stock(cls, *args, **kwargs)
+        return extend_model(instance) if isinstance(instance, model) and _extension_requested() else instance
 
     return staticmethod(new)
 
@@ -133,13 +133,13 @@ def _to_python_number(steps: Any) -> Any:
     return int(steps) if isinstance(steps, (tensor.Tensor, variables.Variable)) and hasattr(steps, "numpy") else steps
 
 
-def extend_model(made: Any) -> Any:
+def extend_model(model: Any) -> Any:
     """Gives a model its extension."""
-    kind = type(made)
+    kind = type(model)
     if not vars(kind).get("_ipu_generated"):
         extended_kind: type = _make_extended_class(kind, delegation.registered_extension(kind))  # type: ignore[arg-type]
-        object.__setattr__(made, "__class__", extended_kind)
-    return made
+        object.__setattr__(model, "__class__", extended_kind)
+    return model
 
 
 @functools.cache
@@ -201,9 +201,9 @@ def _make_registered_class(stock: type, registered: type, own: type) -> type:
         "__init__": delegation.make_constructor(stock, registered),
         "get_config": get_config,
     }
-    made: Any = type(stock)(stock.__name__, (registered, stock), attributes)
-    made._own_config = lambda self: super(made, self).get_config()
-    return made  # type: ignore[no-any-return]
+    registered_class: Any = type(stock)(stock.__name__, (registered, stock), attributes)
+    registered_class._own_config = lambda self: super(registered_class, self).get_config()
+    return registered_class  # type: ignore[no-any-return]
 
 
 def _extension_requested() -> bool:

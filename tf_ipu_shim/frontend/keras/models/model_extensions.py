@@ -329,11 +329,11 @@ class ModelExtension(NetworkExtension):
             )
         return super()._build_program(mode, infeed, outfeed, steps)
 
-    def _check_layer_graph(self, what: str) -> None:
+    def _check_layer_graph(self, label: str) -> None:
         if not self._has_layer_graph():
             model: Any = self
             raise RuntimeError(
-                f"Cannot {what} pipeline stage assignments for model `{model.name}` which has not been built yet: its "
+                f"Cannot {label} pipeline stage assignments for model `{model.name}` which has not been built yet: its "
                 "layers are not known. Call model.build(input_shape) first."
             )
 

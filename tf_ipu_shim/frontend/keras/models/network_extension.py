@@ -135,15 +135,15 @@ class NetworkExtension(PipelinedExtension):
             kind = self._nested_kind if nested else self._layer_kind
             if not isinstance(one, kind):
                 raise checks.wrong_kind_error(node.layer.name, nested, [kind], one, self._wording())
-            given = one.nested_model if nested else one.layer
+            layer = one.nested_model if nested else one.layer
             calls = len(keras_members.inbound_nodes(node.layer))
-            if given is node.layer and not 0 <= one.node_index < calls:
+            if layer is node.layer and not 0 <= one.node_index < calls:
                 raise ValueError(
-                    f"Layer {given.name} has {calls} invocation(s) in the model, and is assigned by the node index "
+                    f"Layer {layer.name} has {calls} invocation(s) in the model, and is assigned by the node index "
                     f"{one.node_index}. Keep the assignments of get_pipeline_stage_assignment()."
                 )
-            if given is not node.layer or keras_members.inbound_nodes(given)[one.node_index] is not node:
-                raise checks.wrong_order_error(node.layer.name, f"{given.name} (node index {one.node_index})")
+            if layer is not node.layer or keras_members.inbound_nodes(layer)[one.node_index] is not node:
+                raise checks.wrong_order_error(node.layer.name, f"{layer.name} (node index {one.node_index})")
 
 
 def _recorded_stage(node: Any) -> int | None:

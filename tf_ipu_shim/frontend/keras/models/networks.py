@@ -39,8 +39,8 @@ def network_of(package: str, inputs: Any, outputs: Any) -> Network:
     """The graph between Keras tensors."""
     flat_inputs, flat_outputs = nest.flatten(inputs), nest.flatten(outputs)
     ordered, _ = keras_members.build_map(keras2.module("engine.functional", package), flat_outputs)
-    given = {id(tensor) for tensor in flat_inputs}
-    nodes = [node for node in _sort_by_depth(ordered) if not node.is_input and not _produces(node, given)]
+    input_ids = {id(tensor) for tensor in flat_inputs}
+    nodes = [node for node in _sort_by_depth(ordered) if not node.is_input and not _produces(node, input_ids)]
     return Network(flat_inputs, flat_outputs, inputs, outputs, nodes)
 
 
@@ -80,8 +80,8 @@ def steps_of_sequential(
 ) -> tuple[list[PipelineLayerStep], Key, Key]:
     """The steps of a `Sequential` model, and the names of its input and its output."""
     steps: list[PipelineLayerStep] = []
-    given: Key = (*path, "input")
-    first = given
+    key: Key = (*path, "input")
+    first = key
     for place, layer in enumerate(model.layers):
         assignment = assignments[place] if assignments is not None else None
         result: Key = (*path, place)
@@ -90,15 +90,15 @@ def steps_of_sequential(
             inner, start, ends = _steps_of_model(
                 layer, (*path, place), assignment and assignment.pipeline_stage_assignments, own
             )
-            steps += [stage_plan.naming_step([given], start, layer.name), *inner]
+            steps += [stage_plan.naming_step([key], start, layer.name), *inner]
             steps.append(stage_plan.naming_step(ends, [result], layer.name))
         else:
-            step = stage_plan.layer_step(layer, given, result)
+            step = stage_plan.layer_step(layer, key, result)
             step.stage = assignment.pipeline_stage if assignment is not None else own
             step.assignment = assignment
             steps.append(step)
-        given = result
-    return steps, first, given
+        key = result
+    return steps, first, key
 
 
 def is_nested(layer: Any) -> bool:
@@ -115,8 +115,10 @@ def is_nested_call(node: Any) -> bool:
     """
     if not is_nested(node.layer) or has_own_graph(node.layer):
         return is_nested(node.layer)
-    told = [*node.call_args[1:], *node.call_kwargs.values()]
-    return len(node.flat_input_ids) == len(node.layer._network().inputs) and all(one is None for one in told)
+    further_arguments = [*node.call_args[1:], *node.call_kwargs.values()]
+    return len(node.flat_input_ids) == len(node.layer._network().inputs) and all(
+        one is None for one in further_arguments
+    )
 
 
 def is_sequential(model: Any) -> bool:
@@ -164,10 +166,10 @@ def _nested_steps(node: Any, path: Key, assignment: Any, stamped: int | None) ->
     steps, first, last = _steps_of_model(
         node.layer, inner, assignment and assignment.pipeline_stage_assignments, stamped
     )
-    given = [(*path, name) for name in node.flat_input_ids]
+    inputs = [(*path, name) for name in node.flat_input_ids]
     result = [(*path, name) for name in node.flat_output_ids]
     return [
-        stage_plan.naming_step(given, first, node.layer.name),
+        stage_plan.naming_step(inputs, first, node.layer.name),
         *steps,
         stage_plan.naming_step(last, result, node.layer.name),
     ]
@@ -180,5 +182,5 @@ def _node_stage(node: Any, stamped: Callable[[Any], int | None]) -> int | None:
     return stamped(node)
 
 
-def _produces(node: Any, given: set[int]) -> bool:
-    return any(id(tensor) in given for tensor in nest.flatten(node.outputs))
+def _produces(node: Any, available: set[int]) -> bool:
+    return any(id(tensor) in available for tensor in nest.flatten(node.outputs))

@@ -53,12 +53,12 @@ def _patch_clone(stock: Callable[..., Any]) -> Callable[..., Any]:
         from tf_ipu_shim.frontend.keras.models import networks
         from tf_ipu_shim.frontend.keras.options import saved_options
 
-        made = stock(model, *args, **kwargs)
+        cloned = stock(model, *args, **kwargs)
         if hasattr(model, "_ipu") and networks.has_own_graph(model):
             entry = saved_options.options_to_config(model)
-            if entry is not None and hasattr(made, "_ipu"):  # outside a strategy's scope it has no extensions
-                saved_options.restore_options(made, entry)
-        return made
+            if entry is not None and hasattr(cloned, "_ipu"):  # outside a strategy's scope it has no extensions
+                saved_options.restore_options(cloned, entry)
+        return cloned
 
     return clone
 
@@ -93,10 +93,10 @@ def _constructor_config(cls: type, config: dict[str, Any]) -> dict[str, Any]:
     """The part of a configuration that a subclassed model's constructor accepts."""
     if delegation.registered_extension(cls) is None or "layers" in config:
         return config
-    taken = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values()):
+    parameters = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return config
-    return {name: value for name, value in config.items() if name in taken}
+    return {name: value for name, value in config.items() if name in parameters}
 
 
 def _restore_options(model: Any, config: dict[str, Any]) -> None:

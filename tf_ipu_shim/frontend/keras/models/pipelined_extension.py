@@ -161,10 +161,12 @@ class PipelinedExtension(KerasExtensionBase):
         return pipelined_programs.pipelined_program(staged, mode, infeed, outfeed, steps, self._ipu.options)
 
     def _warn_of_moving_statistics(self) -> None:
-        kinds = keras2.module("layers", model_step.keras_package(self)).BatchNormalization
+        batch_normalization = keras2.module("layers", model_step.keras_package(self)).BatchNormalization
         model: Any = self
         names = [
-            layer.name for layer in keras_members.flatten_layers(model) if isinstance(layer, kinds) and layer.trainable
+            layer.name
+            for layer in keras_members.flatten_layers(model)
+            if isinstance(layer, batch_normalization) and layer.trainable
         ]
         if names:
             tf_logging.warn(

@@ -83,8 +83,8 @@ class StagedModel:
                 if number < self.stages - 1:
                     names = stage_plan.tensors_needed_after(self.steps, number, self._outputs)
                     return [*(tensors[name] for name in names), *further]
-                left = iter(further)
-                y, weights = nest.map_structure(lambda value: None if value is None else next(left), aside[0])
+                remaining = iter(further)
+                y, weights = nest.map_structure(lambda value: None if value is None else next(remaining), aside[0])
                 predicted = nest.pack_sequence_as(self.structure, [tensors[name] for name in self._outputs])
                 return finish(None, y, weights, predicted)
 

@@ -128,8 +128,8 @@ def _flatten_assignments(assignments: list[Any]) -> list[Any]:
 def _check_assignments(model: Any, assignments: Any) -> None:
     wording = checks.current_wording()
     checks.check_assignments(assignments, len(model.layers), wording)
-    kinds = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
-    if not all(isinstance(one, kinds) for one in assignments):
+    assignment_types = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
+    if not all(isinstance(one, assignment_types) for one in assignments):
         must = "need to" if wording == checks.Wording.FIRST else "must"
         raise ValueError(
             f"All elements of `pipeline_stage_assignment` {must} be instances of "
@@ -138,10 +138,11 @@ def _check_assignments(model: Any, assignments: Any) -> None:
     _check_nested_assignment(model, assignments)
     previous = 0
     for place, (layer, one) in enumerate(zip(model.layers, assignments)):
-        given = one.nested_model if one.is_nested_model else one.layer
-        if given is not layer:
+        assigned_layer = one.nested_model if one.is_nested_model else one.layer
+        if assigned_layer is not layer:
             raise ValueError(
-                f"The provided assignment at index {place} `pipeline_stage_assignment` is for layer {given.name}, but "
+                f"The provided assignment at index {place} `pipeline_stage_assignment` is for layer "
+                f"{assigned_layer.name}, but "
                 f"the layer in the Sequential model at index {place} is {layer.name}. Keep the order of the layers."
             )
         for inner in _flatten_assignments([one]):
@@ -157,9 +158,9 @@ def _check_nested_assignment(model: Any, assignments: list[Any]) -> None:
         if one.is_nested_model != nested:
             kind = SequentialNestedModelPipelineStageAssignment if nested else SequentialLayerPipelineStageAssignment
             raise checks.wrong_kind_error(layer.name, nested, [kind], one, checks.current_wording())
-        given = one.nested_model if nested else one.layer
-        if given is not layer:
-            raise checks.wrong_order_error(layer.name, given.name)
+        assigned_layer = one.nested_model if nested else one.layer
+        if assigned_layer is not layer:
+            raise checks.wrong_order_error(layer.name, assigned_layer.name)
 
 
 def _check_stage_order(one: Any, previous: int, first: bool) -> int:

@@ -23,7 +23,7 @@ def export_model(model: Any, export_dir: str, batch_size: Any, **arguments: Any)
     predict, ipus = _serving_function(model, structure)
     steps = model._steps_per_execution_value()
     with model.distribute_strategy.scope():
-        made = plan.make_plan(
+        export_plan = plan.make_plan(
             predict,
             directory,
             steps,
@@ -32,15 +32,15 @@ def export_model(model: Any, export_dir: str, batch_size: Any, **arguments: Any)
             ipus=ipus,
             **arguments,
         )
-        return exporting.export_plan(made)
+        return exporting.export_plan(export_plan)
 
 
 def _input_specs(model: Any, batch_size: int | None) -> Any:
     """The `TensorSpec`s of the model's inputs, in its own structure."""
     if networks.has_own_graph(model) and getattr(model, "inputs", None):
         names = iter(model.input_names)
-        given = model.inputs[0] if networks.is_sequential(model) else keras_members.nested_inputs(model)
-        return nest.map_structure(lambda one: _input_spec(one.shape, one.dtype, next(names), batch_size), given)
+        inputs = model.inputs[0] if networks.is_sequential(model) else keras_members.nested_inputs(model)
+        return nest.map_structure(lambda one: _input_spec(one.shape, one.dtype, next(names), batch_size), inputs)
     shapes = model._ipu.input_shape
     if shapes is None and model._ipu.network is not None:
         shapes = [one.shape for one in model._ipu.network.inputs]

@@ -154,14 +154,14 @@ def _check_no_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[st
 
 
 def _check_known_keys(
-    kwargs: Mapping[str, Any], what: str, function: Callable[..., Any], refused: Iterable[str], *older: str
+    kwargs: Mapping[str, Any], label: str, function: Callable[..., Any], refused: Iterable[str], *older: str
 ) -> None:
     """Refuses keys that a function does not take."""
     parameters = inspect.signature(function).parameters.values()
     names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name not in refused]
     for key in kwargs:
         if key not in (*names, *older):
-            raise TypeError(f"{what} takes no argument {key!r}. It takes {', '.join(names)}.")
+            raise TypeError(f"{label} takes no argument {key!r}. It takes {', '.join(names)}.")
 
 
 def reduction_from_normalise(kwargs: dict[str, Any], reduction: Any) -> Any:

@@ -29,26 +29,28 @@ def current_wording(subclassed: bool = False) -> Wording:
     return Wording.SUBCLASSED if subclassed else Wording.FIRST
 
 
-def wrong_kind_error(layer: str, nested: bool, kinds: Sequence[type], given: Any, wording: Wording) -> ValueError:
+def wrong_kind_error(
+    layer: str, nested: bool, expected_types: Sequence[type], value: Any, wording: Wording
+) -> ValueError:
     """The error for an assignment that is none for its layer."""
-    names = " or ".join(f"`{kind.__name__}`" for kind in kinds)
+    names = " or ".join(f"`{kind.__name__}`" for kind in expected_types)
     if wording != Wording.CURRENT:
         need = "need to" if wording == Wording.FIRST else "must"
         return ValueError(
             f"All elements of `pipeline_stage_assignment` {need} be instances of {names}. That of layer {layer} "
-            f"is a {type(given).__name__}."
+            f"is a {type(value).__name__}."
         )
     return ValueError(
         f"The pipeline stage assignment for {'nested model' if nested else 'layer'} {layer} in "
-        f"`pipeline_stage_assignment` must be an instance of {names}. It is a {type(given).__name__}."
+        f"`pipeline_stage_assignment` must be an instance of {names}. It is a {type(value).__name__}."
     )
 
 
-def wrong_order_error(layer: str, given: str) -> ValueError:
+def wrong_order_error(layer: str, value: str) -> ValueError:
     """The error for an assignment of another layer."""
     return ValueError(
         "The order of `pipeline_stage_assignment` does not match the post-order generated from the graph: "
-        f"found {given} where {layer} belongs. Keep the order of get_pipeline_stage_assignment()."
+        f"found {value} where {layer} belongs. Keep the order of get_pipeline_stage_assignment()."
     )
 
 
@@ -60,12 +62,12 @@ def check_assignments(assignments: Any, expected: int, wording: Wording, counted
             "elements of what get_pipeline_stage_assignment() returns, and hand it back."
         )
     if len(assignments) != expected:
-        what, which = "length", f"number of layers in the graph ({expected})"
+        quantity, which = "length", f"number of layers in the graph ({expected})"
         if wording == Wording.FIRST:
-            what, which = "size", f"{counted} in the model (currently {expected})"
+            quantity, which = "size", f"{counted} in the model (currently {expected})"
         raise ValueError(
-            f"The {what} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the {which}. "
-            "A layer counts as often as it is called."
+            f"The {quantity} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the "
+            f"{which}. A layer counts as often as it is called."
         )
 
 

@@ -47,21 +47,21 @@ def install(layer: type) -> None:
 def patch_stage_recording(stock: Callable[..., None]) -> Callable[..., None]:
     """A constructor whose objects remember the stage in which they were made."""
 
-    def init(made: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         stage = current.stage  # before: a layer's constructor may enter stages itself
-        stock(made, *args, **kwargs)
-        _record_stage(made, stage)
+        stock(self, *args, **kwargs)
+        _record_stage(self, stage)
 
     # Keras reads the constructor's arguments for the configuration of a layer; this keeps them as they read.
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
 
 
 def _patch_recording_init(stock: Callable[..., None]) -> Callable[..., None]:
-    def init(made: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         stage = current.stage
-        stock(made, *args, **kwargs)
-        _record_stage(made, stage)
-        layer_lines.remember(made)
+        stock(self, *args, **kwargs)
+        _record_stage(self, stage)
+        layer_lines.remember(self)
 
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
 
@@ -77,18 +77,18 @@ def _patch_name_scope(stock: Callable[[Any], str]) -> Callable[[Any], str]:
     return scope
 
 
-def _record_stage(made: Any, stage: int | None) -> None:
+def _record_stage(layer: Any, stage: int | None) -> None:
     if stage is not None:
-        object.__setattr__(made, ATTRIBUTE, stage)
+        object.__setattr__(layer, ATTRIBUTE, stage)
 
 
 def _patch_trainable(stock: Callable[..., None]) -> Callable[..., None]:
-    def init(made: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         if args:
             args = (_to_bool(args[0]), *args[1:])
         elif _TRAINABLE in kwargs:
             kwargs[_TRAINABLE] = _to_bool(kwargs[_TRAINABLE])
-        stock(made, *args, **kwargs)
+        stock(self, *args, **kwargs)
 
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
 

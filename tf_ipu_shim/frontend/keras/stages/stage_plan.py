@@ -70,13 +70,13 @@ def node_step(node: Any, path: Key) -> PipelineLayerStep:
     return PipelineLayerStep(None, run, [(*path, name) for name in node.flat_input_ids], outputs, node.layer.name)
 
 
-def layer_step(layer: Any, given: Key, result: Key) -> PipelineLayerStep:
+def layer_step(layer: Any, key: Key, result: Key) -> PipelineLayerStep:
     """The step of a layer of a `Sequential` model."""
 
     def run(tensors: dict[Key, Any]) -> None:
-        tensors[result] = layer(tensors[given])
+        tensors[result] = layer(tensors[key])
 
-    return PipelineLayerStep(None, run, [given], [result], layer.name)
+    return PipelineLayerStep(None, run, [key], [result], layer.name)
 
 
 def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> PipelineLayerStep:
@@ -122,12 +122,12 @@ def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = F
     found, missing = _find_gaps(steps)
     missing = [stage for stage in missing if from_first or stage > found[0]]
     if missing:
-        there, gaps = str(list(found)), f": {missing}"
+        stages_text, gaps = str(list(found)), f": {missing}"
         if assignments.current_wording() == assignments.Wording.FIRST:
-            there, gaps = ", ".join(map(str, found)), f" {', '.join(map(str, missing))}"
+            stages_text, gaps = ", ".join(map(str, found)), f" {', '.join(map(str, missing))}"
         raise ValueError(
-            f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {there}, however the "
-            f"following pipeline stages are missing{gaps}. Give every stage a layer."
+            f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {stages_text}, "
+            f"however the following pipeline stages are missing{gaps}. Give every stage a layer."
         )
 
 
@@ -161,6 +161,6 @@ def _find_gaps(steps: Sequence[PipelineLayerStep]) -> tuple[list[int], list[int]
 
 def tensors_needed_after(steps: Sequence[PipelineLayerStep], stage: int, outputs: Iterable[Key]) -> list[Key]:
     """Names of the tensors that later stages read, in order."""
-    wanted = [key for step in steps if (step.stage or 0) > stage for key in step.inputs]
+    needed = [key for step in steps if (step.stage or 0) > stage for key in step.inputs]
     made_later = {key for step in steps if (step.stage or 0) > stage for key in step.outputs}
-    return list(dict.fromkeys(key for key in [*wanted, *outputs] if key not in made_later))
+    return list(dict.fromkeys(key for key in [*needed, *outputs] if key not in made_later))

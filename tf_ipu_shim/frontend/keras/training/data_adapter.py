@@ -310,10 +310,10 @@ class IPUDataHandler:
             yield
         except (StopIteration, errors.OutOfRangeError):
             self._insufficient_data = True
-            wanted = self.inferred_steps * (self._epochs - self._initial_epoch)
+            expected_steps = self.inferred_steps * (self._epochs - self._initial_epoch)
             tf_logging.warning(
-                f"Your input ran out of data: {wanted} batches are needed, `steps_per_epoch` * `epochs`. Training ends "
-                "here. You may need to use the repeat() function of your dataset."
+                f"Your input ran out of data: {expected_steps} batches are needed, `steps_per_epoch` * `epochs`. "
+                "Training ends here. You may need to use the repeat() function of your dataset."
             )
 
     def _infer_mini_batches(self) -> int:
@@ -360,12 +360,12 @@ class IPUDataHandler:
         epochs = 1 if self._adapter.should_recreate_iterator() else self._epochs - self._initial_epoch
         if size < 0 and self._adapter.get_size() is not None:  # arrays, which the adapter repeats each epoch
             size = self._adapter.get_size() * epochs
-        wanted = (self.mini_batches if pads else steps * replicas) * epochs
-        if 0 <= size < wanted:
+        required_batches = (self.mini_batches if pads else steps * replicas) * epochs
+        if 0 <= size < required_batches:
             raise ValueError(
                 "Your input does not have enough data. Make sure that your dataset or generator can generate at least "
-                f"{wanted} batches (currently it can only generate {size} batches): steps per epoch {steps} * epochs "
-                f"{epochs} * replicas {replicas}. You may need to use the repeat() function of your dataset."
+                f"{required_batches} batches (currently it can only generate {size} batches): steps per epoch {steps} "
+                f"* epochs {epochs} * replicas {replicas}. You may need to use the repeat() function of your dataset."
             )
 
     def _too_few_steps(self, size: int, replicas: int) -> ValueError:
@@ -380,9 +380,9 @@ class IPUDataHandler:
             f"each. Make sure the dataset contains at least {replicas} items, or use fewer IPUs."
         )
 
-    def _check_replication_factor_set(self, what: str) -> None:
+    def _check_replication_factor_set(self, label: str) -> None:
         if self._replication_factor is None:
-            raise RuntimeError(f"Cannot call {what} before the replication factor is set: set_replication_factor(n).")
+            raise RuntimeError(f"Cannot call {label} before the replication factor is set: set_replication_factor(n).")
 
 
 def _cast_float64(dataset: Any, package: Any) -> Any:
@@ -417,12 +417,12 @@ def _partial_execution_error(steps: int, execution: int) -> ValueError:
 
 
 def _unsupported_data_error(x: Any) -> ValueError:
-    way = (
+    advice = (
         "Please use `tf.data.Dataset.from_generator()` to specify the shape of your data. If it is an iterator, first "
         "wrap your iterator inside a generator like so:\n\ndef generator:\n    while True:\n        yield "
         "next(iterator)\n\nand then pass the generator on."
     )
     return ValueError(
         f"The provided set of data is of an unsupported type: {type(x).__name__}. A compiled program has to know the "
-        f"shapes of its data. {way}"
+        f"shapes of its data. {advice}"
     )

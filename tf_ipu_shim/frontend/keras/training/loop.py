@@ -149,10 +149,10 @@ class Execution:
 
     def _drop_padding(self, outputs: Any, steps: int, keep: int | None) -> Any:
         """Drops the rows of padding from the outputs of some steps."""
-        there = steps * self.replicas
-        if keep is None or keep >= there:
+        run_batches = steps * self.replicas
+        if keep is None or keep >= run_batches:
             return outputs
-        return nest.map_structure(lambda value: value[: len(value) // there * keep], outputs)
+        return nest.map_structure(lambda value: value[: len(value) // run_batches * keep], outputs)
 
     def _limit_callbacks(self, limit: int, begin: Any, end: Any, keep: int | None) -> tuple[Any, Any]:
         """Wraps the callbacks so that they skip steps that only pad the data, and see no padded rows."""

@@ -61,9 +61,9 @@ def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None
 
 def warn_dropped_batches(mode: str, handler: Any, callbacks: Any) -> None:
     """Logs it once for a list of callbacks, which the validations of a `fit` share."""
-    line, said = handler.dropped_batches_message(mode), vars(callbacks).setdefault("_ipu_said", set())
-    if line and line not in said:
-        said.add(line)
+    line, warned = handler.dropped_batches_message(mode), vars(callbacks).setdefault("_ipu_said", set())
+    if line and line not in warned:
+        warned.add(line)
         tf_logging.warning(line)
 
 
@@ -80,26 +80,27 @@ def _check_no_writes(model: Any, written: list[str], mini_batches: int, replicas
 
 
 def dropped_batches_message(
-    mode: str, mini_batches: int, batch_size: int, replicas: int, given: bool, goes_on: bool
+    mode: str, mini_batches: int, batch_size: int, replicas: int, steps_set: bool, goes_on: bool
 ) -> str:
     """The warning about mini-batches that training or evaluation drops; empty if none."""
-    left = mini_batches % replicas
-    if not left:
+    dropped = mini_batches % replicas
+    if not dropped:
         return ""
     epoch = " in each epoch" if mode == "fit" else ""
-    fill = "the last one does not" if left == 1 else f"the last {left} do not"
+    fill = "the last one does not" if dropped == 1 else f"the last {dropped} do not"
     why = f"{replicas} replicas take {replicas} at a time, and {fill} fill them"
     if goes_on:
-        why += f": the next epoch begins with {'it' if left == 1 else 'them'}"
-    if given or not batch_size:
-        asked = f" that `{'steps_per_epoch' if mode == 'fit' else 'steps'}` asks for" if given else ""
+        why += f": the next epoch begins with {'it' if dropped == 1 else 'them'}"
+    if steps_set or not batch_size:
+        reason = f" that `{'steps_per_epoch' if mode == 'fit' else 'steps'}` asks for" if steps_set else ""
         return (
-            f"{mode} runs {mini_batches - left} of the {mini_batches} mini-batches{asked}{epoch}: {why}. Give a "
+            f"{mode} runs {mini_batches - dropped} of the {mini_batches} mini-batches{reason}{epoch}: {why}. Give a "
             f"multiple of {replicas}."
         )
     samples = mini_batches * batch_size
     return (
-        f"{mode} leaves out {left * batch_size} of {samples} samples{epoch}, {left} of {mini_batches} mini-batches of "
+        f"{mode} leaves out {dropped * batch_size} of {samples} samples{epoch}, {dropped} of {mini_batches} "
+        "mini-batches of "
         f"{batch_size}: {why}. Give a multiple of {replicas * batch_size} samples, a smaller batch_size, or use fewer "
         "IPUs."
     )

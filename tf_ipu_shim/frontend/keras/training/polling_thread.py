@@ -89,16 +89,16 @@ class PollingThread(threading.Thread):
         """Calls the callbacks for each mini-batch, in order."""
         try:
             done = 0
-            begun = False
+            started = False
             while done < self._num_steps and not self.cancelled():
-                if not begun:
+                if not started:
                     self._begin(done)
-                    begun = True
+                    started = True
                 for results in self._pop_arrived():
-                    if not begun:
+                    if not started:
                         self._begin(done)
                     self._consume(done, results)
-                    done, begun = done + 1, False
+                    done, started = done + 1, False
             self.postprocess(done)
         except BaseException as error:  # raised again by `get_result`, in the thread that trains
             self._error = error
@@ -128,13 +128,13 @@ class PollingThread(threading.Thread):
         try:
             if not self._outfeed.enqueued:
                 raise ValueError("not traced yet")
-            taken = self._outfeed.dequeue()
+            outputs = self._outfeed.dequeue()
         except (ValueError, tf_errors.OpError):
             return []
-        taken = self.unpack(taken)
-        flat = nest.flatten(taken)
+        outputs = self.unpack(outputs)
+        flat = nest.flatten(outputs)
         number = int(flat[0].shape[0]) if flat else 0
-        elements = [nest.map_structure(lambda value, at=at: value[at], taken) for at in range(number)]
+        elements = [nest.map_structure(lambda value, at=at: value[at], outputs) for at in range(number)]
         return [element[0] for element in elements] if self._unpack else elements
 
 

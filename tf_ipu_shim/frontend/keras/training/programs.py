@@ -142,11 +142,11 @@ def make_accumulating_program(
         def mini_batch(counter: Any, *values: Any, **keywords: Any) -> list[Any]:
             totals, values = values[: len(model.trainable_variables)], values[len(model.trainable_variables) :]
             gradients, metrics = run_step(pack_element(infeed, values, keywords))
-            given = {id(variable): gradient for gradient, variable in zip(gradients, variables)}
+            gradients_by_variable = {id(variable): gradient for gradient, variable in zip(gradients, variables)}
             added = []
             for total, variable in zip(totals, model.trainable_variables):
-                if id(variable) in given:
-                    gradient = math_ops.cast(given[id(variable)], total.dtype)
+                if id(variable) in gradients_by_variable:
+                    gradient = math_ops.cast(gradients_by_variable[id(variable)], total.dtype)
                     total = accumulators.add_gradient(total, gradient, counter, number, method)
                 added.append(total)
             return [counter + 1, *added, outfeed.enqueue(metrics)]

@@ -72,9 +72,9 @@ def all_to_all(
     """
     check_replication_factor("all_to_all", replication_factor)
     x = ops.convert_to_tensor(x)
-    for what, axis in (("split_dimension", split_dimension), ("concat_dimension", concat_dimension)):
+    for argument, axis in (("split_dimension", split_dimension), ("concat_dimension", concat_dimension)):
         if not -len(x.shape) <= axis < len(x.shape):
-            raise ValueError(f"all_to_all({what}={axis}): a tensor of the shape {x.shape} has no such axis.")
+            raise ValueError(f"all_to_all({argument}={axis}): a tensor of the shape {x.shape} has no such axis.")
     size = x.shape.as_list()[split_dimension]
     if size is not None and size % replication_factor:
         raise ValueError(
@@ -87,15 +87,15 @@ def all_to_all(
         return array_ops.concat(gen_array_ops.unpack(mine, num=replication_factor, axis=0), axis=concat_dimension)
 
 
-def check_replication_factor(what: str, replication_factor: int) -> None:
+def check_replication_factor(label: str, replication_factor: int) -> None:
     """Refuses a number of replicas that no program has.
 
     Example:
         >>> check_replication_factor("all_gather", 2)
     """
-    if check_integer(f"replication_factor of {what}", replication_factor) < 1:
+    if check_integer(f"replication_factor of {label}", replication_factor) < 1:
         raise ValueError(
-            f"{what}(replication_factor={replication_factor}): expected the number of replicas, 1 or more."
+            f"{label}(replication_factor={replication_factor}): expected the number of replicas, 1 or more."
         )
 
 

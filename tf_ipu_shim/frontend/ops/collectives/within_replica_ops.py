@@ -116,9 +116,9 @@ def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
         raise ValueError(f"reduce_scatter takes shards of rank 1, not of shapes {[str(s.shape) for s in shards]}.")
     sizes = [shard.shape.as_list()[0] for shard in shards]
     part = -(-max(sizes) // len(shards))
-    whole = [array_ops.pad(shard, [[0, part * len(shards) - size]]) for shard, size in zip(shards, sizes)]
+    padded = [array_ops.pad(shard, [[0, part * len(shards) - size]]) for shard, size in zip(shards, sizes)]
     return [
-        _on_ipu(index, lambda at=index: reduce(stack_tensors([one[at * part : (at + 1) * part] for one in whole])))
+        _on_ipu(index, lambda at=index: reduce(stack_tensors([one[at * part : (at + 1) * part] for one in padded])))
         for index in range(len(shards))
     ]
 

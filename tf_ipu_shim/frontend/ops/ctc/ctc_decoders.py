@@ -116,11 +116,11 @@ def _beam_search(
     def body(time: Any, beams: _Beams) -> Any:
         stepped = _extend_beams(beams, log_probs[time], blank)
         running = time < lengths
-        kept = [
+        selected = [
             tf.where(running[:, tf.newaxis, tf.newaxis] if new.shape.rank == 3 else running[:, tf.newaxis], new, old)
             for new, old in zip(stepped, beams)
         ]
-        return time + 1, _Beams(*kept)
+        return time + 1, _Beams(*selected)
 
     _, beams = tf.while_loop(lambda time, beams: time < times, body, (0, beams), maximum_iterations=times)
     total = _log_add(beams.blank, beams.label)
@@ -155,11 +155,11 @@ def _extend_beams(beams: _Beams, scores: Any, blank: int) -> _Beams:
     longer = tf.equal(beams.lengths[:, tf.newaxis], beams.lengths[:, :, tf.newaxis] + 1)
     alive = (beams.lengths >= 0)[:, :, tf.newaxis]
     parent = same & longer & alive  # [batch, parent, child]
-    wanted = tf.tile(last[:, tf.newaxis], [1, width, 1])
-    given = tf.where(parent, tf.gather(grown, wanted, axis=2, batch_dims=2), LOG_ZERO)
-    stay_label = _log_add(stay_label, tf.reduce_max(given, axis=1))
-    taken = tf.reduce_any(parent[..., tf.newaxis] & is_last[:, tf.newaxis], axis=2)
-    grown = tf.where(taken, LOG_ZERO, grown)
+    last_labels = tf.tile(last[:, tf.newaxis], [1, width, 1])
+    merged = tf.where(parent, tf.gather(grown, last_labels, axis=2, batch_dims=2), LOG_ZERO)
+    stay_label = _log_add(stay_label, tf.reduce_max(merged, axis=1))
+    is_merged = tf.reduce_any(parent[..., tf.newaxis] & is_last[:, tf.newaxis], axis=2)
+    grown = tf.where(is_merged, LOG_ZERO, grown)
 
     candidates = tf.concat([_log_add(stay_blank, stay_label), tf.reshape(grown, [batch, -1])], axis=1)
     best, chosen = tf.math.top_k(candidates, width)
@@ -172,8 +172,8 @@ def _extend_beams(beams: _Beams, scores: Any, blank: int) -> _Beams:
 
     lengths = of_source(beams.lengths)
     possible = best > LOG_ZERO / 2
-    here = tf.equal(tf.range(times), lengths[..., tf.newaxis])
-    labels = tf.where(here & ~stays[..., tf.newaxis], label[..., tf.newaxis], of_source(beams.labels))
+    is_end = tf.equal(tf.range(times), lengths[..., tf.newaxis])
+    labels = tf.where(is_end & ~stays[..., tf.newaxis], label[..., tf.newaxis], of_source(beams.labels))
     return _Beams(
         labels,
         tf.where(possible, tf.where(stays, lengths, lengths + 1), -1),

@@ -98,9 +98,9 @@ def _log_probs_gradient(log_probs: Any) -> Any:
     return tf.identity(log_probs), lambda up: up - tf.exp(log_probs) * tf.reduce_sum(up, axis=-1, keepdims=True)
 
 
-def _check_types(what: str, data: Any, out_dtype: Any) -> None:
+def _check_types(label: str, data: Any, out_dtype: Any) -> None:
     if out_dtype is not None and data.dtype == tf.float32 and tf.as_dtype(out_dtype) == tf.float16:
-        raise ValueError(f"out_dtype cannot be float16 when dtype of {what} is float32. Use float32.")
+        raise ValueError(f"out_dtype cannot be float16 when dtype of {label} is float32. Use float32.")
 
 
 def _forward_loss(

@@ -57,8 +57,8 @@ class DeferredTable:
         with tf.device("/device:CPU:0"):
             value = _read_handle(parts[0], self.dtype)
             with tf.control_dependencies([tf.compat.v1.assign(variable, value)]):
-                gone = [gen_resource_variable_ops.destroy_resource_op(part) for part in parts]
-            with tf.control_dependencies(gone):
+                destroyed = [gen_resource_variable_ops.destroy_resource_op(part) for part in parts]
+            with tf.control_dependencies(destroyed):
                 return tf.identity(value)
 
     def add(self, rows: Any, indices: Any) -> Any:
@@ -82,13 +82,13 @@ class DeferredTable:
         # One op in each graph, by which TensorFlow sees what touches the same table.
         name = f"{self._name}/{part}"
         graph = tf.compat.v1.get_default_graph()
-        made: dict[str, tf.Tensor] = getattr(graph, _HANDLES, {})
-        if name not in made:
+        handles: dict[str, tf.Tensor] = getattr(graph, _HANDLES, {})
+        if name not in handles:
             with tf.control_dependencies(None), host_ops.host_placement(_SCOPE):
                 handle = gen_resource_variable_ops.var_handle_op(self.dtype, shape, shared_name=name)
-            made = {**made, name: handle}
-            setattr(graph, _HANDLES, made)
-        return made[name]
+            handles = {**handles, name: handle}
+            setattr(graph, _HANDLES, handles)
+        return handles[name]
 
 
 def _read_handle(handle: Any, dtype: tf.DType) -> tf.Tensor:

@@ -31,20 +31,20 @@ def register_table(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -
             f"The table of host embedding {embedding_id!r} is a {type(table).__name__}: give a resource variable, "
             "which lookups read and updates write."
         )
-    held = tables.get(embedding_id)
-    if in_graph and (not is_variable or optimizer == _GATHERING or isinstance(held, DeferredTable)):
-        held = _get_deferred_table(embedding_id, table.shape, table.dtype.base_dtype)
-        _check_table_spec(embedding_id, held, table.shape, table.dtype)
-        return held.load_variable(table, optimizer == _GATHERING)
+    registered = tables.get(embedding_id)
+    if in_graph and (not is_variable or optimizer == _GATHERING or isinstance(registered, DeferredTable)):
+        registered = _get_deferred_table(embedding_id, table.shape, table.dtype.base_dtype)
+        _check_table_spec(embedding_id, registered, table.shape, table.dtype)
+        return registered.load_variable(table, optimizer == _GATHERING)
     tables[embedding_id] = table
     return tf.identity(table)
 
 
 def deregister_table(embedding_id: str, table: Any = None) -> Any:
     """Unregisters the table of an id; returns it as a tensor."""
-    held = tables[_find_registration(embedding_id)]
-    if isinstance(held, DeferredTable):
-        return held.store_variable(table)
+    registered = tables[_find_registration(embedding_id)]
+    if isinstance(registered, DeferredTable):
+        return registered.store_variable(table)
     return tf.identity(tables.pop(embedding_id))
 
 
@@ -67,10 +67,10 @@ def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any,
     """Adds rows to those of a table, on the host."""
     table = _find_table(embedding_id, shape, dtype)
     with host_ops.host_placement("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
-        given, places = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])
+        updates, places = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])
         if isinstance(table, DeferredTable):
-            return table.add(given, places)
-        return host_embedding.call_update(_add_rows, table, [], places, given)
+            return table.add(updates, places)
+        return host_embedding.call_update(_add_rows, table, [], places, updates)
 
 
 def apply_pending_updates(embedding_id: str) -> Any:
@@ -108,11 +108,11 @@ def _find_table(embedding_id: str, shape: Any, dtype: Any) -> Any:
 
 
 def _check_table_spec(embedding_id: str, table: Any, shape: Any, dtype: Any) -> None:
-    told = tf.as_dtype(dtype).base_dtype
-    if not table.shape.is_compatible_with(tf.TensorShape(shape)) or table.dtype.base_dtype != told:
+    expected_dtype = tf.as_dtype(dtype).base_dtype
+    if not table.shape.is_compatible_with(tf.TensorShape(shape)) or table.dtype.base_dtype != expected_dtype:
         raise ValueError(
             f"Host embedding {embedding_id!r} is {table.dtype.base_dtype.name} of the shape {table.shape}, and the op "
-            f"is told {told.name} of the shape {tf.TensorShape(shape)}."
+            f"is told {expected_dtype.name} of the shape {tf.TensorShape(shape)}."
         )
 
 
@@ -126,12 +126,12 @@ def _get_deferred_table(embedding_id: str, shape: tf.TensorShape, dtype: tf.DTyp
     with tf.init_scope():
         graph = tf.compat.v1.get_default_graph()
     of_graph = getattr(graph, _HELD, {})
-    held = of_graph.get(embedding_id) or tables.get(embedding_id)
-    if embedding_id not in of_graph and isinstance(held, DeferredTable):
+    table = of_graph.get(embedding_id) or tables.get(embedding_id)
+    if embedding_id not in of_graph and isinstance(table, DeferredTable):
         # Another graph's, which may be gone: one of another form is not the table of this graph.
-        held = held if held.shape.is_compatible_with(shape) and held.dtype.base_dtype == dtype else None
-    if not isinstance(held, DeferredTable):
-        held = DeferredTable(embedding_id, shape, dtype)
-    tables[embedding_id] = held
-    setattr(graph, _HELD, {**of_graph, embedding_id: held})
-    return held
+        table = table if table.shape.is_compatible_with(shape) and table.dtype.base_dtype == dtype else None
+    if not isinstance(table, DeferredTable):
+        table = DeferredTable(embedding_id, shape, dtype)
+    tables[embedding_id] = table
+    setattr(graph, _HELD, {**of_graph, embedding_id: table})
+    return table

@@ -92,5 +92,5 @@ def _row_indices(ids: Any) -> tf.Tensor:
             f"embedding_lookup takes the numbers of rows, and ids is a {rows.dtype.name}. Give integers, or cast it: "
             "tf.cast(ids, tf.int32)."
         )
-    taken = rows.dtype in (tf.int16, tf.int32, tf.int64)  # by tf.gather
-    return rows if taken else tf.cast(rows, tf.int32 if rows.dtype.size < 4 else tf.int64)
+    is_supported = rows.dtype in (tf.int16, tf.int32, tf.int64)  # by tf.gather
+    return rows if is_supported else tf.cast(rows, tf.int32 if rows.dtype.size < 4 else tf.int64)

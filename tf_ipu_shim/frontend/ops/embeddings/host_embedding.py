@@ -152,12 +152,12 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         due = tf.equal(number % self._accumulation_factor, 0)
         with tf.control_dependencies([number, total]):
             step = tf.where(due, total * tf.constant(-self._learning_rate, total.dtype), tf.zeros_like(total))
-            left = tf.where(due, tf.zeros_like(total), total)
+            remaining = tf.where(due, tf.zeros_like(total), total)
             writes = [
                 gen_resource_variable_ops.assign_variable_op(
                     _variable_handle(count), number % self._accumulation_factor
                 ),
-                gen_resource_variable_ops.assign_variable_op(_variable_handle(accumulator), left),
+                gen_resource_variable_ops.assign_variable_op(_variable_handle(accumulator), remaining),
                 gen_resource_variable_ops.assign_add_variable_op(_variable_handle(table), step),
             ]
         return None if tf.executing_eagerly() else tf.group(*writes)

@@ -127,9 +127,9 @@ class QuarterTensor:
     @classmethod
     def __tf_unflatten__(cls, metadata: None, components: tuple[Any, Any]) -> QuarterTensor:
         del metadata
-        made = cls.__new__(cls)
-        made.data, made.metadata = components
-        return made
+        instance = cls.__new__(cls)
+        instance.data, instance.metadata = components
+        return instance
 
     def __getitem__(self, index: int) -> Any:
         return (self.data, self.metadata)[index]
@@ -422,13 +422,13 @@ def _to_float(operand: Any) -> tf.Tensor:
 
 
 def _check_data(data: Any) -> Any:
-    kept = data if isinstance(data, tf.Variable) else tf.convert_to_tensor(data)
-    if kept.dtype != tf.uint8:
+    tensor = data if isinstance(data, tf.Variable) else tf.convert_to_tensor(data)
+    if tensor.dtype != tf.uint8:
         raise TypeError(
-            f"Trying to set/update QuarterTensor data with a tensor of type {kept.dtype.name}; it holds uint8. "
+            f"Trying to set/update QuarterTensor data with a tensor of type {tensor.dtype.name}; it holds uint8. "
             "Convert numbers with convert_to_f8."
         )
-    return kept
+    return tensor
 
 
 def _unpack_metadata(metadata: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

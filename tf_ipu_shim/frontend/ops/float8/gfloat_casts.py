@@ -67,8 +67,8 @@ def decode(codes: Any, params: Any) -> Any:
     body = code % sign_bit
     exponent = tf.bitwise.right_shift(body, mantissa)
     fraction = body % tf.bitwise.left_shift(1, mantissa)
-    whole = tf.where(exponent > 0, fraction + tf.bitwise.left_shift(1, mantissa), fraction)
-    size = tf.cast(whole, tf.float64) * exact_power_of_two(tf.maximum(exponent, 1) - bias - mantissa)
+    significand = tf.where(exponent > 0, fraction + tf.bitwise.left_shift(1, mantissa), fraction)
+    size = tf.cast(significand, tf.float64) * exact_power_of_two(tf.maximum(exponent, 1) - bias - mantissa)
     special = tf.cast(infinities, tf.bool) & (exponent == tf.bitwise.left_shift(1, exponent_bits) - 1)
     infinity = tf.constant(float("inf"), tf.float64)
     size = tf.where(special, tf.where(fraction > 0, tf.constant(float("nan"), tf.float64), infinity), size)

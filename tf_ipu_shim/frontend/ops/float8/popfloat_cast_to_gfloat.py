@@ -195,16 +195,18 @@ class GenericFloat:
         Raises:
             RuntimeError: the format does not fit the calculation type, or that is unknown.
         """
-        asked = self.gfloat_calc_spec_dtype
+        requested_dtype = self.gfloat_calc_spec_dtype
         wide = self.exp > 5 or self.man > 10 or (self.exp, self.man) == (5, 10)
-        if asked not in ("auto", "fp32", "fp16"):
-            raise RuntimeError(f"Gfloat calculation type not supported: {asked!r}. Use 'auto', 'fp32' or 'fp16'.")
-        if wide and asked == "fp16":
+        if requested_dtype not in ("auto", "fp32", "fp16"):
+            raise RuntimeError(
+                f"Gfloat calculation type not supported: {requested_dtype!r}. Use 'auto', 'fp32' or 'fp16'."
+            )
+        if wide and requested_dtype == "fp16":
             raise RuntimeError(
                 f"Gfloat format cannot be generated using IEEE fp16: {self.man} mantissa and {self.exp} exponent bits "
                 "need calc_type='fp32'."
             )
-        self._calc_dtype = tf.float32 if wide or asked == "fp32" else tf.float16
+        self._calc_dtype = tf.float32 if wide or requested_dtype == "fp32" else tf.float16
         self.is_set = True
 
     def reset(self) -> None:

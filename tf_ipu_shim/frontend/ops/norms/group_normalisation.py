@@ -74,13 +74,13 @@ def group_normalise(
         >>> sorted(y.numpy().round(2)[0].tolist())
         [-1.0, -1.0, 1.0, 1.0]
     """
-    inputs, *given = (None if one is None else tf.convert_to_tensor(one) for one in (inputs, gamma, beta))
+    inputs, *scales = (None if one is None else tf.convert_to_tensor(one) for one in (inputs, gamma, beta))
     shapes = _Shapes(inputs, groups, axis, strided_channel_grouping)
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def normalised(inputs: Any, *parameters: Any) -> tuple[Any, Any]:
         which = iter(parameters)
-        scale, shift = (None if one is None else tf.cast(next(which), tf.float32) for one in given)
+        scale, shift = (None if one is None else tf.cast(next(which), tf.float32) for one in scales)
         values = shapes.grouped(inputs)
         mean = shapes.mean(values)
         centred = values - mean
@@ -108,7 +108,7 @@ def group_normalise(
 
         return result, gradient
 
-    return normalised(inputs, *(one for one in given if one is not None))
+    return normalised(inputs, *(one for one in scales if one is not None))
 
 
 class _Shapes:

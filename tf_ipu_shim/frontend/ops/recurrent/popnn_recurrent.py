@@ -151,8 +151,10 @@ def popnn_dynamic_lstm_layer(
         results = _lstm(operands, activation, recurrent_activation, seq_len, preserve_final_state, planned=planned)
         if not preserve_final_state:
             steps = tf.shape(results.output)[0]
-            whole = tf.cast(seq_len, steps.dtype) >= steps
-            last = tf.where(tf.reshape(whole, [-1, 1]), results.output_c_state, tf.zeros_like(results.output_c_state))
+            is_full_length = tf.cast(seq_len, steps.dtype) >= steps
+            last = tf.where(
+                tf.reshape(is_full_length, [-1, 1]), results.output_c_state, tf.zeros_like(results.output_c_state)
+            )
             results = results._replace(output_c_state=last)
         return planner_options.check_options(results, options, options_bwd)
 

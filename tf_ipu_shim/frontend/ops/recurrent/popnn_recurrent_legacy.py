@@ -32,26 +32,26 @@ class _LayerKind(NamedTuple):
     run: Callable[[Mapping[str, Any], RecurrentOptions], Sequence[Any]]
 
 
-def _lstm_options(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
-    state = (given["input_h_state"], given["input_c_state"])
-    activations = given["activation"], given["recurrent_activation"]
-    lengths = given.get("seq_len")
+def _lstm_options(arguments: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
+    state = (arguments["input_h_state"], arguments["input_c_state"])
+    activations = arguments["activation"], arguments["recurrent_activation"]
+    lengths = arguments.get("seq_len")
     return recurrences.lstm(
-        given["inputs"], state, given["kernel"], given["biases"], *activations, lengths, planned=planned
+        arguments["inputs"], state, arguments["kernel"], arguments["biases"], *activations, lengths, planned=planned
     )
 
 
-def _gru_options(given: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
+def _gru_options(arguments: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
     return recurrences.gru(
-        given["inputs"],
-        given["initial_state"],
-        given["kernel"],
-        given["biases"],
-        given["activation"],
-        given["recurrent_activation"],
-        given["reset_after"],
-        given.get("seq_len"),
-        given.get("att_score"),
+        arguments["inputs"],
+        arguments["initial_state"],
+        arguments["kernel"],
+        arguments["biases"],
+        arguments["activation"],
+        arguments["recurrent_activation"],
+        arguments["reset_after"],
+        arguments.get("seq_len"),
+        arguments.get("att_score"),
         planned=planned,
     )
 
@@ -84,28 +84,30 @@ def legacy_form(kind: str, backward: bool = False) -> Callable[..., Any]:
 
 
 def _layer(kind: _LayerKind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    given = _bind_operands(name, kind.operands, args, kwargs)
-    with tf.name_scope(given["name"] or name):
-        outputs, *last = kind.run(given, _legacy_options(given))
+    operands = _bind_operands(name, kind.operands, args, kwargs)
+    with tf.name_scope(operands["name"] or name):
+        outputs, *last = kind.run(operands, _legacy_options(operands))
         fields = ("output", *(f"output_{state}" for state in kind.states), "intermediates")
         results = _name_results(name, fields, [outputs, *last, tf.zeros([0], outputs.dtype)])
-        return planner_options.check_options(results, given["options"], given["options_bwd"])
+        return planner_options.check_options(results, operands["options"], operands["options_bwd"])
 
 
 def _backprop(kind: _LayerKind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     outputs = ("output", *(f"output_{state}" for state in kind.states))
     upstream = tuple(f"{output}_backprop" for output in outputs)
-    given = _bind_operands(name, (*kind.operands, *outputs, "intermediates", *upstream), args, kwargs)
+    operands = _bind_operands(name, (*kind.operands, *outputs, "intermediates", *upstream), args, kwargs)
     trained = [operand for operand in kind.operands if operand != "seq_len"]
-    with tf.name_scope(given["name"] or name), tf.GradientTape() as tape:
-        tape.watch([given[operand] for operand in trained])
-        results = kind.run(given, _legacy_options(given))
+    with tf.name_scope(operands["name"] or name), tf.GradientTape() as tape:
+        tape.watch([operands[operand] for operand in trained])
+        results = kind.run(operands, _legacy_options(operands))
     gradients = tape.gradient(
-        list(results), [given[operand] for operand in trained], output_gradients=[given[each] for each in upstream]
+        list(results),
+        [operands[operand] for operand in trained],
+        output_gradients=[operands[each] for each in upstream],
     )
     fields = [("att" if operand == "att_score" else operand) + "_backprop" for operand in trained]
     results = _name_results(name, fields, gradients)
-    return planner_options.check_options(results, given["options"], given["options_bwd"])
+    return planner_options.check_options(results, operands["options"], operands["options_bwd"])
 
 
 def _name_results(name: str, fields: Sequence[str], values: Sequence[Any]) -> Any:
@@ -122,17 +124,19 @@ def _bind_operands(
     order = (*operands, *_ordered_attributes(line, "lstm" in name))
     if len(args) > len(order) or set(kwargs) - set(order) or set(order[: len(args)]) & set(kwargs):
         raise TypeError(f"{name}: SDK {line} has the arguments {', '.join(order)}. Give each of them once at most.")
-    given = {**_DEFAULTS, **dict(zip(order, args)), **kwargs}
-    if missing := [each for each in order if each not in given]:
+    arguments = {**_DEFAULTS, **dict(zip(order, args)), **kwargs}
+    if missing := [each for each in order if each not in arguments]:
         raise TypeError(f"{name}: the argument {missing[0]} is missing; SDK {line} has {', '.join(order)}.")
-    note_arguments("gen_popnn_ops", is_training=given["is_training"])
+    note_arguments("gen_popnn_ops", is_training=arguments["is_training"])
     for share, options in zip(_SHARES, ("options", "options_bwd")):
-        if given.get(share) not in (None, -1.0):
-            given[options] = json.dumps({"availableMemoryProportion": str(given[share])})
-        planner_options.record_ignored_options("gen_popnn_ops", planner_options.parse_options(given[options]), options)
-    given.update({each: tf.convert_to_tensor(given[each]) for each in operands})
-    _check_channels(name, given["num_channels"], given["biases"].shape)
-    return given
+        if arguments.get(share) not in (None, -1.0):
+            arguments[options] = json.dumps({"availableMemoryProportion": str(arguments[share])})
+        planner_options.record_ignored_options(
+            "gen_popnn_ops", planner_options.parse_options(arguments[options]), options
+        )
+    arguments.update({each: tf.convert_to_tensor(arguments[each]) for each in operands})
+    _check_channels(name, arguments["num_channels"], arguments["biases"].shape)
+    return arguments
 
 
 def _check_channels(name: str, channels: int, biases: Any) -> None:
@@ -166,9 +170,9 @@ def _ordered_attributes(line: tuple[int, int], lstm: bool) -> tuple[str, ...]:
     return (*activations, "num_channels", "is_training", "partials_dtype", *reset, *further, "name")
 
 
-def _legacy_options(given: Mapping[str, Any]) -> RecurrentOptions:
-    partials = given["partials_dtype"]
+def _legacy_options(arguments: Mapping[str, Any]) -> RecurrentOptions:
+    partials = arguments["partials_dtype"]
     return RecurrentOptions(
-        planner_options.recurrent_options(partials, given["options"]),
-        planner_options.recurrent_options(partials, given["options_bwd"]),
+        planner_options.recurrent_options(partials, arguments["options"]),
+        planner_options.recurrent_options(partials, arguments["options_bwd"]),
     )

@@ -52,9 +52,9 @@ def register_emulation(
         12.0
     """
     library, op = registry.parse_name(name)
-    for what, function in (("python_function", python_function), ("gradient", gradient)):
+    for argument, function in (("python_function", python_function), ("gradient", gradient)):
         if function is not None and not callable(function):
-            raise TypeError(f"register_emulation({name!r}): {what} is {function!r}, and has to be a function.")
+            raise TypeError(f"register_emulation({name!r}): {argument} is {function!r}, and has to be a function.")
     if python_function is not None:
         registry.register_emulation(Emulation(library, op, python_function, gradient))
     elif gradient is None:
@@ -121,11 +121,11 @@ def _find_emulation(path: str, op_name: str) -> Emulation:
     if known is not None:
         return known
     file = os.path.basename(path)
-    wanted = file if op_name == _FIRST_FUNCTION else f"{file}:{op_name}"
+    key = file if op_name == _FIRST_FUNCTION else f"{file}:{op_name}"
     reason = (
         f"precompiled_user_op runs Poplar code of {path}, and there is no Poplar in the simulated IPU. Register a "
         "TensorFlow function that computes the same, before the op is used:\n"
-        f"    ipu.custom_ops.register_emulation({wanted!r}, lambda *inputs: ...)\n"
+        f"    ipu.custom_ops.register_emulation({key!r}, lambda *inputs: ...)\n"
         "It needs no library. See the help of register_emulation for attributes and gradients."
     )
     if not os.path.exists(path):
@@ -139,8 +139,8 @@ def _call_with_gradient(emulation: Emulation, gradient: Callable[..., Any], call
         results = _check_outputs(emulation, call, values)
 
         def gradients(*upstream: Any) -> list[Any]:
-            given = _call_gradient(emulation.name, gradient, call, upstream, values, results)
-            return [given.get(index) for index in range(len(values))]
+            input_gradients = _call_gradient(emulation.name, gradient, call, upstream, values, results)
+            return [input_gradients.get(index) for index in range(len(values))]
 
         return results, gradients
 
@@ -174,8 +174,10 @@ def _call_gradient(
     values: Sequence[Any],
     results: Sequence[Any],
 ) -> dict[int, Any]:
-    given = [tf.zeros_like(x) if one is None else one for one, x in zip(upstream, results, strict=True)]
-    returned = _call_function(gradient, given, list(values), list(results), attributes=call.gradient_attributes)
+    filled_upstream = [tf.zeros_like(x) if one is None else one for one, x in zip(upstream, results, strict=True)]
+    returned = _call_function(
+        gradient, filled_upstream, list(values), list(results), attributes=call.gradient_attributes
+    )
     gradients = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     if len(gradients) != len(call.differentiable):
         raise ValueError(

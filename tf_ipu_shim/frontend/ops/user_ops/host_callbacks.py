@@ -109,11 +109,11 @@ def _call_gradient(op: Any, *upstream: Any) -> list[Any]:
         tf.zeros(output.shape, output.dtype) if one is None else one
         for one, output in zip(upstream, op.outputs, strict=True)
     ]
-    wanted = [op.inputs[index] for index in indices]
+    inputs = [op.inputs[index] for index in indices]
     results = _callback_signature(
         [*gradients, *op.inputs, *op.outputs],
-        [one.dtype for one in wanted],
-        [one.shape for one in wanted],
+        [one.dtype for one in inputs],
+        [one.shape for one in inputs],
         name="UserOpGradient",
         library_path=path,
         op_name=function,

@@ -44,17 +44,17 @@ def user_op_call(
         >>> call.differentiable
         [0]
     """
-    for what, value in (("attributes", attributes), ("gradient_attributes", gradient_attributes)):
+    for argument, value in (("attributes", attributes), ("gradient_attributes", gradient_attributes)):
         if value and not isinstance(value, str):
             raise ValueError(
-                f"Expected {what} to be a 'str' type, but it is {type(value).__name__}. Serialise it, for instance "
+                f"Expected {argument} to be a 'str' type, but it is {type(value).__name__}. Serialise it, for instance "
                 "with json.dumps."
             )
     if not isinstance(inputs, (list, tuple)):
         raise ValueError(f"Expected the inputs of a custom op as a list of tensors, got {inputs!r}.")
     types, shapes = _parse_outputs(outs)
-    wanted = range(len(inputs)) if inputs_with_gradients is None else inputs_with_gradients
-    for index in wanted:
+    gradient_inputs = range(len(inputs)) if inputs_with_gradients is None else inputs_with_gradients
+    for index in gradient_inputs:
         if not 0 <= index < len(inputs):
             raise ValueError(
                 f"inputs_with_gradients has {index}, and the op has {len(inputs)} inputs. Give indices below that."
@@ -63,7 +63,7 @@ def user_op_call(
         [tf.convert_to_tensor(value) for value in inputs],
         types,
         shapes,
-        list(wanted),
+        list(gradient_inputs),
         attributes or "",
         gradient_attributes or "",
     )

@@ -206,8 +206,8 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
     def _heads(self, layer: Any, sequences: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         """Queries, keys or values, `[sequences, heads, length, head size]`; those of padding are 0."""
         length = sequences.shape[1]
-        there = tf.sequence_mask(lengths, length, sequences.dtype)[:, :, tf.newaxis]
-        embedded = layer(sequences[:, :, tf.newaxis]) * there
+        mask = tf.sequence_mask(lengths, length, sequences.dtype)[:, :, tf.newaxis]
+        embedded = layer(sequences[:, :, tf.newaxis]) * mask
         heads = tf.reshape(embedded, [-1, length, self.num_attention_heads, self.attention_head_size])
         return tf.transpose(heads, [0, 2, 1, 3])
 
@@ -272,9 +272,9 @@ def _copied(initializer: Any) -> Any:
     return _keras.initializers.get(_keras.initializers.serialize(initializer))
 
 
-def _check_number(what: str, inputs: Any) -> None:
+def _check_number(verb: str, inputs: Any) -> None:
     if len(inputs) not in (4, 5):
         raise ValueError(
-            f"EffectiveTransformer must {what} either four or five inputs, sequences and lengths to attend from and to "
+            f"EffectiveTransformer must {verb} either four or five inputs, sequences and lengths to attend from and to "
             f"and perhaps a q_mask, and got {len(inputs)}."
         )

@@ -83,8 +83,8 @@ class PopnnLSTM(PopnnRNN):
         options_bwd: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        given = dict(locals())
-        super().__init__(units, {name: given[name] for name in constructor_arguments(given)}, **kwargs)
+        arguments = dict(locals())
+        super().__init__(units, {name: arguments[name] for name in constructor_arguments(arguments)}, **kwargs)
         self.unit_forget_bias = unit_forget_bias
 
     def _new_bias(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
@@ -171,8 +171,8 @@ class PopnnGRU(PopnnRNN):
         options_bwd: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        given = dict(locals())
-        super().__init__(units, {name: given[name] for name in constructor_arguments(given)}, **kwargs)
+        arguments = dict(locals())
+        super().__init__(units, {name: arguments[name] for name in constructor_arguments(arguments)}, **kwargs)
         self.reset_after = reset_after
 
     def _bias_shape(self) -> tuple[int, ...]:

@@ -114,8 +114,10 @@ class IpuOptimizerBase(OptimizerV2):
         if slot_name in slots:
             return slots[slot_name]
         if isinstance(initializer, str) or callable(initializer):
-            made = keras2.public_module().initializers.get(initializer)
-            initializer = functools.partial(made, shape=var.shape if shape is None else shape, dtype=dtype)
+            initializer_function = keras2.public_module().initializers.get(initializer)
+            initializer = functools.partial(
+                initializer_function, shape=var.shape if shape is None else shape, dtype=dtype
+            )
         with self._distribution_strategy_scope():
             strategy = tf.distribute.get_strategy()
             if not strategy.extended.variable_created_in_scope(var):

@@ -119,10 +119,10 @@ class AutoPipelineImpl:
         """The stage of each node on so many IPUs; None where a stage has no room."""
         sums = [sum(cost.value(self._priority) for cost in costs[start:end]) for start, end in pieces]
         stages = _stages(sums, pieces, ipus)
-        room = [stage_costs.stage_bytes([costs[index] for index in one]) for one in stages]
-        fits = max(room) <= stage_costs.chip_bytes()
+        stage_bytes = [stage_costs.stage_bytes([costs[index] for index in one]) for one in stages]
+        fits = max(stage_bytes) <= stage_costs.chip_bytes()
         if self._logger is not None:
-            self._logger.info("%d IPUs: stages of %s bytes%s", ipus, room, "" if fits else ", too many")
+            self._logger.info("%d IPUs: stages of %s bytes%s", ipus, stage_bytes, "" if fits else ", too many")
         return [stage for stage, one in enumerate(stages) for _ in one] if fits else None
 
 

@@ -68,7 +68,7 @@ class GeluReplacement(Converter):
                 "gelu_replacement names no GELU of this model: no node that node_use_gelu_output names reads one that "
                 "nodes names."
             )
-        graph_def.node.extend(node for made in functions.values() for node in made)
+        graph_def.node.extend(node for replacement in functions.values() for node in replacement)
         others = [node.name for node in graph_def.node if not graph_nodes.matches(node.name, self._nodes)]
         signed = [graph_nodes.node_name(name) for name in graph_nodes.signature_tensors(signature_def)]
         needed = graph_nodes.ancestors(graph_nodes.nodes_by_name(graph_def), [*others, *signed])
@@ -82,14 +82,15 @@ class GeluReplacement(Converter):
             if inside in seen:
                 continue
             seen.add(inside)
-            for given in map(graph_nodes.node_name, nodes[inside].input):
-                if graph_nodes.matches(given, self._nodes):
-                    waiting.append(given)
-                elif graph_nodes.matches(given, self._inputs):
-                    found.add(given)
-                elif nodes[given].op not in ("Const", "Identity"):
+            for input_name in map(graph_nodes.node_name, nodes[inside].input):
+                if graph_nodes.matches(input_name, self._nodes):
+                    waiting.append(input_name)
+                elif graph_nodes.matches(input_name, self._inputs):
+                    found.add(input_name)
+                elif nodes[input_name].op not in ("Const", "Identity"):
                     raise ValueError(
-                        f"The GELU that {user} reads needs {given}, which neither nodes nor node_as_gelu_input names."
+                        f"The GELU that {user} reads needs {input_name}, which neither nodes nor node_as_gelu_input "
+                        "names."
                     )
         if len(found) != 1:
             raise ValueError(
@@ -111,12 +112,12 @@ def _gelu(source: Any) -> list[Any]:
         features = v1.placeholder(types[0], name="features")
         result = nn_ops.gelu(features, name="IpuGelu")
         found = graph.as_graph_def().node
-    made = []
+    nodes = []
     for node in found:
         if node.name == "features":
             continue
         node.input[:] = [source.name if name == "features" else f"{prefix}/{name}" for name in node.input]
         node.name = f"{prefix}/{node.name}"
-        made.append(node)
-    made.sort(key=lambda node: node.name == f"{prefix}/{result.op.name}")
-    return made
+        nodes.append(node)
+    nodes.sort(key=lambda node: node.name == f"{prefix}/{result.op.name}")
+    return nodes

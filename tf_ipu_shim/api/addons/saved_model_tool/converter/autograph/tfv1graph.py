@@ -322,8 +322,8 @@ class TFv1Graph(Graph):
     ) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for node in self._chosen(exclude_op_type, include_op_type):
-            for given in node.inputs:
-                found.setdefault(given.name, []).append(node.name)
+            for input_name in node.inputs:
+                found.setdefault(input_name.name, []).append(node.name)
         return found
 
     def _subgraph(self, names: Collection[str]) -> tuple[Any, set[str], set[str], set[str]]:
@@ -331,8 +331,10 @@ class TFv1Graph(Graph):
         placeholders = {name for name in names if self.nxg.nodes[name]["node"].op_type == "Placeholder"}
         inside = set(names) - placeholders
         part = graph_nodes.subgraph(self.graph.as_graph_def(), inside)
-        given = (given for node in part.node for given in node.input if not graph_nodes.is_control(given))
-        reads = {graph_nodes.parse_tensor(name) for name in given}
+        input_name = (
+            input_name for node in part.node for input_name in node.input if not graph_nodes.is_control(input_name)
+        )
+        reads = {graph_nodes.parse_tensor(name) for name in input_name}
         tensors = {f"{node}:{index}" for node, index in reads if node not in inside}
         return part, tensors, inside, set(names)
 
