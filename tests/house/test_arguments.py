@@ -25,7 +25,6 @@ _KERAS = "Keras hands it to every layer"
 _HOOK = "TensorFlow hands it to every session hook"
 _STRATEGY = "TensorFlow's strategies have methods of this signature; there is one device"
 _REFUSED = "whatever would change something is refused"
-_COMPUTED = "the backward op computes it anew"
 _SLOTS = "for optimizers of the script's own that are derived from this one"
 _HELPER = "other forms of this method need it"
 _DECODER = "a decoder hands it to every helper"
@@ -201,18 +200,6 @@ NOT_READ = {
     ("frontend.ops", "HostEmbedding.register", "session"): "a session that is missing is an error",
     ("frontend.ops", "popnn_group_norm_inference", "epsilon"): "it is in `inv_std_dev`",
     ("frontend.ops", "popnn_group_norm_grad", "epsilon"): "it is in `inv_std_dev`",
-    **{
-        ("frontend.ops", f"popnn_{kind}_layer{backward}", "num_channels"): "what does not fit the biases is refused"
-        for kind in ("lstm", "dynamic_lstm", "gru", "dynamic_gru", "augru")
-        for backward in ("", "_backprop")
-    },
-    **{
-        ("frontend.ops", f"popnn_{kind}_layer_backprop", operand): _COMPUTED
-        for kind in ("lstm", "dynamic_lstm", "gru", "dynamic_gru", "augru")
-        for operand in ("output", "intermediates")
-    },
-    ("frontend.ops", "popnn_lstm_layer_backprop", "output_c_state"): _COMPUTED,
-    ("frontend.ops", "popnn_dynamic_lstm_layer_backprop", "output_c_state"): _COMPUTED,
     ("frontend.pipelines", "pipeline", "continuous_weight_updates"): _REFUSED,
     ("frontend.serving", "pass_tensors", "source"): "for the text of an error",
     **{

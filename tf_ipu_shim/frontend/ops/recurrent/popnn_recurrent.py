@@ -1,4 +1,4 @@
-"""The recurrent ops of `gen_popnn_ops`, computed by `recurrences`.
+"""The recurrent ops of `gen_popnn_ops`, made from the table of `popnn_layers`.
 
 What Graphcore's layers hand to their backward ops is not kept here: `intermediates` is empty, and the wrappers of
 backward ops compute it again.
@@ -6,408 +6,123 @@ backward ops compute it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import collections
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.ops import planner_options
-from tf_ipu_shim.frontend.ops.planner_options import RecurrentOptions
-from tf_ipu_shim.frontend.ops.recurrent import recurrences
+from tf_ipu_shim.frontend.ops.recurrent.popnn_layers import LAYERS, LayerKind, matmul_options
 from tf_ipu_shim.frontend.ops.recurrent.popnn_recurrent_legacy import legacy_form
 
+_OUTPUTS = ("output", "output_h_state", "output_c_state")  # by the position in a layer's results
+_DEFAULTS = {
+    "preserve_final_state": False,
+    "partials_dtype": tf.float32,
+    "reset_after": False,
+    "options": "{}",
+    "options_bwd": "{}",
+    "name": None,
+}
 
-class PopnnLstmLayer(NamedTuple):
-    """The outputs `[time, batch, num_channels]`, the last cell state, and nothing."""
-
-    output: Any
-    output_c_state: Any
-    intermediates: Any
-
-
-class PopnnLstmLayerBackprop(NamedTuple):
-    """Gradients of the operands."""
-
-    inputs_backprop: Any
-    input_h_state_backprop: Any
-    input_c_state_backprop: Any
-    kernel_backprop: Any
-    biases_backprop: Any
-
-
-class PopnnGRULayer(NamedTuple):
-    """The outputs `[time, batch, num_channels]`, and nothing."""
-
-    output: Any
-    intermediates: Any
+PopnnLstmLayer = collections.namedtuple("PopnnLstmLayer", "output output_c_state intermediates")
+PopnnLstmLayerBackprop = collections.namedtuple(
+    "PopnnLstmLayerBackprop",
+    "inputs_backprop input_h_state_backprop input_c_state_backprop kernel_backprop biases_backprop",
+)
+PopnnGRULayer = collections.namedtuple("PopnnGRULayer", "output intermediates")
+PopnnGRULayerBackprop = collections.namedtuple(
+    "PopnnGRULayerBackprop", "inputs_backprop initial_state_backprop kernel_backprop biases_backprop"
+)
+PopnnAUGRULayerBackprop = collections.namedtuple(
+    "PopnnAUGRULayerBackprop", "inputs_backprop initial_state_backprop kernel_backprop biases_backprop att_backprop"
+)
 
 
-class PopnnGRULayerBackprop(NamedTuple):
-    """Gradients of the operands."""
+def _op(title: str, kind: str, form: Any, backward: bool = False) -> Callable[..., Any]:
+    """The wrapper of an op: `title` is its name in graphs, `form` the type of its results."""
+    layer = LAYERS[kind]
+    signature = _signature(kind, layer, backward)
+    name = f"popnn_{kind}_layer" + ("_backprop" if backward else "")
 
-    inputs_backprop: Any
-    initial_state_backprop: Any
-    kernel_backprop: Any
-    biases_backprop: Any
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}. It has the arguments {', '.join(signature.parameters)}.") from None
+        bound.apply_defaults()
+        return _call(layer, title, form, bound.arguments, backward)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"The gradients of `popnn_{kind}_layer`." if backward else layer.run.__doc__
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return legacy_form(kind, backward)(call)
 
 
-class PopnnAUGRULayerBackprop(NamedTuple):
-    """Gradients of the operands."""
+def _signature(kind: str, layer: LayerKind, backward: bool) -> inspect.Signature:
+    """The arguments of an op since SDK 2.6: operands, attributes, and `name`."""
+    inputs = list(layer.operands)
+    if backward:
+        outputs = [_OUTPUTS[position] for position in layer.returned]
+        inputs += [*outputs, "intermediates", *(f"{output}_backprop" for output in outputs)]
+    attributes = ["activation", "recurrent_activation", "num_channels", "is_training"]
+    if kind == "dynamic_lstm" and not backward:
+        attributes.append("preserve_final_state")
+    attributes.append("partials_dtype")
+    if "lstm" not in kind:
+        attributes.append("reset_after")
+    attributes += ["options", "name"] if backward else ["options", "options_bwd", "name"]
+    defaults = {name: value for name, value in _DEFAULTS.items() if not (backward and name == "partials_dtype")}
+    position, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    names = (*inputs, *attributes)
+    return inspect.Signature([inspect.Parameter(name, position, default=defaults.get(name, empty)) for name in names])
 
-    inputs_backprop: Any
-    initial_state_backprop: Any
-    kernel_backprop: Any
-    biases_backprop: Any
-    att_backprop: Any
 
-
-@legacy_form("lstm")
-def popnn_lstm_layer(
-    inputs: Any,
-    input_h_state: Any,
-    input_c_state: Any,
-    kernel: Any,
-    biases: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    partials_dtype: Any = tf.float32,
-    options: str = "{}",
-    options_bwd: str = "{}",
-    name: Any = None,
-) -> Any:
-    """See `recurrences.lstm`; time comes first, gates are input, forget, candidate and output."""
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
-    with tf.name_scope(name or "PopnnLstmLayer"):
-        planned = _recurrent_options(partials_dtype, options, options_bwd)
-        results = _lstm(
-            (inputs, input_h_state, input_c_state, kernel, biases), activation, recurrent_activation, planned=planned
+def _call(layer: LayerKind, title: str, form: Any, arguments: Mapping[str, Any], backward: bool) -> Any:
+    options = {name: arguments[name] for name in ("options", "options_bwd") if name in arguments}
+    _check_channels(arguments["num_channels"], arguments["biases"])
+    _record_no_effect(arguments["is_training"], options)
+    with tf.name_scope(arguments["name"] or title):
+        planned = matmul_options(
+            arguments["partials_dtype"], arguments["options"], arguments.get("options_bwd", arguments["options"])
         )
-        return planner_options.check_options(results, options, options_bwd)
+        operands = {name: tf.convert_to_tensor(arguments[name]) for name in layer.operands}
+        compute = _gradients if backward else _outputs
+        results = form(*compute(layer, {**arguments, **operands}, planned))
+        return planner_options.check_options(results, *options.values())
 
 
-@legacy_form("lstm", backward=True)
-def popnn_lstm_layer_backprop(
-    inputs: Any,
-    input_h_state: Any,
-    input_c_state: Any,
-    kernel: Any,
-    biases: Any,
-    output: Any,
-    output_c_state: Any,
-    intermediates: Any,
-    output_backprop: Any,
-    output_c_state_backprop: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    partials_dtype: Any,
-    options: str = "{}",
-    name: Any = None,
-) -> Any:
-    """The gradients of `popnn_lstm_layer`."""
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options)
-    operands = (inputs, input_h_state, input_c_state, kernel, biases)
-    with tf.name_scope(name or "PopnnLstmLayerBackprop"):
-        planned = _recurrent_options(partials_dtype, options, options)
-        upstream = (output_backprop, output_c_state_backprop)
-        results = _lstm_gradients(operands, upstream, planned, activation, recurrent_activation)
-        return planner_options.check_options(results, options)
+def _outputs(layer: LayerKind, arguments: Mapping[str, Any], planned: Any) -> list[Any]:
+    """The op's outputs, and nothing for `intermediates`."""
+    results = layer.run(arguments, planned)
+    outputs = [results[position] for position in layer.returned]
+    if not arguments.get("preserve_final_state", True):
+        outputs[1] = _zero_where_ended(outputs[1], outputs[0], arguments["seq_len"])
+    return [*outputs, tf.zeros([0], outputs[0].dtype)]
 
 
-@legacy_form("dynamic_lstm")
-def popnn_dynamic_lstm_layer(
-    inputs: Any,
-    input_h_state: Any,
-    input_c_state: Any,
-    kernel: Any,
-    biases: Any,
-    seq_len: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    preserve_final_state: bool = False,
-    partials_dtype: Any = tf.float32,
-    options: str = "{}",
-    options_bwd: str = "{}",
-    name: Any = None,
-) -> Any:
-    """`popnn_lstm_layer` for sequences of different lengths.
-
-    The state is that of each sequence's end with `preserve_final_state`. Without, that of sequences which end before
-    the last step is zero, and need not be kept up to there.
-    """
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
-    operands = (inputs, input_h_state, input_c_state, kernel, biases)
-    with tf.name_scope(name or "PopnnDynamicLstmLayer"):
-        planned = _recurrent_options(partials_dtype, options, options_bwd)
-        results = _lstm(operands, activation, recurrent_activation, seq_len, preserve_final_state, planned=planned)
-        if not preserve_final_state:
-            steps = tf.shape(results.output)[0]
-            is_full_length = tf.cast(seq_len, steps.dtype) >= steps
-            last = tf.where(
-                tf.reshape(is_full_length, [-1, 1]), results.output_c_state, tf.zeros_like(results.output_c_state)
-            )
-            results = results._replace(output_c_state=last)
-        return planner_options.check_options(results, options, options_bwd)
+def _zero_where_ended(state: tf.Tensor, output: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """The last state without `preserve_final_state`: zero for sequences that end before the last step."""
+    steps = tf.shape(output)[0]
+    is_full_length = tf.cast(lengths, steps.dtype) >= steps
+    return tf.where(tf.reshape(is_full_length, [-1, 1]), state, tf.zeros_like(state))
 
 
-@legacy_form("dynamic_lstm", backward=True)
-def popnn_dynamic_lstm_layer_backprop(
-    inputs: Any,
-    input_h_state: Any,
-    input_c_state: Any,
-    kernel: Any,
-    biases: Any,
-    seq_len: Any,
-    output: Any,
-    output_c_state: Any,
-    intermediates: Any,
-    output_backprop: Any,
-    output_c_state_backprop: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    partials_dtype: Any,
-    options: str = "{}",
-    name: Any = None,
-) -> Any:
-    """The gradients of `popnn_dynamic_lstm_layer`."""
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options)
-    operands = (inputs, input_h_state, input_c_state, kernel, biases)
-    with tf.name_scope(name or "PopnnDynamicLstmLayerBackprop"):
-        planned = _recurrent_options(partials_dtype, options, options)
-        upstream = (output_backprop, output_c_state_backprop)
-        results = _lstm_gradients(operands, upstream, planned, activation, recurrent_activation, seq_len)
-        return planner_options.check_options(results, options)
+def _gradients(layer: LayerKind, arguments: Mapping[str, Any], planned: Any) -> Any:
+    upstream = {
+        position: tf.convert_to_tensor(arguments[f"{_OUTPUTS[position]}_backprop"]) for position in layer.returned
+    }
+    return layer.gradients(arguments, planned, upstream)
 
 
-@legacy_form("gru")
-def popnn_gru_layer(
-    inputs: Any,
-    initial_state: Any,
-    kernel: Any,
-    biases: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    partials_dtype: Any = tf.float32,
-    reset_after: bool = False,
-    options: str = "{}",
-    options_bwd: str = "{}",
-    name: Any = None,
-) -> Any:
-    """See `recurrences.gru`; time comes first, gates are update, reset and candidate."""
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
-    with tf.name_scope(name or "PopnnGRULayer"):
-        planned = _recurrent_options(partials_dtype, options, options_bwd)
-        operands = (inputs, initial_state, kernel, biases)
-        results = _gru(operands, activation, recurrent_activation, reset_after, planned=planned)
-        return planner_options.check_options(results, options, options_bwd)
-
-
-@legacy_form("gru", backward=True)
-def popnn_gru_layer_backprop(
-    inputs: Any,
-    initial_state: Any,
-    kernel: Any,
-    biases: Any,
-    output: Any,
-    intermediates: Any,
-    output_backprop: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    partials_dtype: Any,
-    reset_after: bool = False,
-    options: str = "{}",
-    name: Any = None,
-) -> Any:
-    """The gradients of `popnn_gru_layer`."""
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options)
-    operands = (inputs, initial_state, kernel, biases)
-    with tf.name_scope(name or "PopnnGRULayerBackprop"):
-        planned = _recurrent_options(partials_dtype, options, options)
-        results = _gru_gradients(operands, output_backprop, planned, activation, recurrent_activation, reset_after)
-        return planner_options.check_options(results, options)
-
-
-@legacy_form("dynamic_gru")
-def popnn_dynamic_gru_layer(
-    inputs: Any,
-    initial_state: Any,
-    kernel: Any,
-    biases: Any,
-    seq_len: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    partials_dtype: Any = tf.float32,
-    reset_after: bool = False,
-    options: str = "{}",
-    options_bwd: str = "{}",
-    name: Any = None,
-) -> Any:
-    """`popnn_gru_layer` for sequences of different lengths."""
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
-    with tf.name_scope(name or "PopnnDynamicGRULayer"):
-        planned = _recurrent_options(partials_dtype, options, options_bwd)
-        operands = (inputs, initial_state, kernel, biases)
-        results = _gru(operands, activation, recurrent_activation, reset_after, seq_len, planned=planned)
-        return planner_options.check_options(results, options, options_bwd)
-
-
-@legacy_form("dynamic_gru", backward=True)
-def popnn_dynamic_gru_layer_backprop(
-    inputs: Any,
-    initial_state: Any,
-    kernel: Any,
-    biases: Any,
-    seq_len: Any,
-    output: Any,
-    intermediates: Any,
-    output_backprop: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    partials_dtype: Any,
-    reset_after: bool = False,
-    options: str = "{}",
-    name: Any = None,
-) -> Any:
-    """The gradients of `popnn_dynamic_gru_layer`."""
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options)
-    operands = (inputs, initial_state, kernel, biases)
-    with tf.name_scope(name or "PopnnDynamicGRULayerBackprop"):
-        planned = _recurrent_options(partials_dtype, options, options)
-        results = _gru_gradients(
-            operands, output_backprop, planned, activation, recurrent_activation, reset_after, seq_len
-        )
-        return planner_options.check_options(results, options)
-
-
-@legacy_form("augru")
-def popnn_augru_layer(
-    inputs: Any,
-    initial_state: Any,
-    kernel: Any,
-    biases: Any,
-    seq_len: Any,
-    att_score: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    partials_dtype: Any = tf.float32,
-    reset_after: bool = False,
-    options: str = "{}",
-    options_bwd: str = "{}",
-    name: Any = None,
-) -> Any:
-    """`popnn_dynamic_gru_layer` with attention scores, `[time, batch]`."""
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options, options_bwd=options_bwd)
-    operands = (inputs, initial_state, kernel, biases, att_score)
-    with tf.name_scope(name or "PopnnAUGRULayer"):
-        planned = _recurrent_options(partials_dtype, options, options_bwd)
-        results = _gru(operands, activation, recurrent_activation, reset_after, seq_len, planned=planned)
-        return planner_options.check_options(results, options, options_bwd)
-
-
-@legacy_form("augru", backward=True)
-def popnn_augru_layer_backprop(
-    inputs: Any,
-    initial_state: Any,
-    kernel: Any,
-    biases: Any,
-    seq_len: Any,
-    att_score: Any,
-    output: Any,
-    intermediates: Any,
-    output_backprop: Any,
-    activation: str,
-    recurrent_activation: str,
-    num_channels: int,
-    is_training: bool,
-    partials_dtype: Any,
-    reset_after: bool = False,
-    options: str = "{}",
-    name: Any = None,
-) -> Any:
-    """The gradients of `popnn_augru_layer`."""
-    _check_channels(num_channels, biases)
-    _record_no_effect(is_training, options=options)
-    operands = (inputs, initial_state, kernel, biases, att_score)
-    with tf.name_scope(name or "PopnnAUGRULayerBackprop"):
-        planned = _recurrent_options(partials_dtype, options, options)
-        results = _gru_gradients(
-            operands, output_backprop, planned, activation, recurrent_activation, reset_after, seq_len
-        )
-        return planner_options.check_options(results, options)
-
-
-def _lstm(
-    operands: Sequence[Any],
-    activation: str,
-    recurrent_activation: str,
-    seq_len: Any = None,
-    stops: bool = True,
-    *,
-    planned: RecurrentOptions,
-) -> Any:
-    inputs, hidden, cell, kernel, biases = (tf.convert_to_tensor(operand) for operand in operands)
-    outputs, _, last = recurrences.lstm(
-        inputs, (hidden, cell), kernel, biases, activation, recurrent_activation, seq_len, stops=stops, planned=planned
-    )
-    return PopnnLstmLayer(outputs, last, tf.zeros([0], outputs.dtype))
-
-
-def _gru(
-    operands: Sequence[Any],
-    activation: str,
-    recurrent_activation: str,
-    reset_after: bool,
-    seq_len: Any = None,
-    *,
-    planned: RecurrentOptions,
-) -> Any:
-    inputs, state, kernel, biases, *scores = (tf.convert_to_tensor(operand) for operand in operands)
-    outputs, _ = recurrences.gru(
-        inputs, state, kernel, biases, activation, recurrent_activation, reset_after, seq_len, *scores, planned=planned
-    )
-    return PopnnGRULayer(outputs, tf.zeros([0], outputs.dtype))
-
-
-def _recurrent_options(partials_dtype: Any, options: str, options_bwd: str) -> RecurrentOptions:
-    """The matmul planner options; unreadable options are refused elsewhere."""
-    return RecurrentOptions(
-        planner_options.recurrent_options(partials_dtype, options),
-        planner_options.recurrent_options(partials_dtype, options_bwd),
-    )
-
-
-def _record_no_effect(is_training: bool, **options: str) -> None:
+def _record_no_effect(is_training: bool, options: Mapping[str, str]) -> None:
     """Records an argument without effect for the memory report and the log."""
     note_arguments("gen_popnn_ops", is_training=is_training)
-    for name, given in options.items():
-        planner_options.record_ignored_options("gen_popnn_ops", planner_options.parse_options(given), name)
+    for name, value in options.items():
+        planner_options.record_ignored_options("gen_popnn_ops", planner_options.parse_options(value), name)
 
 
 def _check_channels(channels: int, biases: Any) -> None:
@@ -418,24 +133,13 @@ def _check_channels(channels: int, biases: Any) -> None:
         )
 
 
-def _lstm_gradients(operands: Sequence[Any], upstream: Sequence[Any], planned: RecurrentOptions, *options: Any) -> Any:
-    def forward(*given: Any) -> Any:
-        return _lstm(given, *options, planned=planned)[:2]
-
-    return PopnnLstmLayerBackprop(*_gradients(forward, operands, upstream))
-
-
-def _gru_gradients(operands: Sequence[Any], upstream: Any, planned: RecurrentOptions, *options: Any) -> Any:
-    def forward(*given: Any) -> Any:
-        return _gru(given, *options, planned=planned)[:1]
-
-    form = PopnnAUGRULayerBackprop if len(operands) > 4 else PopnnGRULayerBackprop
-    return form(*_gradients(forward, operands, (upstream,)))
-
-
-def _gradients(function: Callable[..., Any], operands: Sequence[Any], upstream: Sequence[Any]) -> Any:
-    operands = [tf.convert_to_tensor(operand) for operand in operands]
-    with tf.GradientTape() as tape:
-        tape.watch(operands)
-        results = function(*operands)
-    return tape.gradient(list(results), operands, output_gradients=[tf.convert_to_tensor(u) for u in upstream])
+popnn_lstm_layer = _op("PopnnLstmLayer", "lstm", PopnnLstmLayer)
+popnn_lstm_layer_backprop = _op("PopnnLstmLayerBackprop", "lstm", PopnnLstmLayerBackprop, True)
+popnn_dynamic_lstm_layer = _op("PopnnDynamicLstmLayer", "dynamic_lstm", PopnnLstmLayer)
+popnn_dynamic_lstm_layer_backprop = _op("PopnnDynamicLstmLayerBackprop", "dynamic_lstm", PopnnLstmLayerBackprop, True)
+popnn_gru_layer = _op("PopnnGRULayer", "gru", PopnnGRULayer)
+popnn_gru_layer_backprop = _op("PopnnGRULayerBackprop", "gru", PopnnGRULayerBackprop, True)
+popnn_dynamic_gru_layer = _op("PopnnDynamicGRULayer", "dynamic_gru", PopnnGRULayer)
+popnn_dynamic_gru_layer_backprop = _op("PopnnDynamicGRULayerBackprop", "dynamic_gru", PopnnGRULayerBackprop, True)
+popnn_augru_layer = _op("PopnnAUGRULayer", "augru", PopnnGRULayer)
+popnn_augru_layer_backprop = _op("PopnnAUGRULayerBackprop", "augru", PopnnAUGRULayerBackprop, True)

@@ -9,7 +9,7 @@ import collections
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import tensorflow.compat.v2 as tf
 
@@ -17,54 +17,13 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.ops import planner_options
 from tf_ipu_shim.frontend.ops.planner_options import RecurrentOptions
-from tf_ipu_shim.frontend.ops.recurrent import recurrences
+from tf_ipu_shim.frontend.ops.recurrent.popnn_layers import LAYERS, LayerKind, matmul_options
 
 _LAST = (2, 5)
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 
-class _LayerKind(NamedTuple):
-    """Which operands a layer has, which of them are states, and what comes of its attributes."""
-
-    operands: tuple[str, ...]
-    states: tuple[str, ...]
-    run: Callable[[Mapping[str, Any], RecurrentOptions], Sequence[Any]]
-
-
-def _lstm_options(arguments: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
-    state = (arguments["input_h_state"], arguments["input_c_state"])
-    activations = arguments["activation"], arguments["recurrent_activation"]
-    lengths = arguments.get("seq_len")
-    return recurrences.lstm(
-        arguments["inputs"], state, arguments["kernel"], arguments["biases"], *activations, lengths, planned=planned
-    )
-
-
-def _gru_options(arguments: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
-    return recurrences.gru(
-        arguments["inputs"],
-        arguments["initial_state"],
-        arguments["kernel"],
-        arguments["biases"],
-        arguments["activation"],
-        arguments["recurrent_activation"],
-        arguments["reset_after"],
-        arguments.get("seq_len"),
-        arguments.get("att_score"),
-        planned=planned,
-    )
-
-
-_LSTM = ("inputs", "input_h_state", "input_c_state", "kernel", "biases")
-_GRU = ("inputs", "initial_state", "kernel", "biases")
-_KINDS = {
-    "lstm": _LayerKind(_LSTM, ("h_state", "c_state"), _lstm_options),
-    "dynamic_lstm": _LayerKind((*_LSTM, "seq_len"), ("h_state", "c_state"), _lstm_options),
-    "gru": _LayerKind(_GRU, ("state",), _gru_options),
-    "dynamic_gru": _LayerKind((*_GRU, "seq_len"), ("state",), _gru_options),
-    "augru": _LayerKind((*_GRU, "seq_len", "att_score"), ("state",), _gru_options),
-}
 _SHARES = ("available_memory_proportion_fwd", "available_memory_proportion_bwd")
 
 
@@ -76,36 +35,29 @@ def legacy_form(kind: str, backward: bool = False) -> Callable[..., Any]:
         def called(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Any:
             if sdk.current() > _LAST:
                 return function(*args, **kwargs)
-            return (_backprop if backward else _layer)(_KINDS[kind], function.__name__, args, kwargs)
+            return (_backprop if backward else _layer)(LAYERS[kind], function.__name__, args, kwargs)
 
         return called
 
     return decorate
 
 
-def _layer(kind: _LayerKind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _layer(kind: LayerKind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     operands = _bind_operands(name, kind.operands, args, kwargs)
     with tf.name_scope(operands["name"] or name):
-        outputs, *last = kind.run(operands, _legacy_options(operands))
+        outputs, *last = kind.run(operands, _planned(operands))
         fields = ("output", *(f"output_{state}" for state in kind.states), "intermediates")
         results = _name_results(name, fields, [outputs, *last, tf.zeros([0], outputs.dtype)])
         return planner_options.check_options(results, operands["options"], operands["options_bwd"])
 
 
-def _backprop(kind: _LayerKind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _backprop(kind: LayerKind, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     outputs = ("output", *(f"output_{state}" for state in kind.states))
     upstream = tuple(f"{output}_backprop" for output in outputs)
     operands = _bind_operands(name, (*kind.operands, *outputs, "intermediates", *upstream), args, kwargs)
-    trained = [operand for operand in kind.operands if operand != "seq_len"]
-    with tf.name_scope(operands["name"] or name), tf.GradientTape() as tape:
-        tape.watch([operands[operand] for operand in trained])
-        results = kind.run(operands, _legacy_options(operands))
-    gradients = tape.gradient(
-        list(results),
-        [operands[operand] for operand in trained],
-        output_gradients=[operands[each] for each in upstream],
-    )
-    fields = [("att" if operand == "att_score" else operand) + "_backprop" for operand in trained]
+    with tf.name_scope(operands["name"] or name):
+        gradients = kind.gradients(operands, _planned(operands), dict(enumerate(operands[each] for each in upstream)))
+    fields = [("att" if operand == "att_score" else operand) + "_backprop" for operand in kind.trained]
     results = _name_results(name, fields, gradients)
     return planner_options.check_options(results, operands["options"], operands["options_bwd"])
 
@@ -170,9 +122,5 @@ def _ordered_attributes(line: tuple[int, int], lstm: bool) -> tuple[str, ...]:
     return (*activations, "num_channels", "is_training", "partials_dtype", *reset, *further, "name")
 
 
-def _legacy_options(arguments: Mapping[str, Any]) -> RecurrentOptions:
-    partials = arguments["partials_dtype"]
-    return RecurrentOptions(
-        planner_options.recurrent_options(partials, arguments["options"]),
-        planner_options.recurrent_options(partials, arguments["options_bwd"]),
-    )
+def _planned(arguments: Mapping[str, Any]) -> RecurrentOptions:
+    return matmul_options(arguments["partials_dtype"], arguments["options"], arguments["options_bwd"])
