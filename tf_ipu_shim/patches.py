@@ -25,8 +25,6 @@ class Patch(NamedTuple):
     """A change of an object that is not ours.
 
     Args:
-        target: what is changed, by its full name.
-        why: what it is needed for.
         checked: the versions on which it was checked that the target is there and is used as we expect.
         undone: how `undo` takes it back.
     """

@@ -35,8 +35,6 @@ class Finding(NamedTuple):
     """One use, and what becomes of it.
 
     Args:
-        kind: what becomes of it.
-        path: the file.
         line: of the file; 0 for the file as a whole.
         name: what the script uses, without the longest of Graphcore's package names.
         why: the reason, and what to do; empty where it is emulated.

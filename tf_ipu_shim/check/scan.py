@@ -19,9 +19,7 @@ class Use:
     """One place where a file uses something of Graphcore's.
 
     Args:
-        line: of the file.
         name: dotted, with Graphcore's name of the module; a method of an object that is not known begins with a dot.
-        call: the call, where it is called.
     """
 
     line: int
@@ -40,9 +38,6 @@ class Setting:
 
 class Scan:
     """One file: the names that it imports, and where it uses them.
-
-    Args:
-        tree: the file.
 
     Example:
         >>> scan = Scan(ast.parse("from tensorflow.python import ipu\\nipu.utils.reset_ipu_seed(1)"))

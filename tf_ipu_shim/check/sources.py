@@ -10,12 +10,7 @@ import tokenize
 
 @dataclasses.dataclass(frozen=True)
 class SourceFile:
-    """One file of a script.
-
-    Args:
-        path: as messages name it.
-        tree: its syntax tree.
-    """
+    """One file of a script."""
 
     path: pathlib.Path
     tree: ast.Module

@@ -50,10 +50,7 @@ class Check:
     """The result of one check.
 
     Args:
-        name: of what was looked at.
         state: `OK`, `NOTE` or `PROBLEM`.
-        found: what is there.
-        expected: what should be there.
         cure: what to do; empty where nothing is to be done.
     """
 

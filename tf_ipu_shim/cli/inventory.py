@@ -19,7 +19,6 @@ class ListingCommand(NamedTuple):
 
     Args:
         text: of a system and who holds its IPUs, for people.
-        data: the same for programs.
     """
 
     text: Callable[[System, Holders], str]

@@ -67,8 +67,6 @@ class _Instance:
     """One process, and what it prints.
 
     Args:
-        index: its number.
-        process: the process.
         is_shown: whether what it prints is printed.
         is_tagged: whether each line says whose it is.
     """

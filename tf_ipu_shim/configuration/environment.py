@@ -23,9 +23,7 @@ class Variable:
     """One environment variable.
 
     Args:
-        name: of the variable.
         default: what holds where it is not set, in words.
-        what: what it changes.
         check: reads it as it is now, and raises `ValueError` or `NotImplementedError` where that makes no sense.
     """
 

@@ -44,9 +44,7 @@ class SyncPoint(NamedTuple):
         parts: for each inner block of the step which of the loop's or branch's functions it is from.
         branches: whether one of the parts runs, and not all.
         schedule: of a pipeline's loop: one of `pipeline_schedule.SCHEDULES`; else empty.
-        stages: its forward stages.
         training: whether it has backward stages.
-        computation: what is done, of an exchange.
         counted: whether `times` is known; else it is a guess.
         condition: which of the functions says whether a loop goes on; -1 for none. Where `counted`, nothing runs it:
             such a loop is a `Repeat` of Poplar's.

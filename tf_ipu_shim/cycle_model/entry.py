@@ -15,7 +15,6 @@ class PipelineSlots(NamedTuple):
 
     Args:
         schedule: `"Grouped"` or `"Interleaved"`.
-        stages: its forward stages.
         training: whether it has backward stages.
         cycles: of a slot, as long as the busiest IPU is at work in it.
         lead: cycles before the first slot, in which the first elements come from the host.
@@ -36,12 +35,9 @@ class Entry:
         kind: `"step"`: an op; `"sync"`, `"exchange"`, `"compute"`, `"host"`, `"links"`: what an IPU does for one;
             `"loop"`, `"branch"`, `"part"`: what holds others.
         name: of the op, or of the compute set or copy in full.
-        ipus: where.
         start: cycle at which it begins, in the first run of what it is in.
         cycles: of one run, loops with all their iterations.
         times: how often a loop runs its parts; 1 for all else.
-        phase: what it does, of a leaf.
-        computation: what it is for.
         steps: each block that its step is in, with the step's number there; none for parts and phases.
         children: in the order in which they run.
         exact: whether the number of iterations is known.

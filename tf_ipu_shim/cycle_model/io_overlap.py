@@ -73,9 +73,6 @@ class OverlappedTransfers:
     """Host copies of one iteration that overlap with its computation.
 
     Args:
-        blocks: the iteration, on each IPU.
-        chip: of all IPUs.
-        begin: cycle at which it begins.
         loads: whether there is an iteration after it, whose elements come from the host.
         stores: whether there is one before it, whose results go to the host.
     """

@@ -61,8 +61,6 @@ class Phase(NamedTuple):
     Args:
         kind: `"sync"`, `"exchange"` (between the tiles), `"compute"`, `"host"` (a stream copy), `"links"`.
         name: of the compute set or copy, behind the computation's own name.
-        cycles: on the slowest tile.
-        tiles: that take part.
         total: cycles of all tiles together; a compute set's balance is `total / (tiles * cycles)`.
         bytes: that are moved, over all tiles.
         vertex: type of its vertices; empty where there are none.
@@ -82,12 +80,7 @@ class Phase(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """How a tensor is distributed over tiles.
-
-    Args:
-        tiles: that have some of it.
-        most: numbers on the fullest of them.
-    """
+    """How a tensor is distributed over tiles."""
 
     tiles: int
     most: int

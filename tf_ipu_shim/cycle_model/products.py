@@ -37,7 +37,6 @@ class MatmulPlan(NamedTuple):
         reduce_exchange: cycles to bring partial sums together.
         reduce: cycles to add them up.
         temporary_bytes: on the tile with most: operands of the part in flight, partial sums, those that it receives.
-        partial_bytes: of these its own partial sums.
         operand_bytes: that the busiest tile receives of the operands, all parts together.
         received_bytes: that it receives of partial sums.
         busy_share: what the tiles have to do on average, as a part of what the fullest has: rounding up leaves some
@@ -79,10 +78,8 @@ class Units(NamedTuple):
     """What the accumulating units (AMP) process at a time.
 
     Args:
-        units: columns at a time.
         inner: numbers of the summed axis at a time.
         loop: cycles for a row of one worker.
-        partial_bytes: of a partial sum.
         load: cycles to load the coefficients.
     """
 
@@ -203,13 +200,11 @@ class _OperandOrder(NamedTuple):
     """A matmul with its operands on one of the two sides.
 
     Args:
-        units: that compute it.
         groups: see `plan_matmul`, as all others.
         rows: of the operand that moves past the units.
         inner: the axis that is summed over.
         columns: of the operand that the units hold.
         positions: of a convolution's kernel.
-        element_bytes: size of a number.
     """
 
     units: Units

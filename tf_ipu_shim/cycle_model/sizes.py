@@ -101,7 +101,6 @@ class CollectiveSizes(NamedTuple):
     """A collective.
 
     Args:
-        bytes: that each replica receives.
         group: replicas that take part, neighbours of each other; 0 for all.
         merged_bytes: up to which it is sent together with others of its kind.
         rounds: two for a sum, one for a gather.

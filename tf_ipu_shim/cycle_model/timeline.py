@@ -28,7 +28,6 @@ class Timeline:
     """A program's timeline.
 
     Args:
-        entries: the tree.
         cycles: from its begin to the end of its last IPU.
         busy: cycles in which each IPU does something, exchanges and syncs included.
     """

@@ -17,7 +17,6 @@ class PostImportFinder:
 
     Args:
         matches: tells whether a module, by its full name, is one of them.
-        loaded: is called with each.
         while_loading: makes a context in which each is executed.
     """
 

@@ -24,8 +24,6 @@ class Figures(NamedTuple):
     """The memory of one program on one IPU.
 
     Args:
-        chip: title of the chip.
-        always_live_bytes: what stays.
         peak_bytes: at the largest step, what stays included.
         owners: bytes at that step by owner, such as `weight dense/kernel:0`; their sum is `peak_bytes`.
     """

@@ -113,7 +113,6 @@ class _Programs:
     """Numbers the nodes of a timeline, and finds the compute sets among them.
 
     Attributes:
-        rows: one for each node.
         of_step: the id of the node of a step, by block and number.
         pipelines: how the mini-batches of each pipeline follow each other, by the id of its loop.
     """

@@ -18,9 +18,7 @@ class Change(NamedTuple):
     """A figure of both profiles.
 
     Args:
-        name: what of.
         before: in the first one.
-        after: in the second one.
         line: the user's, of an op; empty where it is not known.
     """
 
@@ -42,9 +40,7 @@ class Comparison(NamedTuple):
     each. Ops and lines that are the same have no entry; the others come by how much they changed, the most first.
 
     Args:
-        program: its name.
         facts: what is different of the facts and options, as text: before and after.
-        cycles: of a run.
         fullest: bytes of the IPU that has the most.
         fits: whether it does, before and after.
         ipus: bytes of each IPU.

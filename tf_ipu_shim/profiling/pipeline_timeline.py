@@ -21,8 +21,6 @@ class ScheduledStep(NamedTuple):
     """A step of a mini-batch on one IPU.
 
     Args:
-        row: of the profile; what is in it goes with it.
-        ipu: where.
         slot: of the first mini-batch.
         begin: cycles from the beginning of the slot.
     """
@@ -37,12 +35,9 @@ class Schedule(NamedTuple):
     """A pipeline's loop.
 
     Args:
-        loop: its row.
         turns: what is in its mini-batch, on each IPU.
-        mini_batches: how many.
         between: slots from one mini-batch of a stage to the next.
         slots: how many there are.
-        cycles: of a slot.
         lead: cycles before the first slot.
     """
 

@@ -13,9 +13,7 @@ class IpuRow(NamedTuple):
     """An IPU of the program's first replica.
 
     Args:
-        ipu: its place in the device.
         used: whether the program runs anything on it.
-        always_live_bytes: variables and constants.
         not_always_live_bytes: the rest at the largest step.
         largest_step: the op that runs then.
         categories: bytes at that step by category, as JSON.
@@ -39,14 +37,10 @@ class VariableRow(NamedTuple):
     """A tensor in the memory of an IPU.
 
     Args:
-        id: its number.
-        ipu: where.
         name: of the variable, or of the op that makes it.
         kind: one of `machine.memory.CATEGORIES`.
-        bytes: its size.
         always: whether it is there at every step.
         first: number of the liveness step at which it comes into being.
-        last: the last one at which it is there.
         line: the user's line; None where it is not known.
     """
 
@@ -65,9 +59,7 @@ class LivenessRow(NamedTuple):
     """The live memory at one step of an IPU.
 
     Args:
-        ipu: where.
         step: its number, from 0 on each IPU.
-        op: what runs.
         bytes: that are not always there, at this step.
         program: the id of the `ProgramRow` of the step; -1 for what takes no cycles.
     """
@@ -87,16 +79,11 @@ class ProgramRow(NamedTuple):
         parent: the id of the node that it is in; -1 for the outermost.
         kind: as in `cycle_model.Entry`.
         name: of the op, compute set or copy.
-        op: the TensorFlow op.
         line: the user's line; None where it is not known.
-        ipus: where, as JSON.
         start: cycle in the first run of what it is in.
         cycles: of one run, all iterations of a loop together.
         times: iterations of a loop; 1 for all else.
         exact: whether the number of iterations is known.
-        tiles: that take part.
-        total_cycles: of all tiles together.
-        bytes: that are moved.
         temporary_bytes: of the library call, over all tiles, in no other figure.
         compute_set: the id of its compute set; -1 for what is none.
         computation: kind of computation, which `error_factors` of the file is by.
@@ -128,12 +115,7 @@ class ComputeSetRow(NamedTuple):
     """A compute set: what several programs may run.
 
     Args:
-        id: its number.
         name: scope, op, and what XLA and PopLibs call it.
-        vertex: type of its vertices.
-        vertices: how many.
-        tiles: on how many tiles.
-        cycles: of a run.
         runs: how often a run of the program runs it.
     """
 
@@ -150,8 +132,6 @@ class ExchangeRow(NamedTuple):
     """The bytes exchanged between two IPUs.
 
     Args:
-        source: IPU that sends.
-        destination: IPU that receives.
         bytes: in a run, those of a loop's body once.
     """
 
@@ -161,12 +141,7 @@ class ExchangeRow(NamedTuple):
 
 
 class PairRow(NamedTuple):
-    """A fact about the whole program, or an option.
-
-    Args:
-        name: of it.
-        value: as text.
-    """
+    """A fact about the whole program, or an option."""
 
     name: str
     value: str

@@ -15,7 +15,6 @@ class Run(NamedTuple):
 
     Args:
         start: microseconds since 1970.
-        end: likewise.
     """
 
     start: int

@@ -22,7 +22,6 @@ class ReportSettings:
     Args:
         directory: where a folder for each program is made.
         graph: whether what the program consists of is written.
-        execution: whether its runs are.
         runs: how many of them, at most.
     """
 

@@ -11,9 +11,6 @@ class TimelineEvent(NamedTuple):
     """Something that runs.
 
     Args:
-        row: of the profile.
-        begin: cycle at which it begins.
-        end: cycle at which it ends.
         times: how often it runs in all.
     """
 

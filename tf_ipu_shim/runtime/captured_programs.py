@@ -18,11 +18,8 @@ class CapturedProgram:
     """One captured program.
 
     Args:
-        name: as a person calls it.
         plan: its memory on the chip that it was lowered for.
         blocks: what each IPU of the first replica runs, on any chip.
-        ipus: of the TensorFlow device.
-        replicas: of the program.
         steps: how many elements each replica takes from its infeed in a run; 1 where it takes none.
         items: how many samples all replicas take in a run, by the first axis of what they are fed; 0 where they are fed
             nothing that has one.

@@ -26,14 +26,10 @@ class IpuDevice:
     """`/device:IPU:<ordinal>`: how many IPUs it has, of which chip, and which ones once it is attached.
 
     Args:
-        ordinal: its number in TensorFlow.
-        num_ipus: IPUs in it.
         options: the `IpuOptions` it was configured with.
-        system: the simulated server.
         candidates: the Poplar devices that fit, in order of preference; none where it never attaches.
 
     Attributes:
-        chip: the chip programs are compiled for.
         connection: `ALWAYS`, `ON_DEMAND`, `NEVER` or `PRE_COMPILE`, with the flag `--use_on_demand` applied, and
             `PRE_COMPILE` in a study.
         on_model: whether it is an IPU model, which needs no IPU to attach to.

@@ -98,9 +98,7 @@ class Handler:
     """Handles one kind of request from the plugin.
 
     Args:
-        request: the class of the question.
         answer: the class of what `handle` returns.
-        handle: answers.
     """
 
     request: Any

@@ -24,11 +24,7 @@ _directories: dict[str, CacheDirectory | None] = {}
 
 
 class CacheDirectory:
-    """A readable cache directory; writes may fail.
-
-    Args:
-        path: of the directory, which is there.
-    """
+    """A readable cache directory; writes may fail."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path

@@ -22,7 +22,6 @@ class DeviceTensor:
 
     Args:
         parameter: the program's argument that it is.
-        bytes: its size.
         output: the program's result that its new value is; None if the program does not write it.
     """
 

@@ -15,7 +15,6 @@ class Argument:
 
     Args:
         effect: one of `machine.environment.effects.EFFECTS`.
-        what: what that is, or why the argument is only recorded.
         default: of an argument that is only recorded: with this value it is as if it were not given.
     """
 

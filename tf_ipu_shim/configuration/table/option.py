@@ -14,17 +14,12 @@ class Option:
     """One option.
 
     Args:
-        path: dotted path.
         default: the default, or a function that makes a fresh one.
-        doc: what the option does, on the hardware.
         field: dotted protobuf field; a leading `!` stands for its opposite; empty where `translate` does more.
         annotation: the type, where it is not the default's own.
         effect: what it changes here, one of `machine.environment.effects.EFFECTS`.
-        what: what that is, or why it is only recorded.
         since: the first SDK that has it.
-        until: the last SDK that has it.
         older: for older SDKs, up to which one, with which type and which default.
-        deprecated: what to use instead.
     """
 
     path: str

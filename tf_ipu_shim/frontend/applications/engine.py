@@ -40,13 +40,8 @@ class Engine:
     """Runs an application until it is closed.
 
     Args:
-        name: by which calls find it.
         executable: the application's `PoplarExecutableProto`.
         weights: the bytes of its tensors.
-
-    Attributes:
-        device: the device that it is attached to.
-        outfeed_ids: the outfeeds that its program fills.
 
     Raises:
         tf.errors.InternalError: there are not enough free IPUs.

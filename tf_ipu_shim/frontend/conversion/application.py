@@ -36,13 +36,8 @@ class ApplicationSettings:
     """The target system and output path of an application.
 
     Args:
-        directory: of its file.
         timeout_us: of its engine, in microseconds, see `embedded_runtime_start`.
-        num_ipus: that it runs on.
         matmul_amp: see `IpuConversionParams`, for this and the next three.
-        conv_amp: for convolutions.
-        matmul_partial_type: of matrix multiplications.
-        conv_partial_type: of convolutions.
     """
 
     directory: str

@@ -25,7 +25,6 @@ class FrozenGraph:
 
     Args:
         graph_def: with constants in the place of variables.
-        signature_def: names its inputs and outputs.
         initializers: ops that fill its lookup tables.
     """
 

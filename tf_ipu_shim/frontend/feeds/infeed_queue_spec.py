@@ -12,9 +12,7 @@ class IPUInfeedQueueSpec:
 
     Args:
         _id: the name by which programs find the queue's iterator.
-        _structure: of an element.
         _flat_structure: types and shapes of an element's tensors, `output_types` and `output_shapes`.
-        _device_ordinal: the TensorFlow device that is fed.
         _prefetch_depth: how many elements are ready ahead of time.
     """
 

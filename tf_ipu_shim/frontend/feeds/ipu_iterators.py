@@ -126,7 +126,6 @@ class IteratorQueue:
 
     Args:
         handle: of TensorFlow's iterator.
-        dataset: what it iterates over.
     """
 
     def __init__(self, handle: Any, dataset: Any) -> None:
@@ -160,11 +159,7 @@ class IPUOwnedIterator(IPUIterator):
 
 
 class IPUIteratorSpec(type_spec.TypeSpec):
-    """The type spec of an iterator for `tf.function`: its element spec.
-
-    Args:
-        element_spec: their structure.
-    """
+    """The type spec of an iterator for `tf.function`: its element spec."""
 
     __slots__ = ["_element_spec"]
 

@@ -170,9 +170,6 @@ class _AccumulatorVariable:
     """A variable of the program's own, on the device of what it belongs to.
 
     Args:
-        shape: static.
-        dtype: of its values.
-        device: as a string.
         is_new: whether a loop sets it to zero before it begins; else it is an ordinary variable.
         options: what `vocabulary.ACCUMULATOR_ATTRIBUTE` says.
     """

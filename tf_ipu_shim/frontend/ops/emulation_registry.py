@@ -18,7 +18,6 @@ class Emulation:
     Args:
         library: the library's file name or path, as it was registered.
         op: prefix of the library's functions; empty for all of its ops.
-        function: stands for the op.
         gradient: for its gradient; None for TensorFlow's own.
         used_by: the library that it stood for; another one of the same name is refused.
     """

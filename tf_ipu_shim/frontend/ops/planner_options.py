@@ -48,12 +48,7 @@ def planner_attribute(**options: Mapping[str, Any] | None) -> attr_value_pb2.Att
 
 
 class RecurrentOptions(NamedTuple):
-    """Planner options of a recurrent layer's matmuls.
-
-    Args:
-        forward: in the forward pass.
-        backward: in their gradients.
-    """
+    """Planner options of a recurrent layer's matmuls."""
 
     forward: Mapping[str, Any]
     backward: Mapping[str, Any]

@@ -42,7 +42,6 @@ class _StageOps:
     """The ops of the stages. Tensors go by their names.
 
     Args:
-        operations: of the forward pass.
         bounds: see `measure_footprint`.
     """
 

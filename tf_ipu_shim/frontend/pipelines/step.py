@@ -33,15 +33,9 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 class PipelineStep:
     """A traced mini-batch.
 
-    Args:
-        arguments: of the pipeline.
-        name: of the pipeline.
-
     Attributes:
         optimizer: what the optimizer function returned; None for inference.
         gradients: gradients in the traced function, in the order of `variables`.
-        variables: what is trained.
-        captured: captured gradients by tag.
         footprint: bytes that the stages take and keep.
         outfeed: tensors that are accumulated and then enqueued.
         hyperparameters: tensors that the optimizer holds and that were made while tracing, by holder and name.

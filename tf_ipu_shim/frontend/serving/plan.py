@@ -24,7 +24,6 @@ class ServingStep:
 
     Args:
         label: what messages call it, such as `preprocessing_step`.
-        function: takes tensors.
         signature: `TensorSpec`s of what it takes.
     """
 
@@ -57,10 +56,7 @@ class ExportPlan:
     """An export.
 
     Args:
-        directory: where the SavedModel goes.
         request: `TensorSpec`s with names: what a request brings.
-        predict: the step on the IPUs.
-        before: the step on the host before it.
         after: the step on the host behind it.
         output_names: of what the last step returns; None: `output_0` and so on.
         iterations: of the loop in Graphcore's executable.

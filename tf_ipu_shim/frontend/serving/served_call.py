@@ -33,7 +33,6 @@ class ServedCall:
     Args:
         shapes: of the outputs; None for an unknown rank or size.
         ipus: how many IPUs the call needs.
-        iterations: what the export was asked for.
     """
 
     shapes: list[list[int | None] | None]

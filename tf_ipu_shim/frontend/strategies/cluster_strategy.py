@@ -51,8 +51,6 @@ class ClusterExtended(strategy_extended.SingleDevice, collective_all_reduce_stra
     """The extended part of a strategy of one worker of a cluster, in a graph.
 
     Args:
-        container_strategy: the strategy.
-        cluster_resolver: which worker of which cluster this is.
         ipu_device: where functions run, on this worker.
         variables_on_host: whether variables live on the worker's host instead of its IPU.
     """

@@ -79,10 +79,8 @@ class TracedComputation:
     """A function that was traced, to be compiled.
 
     Args:
-        name: for the op that stands for it.
         graph: what it does; what it takes from around is in `external_captures`, the inputs first.
         inputs: its inputs as tensors of the graph around.
-        result: what it returned.
     """
 
     name: str

@@ -76,7 +76,6 @@ class TensorFileWriter:
         filename: where; a file that is there is replaced when `close` is called.
         kind: "dataset", "inputs" or "variables".
         tensors: what an element holds, in order.
-        feed: the feed's name.
     """
 
     def __init__(self, filename: str, kind: str, tensors: Sequence[TensorInfo], feed: str = "") -> None:

@@ -13,7 +13,6 @@ class Tile:
 
     Args:
         tile: where it is; those of IPU 1 follow those of IPU 0.
-        num_elements: how large it is.
     """
 
     tile: int
@@ -26,13 +25,9 @@ class Tensor:
 
     Args:
         inst: what the program calls it, such as `arg0.1` or `add.3`.
-        index: which of several that are called so.
-        shape: its axes.
         dtype: such as `FLOAT32`.
         has_constant: whether the program knows its value.
         has_aliases: whether others are in the same place.
-        num_elements: in all.
-        tiles: its parts.
         name: of the op; of an argument what the script calls it, behind `XLA_Args/`.
     """
 

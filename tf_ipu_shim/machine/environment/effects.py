@@ -32,7 +32,6 @@ class OptionEffect:
     """One option and its effect.
 
     Args:
-        name: as scripts write it.
         effect: one of `EFFECTS`.
         what: what it changes, or why it has no effect.
 

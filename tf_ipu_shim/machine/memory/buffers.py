@@ -14,12 +14,7 @@ class Buffers:
 
     Linear: every step costs a time in proportion to the values it touches.
 
-    Args:
-        block: the block.
-
     Attributes:
-        bytes: size of each buffer.
-        value: the value each buffer was made for.
         overwritten: (buffer, value) for each value that took over another one's buffer, in order.
         live: bytes alive now, without always-live ones and those of the caller.
     """

@@ -15,7 +15,6 @@ class Lifetime(NamedTuple):
     Args:
         value: that it was made for, or that has overwritten one of another kind.
         first: number of the point at which it comes into being.
-        last: number of the last point at which it is there.
     """
 
     value: Value
@@ -27,8 +26,6 @@ class Point(NamedTuple):
     """Live bytes at one step, inner blocks included.
 
     Args:
-        block: that it is in.
-        step: its number there.
         bytes: not-always-live ones that are there then, those of the blocks around included.
     """
 
@@ -42,7 +39,6 @@ class Curve(NamedTuple):
 
     Args:
         points: its steps in order.
-        lifetimes: of what is not always there.
     """
 
     points: list[Point]

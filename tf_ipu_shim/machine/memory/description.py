@@ -28,7 +28,6 @@ class Value(NamedTuple):
     """A tensor.
 
     Args:
-        bytes: its size.
         owner: the name of what needs it: a variable, or the op that makes it.
         kind: one of `plan.CATEGORIES`.
         mode: where its bytes are.
@@ -53,9 +52,6 @@ class Step(NamedTuple):
     """One operation of an IPU.
 
     Args:
-        owner: the name of the op.
-        inputs: numbers of the values it reads.
-        outputs: numbers of the values it makes.
         inside: blocks that run during the step, one at a time: a loop's condition and body, the branches of a
             conditional, a called function.
         loops: whether the blocks run over what the step gives (a loop), or make it (a branch or a call).
@@ -75,11 +71,7 @@ class Step(NamedTuple):
 class Block:
     """Steps that run one after the other, and the values between them.
 
-    Args:
-        name: for reports.
-
     Attributes:
-        values: all values, by number.
         steps: in an order in which they can run.
         segments: numbers of steps before which all earlier ones must have run, ascending.
         results: numbers of the values that are needed when the block ends.

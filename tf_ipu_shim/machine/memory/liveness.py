@@ -53,8 +53,6 @@ class _Peak(NamedTuple):
     """The largest step so far.
 
     Args:
-        bytes: what it needs.
-        time: when it ran.
         inner: the inner block that runs then; None where its figure is not the larger one.
         with_gives: whether what the step gives is alive beside that.
         overwritten: values that had overwritten others by then.

@@ -41,7 +41,6 @@ class Owner:
     Args:
         name: a variable's name, or an op's.
         kind: one of `CATEGORIES`.
-        bytes: all it needs then.
         line: the user's own source line, such as `train.py:12`; None where it is not known.
     """
 
@@ -55,13 +54,9 @@ class LibraryCall(NamedTuple):
     """Temporary tile memory of one library call (a matmul), not included in other figures.
 
     Args:
-        name: of its compute set.
-        tiles: that take part.
-        tile_bytes: on the fullest of them.
         operand_bytes: of these operands, in the order that the units want, of the part in work.
         partial_bytes: of these partial sums, received ones included.
         parts: one after the other, so that they fit into the proportion of a tile that the call may use.
-        limit_bytes: that proportion.
     """
 
     name: str

@@ -35,7 +35,6 @@ class PipelineTimetable:
 
     Args:
         schedule: one of `SCHEDULES`.
-        stages: number of forward stages, N.
         mini_batches: `gradient_accumulation_count`, M.
         training: whether there are backward stages.
 

@@ -13,7 +13,6 @@ class ConsumedBytes(NamedTuple):
 
     Args:
         since: the last layer before it that makes this or takes it too. A stage that begins behind that is given it.
-        bytes: of a mini-batch.
     """
 
     since: int
@@ -42,11 +41,9 @@ class StageLayer(NamedTuple):
     """A layer of a stage, in bytes.
 
     Args:
-        number: of the layer in the model.
         always: its weights, their optimizer state, and accumulated gradients.
         gradients: of its weights for the mini-batch in work.
         kept: results of its forward pass, and what is fed to it, that the backward pass takes; of one mini-batch.
-        inputs: of layers before it.
         fed: the part of `kept` that is fed to it.
     """
 

@@ -32,12 +32,7 @@ class Graph(NamedTuple):
 
 
 class Compilation(Refusing):
-    """The structure of one replica's program; all replicas are equal.
-
-    Args:
-        profile: as it was read.
-        facts: of the whole program.
-    """
+    """The structure of one replica's program; all replicas are equal."""
 
     refused = {"loweredVariables": NO_MAPPING, "alwaysLiveVariablesForTile": NO_MAPPING}
 

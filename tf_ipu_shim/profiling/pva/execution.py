@@ -45,8 +45,6 @@ class IpuStep(NamedTuple):
     """A step on one IPU.
 
     Args:
-        cycles: that it takes there.
-        activeCycles: when.
         tileBalance: work of all tiles as a part of what they could have done, 0 to 1.
         activeTileBalance: the same of the tiles that take part.
         dataIn: bytes that the IPU receives.
@@ -65,11 +63,8 @@ class Step:
     """One step of a run.
 
     Args:
-        program: what runs.
-        row: of the profile.
         start: cycles from the start of the run.
         ipus: how many there are.
-        tiles: of each.
         apart: by how much later it begins on an IPU that does something else until then: in a pipeline.
     """
 
@@ -138,13 +133,7 @@ _TOGETHER: Mapping[int, int] = {}
 
 
 class Steps(Sequence[Step]):
-    """The steps of a run, loops unrolled; each is made when it is asked for.
-
-    Args:
-        compilation: whose programs they run.
-        rows: of the profile.
-        facts: of it.
-    """
+    """The steps of a run, loops unrolled; each is made when it is asked for."""
 
     def __init__(self, compilation: Compilation, rows: Sequence[ProgramRow], facts: Mapping[str, Any]) -> None:
         self._compilation = compilation
@@ -262,8 +251,6 @@ class ExecutionRun(NamedTuple):
 
     Args:
         steps: what it took, in cycles of the cycle model.
-        microseconds: when it was, on this machine.
-        name: of the program.
     """
 
     steps: Steps
@@ -275,9 +262,6 @@ class Execution:
     """The runs that were counted.
 
     Args:
-        compilation: of the program.
-        rows: of the profile.
-        runs: when they were.
         facts: of the profile: cycles of a run, the program's name, its pipelines.
     """
 

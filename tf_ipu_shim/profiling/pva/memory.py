@@ -57,7 +57,6 @@ class TileMemory(Refusing):
     Args:
         always: bytes that are there at every step.
         total: bytes at the largest step of its IPU.
-        limit: that it has.
         constants: bytes of constants that are there.
         tensors: bytes at the largest step of the memory plan, which knows no temporaries of library calls: what
             overflows.
@@ -90,7 +89,6 @@ class Variable(NamedTuple):
     """A tensor.
 
     Args:
-        name: of the variable, or of the op that makes it.
         size: bytes.
         category: what it is for; not in Graphcore's library.
         line: the user's own; not in Graphcore's library.
@@ -111,8 +109,6 @@ class Temporaries(NamedTuple):
     """Temporary memory of a library call.
 
     Args:
-        name: of its compute set.
-        bytes: on all tiles together.
         tiles: that have some of it, each as much as the others.
     """
 
@@ -129,7 +125,6 @@ class LiveMemory:
         steps: the step that each IPU is at; -1 for one that has not begun.
         calls: what the library call of that step needs beside these, on each IPU.
         variables: all of the profile's, with where and when they are there.
-        ipus: those that are meant.
     """
 
     def __init__(
@@ -164,8 +159,6 @@ class LivenessStep(Refusing):
 
     Args:
         program: what runs; None for what takes no cycles.
-        memory: what is alive on all IPUs.
-        name: of the op.
     """
 
     refused = {"notAlwaysLiveMemoryForTile": NO_MAPPING}

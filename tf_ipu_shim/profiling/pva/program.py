@@ -39,9 +39,7 @@ class ComputeSetVertex(NamedTuple):
     """The vertices of one kind in a compute set.
 
     Args:
-        type: their kind.
         countByTile: how many each tile has, from tile 0 on: the tiles that take part are counted from there.
-        estimatedCyclesByTile: likewise.
     """
 
     type: VertexType
@@ -53,7 +51,6 @@ class ComputeSet:
     """The computation of tiles between two syncs.
 
     Args:
-        row: of the profile.
         total: cycles of all tiles together.
     """
 

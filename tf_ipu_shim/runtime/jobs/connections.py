@@ -41,7 +41,6 @@ class Listener:
     """Accepts connections from other processes of the job.
 
     Args:
-        current_job: the job.
         directory: of the job, where all of it is on this machine; else it listens at its address.
 
     Raises:

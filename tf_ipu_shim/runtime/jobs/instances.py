@@ -33,8 +33,6 @@ class Instance:
     Args:
         index: its number, from 0.
         instances: how many there are.
-        total_replicas: of all instances together.
-        ipus_per_replica: how many IPUs each has.
         local_index: its number among the processes of this machine, from 0.
     """
 

@@ -39,9 +39,6 @@ class CollectiveError(errors_impl.UnknownError):
 class Peers:
     """This process among those of its job.
 
-    Args:
-        current_job: the job.
-
     Raises:
         CollectiveError: the other processes are not found.
         ValueError: `TF_IPU_SHIM_COLLECTIVE_TIMEOUT` is not a number of seconds.

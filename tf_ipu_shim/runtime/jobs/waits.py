@@ -33,7 +33,6 @@ class Waits:
 
     Args:
         size: how many processes there are.
-        rank: of this process.
         seconds: how long operations wait.
         ask: has a process say its `state` within so many seconds; None where it does not, OSError where it has ended.
     """

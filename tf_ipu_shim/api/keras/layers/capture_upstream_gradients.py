@@ -98,7 +98,6 @@ class _ActivationCapture:
     """An activation function that keeps the gradients of its inputs.
 
     Args:
-        activation: the function.
         tag: under which the gradients are kept.
     """
 

@@ -21,8 +21,6 @@ class Network:
     """The graph of a model that is one.
 
     Args:
-        inputs: Keras tensors.
-        outputs: Keras tensors.
         given: the inputs in the model's own structure.
         structure: the outputs in the model's own structure.
         nodes: calls of layers, inputs left out: those furthest from the outputs first, as Keras runs them.

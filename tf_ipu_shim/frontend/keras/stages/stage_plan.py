@@ -24,9 +24,6 @@ class PipelineLayerStep:
     Args:
         stage: of the pipeline; None until known.
         run: reads and writes tensors by name.
-        inputs: names that it reads.
-        outputs: names that it writes.
-        name: of the layer.
         assignment: of the layer to the stage; None for steps that only name tensors.
     """
 

@@ -29,7 +29,6 @@ class ModelCall:
     Args:
         model: a Keras model with IPU extensions.
         mode: `"fit"`, `"evaluate"` or `"predict"`.
-        handler: the data of the call.
         callbacks: Keras' list, whose number of steps is corrected if tracing the program changes it; None: none.
     """
 
@@ -105,7 +104,6 @@ class Execution:
 
     Args:
         call: of `fit`, `evaluate` or `predict`.
-        program: runs once.
         iterator: the epoch's data.
     """
 

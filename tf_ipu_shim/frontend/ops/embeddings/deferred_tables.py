@@ -18,11 +18,6 @@ class DeferredTable:
 
     It is a copy of the registered variable, with the sum of what was added and not applied yet.
 
-    Args:
-        embedding_id: of the table.
-        shape: [tokens, encoding].
-        dtype: of the table.
-
     Example:
         >>> DeferredTable("words", tf.TensorShape([1000, 4]), tf.float32).shape.rank
         2

@@ -116,8 +116,6 @@ class _Shapes:
 
     Args:
         inputs: see `group_normalise`, as all others.
-        groups: how many.
-        axis: the channels'.
         strided: whether neighbouring channels are in different groups.
     """
 

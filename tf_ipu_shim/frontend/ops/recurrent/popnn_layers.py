@@ -16,7 +16,6 @@ class LayerKind(NamedTuple):
     """A recurrent layer.
 
     Args:
-        operands: inputs of the op.
         states: results of `run` after the outputs of all steps.
         returned: positions of the results of `run` that are results of the op since SDK 2.6.
     """

@@ -15,8 +15,6 @@ class UserOpCall:
 
     Args:
         inputs: the op's operands.
-        types: of its outputs.
-        shapes: of its outputs.
         differentiable: indices of the inputs that have gradients, in the order that gradient functions give them in.
         attributes: text for the op, or empty.
         gradient_attributes: text for its gradient, or empty.
