@@ -162,7 +162,7 @@ def own_environment(monkeypatch, tmp_path):
     """No variable of the developer's own counts, IPUs are locked where nobody else looks, and none is configured."""
     from tf_ipu_shim.machine.environment import sdk_environment
 
-    for name in (*SETTINGS, *sdk_environment.given()):
+    for name in (*SETTINGS, *sdk_environment.set_variables()):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
     _forget_devices()

@@ -112,7 +112,7 @@ def test_devices_of_gcipuinfo():
 
 def test_monitors_of_power_have_a_number_for_each_device(capfd, monkeypatch):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
-    monkeypatch.setattr(gcipuinfo, "_said", [])
+    monkeypatch.setattr(gcipuinfo, "_reported", [])
     inventory = gcipuinfo.gcipuinfo()
     devices = inventory.getDevices()
     watts = [float(power[:-1]) for power in inventory.getNamedAttributeForAll(gcipuinfo.IpuPower) if power != "N/A"]

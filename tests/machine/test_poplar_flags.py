@@ -203,8 +203,8 @@ def test_every_flag_says_what_it_changes():
 
 def test_flags_that_were_given_and_change_nothing():
     parsed = flags.parse("--log_cycle_count=3 --save_oom_profiler=/x --use_ipu_model --executable_cache_path=/y")
-    assert flags.given_without_effect(parsed) == {
+    assert flags.set_flags_without_effect(parsed) == {
         "log_cycle_count": 3,
         "save_oom_profiler": True,
     }
-    assert flags.given_without_effect(flags.parse("")) == {}
+    assert flags.set_flags_without_effect(flags.parse("")) == {}

@@ -14,7 +14,7 @@ from tf_ipu_shim.runtime import log
 _NOT_MEASURED = "N/A"  # what the library says of an attribute that a device does not have
 
 
-_said: list[str] = []  # one line a process
+_reported: list[str] = []  # one line a process
 
 # Which partitions a script asks about; a simulated system has one.
 DiscoverActivePartitionIPUs, DiscoverAllPartitionIPUs = range(2)
@@ -75,7 +75,7 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
 
         Power, temperatures and utilisation are constants: nothing measures simulated IPUs.
         """
-        _say_what_is_constant()
+        _log_constant_attributes()
         if self._is_always_new:
             self.updateData()
         return [dict(device) for device in self._devices]
@@ -106,9 +106,9 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         return self.getNamedAttributeForAll(attribute)[found.id]
 
 
-def _say_what_is_constant() -> None:
-    if not _said:
-        _said.append("constants")
+def _log_constant_attributes() -> None:
+    if not _reported:
+        _reported.append("constants")
         log.warning(
             f"gcipuinfo: nothing measures simulated IPUs. {', '.join(listing.CONSTANT)} are constants, for scripts "
             "that read them; no energy that is computed of them is real."

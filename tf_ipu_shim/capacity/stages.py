@@ -91,7 +91,7 @@ class StageTransfers:
     def of_stages(self, bounds: Sequence[tuple[int, int]]) -> list[float]:
         """Returns the communication cycles of each stage."""
         sizes, backs = self._between(bounds)
-        places = shard_order(links.whole(max(len(bounds), 2)), pipelined=True)
+        places = shard_order(links.round_up_to_ladders(max(len(bounds), 2)), pipelined=True)
         found = [0.0] * len(bounds)
         for here in range(len(bounds)):
             forward = [(size, to) for (at, to), size in sizes.items() if at == here]
@@ -117,7 +117,7 @@ class StageTransfers:
         return sizes, backs
 
     def _phase(self, moves: Sequence[tuple[int, int, int]], stages: int) -> float:
-        ipus = links.whole(max(stages, 2))
+        ipus = links.round_up_to_ladders(max(stages, 2))
         sync = links.sync_cycles(self._chip, ipus) + SYNC_CYCLES
         return self._times * (sync + self._chip.cycles(links.phase_seconds(moves, ipus)))
 

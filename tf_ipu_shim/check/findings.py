@@ -122,7 +122,7 @@ def _environment_findings(source: SourceFile) -> Iterator[Finding]:
     """Flags and engine options that a file puts into the environment itself."""
     whys = {entry.name: entry.what for entry in (*flags.effects(), *engine_options.effects())}
     readers = (
-        (flags.ENVIRONMENT_VARIABLE, lambda text: flags.given_without_effect(flags.parse(text))),
+        (flags.ENVIRONMENT_VARIABLE, lambda text: flags.set_flags_without_effect(flags.parse(text))),
         (
             engine_options.ENVIRONMENT_VARIABLE,
             lambda text: engine_options.without_effect(engine_options.parse(text)),

@@ -134,7 +134,7 @@ def _model_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
     scopes = list(_strategy_scopes(tree, scan, strategies))
     if not strategies and not scopes:
         return
-    unscoped = _made_outside_scope(tree, scan, scopes)
+    unscoped = _built_outside_scope(tree, scan, scopes)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNNING:
             owner = dotted_text(node.func.value)
@@ -147,7 +147,7 @@ def _model_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
                 )
 
 
-def _made_outside_scope(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> dict[str, int]:
+def _built_outside_scope(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> dict[str, int]:
     """The lines of models made outside every scope, by the name that they are given."""
     around = [*scopes, *_nodes_of_type(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
     inside = {id(below) for node in around for below in ast.walk(node)}  # who calls a function may be in a scope

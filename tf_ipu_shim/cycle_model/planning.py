@@ -38,12 +38,12 @@ class MatmulOptions(NamedTuple):
         """
         half, proportion = options.get(PARTIALS), options.get(PROPORTION)
         return MatmulOptions(
-            self.partials_are_float16 if half is None else _is_half(half),
+            self.partials_are_float16 if half is None else _is_float16(half),
             self.proportion if proportion is None else _proportion(proportion),
         )
 
 
-def _is_half(value: Any) -> bool:
+def _is_float16(value: Any) -> bool:
     if not isinstance(value, str) or value not in _TYPES:
         raise OptionError(f"{_ORIGIN}{PARTIALS} is {value!r}. Use 'half' or 'float'.")
     return _TYPES[value]

@@ -161,7 +161,9 @@ class _Clock:
         chip, replicas = self._chip, min(group or self._replicas, self._replicas)
         if replicas < 2 or not size:
             return []
-        ipus = links.whole(max(2, min(self._num_ipus, self._replicas * max(1, self._num_ipus // self._replicas))))
+        ipus = links.round_up_to_ladders(
+            max(2, min(self._num_ipus, self._replicas * max(1, self._num_ipus // self._replicas)))
+        )
         found = rings.collective_cost(size, replicas, ipus, ipus * replicas // self._replicas, rounds)
         sent = rounds * size * (replicas - 1) // replicas
         cycles = chip.cycles(found.seconds)
@@ -302,7 +304,7 @@ class _Clock:
         moves = computation.sizes.moves if isinstance(computation.sizes, ExchangeSizes) else ()
         chip = self._chip
         count = max(self._num_ipus, 2, *(max(source, destination) + 1 for _, source, destination in moves))
-        count = links.whole(count)
+        count = links.round_up_to_ladders(count)
         sync = links.sync_cycles(chip, count) + SYNC_CYCLES
         cycles = chip.cycles(links.phase_seconds(moves, count))
         owner, ipus = next(iter(steps.values())).owner, tuple(sorted(arrivals))

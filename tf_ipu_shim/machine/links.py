@@ -37,11 +37,11 @@ GATEWAY_LATENCY_SECONDS = 1.88e-6
 """Time a signal takes from gateway to gateway: not published, but calibrated by one row of docs/machine_model.md."""
 
 
-def whole(num_ipus: int) -> int:
+def round_up_to_ladders(num_ipus: int) -> int:
     """The fewest IPUs, no less than so many, that rungs and ladders can be built from.
 
     Example:
-        >>> whole(3), whole(70)
+        >>> round_up_to_ladders(3), round_up_to_ladders(70)
         (4, 128)
     """
     size = IPUS_OF_LADDER if num_ipus > IPUS_OF_LADDER else 2 if num_ipus > 1 else 1

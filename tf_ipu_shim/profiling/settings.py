@@ -81,7 +81,7 @@ def _parse_requested(options: Mapping[str, str]) -> tuple[bool, bool]:
     """Whether what programs consist of is asked for, and whether their runs are."""
     everything = engine_options.is_enabled(options, engine_options.REPORT_ALL)
 
-    def wanted(name: str) -> bool:
+    def is_set(name: str) -> bool:
         return engine_options.is_enabled(options, name) if name in options else everything
 
-    return wanted(engine_options.REPORT_GRAPH), wanted(engine_options.REPORT_EXECUTION)
+    return is_set(engine_options.REPORT_GRAPH), is_set(engine_options.REPORT_EXECUTION)

@@ -102,9 +102,9 @@ class IpuDevice:
     def recorded_options(self) -> dict[str, Any]:
         """Flags, engine options and SDK variables in force that have no effect, by name."""
         return {
-            **{f"--{name}": value for name, value in flags.given_without_effect(flags.current()).items()},
+            **{f"--{name}": value for name, value in flags.set_flags_without_effect(flags.current()).items()},
             **engine_options.without_effect(self.engine_options),
-            **sdk_environment.given(),
+            **sdk_environment.set_variables(),
         }
 
     @property

@@ -28,7 +28,7 @@ def clone(function: def_function.Function, python_function: Any) -> Any:
     return function._clone(python_function)
 
 
-def graph_that_it_was_made_of(function: atomic_function.AtomicFunction) -> Any:
+def source_graph(function: atomic_function.AtomicFunction) -> Any:
     """The graph of a function that a graph holds; None: it was read from a file."""
     return getattr(function, "_cached_graph", None)
 

@@ -150,7 +150,7 @@ def test_splitting_edges_are_those_whose_removal_disconnects():
             for _ in range(8):
                 chosen = order.choice(len(tensors), min(len(tensors), order.randint(1, 3)), replace=False)
                 tensors.append(tf.add_n([tensors[i] for i in chosen]))
-            way = sharding_utils.on_the_way(tensors[0].op, tensors[-1].op)
+            way = sharding_utils.ops_between(tensors[0].op, tensors[-1].op)
             found = sharding_utils.splitting_edges(way)
             edges = [(op, user) for op in way for user in sharding_utils.children(op) if user in way]
             assert {edge for edge in edges if not reachable(way, set(edges) - {edge})} == set(found)

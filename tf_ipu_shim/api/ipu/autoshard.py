@@ -54,7 +54,7 @@ def automatic_sharding(
             "No ops placed on IPU device to shard. Build the model inside "
             "`with ipu.scopes.ipu_scope('/device:IPU:0'):`."
         )
-    path = sharding_utils.on_the_way(input_ts.op, loss_ts.op)
+    path = sharding_utils.ops_between(input_ts.op, loss_ts.op)
     if not path:
         raise RuntimeError(
             "Error: number of disconnected subgraphs in auto-sharder is not one: no way leads from "

@@ -90,7 +90,7 @@ def ancestors(op: Any) -> set[Any]:
     return found
 
 
-def on_the_way(first: Any, last: Any) -> list[Any]:
+def ops_between(first: Any, last: Any) -> list[Any]:
     """The ops on any way from one op to another, both included, in an order in which they can run.
 
     Args:
@@ -128,7 +128,7 @@ def splitting_edges(way: list[Any], edge_filter: Callable[[tuple[str, str]], boo
     """The edges that all ways from the first to the last op go over.
 
     Args:
-        way: as `on_the_way` gives it.
+        way: as `ops_between` gives it.
         edge_filter: takes the names of the two ops of an edge; true where no cut may be.
 
     Returns:
@@ -152,7 +152,7 @@ def cut(way: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], int
     """Cuts a way so that the largest part costs as little as can be.
 
     Args:
-        way: as `on_the_way` gives it.
+        way: as `ops_between` gives it.
         edges: where it may be cut.
         parts: their number.
         cost: of an op.

@@ -166,7 +166,7 @@ def _build_loop(
             functional_loops.record_control_inputs(ops.get_default_graph())
         return carried
 
-    def goes_on(counter: Any, *current: Any) -> Any:
+    def should_continue(counter: Any, *current: Any) -> Any:
         if counted:
             return condition(counter, *current)
         return _scalar_condition(condition(*current))
@@ -175,7 +175,7 @@ def _build_loop(
     with accumulators.trace_loop(bound if counted else None) as traced:
         with _side_effect_scope(needed_only):
             results = functional_loops.while_loop(
-                goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
+                should_continue, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
             )
     traced(results[0])
     outputs = list(results[1:])

@@ -77,7 +77,7 @@ def _add_pair(first: Any, second: Any) -> Any:
     return array_ops.concat([array_ops.reshape(first, [1]), array_ops.reshape(second, [1])], 0)
 
 
-def _kept(rules: LossScaleRules, due: Any, before: Any, counts: Any) -> Any:
+def _next_counts(rules: LossScaleRules, due: Any, before: Any, counts: Any) -> Any:
     """The counts that the next update begins with."""
     if rules.accumulate:
         return array_ops.where_v2(due, rules.lpf_alpha * counts, counts)
@@ -184,7 +184,7 @@ class LossScaleState:
             self.previous_factor.assign(factor, read_value=False),
             self.factor.assign(changed, read_value=False),
             self.counter.assign(array_ops.where_v2(due, rules.delay, counter + 1), read_value=False),
-            self.histogram.assign(_kept(rules, due, before, counts), read_value=False),
+            self.histogram.assign(_next_counts(rules, due, before, counts), read_value=False),
         ]
 
     def reset(self) -> list[Any]:

@@ -31,10 +31,10 @@ def barrier(tensors: Any, insert_barrier_for_gradients: bool = False, name: Any 
             return tf.nest.pack_sequence_as(tensors, _join(flat))
 
         @tf.custom_gradient
-        def both_ways(*values: Any) -> Any:
+        def with_gradient(*values: Any) -> Any:
             return _join(values), lambda *gradients: _join(gradients)
 
-        return tf.nest.pack_sequence_as(tensors, list(both_ways(*flat)))
+        return tf.nest.pack_sequence_as(tensors, list(with_gradient(*flat)))
 
 
 def _join(values: Any) -> list[Any]:

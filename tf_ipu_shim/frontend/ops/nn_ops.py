@@ -167,9 +167,9 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
 
 def _check_independent(operations: Sequence[Any]) -> None:
     """Refuses convolutions of a multi-convolution that take what another of them makes."""
-    made_of: dict[str, str] = {}  # what depends on a convolution, and on which
+    convolution_of: dict[str, str] = {}  # what depends on a convolution, and on which
     for operation in operations:  # in the order in which they were made, so that inputs come first
-        sources = [made_of[tensor.op.name] for tensor in operation.inputs if tensor.op.name in made_of]
+        sources = [convolution_of[tensor.op.name] for tensor in operation.inputs if tensor.op.name in convolution_of]
         if operation.type in _CONVOLUTIONS:
             if sources:
                 raise tf.errors.FailedPreconditionError(
@@ -178,6 +178,6 @@ def _check_independent(operations: Sequence[Any]) -> None:
                     "A MultiConvolution operation requires all convolutions to be independent of each other: "
                     f"{operation.name} depends on {sources[0]}. Compute one of them outside of multi_conv.",
                 )
-            made_of[operation.name] = operation.name
+            convolution_of[operation.name] = operation.name
         elif sources:
-            made_of[operation.name] = sources[0]
+            convolution_of[operation.name] = sources[0]

@@ -150,7 +150,7 @@ class PipelineStep:
         arguments = self._arguments
         if arguments.accumulate_outfeed_dtype is not None:
             outputs = _rename_outputs(outputs)
-        sent = self._what_is_sent(outputs)
+        sent = self._outfeed_values(outputs)
         if isinstance(sent, list) and not sent:
             return
         if arguments.outfeed_queue is None:
@@ -163,7 +163,7 @@ class PipelineStep:
         else:
             self._operations.append(arguments.outfeed_queue.enqueue(sent))
 
-    def _what_is_sent(self, outputs: list[Any]) -> Any:
+    def _outfeed_values(self, outputs: list[Any]) -> Any:
         arguments = self._arguments
         if arguments.outfeed_loss and self.optimizer is not None:
             return self.optimizer.loss

@@ -28,13 +28,13 @@ class StepSignature:
     Args:
         label: what messages call the step, such as `predict_step`.
         function: the step; None where there is none.
-        given: the argument `<label>_signature`.
+        signature: the argument `<label>_signature`.
         bound: how many of the function's first arguments are not part of a request.
     """
 
     label: str
     function: Callable[..., Any] | None
-    given: Any = None
+    signature: Any = None
     bound: int = 0
 
     @property
@@ -50,7 +50,7 @@ def request_signatures(
     first = preprocessing if preprocessing.function is not None else predict
     for step in (predict, preprocessing):
         _check_spec(step)
-    if dataset is not None and first.given is not None:
+    if dataset is not None and first.signature is not None:
         raise ValueError(
             f"Both `{first.argument}` and `input_dataset` cannot be provided. Leave one of them out: each says what "
             f"`{first.label}` takes."
@@ -74,7 +74,7 @@ def step_signature(step: StepSignature) -> list[Any]:
 
 
 def _check_spec(step: StepSignature) -> None:
-    signature = step.given
+    signature = step.signature
     if signature is None:
         return
     in_graph = not ops.executing_eagerly_outside_functions()  # Graphcore's words differ in TensorFlow 1
@@ -95,7 +95,7 @@ def _check_spec(step: StepSignature) -> None:
 
 
 def _declared_specs(step: StepSignature) -> list[Any]:
-    signature = step.given
+    signature = step.signature
     if signature is None:
         if not isinstance(step.function, def_function.Function):
             raise ValueError(

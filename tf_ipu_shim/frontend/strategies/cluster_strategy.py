@@ -44,7 +44,7 @@ _CLASSES = {
 }
 
 
-_said_open: set[str] = set()
+_warned_addresses: set[str] = set()
 
 
 class ClusterExtended(strategy_extended.SingleDevice, collective_all_reduce_strategy.CollectiveAllReduceExtended):
@@ -179,9 +179,9 @@ def _initialize_on_device(device: str) -> Iterator[None]:
 
 def _warn_open_server(address: str) -> None:
     """Warns of a worker's server, once: TensorFlow binds it to all interfaces and asks nobody for a password."""
-    if address in _said_open:
+    if address in _warned_addresses:
         return
-    _said_open.add(address)
+    _warned_addresses.add(address)
     log.warning(
         f"The tf.distribute.Server of this worker, {address}, listens on all interfaces at port "
         f"{address.rpartition(':')[2]} without a password: whoever reaches it runs graphs as you, which read and write "

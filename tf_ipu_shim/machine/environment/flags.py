@@ -334,7 +334,7 @@ def effects() -> tuple[OptionEffect, ...]:
     return (*known, *old)
 
 
-def given_without_effect(flags: PoplarFlags) -> dict[str, Any]:
+def set_flags_without_effect(flags: PoplarFlags) -> dict[str, Any]:
     """The flags that have another value than their default and that change nothing here, with that value."""
     names = [flag.name for flag in effects() if flag.effect == RECORDED and flag.name in _fields()]
     changed = {name: getattr(flags, name) for name in names if getattr(flags, name) != _fields()[name].default}

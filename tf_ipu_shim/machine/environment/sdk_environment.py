@@ -22,7 +22,7 @@ def effects() -> tuple[OptionEffect, ...]:
     return tuple(OptionEffect(name=name, effect=RECORDED, what=why) for name, why in _REASONS.items())
 
 
-def given() -> dict[str, str]:
+def set_variables() -> dict[str, str]:
     """Those that are set in this process, with their values.
 
     Example:

@@ -64,13 +64,13 @@ def curve_of(block: Block) -> Curve:
 
 def _run(block: Block, base: int, found: Curve) -> None:
     buffers = Buffers(block)
-    made_at: dict[int, int] = {}
+    allocated_at: dict[int, int] = {}
     live_values: dict[int, Value] = {}  # by buffer, where that is not the value that it was made for
     seen = 0
 
     def end(buffer: int, last: int) -> None:
         value = live_values.pop(buffer, None) or block.values[buffers.value[buffer]]
-        found.lifetimes.append(Lifetime(value, made_at.pop(buffer), last))
+        found.lifetimes.append(Lifetime(value, allocated_at.pop(buffer), last))
 
     for number in order_of(block):
         step = block.steps[number]
@@ -78,12 +78,12 @@ def _run(block: Block, base: int, found: Curve) -> None:
         before = buffers.live
         allocated = buffers.allocate_outputs(step)
         point_index = len(found.points)
-        made_at.update(dict.fromkeys(allocated, point_index))
+        allocated_at.update(dict.fromkeys(allocated, point_index))
         for buffer, over in buffers.overwritten[seen:]:
             before_it = live_values.get(buffer, block.values[buffers.value[buffer]])
-            if buffer in made_at and block.values[over].kind != before_it.kind:
+            if buffer in allocated_at and block.values[over].kind != before_it.kind:
                 end(buffer, point_index - 1)
-                made_at[buffer], live_values[buffer] = point_index, block.values[over]
+                allocated_at[buffer], live_values[buffer] = point_index, block.values[over]
         seen = len(buffers.overwritten)
         if step.inside:
             around = base + (buffers.live if step.loops else before)  # a call's blocks make what it gives
@@ -92,5 +92,5 @@ def _run(block: Block, base: int, found: Curve) -> None:
         found.points.append(Point(block, number, base + buffers.live))
         for buffer in buffers.free(step, allocated):
             end(buffer, len(found.points) - 1)
-    for buffer in list(made_at):
+    for buffer in list(allocated_at):
         end(buffer, len(found.points) - 1)

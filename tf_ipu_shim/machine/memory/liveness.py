@@ -54,14 +54,14 @@ class _Peak(NamedTuple):
 
     Args:
         inner: the inner block that runs then; None where its figure is not the larger one.
-        with_gives: whether what the step gives is alive beside that.
+        with_outputs: whether what the step gives is alive beside that.
         overwritten: values that had overwritten others by then.
     """
 
     bytes: int
     time: int
     inner: Liveness | None
-    with_gives: bool
+    with_outputs: bool
     overwritten: int
 
 
@@ -126,7 +126,7 @@ class _Run:
         return [
             self._block.values[current[buffer]]
             for buffer, time in self._made_at.items()
-            if (time < peak.time or (time == peak.time and peak.with_gives))
+            if (time < peak.time or (time == peak.time and peak.with_outputs))
             and self._freed_at.get(buffer, peak.time) >= peak.time
         ]
 
@@ -145,11 +145,11 @@ def smallest(block: Block) -> Liveness:
     if block.liveness is None:
         run = _Run(block)
         ordered = run.found(greedy(block, run.buffers, run.step))
-        block.liveness = _in_given_order(block, ordered.peak_bytes) or ordered
+        block.liveness = _in_block_order(block, ordered.peak_bytes) or ordered
     return block.liveness
 
 
-def _in_given_order(block: Block, limit: int) -> Liveness | None:
+def _in_block_order(block: Block, limit: int) -> Liveness | None:
     """Returns the liveness in the given order, or None once the peak exceeds a limit."""
     run = _Run(block)
     for time, step in enumerate(block.steps):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple, TypeVar
 
-_Made = TypeVar("_Made", bound=Hashable)
+_Tensor = TypeVar("_Tensor", bound=Hashable)
 
 
 class ConsumedBytes(NamedTuple):
@@ -99,11 +99,11 @@ class StageMemory:
 
 
 def stashed(
-    stashed_tensors: Iterable[_Made],
-    checkpoints: Iterable[_Made],
-    takes: Callable[[_Made], Iterable[_Made]],
-    is_own: Callable[[_Made], bool],
-) -> tuple[set[_Made], set[_Made]]:
+    stashed_tensors: Iterable[_Tensor],
+    checkpoints: Iterable[_Tensor],
+    takes: Callable[[_Tensor], Iterable[_Tensor]],
+    is_own: Callable[[_Tensor], bool],
+) -> tuple[set[_Tensor], set[_Tensor]]:
     """Returns what a recomputing stage keeps of a waiting mini-batch.
 
     What it hands on to later stages and does not read for its own gradients is not among it.

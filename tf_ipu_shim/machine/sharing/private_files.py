@@ -23,7 +23,7 @@ def distrust_of_directory(path: str | os.PathLike[str]) -> str:
         ''
     """
     last = pathlib.Path(os.path.abspath(path))
-    for place in _on_the_way(last):
+    for place in _parents(last):
         try:
             status = place.lstat()
         except OSError as error:
@@ -58,7 +58,7 @@ def open_own(path: str | os.PathLike[str], flags: int) -> int:
     return file
 
 
-def _on_the_way(path: pathlib.Path) -> list[pathlib.Path]:
+def _parents(path: pathlib.Path) -> list[pathlib.Path]:
     """The directories that decide what a path means: its parents and itself, and those of what links stand for."""
     found = [*reversed(path.parents), path]
     real = pathlib.Path(os.path.realpath(path))

@@ -132,10 +132,10 @@ def _script_frames(lines: list[str]) -> Iterator[str]:
                 yield line
             continue
         margin = line[: len(line) - len(line.lstrip())]
-        made_of = script_files.origin(frame["file"], int(frame["line"]))
-        hidden = frame["file"].startswith((*script_files.HIDDEN, "<frozen")) or made_of is not None
-        if made_of is not None:
-            file, number, name, source = made_of
+        origin = script_files.origin(frame["file"], int(frame["line"]))
+        hidden = frame["file"].startswith((*script_files.HIDDEN, "<frozen")) or origin is not None
+        if origin is not None:
+            file, number, name, source = origin
             yield f'{margin}File "{file}", line {number}, in {name}'
             yield f"{margin}  {source.strip()}"
         elif not hidden:

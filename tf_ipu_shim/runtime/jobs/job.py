@@ -73,7 +73,7 @@ def current() -> Job:
     cluster = _of_cluster(environment.get("TF_CONFIG", "")) if size == 1 and variables is not _OWN else None
     if cluster is not None:
         return cluster
-    addresses = _given_addresses(environment, size) or (_of_step(environment, size) if variables is _SLURM else ())
+    addresses = _configured_addresses(environment, size) or (_of_step(environment, size) if variables is _SLURM else ())
     local_rank, local_size = _on_this_machine(addresses, rank) if addresses else (rank, size)
     local_rank = _number(environment, variables[2], local_rank)
     local_size = _number(environment, variables[3], local_size)
@@ -101,7 +101,7 @@ def _launcher(environment: Mapping[str, str]) -> tuple[str, ...] | None:
     return _SLURM if is_step else complete[0]
 
 
-def _given_addresses(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
+def _configured_addresses(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
     text = environment.get(ADDRESSES, "")
     addresses = tuple(address.strip() for address in text.split(",") if address.strip())
     if addresses and (len(addresses) != size or not all(_is_address(address) for address in addresses)):

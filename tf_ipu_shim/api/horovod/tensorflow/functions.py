@@ -41,7 +41,7 @@ class _NotCompressed:
         return tensor if context is None else tf.cast(tensor, context)
 
 
-class _Half(_NotCompressed):
+class _Float16(_NotCompressed):
     """Sends floating-point tensors, and adds them up, as float16."""
 
     @staticmethod
@@ -57,7 +57,7 @@ class Compression:
     """
 
     none = _NotCompressed
-    fp16 = _Half
+    fp16 = _Float16
 
 
 def allreduce(

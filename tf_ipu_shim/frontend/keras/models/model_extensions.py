@@ -103,7 +103,7 @@ class ModelExtension(NetworkExtension):
         """
         model: Any = self
         if keras_members.saved_inputs_spec(model) is None and self._has_layer_graph():
-            keras_members.set_save_spec(model, self._network().given)
+            keras_members.set_save_spec(model, self._network().nested_inputs)
         return super().save_spec(dynamic_batch)  # type: ignore[misc]
 
     @property

@@ -21,14 +21,14 @@ class Network:
     """The graph of a model that is one.
 
     Args:
-        given: the inputs in the model's own structure.
+        nested_inputs: the inputs in the model's own structure.
         structure: the outputs in the model's own structure.
         nodes: calls of layers, inputs left out: those furthest from the outputs first, as Keras runs them.
     """
 
     inputs: list[Any]
     outputs: list[Any]
-    given: Any
+    nested_inputs: Any
     structure: Any
     nodes: list[Any]
 
@@ -139,7 +139,7 @@ def functional_network(model: Any) -> Network:
     """The graph of a `Functional` model."""
     network = network_of(keras_package(model), model.inputs, model.outputs)
     return dataclasses.replace(
-        network, given=keras_members.nested_inputs(model), structure=keras_members.nested_outputs(model)
+        network, nested_inputs=keras_members.nested_inputs(model), structure=keras_members.nested_outputs(model)
     )
 
 

@@ -43,7 +43,7 @@ def _patch_add_loss(stock: Callable[..., Any]) -> Callable[..., Any]:
 def check_losses(program: Any) -> None:
     """Refuses a program that calls functions in which layers add losses and nothing takes these."""
     for function in tf_graphs.functions_by_name(program.graph).values():
-        graph: Any = tf_functions.graph_that_it_was_made_of(function)
+        graph: Any = tf_functions.source_graph(function)
         returned = {id(tensor) for tensor in getattr(graph, "outputs", ())}
         for layer, loss in getattr(graph, _ADDED, ()):
             if not loss.consumers() and id(loss) not in returned:

@@ -85,7 +85,7 @@ class FitMetrics:
     def __init__(self, replicas: int) -> None:
         self._replicas = replicas
         self._thread = threading.get_ident()
-        self._kept: list[tuple[Any, Any]] = []
+        self._saved: list[tuple[Any, Any]] = []
         self._disturbed = False
         self.ended = False
 
@@ -101,13 +101,13 @@ class FitMetrics:
         if self._replicas > 1:
             self._disturbed = True
         else:
-            self._kept = [(variable, variable.numpy()) for metric in model.metrics for variable in metric.variables]
+            self._saved = [(variable, variable.numpy()) for metric in model.metrics for variable in metric.variables]
 
     def restore_metrics(self, model: Any) -> None:
         """Puts back what `save_metrics` kept."""
-        for variable, value in self._kept:
+        for variable, value in self._saved:
             variable.assign(value)
-        self._kept = []
+        self._saved = []
         if self._disturbed:
             self._disturbed = False
             model.reset_metrics()

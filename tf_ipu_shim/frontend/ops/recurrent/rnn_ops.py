@@ -182,7 +182,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
             raise TypeError(f"inputs must be of the layer's dtype {self._plain_dtype.name}, got {inputs.dtype.name}.")
         return inputs
 
-    def _given(self, outputs: Any, state: Any) -> Any:
+    def _checked_results(self, outputs: Any, state: Any) -> Any:
         planner_options.check_options(outputs, *self._options.values())
         return (outputs, state) if self._return_state else outputs
 
@@ -243,7 +243,7 @@ class PopnnLSTM(_PopnnRNN):
             seq_len,
             planned=self._planned,
         )
-        return self._given(outputs, LSTMStateTuple(cell, hidden))
+        return self._checked_results(outputs, LSTMStateTuple(cell, hidden))
 
 
 class PopnnDynamicLSTM(PopnnLSTM):
@@ -394,7 +394,7 @@ class PopnnGRU(_PopnnRNN):
             attention_score,
             planned=self._planned,
         )
-        return self._given(outputs, state)  # with time first for either order of the inputs, as Graphcore's
+        return self._checked_results(outputs, state)  # with time first for either order of the inputs, as Graphcore's
 
 
 def _initial_gate_biases(num_units: int) -> Any:
