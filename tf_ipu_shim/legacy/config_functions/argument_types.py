@@ -37,10 +37,10 @@ def check(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     """
     signature = inspect.signature(function)
     try:
-        given = signature.bind(*args, **kwargs).arguments
+        bound = signature.bind(*args, **kwargs).arguments
     except TypeError:
         return  # Python says so at the call
-    for name, value in given.items():
+    for name, value in bound.items():
         if name == "opts":
             if not isinstance(value, config_pb2.IpuOptions):
                 raise TypeError(

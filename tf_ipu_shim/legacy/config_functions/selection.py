@@ -32,10 +32,10 @@ def auto_select_ipus(opts: Any, num_ipus: int | Sequence[int]) -> Any:
         2
     """
     _refuse_second(opts)
-    given: Any = num_ipus
-    if isinstance(given, bool) or not isinstance(given, (numbers.Integral, list, tuple)):
-        raise Exception(f"`num_ipus` must be an integer, list or tuple; received {given!r}.")
-    for number in [given] if isinstance(given, numbers.Integral) else given:
+    counts: Any = num_ipus
+    if isinstance(counts, bool) or not isinstance(counts, (numbers.Integral, list, tuple)):
+        raise Exception(f"`num_ipus` must be an integer, list or tuple; received {counts!r}.")
+    for number in [counts] if isinstance(counts, numbers.Integral) else counts:
         translate.set_number(opts.device_config.add(), "auto_count", number, "`num_ipus`")
     return opts
 

@@ -54,9 +54,9 @@ class _Adam(v1.train.AdamOptimizer):  # type: ignore[misc]
         return rate * v1.sqrt(1 - second) / (1 - first), beta1, beta2, epsilon
 
     @staticmethod
-    def _assigned(var: Any, rows: _Rows, step: Any, kept: list[tuple[Any, Any]]) -> Any:
+    def _assigned(var: Any, rows: _Rows, step: Any, updates: list[tuple[Any, Any]]) -> Any:
         """Moves the rows that have a gradient, and keeps the moments."""
-        with v1.control_dependencies([v1.assign(slot, value) for slot, value in kept]):
+        with v1.control_dependencies([v1.assign(slot, value) for slot, value in updates]):
             return v1.assign_sub(var, v1.where(rows.are_there, step, v1.zeros_like(step))).op
 
 

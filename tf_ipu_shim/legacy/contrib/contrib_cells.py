@@ -79,35 +79,35 @@ class LayerNormBasicLSTMCell(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
         """
         c, h = state
         gates = self._norms(v1.split(self._linear(v1.concat([inputs, h], 1)), 4, 1))
-        entered, candidate, forgotten, given = gates
+        entered, candidate, forgotten, output_gate = gates
         added = self._dropped(self._activation(candidate))
         new_c = c * v1.sigmoid(forgotten + self._forget_bias) + v1.sigmoid(entered) * added
         new_c = self._norm(new_c, "state")
-        new_h = self._activation(new_c) * v1.sigmoid(given)
+        new_h = self._activation(new_c) * v1.sigmoid(output_gate)
         return new_h, v1.nn.rnn_cell.LSTMStateTuple(new_c, new_h)
 
-    def _linear(self, given: Any) -> Any:
+    def _linear(self, inputs: Any) -> Any:
         size = 4 * self._num_units
-        result = v1.matmul(given, v1.get_variable("kernel", [given.shape[-1], size], dtype=given.dtype))
+        result = v1.matmul(inputs, v1.get_variable("kernel", [inputs.shape[-1], size], dtype=inputs.dtype))
         if self._layer_norm:
             return result
-        return v1.nn.bias_add(result, v1.get_variable("bias", [size], dtype=given.dtype))
+        return v1.nn.bias_add(result, v1.get_variable("bias", [size], dtype=inputs.dtype))
 
     def _norms(self, parts: list[Any]) -> list[Any]:
         return [self._norm(part, name) for part, name in zip(parts, ("input", "transform", "forget", "output"))]
 
-    def _norm(self, given: Any, name: str) -> Any:
+    def _norm(self, inputs: Any, name: str) -> Any:
         if not self._layer_norm:
-            return given
+            return inputs
         with v1.variable_scope(name):
             gamma, beta = (
-                v1.get_variable(part, [self._num_units], given.dtype, v1.constant_initializer(value))
+                v1.get_variable(part, [self._num_units], inputs.dtype, v1.constant_initializer(value))
                 for part, value in (("gamma", self._gain), ("beta", self._shift))
             )
-        mean, variance = v1.nn.moments(given, [1], keep_dims=True)
-        return v1.nn.batch_normalization(given, mean, variance, beta, gamma, _EPSILON.get(given.dtype, _SMALL))
+        mean, variance = v1.nn.moments(inputs, [1], keep_dims=True)
+        return v1.nn.batch_normalization(inputs, mean, variance, beta, gamma, _EPSILON.get(inputs.dtype, _SMALL))
 
-    def _dropped(self, given: Any) -> Any:
+    def _dropped(self, tensor: Any) -> Any:
         if isinstance(self._keep_prob, (int, float)) and self._keep_prob >= 1:
-            return given
-        return v1.nn.dropout(given, keep_prob=self._keep_prob, seed=self._seed)
+            return tensor
+        return v1.nn.dropout(tensor, keep_prob=self._keep_prob, seed=self._seed)

@@ -122,6 +122,6 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
         updated = v1.scatter_nd(at, v1.ones_like(rows), shape) > 0
         summed = v1.where(updated, momentum * accumulator + gradient, v1.convert_to_tensor(accumulator))
         step = rate * (gradient + momentum * summed) if self._use_nesterov else rate * summed
-        kept = v1.assign(accumulator, summed)
-        with v1.control_dependencies([kept]):
+        assigned = v1.assign(accumulator, summed)
+        with v1.control_dependencies([assigned]):
             return v1.assign_sub(var, v1.where(updated, step, v1.zeros_like(step))).op

@@ -78,11 +78,11 @@ class IPUEstimatorBase(stock.EstimatorV2):
             ModeKeys.EVAL: ("eval_batch_size", eval_batch_size, config.eval_distribute),
             ModeKeys.PREDICT: ("predict_batch_size", predict_batch_size, None),
         }
-        given = {mode: size for mode, size in sizes.items() if size[1] is not None}
-        if given and "batch_size" in (params or {}):
+        set_sizes = {mode: size for mode, size in sizes.items() if size[1] is not None}
+        if set_sizes and "batch_size" in (params or {}):
             raise ValueError("batch_size cannot be passed in params when a batch size argument is passed.")
         self._config: Any
-        self._batch_sizes = {mode: _share_of(*size, self._ipu.num_replicas) for mode, size in given.items()}
+        self._batch_sizes = {mode: _share_of(*size, self._ipu.num_replicas) for mode, size in set_sizes.items()}
         self._prediction_feeds: Any = None
         self._params: Any
         super().__init__(model_fn, model_dir, config, params, warm_start_from)
@@ -231,11 +231,11 @@ class IPUEstimatorBase(stock.EstimatorV2):
     def _create_global_step(self, graph: Any) -> Any:
         # Read once a run, on the host: a model that asks for the step is given a value, not a variable of the host's.
         strategy = distribute_lib.get_strategy()
-        here = workers.own_variables(strategy) if distribute_lib.has_strategy() else contextlib.nullcontext()
+        creation_scope = workers.own_variables(strategy) if distribute_lib.has_strategy() else contextlib.nullcontext()
         scope = variable_scope.variable_scope(
             variable_scope.get_variable_scope(), use_resource=True, caching_device=HOST
         )
-        with here, ops.device(HOST), scope:
+        with creation_scope, ops.device(HOST), scope:
             return training_util.create_global_step(graph)
 
     _rest_counter: Any = None  # of the training program
@@ -245,8 +245,8 @@ class IPUEstimatorBase(stock.EstimatorV2):
     ) -> Any:
         counter, self._rest_counter = self._rest_counter, None
         if counter is not None and self._train_distribution is None:
-            given = [*worker_hooks, *hooks, *estimator_spec.training_hooks, *estimator_spec.training_chief_hooks]
-            is_saved = any(isinstance(hook, basic_session_run_hooks.CheckpointSaverHook) for hook in given)
+            all_hooks = [*worker_hooks, *hooks, *estimator_spec.training_hooks, *estimator_spec.training_chief_hooks]
+            is_saved = any(isinstance(hook, basic_session_run_hooks.CheckpointSaverHook) for hook in all_hooks)
             worker_hooks = before_others(counter, worker_hooks, is_saved, self._config, estimator_spec.scaffold)
         return super()._train_with_estimator_spec(
             estimator_spec, worker_hooks, hooks, global_step_tensor, saving_listeners
@@ -263,11 +263,11 @@ class IPUEstimatorBase(stock.EstimatorV2):
         return super()._train_model_distributed(input_fn, hooks, saving_listeners)
 
     def _actual_train_model_distributed(self, strategy: Any, input_fn: Any, hooks: Any, saving_listeners: Any) -> Any:
-        given = self._config
+        config = self._config
         try:
             return self._trained_by_workers(strategy, input_fn, hooks, saving_listeners)
         finally:
-            self._config = given
+            self._config = config
 
     def _trained_by_workers(self, strategy: Any, input_fn: Any, hooks: Any, saving_listeners: Any) -> Any:
         workers.begin(strategy)
@@ -315,12 +315,12 @@ class IPUEstimatorBase(stock.EstimatorV2):
         """Calls a function while `params` has this mode's batch size."""
         if mode not in self._batch_sizes:
             return function()
-        given = self._params
-        self._params = {**given, "batch_size": self._batch_sizes[mode]}
+        params = self._params
+        self._params = {**params, "batch_size": self._batch_sizes[mode]}
         try:
             return function()
         finally:
-            self._params = given
+            self._params = params
 
     def _call_model_fn(self, features: Any, labels: Any, mode: str, config: Any) -> Any:
         """What the session runs: the program of a mode where `features` is a dataset, else the model's own ops."""
@@ -352,20 +352,20 @@ class IPUEstimatorBase(stock.EstimatorV2):
     def _user_spec(self, features: Any, labels: Any, mode: str) -> Any:
         """Calls the model function with the arguments that it takes."""
         names = function_utils.fn_args(self._model_fn)
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if "labels" in names:
-            given["labels"] = labels
+            arguments["labels"] = labels
         elif labels is not None:
             raise ValueError("model_fn does not take labels, but input_fn returns labels.")
         if "mode" in names:
-            given["mode"] = mode
+            arguments["mode"] = mode
         if "config" in names:
-            given["config"] = self._config
+            arguments["config"] = self._config
 
         def call() -> Any:
             if "params" in names:
-                given["params"] = self.params
-            return self._model_fn(features=features, **given)
+                arguments["params"] = self.params
+            return self._model_fn(features=features, **arguments)
 
         spec = self._with_params(mode, call)
         self._check_spec(spec)
@@ -394,24 +394,24 @@ class IPUEstimatorBase(stock.EstimatorV2):
     ) -> Any:
         """What the session evaluates, where `loss` is the mean of those in `sent`."""
         counted = self._count_steps([program])
-        whole: dict[str, Any] = {}
+        metric_ops: dict[str, Any] = {}
         for name, (value, update) in found.items():
-            with ops.control_dependencies([counted] if not whole else []):
-                whole[name] = (value, control_flow_ops.group(update))
+            with ops.control_dependencies([counted] if not metric_ops else []):
+                metric_ops[name] = (value, control_flow_ops.group(update))
         # TensorFlow takes the mean over loops, of which the last may be shorter. It reshapes what it can tell is no
         # scalar.
         iterations = array_ops.shape(nest.flatten(sent)[0])[:1]
         losses = array_ops.placeholder_with_default(array_ops.broadcast_to(loss, iterations), None)
-        made = stock_specs.EstimatorSpec(
+        merged_spec = stock_specs.EstimatorSpec(
             ModeKeys.EVAL,
             loss=losses,
-            eval_metric_ops=whole,
+            eval_metric_ops=metric_ops,
             scaffold=scaffold_of(spec),
             evaluation_hooks=[feeds, StepRestorer(), *(spec.evaluation_hooks or ())],
         )
         feeds.sent, feeds.counted_on_ipu = sent, [program]
-        feeds.metrics = collections.ChainMap(found, made.eval_metric_ops)
-        return made
+        feeds.metrics = collections.ChainMap(found, merged_spec.eval_metric_ops)
+        return merged_spec
 
     def _prediction_spec(self, spec: Any, feeds: PredictionFeeds, sent: Any) -> Any:
         self._prediction_feeds = feeds

@@ -78,9 +78,9 @@ class EvaluationFeeds(Feeds):
 
     def end(self, session: Any) -> None:
         """Takes in what is left, and frees the queues."""
-        left = session.run(self._left)
-        if len(left[0]):
-            session.run(self._updates, dict(zip(nest.flatten(self.sent), left)))
+        remaining = session.run(self._left)
+        if len(remaining[0]):
+            session.run(self._updates, dict(zip(nest.flatten(self.sent), remaining)))
         super().end(session)
 
 
@@ -100,6 +100,6 @@ class PredictionFeeds(Feeds):
 
     def end(self, session: Any) -> None:
         """Takes what is left, and frees the queues."""
-        left = session.run(self._left)
-        self.rest = left if len(nest.flatten(left)[0]) else None
+        remaining = session.run(self._left)
+        self.rest = remaining if len(nest.flatten(remaining)[0]) else None
         super().end(session)

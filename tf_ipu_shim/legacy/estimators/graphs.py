@@ -96,13 +96,13 @@ def lifted(tensor: Any) -> Any:
                 "alone. Return (value, update) of tf.metrics, or compute it on the host with `eval_metrics`."
             )
         if operation not in copies:
-            inputs = [copy(given) for given in operation.inputs]
+            inputs = [copy(operand) for operand in operation.inputs]
             for function in tf_graphs.functions_by_name(operation.graph).values():
                 if function.name in _called(operation) and function.name not in tf_graphs.functions_by_name(target):
                     function.add_to_graph(target)
             attributes = {name: value for name, value in operation.node_def.attr.items() if name[0] != "_"}
-            kinds = [output.dtype for output in operation.outputs]
-            copies[operation] = target.create_op(operation.type, inputs, kinds, attrs=attributes, name=operation.name)
+            dtypes = [output.dtype for output in operation.outputs]
+            copies[operation] = target.create_op(operation.type, inputs, dtypes, attrs=attributes, name=operation.name)
         return copies[operation].outputs[one.value_index]
 
     with ops.device(None), ops.control_dependencies(None):

@@ -91,9 +91,11 @@ class IPURunConfig(_Fields):
                 )
         else:
             _check_devices(ipu_options, needed, num_replicas, num_shards, ordinal)
-        made = super().__new__(cls, iterations_per_loop, ipu_options, num_replicas, num_shards, ordinal, prefetch_depth)
-        made.compile_summary = compile_summary
-        return made
+        instance = super().__new__(
+            cls, iterations_per_loop, ipu_options, num_replicas, num_shards, ordinal, prefetch_depth
+        )
+        instance.compile_summary = compile_summary
+        return instance
 
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
         """Copies are made of named arguments, whose order is not the same in all releases."""

@@ -101,24 +101,24 @@ def refuse_scaffold_inside(spec: Any, graph: Any) -> None:
             )
 
 
-def _is_inside(made: Any, graph: Any) -> bool:
-    if not isinstance(made, saver.Saver):
-        return getattr(made, "graph", None) is graph
-    if made.saver_def is None:
+def _is_inside(member: Any, graph: Any) -> bool:
+    if not isinstance(member, saver.Saver):
+        return getattr(member, "graph", None) is graph
+    if member.saver_def is None:
         return False
     names = {operation.name for operation in graph.get_operations()}
-    return made.saver_def.filename_tensor_name.partition(":")[0] in names
+    return member.saver_def.filename_tensor_name.partition(":")[0] in names
 
 
-def _check_call(name: str, given: Any, kinds: tuple[type, ...]) -> None:
-    if given is None:
+def _check_call(name: str, spec: Any, expected_types: tuple[type, ...]) -> None:
+    if spec is None:
         return
-    if not isinstance(given, tuple):
-        raise TypeError(f"`{name}` must be a tuple of a function and its arguments, not {type(given).__name__}.")
-    if len(given) != 2:
-        raise ValueError(f"`{name}` must have two elements, a function and its arguments, but it has {len(given)}.")
-    if not callable(given[0]):
-        raise TypeError(f"first element in `{name}` must be callable, not {type(given[0]).__name__}.")
-    if not isinstance(given[1], kinds):
-        allowed = " or ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"second element in `{name}` must be a {allowed}, not {type(given[1]).__name__}.")
+    if not isinstance(spec, tuple):
+        raise TypeError(f"`{name}` must be a tuple of a function and its arguments, not {type(spec).__name__}.")
+    if len(spec) != 2:
+        raise ValueError(f"`{name}` must have two elements, a function and its arguments, but it has {len(spec)}.")
+    if not callable(spec[0]):
+        raise TypeError(f"first element in `{name}` must be callable, not {type(spec[0]).__name__}.")
+    if not isinstance(spec[1], expected_types):
+        allowed = " or ".join(kind.__name__ for kind in expected_types)
+        raise TypeError(f"second element in `{name}` must be a {allowed}, not {type(spec[1]).__name__}.")

@@ -37,14 +37,14 @@ def graph_of(strategy: Any) -> Iterator[Any]:
 
 def number_of(strategy: Any) -> int:
     """The number of workers: servers of a cluster, or processes of a job."""
-    here = _job(strategy)
-    return strategy.num_replicas_in_sync if here is None else here.size
+    current_job = _job(strategy)
+    return strategy.num_replicas_in_sync if current_job is None else current_job.size
 
 
 def input_context(strategy: Any) -> Any:
     """Which part of the data an input function that takes `input_context` is asked for."""
-    here = _job(strategy)
-    this = tf_distribute.worker_of(strategy.extended) if here is None else here.rank
+    current_job = _job(strategy)
+    this = tf_distribute.worker_of(strategy.extended) if current_job is None else current_job.rank
     return distribute_lib.InputContext(number_of(strategy), this, strategy.num_replicas_in_sync)
 
 
@@ -81,8 +81,8 @@ def begin(strategy: Any) -> None:
 
 def is_silent(strategy: Any) -> bool:
     """Whether this process leaves checkpoints and summaries to the first one of its job."""
-    here = _job(strategy)
-    return here is not None and here.rank > 0
+    current_job = _job(strategy)
+    return current_job is not None and current_job.rank > 0
 
 
 def silent(config: Any) -> Any:
@@ -106,8 +106,8 @@ def _changed(config: Any, **values: Any) -> Any:
 
 def save_together(strategy: Any) -> bool:
     """Whether a checkpoint takes all workers: it has the mean or sum of what each has in a variable of its own."""
-    made = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
-    return _job(strategy) is None and any(isinstance(one, values.SyncOnReadVariable) for one in made)
+    variables = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
+    return _job(strategy) is None and any(isinstance(one, values.SyncOnReadVariable) for one in variables)
 
 
 def saving_by_steps(config: Any) -> Any:

@@ -36,13 +36,13 @@ def _class(name: str, stock: Any, known: Any, make: Callable[..., Any], init: Ca
 
     class Kind(meta):  # type: ignore[misc]
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            return make(*args, **kwargs) if cls is made else type.__call__(cls, *args, **kwargs)
+            return make(*args, **kwargs) if cls is subclass else type.__call__(cls, *args, **kwargs)
 
         def __instancecheck__(cls, instance: Any) -> bool:
-            return isinstance(instance, known) if cls is made else type.__instancecheck__(cls, instance)
+            return isinstance(instance, known) if cls is subclass else type.__instancecheck__(cls, instance)
 
-    made: type = Kind(name, (stock,), {"__init__": init, "__module__": __name__, "__doc__": make.__doc__})
-    return made
+    subclass: type = Kind(name, (stock,), {"__init__": init, "__module__": __name__, "__doc__": make.__doc__})
+    return subclass
 
 
 @functools.cache

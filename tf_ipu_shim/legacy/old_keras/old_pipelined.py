@@ -42,9 +42,11 @@ class Pipelined(OldModel):
         mapping = options.pop("device_mapping")
         if mapping is None and self.batch_serialization_iterations > 1:
             mapping = [0] * self._stage_count()  # pieces of a mini-batch stay on one IPU
-        given = {key: value for key, value in options.items() if value not in (None, False)}
+        set_options = {key: value for key, value in options.items() if value not in (None, False)}
         self._set(
-            pipelining_steps=count, device_mapping=None if mapping is None else list(mapping), pipelining_kwargs=given
+            pipelining_steps=count,
+            device_mapping=None if mapping is None else list(mapping),
+            pipelining_kwargs=set_options,
         )
 
     def _is_pipelined(self) -> bool:

@@ -44,8 +44,8 @@ class AttentionWrapperState(_State):
                 raise ValueError(f"A part of the state is of shape {old.shape}, and what replaces it of {new.shape}.")
             return new
 
-        made = self._replace(**kwargs)
-        return v1.nest.map_structure(checked, self, made)
+        changed_state = self._replace(**kwargs)
+        return v1.nest.map_structure(checked, self, changed_state)
 
 
 class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
@@ -244,5 +244,5 @@ def _attend(mechanism: Any, output: Any, state: Any, layer: Any) -> tuple[Any, A
 
 
 def _width(layer: Any, output_size: Any, mechanism: Any) -> int:
-    given = v1.TensorShape([None, int(output_size) + int(mechanism.values.shape[-1])])
-    return int(layer.compute_output_shape(given)[-1])
+    inputs = v1.TensorShape([None, int(output_size) + int(mechanism.values.shape[-1])])
+    return int(layer.compute_output_shape(inputs)[-1])

@@ -45,9 +45,9 @@ def sequence_loss(
         1.3862943649291992
     """
     logits, targets, weights = map(v1.convert_to_tensor, (logits, targets, weights))
-    for tensor, what, rank in ((logits, "Logits", 3), (targets, "Targets", 2), (weights, "Weights", 2)):
+    for tensor, label, rank in ((logits, "Logits", 3), (targets, "Targets", 2), (weights, "Weights", 2)):
         if tensor.shape.ndims != rank:
-            raise ValueError(f"{what} must be a tensor of {rank} dimensions; the shape is {tensor.shape}.")
+            raise ValueError(f"{label} must be a tensor of {rank} dimensions; the shape is {tensor.shape}.")
     for averages, sums, axis in (
         (average_across_timesteps, sum_over_timesteps, "timesteps"),
         (average_across_batch, sum_over_batch, "batch"),
@@ -59,8 +59,10 @@ def sequence_loss(
         loss = softmax_loss_function or v1.nn.sparse_softmax_cross_entropy_with_logits
         losses = v1.reshape(loss(labels=flat[1], logits=flat[0]), v1.shape(weights)) * weights
         # Both axes are counted together where both are wanted: counts of rows differ.
-        averaged = [axis for axis, wanted in ((0, average_across_batch), (1, average_across_timesteps)) if wanted]
-        summed = [axis for axis, wanted in ((0, sum_over_batch), (1, sum_over_timesteps)) if wanted]
+        averaged = [
+            axis for axis, is_averaged in ((0, average_across_batch), (1, average_across_timesteps)) if is_averaged
+        ]
+        summed = [axis for axis, is_averaged in ((0, sum_over_batch), (1, sum_over_timesteps)) if is_averaged]
         if averaged:
             return v1.div_no_nan(v1.reduce_sum(losses, averaged), v1.reduce_sum(weights, averaged))
         if summed:

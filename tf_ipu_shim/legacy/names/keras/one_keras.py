@@ -102,7 +102,7 @@ def exchange(counterpart: Callable[[Any], Any], what: str) -> None:
                 _derive(value, counterpart, what)
 
 
-def _derive(derived: type, counterpart: Callable[[Any], Any], what: str) -> None:
+def _derive(derived: type, counterpart: Callable[[Any], Any], label: str) -> None:
     """Makes a script's class one of the counterparts of its bases; its instances follow."""
     before = derived.__bases__
     bases = tuple(counterpart(base) for base in before)
@@ -113,7 +113,7 @@ def _derive(derived: type, counterpart: Callable[[Any], Any], what: str) -> None
             f"{derived.__module__}.{derived.__qualname__}.__bases__",
             functools.partial(setattr, derived, "__bases__", bases),
             functools.partial(setattr, derived, "__bases__", before),
-            why=f"the class is derived from {what}",
+            why=f"the class is derived from {label}",
             undone="the bases are put back",
         )
 

@@ -67,13 +67,15 @@ def install() -> None:
 
     from tf_ipu_shim.legacy.names.python import removed_numpy  # it imports NumPy
 
-    gone = {name: getattr(builtins, meant) for name, meant in BUILTIN.items()}
-    gone.update({name: getattr(numpy, meant) for name, meant in KEPT.items()})
-    gone["NINF"] = -numpy.inf
+    builtin_types = {name: getattr(builtins, meant) for name, meant in BUILTIN.items()}
+    builtin_types.update({name: getattr(numpy, meant) for name, meant in KEPT.items()})
+    builtin_types["NINF"] = -numpy.inf
     exceptions = vars(getattr(numpy, "exceptions", types.SimpleNamespace()))  # of NumPy 1.25 and later
-    gone.update({name: exceptions[name] for name in EXCEPTIONS if name in exceptions})
-    gone.update({name: getattr(removed_numpy, name) for name in removed_numpy.FUNCTIONS})
-    patches.replace(numpy, "__getattr__", lambda stock: serving("numpy", gone, stock), why="`np.int` and the like")
+    builtin_types.update({name: exceptions[name] for name in EXCEPTIONS if name in exceptions})
+    builtin_types.update({name: getattr(removed_numpy, name) for name in removed_numpy.FUNCTIONS})
+    patches.replace(
+        numpy, "__getattr__", lambda stock: serving("numpy", builtin_types, stock), why="`np.int` and the like"
+    )
     why = "`np.save` of arrays of different lengths, of scripts"
     patches.replace(
         numpy, "save", functools.partial(removed_numpy.saving_objects, import_callers.is_script_file), why=why

@@ -31,9 +31,9 @@ def _with_starts(stock: Callable[..., None]) -> Callable[..., None]:
         variable_instance_key_start: int | None = None,
     ) -> None:
         stock(self, group_key_start)
-        given = [start for start in (op_instance_key_start, variable_instance_key_start) if start is not None]
-        if given:
-            self._ipu_instance_key_start = max(given)  # one counter is for both: past what either leaves out
+        start_keys = [start for start in (op_instance_key_start, variable_instance_key_start) if start is not None]
+        if start_keys:
+            self._ipu_instance_key_start = max(start_keys)  # one counter is for both: past what either leaves out
 
     return __init__
 

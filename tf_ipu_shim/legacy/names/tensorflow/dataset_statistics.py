@@ -141,9 +141,9 @@ def _of_same_elements(op: str, dataset: Any, *arguments: Any) -> Any:
     variant = getattr(gen_experimental_dataset_ops, op)(
         tf_datasets.variant_tensor(dataset), *arguments, **tf_datasets.flat_structure(dataset)
     )
-    made = dataset_ops.UnaryUnchangedStructureDataset(dataset, variant)
+    dataset_copy = dataset_ops.UnaryUnchangedStructureDataset(dataset, variant)
     is_first = isinstance(dataset, dataset_ops.DatasetV1)
-    return dataset_ops.DatasetV1Adapter(made) if is_first else made
+    return dataset_ops.DatasetV1Adapter(dataset_copy) if is_first else dataset_copy
 
 
 def _read(options: Any) -> StatsOptions:
@@ -158,12 +158,16 @@ def _write(options: Any, value: StatsOptions) -> None:
 
 def _with_statistics(stock: Callable[..., Any]) -> Callable[..., Any]:
     def with_options(self: Any, options: Any, name: Any = None) -> Any:
-        made = stock(self, options, name)
+        options_dataset = stock(self, options, name)
         chosen = getattr(options, "_ipu_statistics", None)
         if chosen is None or chosen.aggregator is None:
-            return made
+            return options_dataset
         return _of_same_elements(
-            "set_stats_aggregator_dataset", made, chosen.aggregator._resource, chosen.prefix, chosen.counter_prefix
+            "set_stats_aggregator_dataset",
+            options_dataset,
+            chosen.aggregator._resource,
+            chosen.prefix,
+            chosen.counter_prefix,
         )
 
     return with_options

@@ -32,10 +32,10 @@ def _of_halves(stock: Callable[..., Any], dtypes: Any, math_ops: Any) -> Callabl
         if getattr(scale, "dtype", None) != dtypes.float16:
             return stock(x, scale, offset, mean, variance, *args, **kwargs)
         full = [math_ops.cast(value, dtypes.float32, mode.HALF_NORM_CAST) for value in (scale, offset, mean, variance)]
-        made = stock(x, *full, *args, **kwargs)
-        return made._replace(
-            batch_mean=math_ops.cast(made.batch_mean, dtypes.float16, mode.HALF_NORM_CAST),
-            batch_variance=math_ops.cast(made.batch_variance, dtypes.float16, mode.HALF_NORM_CAST),
+        results = stock(x, *full, *args, **kwargs)
+        return results._replace(
+            batch_mean=math_ops.cast(results.batch_mean, dtypes.float16, mode.HALF_NORM_CAST),
+            batch_variance=math_ops.cast(results.batch_variance, dtypes.float16, mode.HALF_NORM_CAST),
         )
 
     return fused_batch_norm_v3

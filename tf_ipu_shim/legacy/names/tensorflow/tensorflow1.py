@@ -157,8 +157,8 @@ def _installed_version(v1: types.ModuleType, version: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for module, said in zip(modules, before):
-            module.__version__ = module.VERSION = said
+        for module, previous in zip(modules, before):
+            module.__version__ = module.VERSION = previous
 
 
 @contextlib.contextmanager
