@@ -91,7 +91,7 @@ def _external_keras_choice(line: int, is_keras: bool, message: str) -> Iterator[
     except UnsupportedError as error:
         yield Pitfall(line, "Keras 3 chosen", str(error))
         return
-    if choice.is_separate_package() and not activation.is_wanted() and (is_keras or variable not in os.environ):
+    if choice.is_separate_package() and not activation.is_requested() and (is_keras or variable not in os.environ):
         yield Pitfall(
             line,
             "Keras 3 chosen",

@@ -108,7 +108,7 @@ def find_spec_last(fullname: str, path: Sequence[str] | None) -> ModuleSpec | No
 
 def _raise_unsupported(fullname: str) -> None:
     """Says how to get what only a process that uses `ipu` has."""
-    if is_ipu_process() or not activation.is_wanted() or not import_callers.is_module_imported():
+    if is_ipu_process() or not activation.is_requested() or not import_callers.is_module_imported():
         return
     raise ModuleNotFoundError(
         f"No module named {fullname!r}. tf_ipu_shim has it where a script uses IPUs: import tensorflow.python.ipu "

@@ -33,6 +33,6 @@ def _is_for_ipus() -> bool:
     from tf_ipu_shim.names import finder, ipu_script_detection
 
     try:
-        return activation.is_wanted() and ipu_script_detection.is_import_in_progress(finder.is_graphcore_name)
+        return activation.is_requested() and ipu_script_detection.is_import_in_progress(finder.is_graphcore_name)
     except errors.UnsupportedError:  # the import of `ipu` says so
         return False

@@ -17,11 +17,11 @@ class _Rows(NamedTuple):
 
     Args:
         gradient: zero where there is none; a row that is there twice is added up.
-        are_there: which rows have one, as numbers do.
+        is_present: which rows have one, as numbers do.
     """
 
     gradient: Any
-    are_there: Any
+    is_present: Any
 
     @classmethod
     def of(cls, rows: Any, indices: Any, variable: Any) -> _Rows:
@@ -45,7 +45,7 @@ class _Adam(v1.train.AdamOptimizer):  # type: ignore[misc]
     def _moments(self, var: Any) -> tuple[Any, Any]:
         return self.get_slot(var, "m"), self.get_slot(var, "v")
 
-    def _numbers(self, kind: Any) -> tuple[Any, Any, Any, Any]:
+    def _hyperparameters(self, kind: Any) -> tuple[Any, Any, Any, Any]:
         """The rate with its corrections, both betas, and what keeps the divisor from zero."""
         first, second = (v1.cast(power, kind) for power in self._get_beta_accumulators())
         rate, beta1, beta2, epsilon = (
@@ -57,7 +57,7 @@ class _Adam(v1.train.AdamOptimizer):  # type: ignore[misc]
     def _assigned(var: Any, rows: _Rows, step: Any, updates: list[tuple[Any, Any]]) -> Any:
         """Moves the rows that have a gradient, and keeps the moments."""
         with v1.control_dependencies([v1.assign(slot, value) for slot, value in updates]):
-            return v1.assign_sub(var, v1.where(rows.are_there, step, v1.zeros_like(step))).op
+            return v1.assign_sub(var, v1.where(rows.is_present, step, v1.zeros_like(step))).op
 
 
 class LazyAdamOptimizer(_Adam):
@@ -76,9 +76,9 @@ class LazyAdamOptimizer(_Adam):
 
     def _apply_rows(self, rows: _Rows, var: Any) -> Any:
         m, v = self._moments(var)
-        rate, beta1, beta2, epsilon = self._numbers(rows.gradient.dtype)
-        first = v1.where(rows.are_there, beta1 * m + (1 - beta1) * rows.gradient, v1.convert_to_tensor(m))
-        second = v1.where(rows.are_there, beta2 * v + (1 - beta2) * v1.square(rows.gradient), v1.convert_to_tensor(v))
+        rate, beta1, beta2, epsilon = self._hyperparameters(rows.gradient.dtype)
+        first = v1.where(rows.is_present, beta1 * m + (1 - beta1) * rows.gradient, v1.convert_to_tensor(m))
+        second = v1.where(rows.is_present, beta2 * v + (1 - beta2) * v1.square(rows.gradient), v1.convert_to_tensor(v))
         step = rate * first / (v1.sqrt(second) + epsilon)
         return self._assigned(var, rows, step, [(m, first), (v, second)])
 
@@ -120,7 +120,7 @@ class NadamOptimizer(_Adam):
 
     def _apply_rows(self, rows: _Rows, var: Any) -> Any:
         m, v = self._moments(var)
-        rate, beta1, beta2, epsilon = self._numbers(rows.gradient.dtype)
+        rate, beta1, beta2, epsilon = self._hyperparameters(rows.gradient.dtype)
         added = (1 - beta1) * rows.gradient
         first = beta1 * m + added
         second = beta2 * v + (1 - beta2) * v1.square(rows.gradient)

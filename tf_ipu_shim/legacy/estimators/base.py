@@ -281,7 +281,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
             spec = strategy.extended.call_for_each_replica(self._call_model_fn, arguments)
             spec = spec._replace(loss=workers.reported_loss(strategy, spec.loss, self._loss_is_divided))
             own_hooks = []
-            if workers.save_together(strategy):
+            if workers.save_on_all_processes(strategy):
                 self._config = workers.saving_by_steps(self._config)
                 own_hooks = workers.saving_hooks(self._config, spec.scaffold)
             return self._train_with_estimator_spec(spec, own_hooks, hooks, step, saving_listeners)

@@ -52,12 +52,12 @@ def on_ipu(eval_metric_ops: Mapping[str, Any], program: Any, sent: Mapping[str, 
                 "return an IPUEstimatorSpec with eval_metrics=(function, tensors)."
             )
     return {
-        name: _kept(name, math_ops.reduce_mean(values[-1], axis=0), eval_metric_ops[name][1].shape)
+        name: _reduced(name, math_ops.reduce_mean(values[-1], axis=0), eval_metric_ops[name][1].shape)
         for name, values in sent.items()
     }
 
 
-def _kept(name: str, value: Any, shape: Any) -> tuple[Any, Any]:
+def _reduced(name: str, value: Any, shape: Any) -> tuple[Any, Any]:
     """The last value of a run, kept on the host for when the evaluation ends."""
     with ops.device("/device:CPU:0"):
         variable = variable_v1.VariableV1(

@@ -104,7 +104,7 @@ def _changed(config: Any, **values: Any) -> Any:
     return changed
 
 
-def save_together(strategy: Any) -> bool:
+def save_on_all_processes(strategy: Any) -> bool:
     """Whether a checkpoint takes all workers: it has the mean or sum of what each has in a variable of its own."""
     variables = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
     return _job(strategy) is None and any(isinstance(one, values.SyncOnReadVariable) for one in variables)

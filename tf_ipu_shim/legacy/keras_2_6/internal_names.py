@@ -61,7 +61,7 @@ def loaded(name: str, module: Any) -> None:
         looks_into = _looks_into(module, PUBLIC[name])
         patches.replace(module, "__getattr__", lambda _: looks_into, why="names that are internal now")
     elif name in SPLIT:
-        beside = _looks_beside(module, *SPLIT[name])
+        beside = _with_split_module(module, *SPLIT[name])
         patches.replace(module, "__getattr__", lambda _: beside, why="names that went to modules of their own")
 
 
@@ -69,9 +69,9 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
         if not name.startswith("__") and internal.startswith(_ROOTS):
             path = f"{internal.partition('.src.')[2]}.{name}"
-            if path == _EXPERIMENTAL and mode.wanted():
+            if path == _EXPERIMENTAL and mode.is_requested():
                 return importlib.import_module("tf_ipu_shim.legacy.keras_2_6.mixed_precision")
-            if keras_paths.is_moved(path) and mode.wanted():
+            if keras_paths.is_moved(path) and mode.is_requested():
                 return importlib.import_module(f"{one_keras.NAME}.{path}")
             found = importlib.import_module(internal) if importlib.util.find_spec(internal) else None  # in Keras 3
             if hasattr(found, name):
@@ -85,14 +85,14 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
 
 def _package(name: str) -> Any:
     """What `import keras` loaded, such as `keras.engine`, and loads no more."""
-    if not name.startswith("_") and mode.wanted() and importlib.util.find_spec(f"keras.{name}") is not None:
+    if not name.startswith("_") and mode.is_requested() and importlib.util.find_spec(f"keras.{name}") is not None:
         return importlib.import_module(f"keras.{name}")
     raise AttributeError(f"module 'keras' has no attribute {name!r}")
 
 
-def _looks_beside(module: Any, root: str, path: str) -> Callable[[str], Any]:
+def _with_split_module(module: Any, root: str, path: str) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
-        if not name.startswith("__") and mode.wanted():
+        if not name.startswith("__") and mode.is_requested():
             for beside in keras_paths.BESIDE[path].split():
                 spec = importlib.util.find_spec(root + beside)  # None in Keras 3
                 found = importlib.import_module(root + beside) if spec is not None else None

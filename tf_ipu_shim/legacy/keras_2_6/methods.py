@@ -21,7 +21,7 @@ def layers_loaded(layer: Any) -> None:
     Args:
         layer: the class.
     """
-    if not mode.wanted():
+    if not mode.is_requested():
         return
     patches.replace(layer, "add_update", _with_inputs, why="`add_update(updates, inputs)` of a script's layers")
     for name, method in (("get_updates_for", _get_updates_for), ("get_losses_for", _get_losses_for)):
@@ -36,7 +36,7 @@ def models_loaded(module: Any) -> None:
         module: any of Keras' modules of models.
     """
     sequential = vars(module).get("Sequential")
-    if sequential is None or not mode.wanted():
+    if sequential is None or not mode.is_requested():
         return
     for name, method in (("predict_classes", _predict_classes), ("predict_proba", _predict_proba)):
         if not hasattr(sequential, name):

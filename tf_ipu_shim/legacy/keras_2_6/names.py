@@ -96,7 +96,7 @@ def _of_tensors(stock: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(stock)
     def check_penalty_number(penalty: Any) -> None:
         is_tensor = tensor_util.is_tf_type(penalty) or isinstance(penalty, (variables.Variable, np.number))
-        if not (mode.wanted() and is_tensor and penalty.shape == ()):
+        if not (mode.is_requested() and is_tensor and penalty.shape == ()):
             stock(penalty)
 
     return check_penalty_number
@@ -124,7 +124,7 @@ def _of_the_layer(stock: property) -> property:
     and scripts of the time write optimizers for that."""
 
     def _param_dtype(layer: Any) -> Any:
-        is_half = mode.wanted() and layer.dtype == dtypes.float16
+        is_half = mode.is_requested() and layer.dtype == dtypes.float16
         return dtypes.float16 if is_half else stock.__get__(layer)
 
     return property(_param_dtype)

@@ -26,7 +26,7 @@ def loaded(module: Any) -> None:
         module: `backend` of Keras 2.
     """
     generator = getattr(module, "RandomGenerator", None)
-    if generator is not None and mode.wanted():
+    if generator is not None and mode.is_requested():
         why = "initial values follow `tf.random.set_seed`, as in TensorFlow 2.6"
         patches.replace(generator, "_maybe_init", functools.partial(_by_the_global_seed, module), why=why)
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from tf_ipu_shim.legacy.names import mode
 
-is_active, is_stock, is_wanted = mode.active, mode.is_stock, mode.wanted
+is_active, is_stock, is_requested = mode.active, mode.is_stock, mode.is_requested
 # The environment variable that can leave TensorFlow and Keras as they are installed.
 ENVIRONMENT_VARIABLE, MEANINGS, current = mode.ENVIRONMENT_VARIABLE, mode.MEANINGS, mode.current
 HALF_NORM_CAST = mode.HALF_NORM_CAST

@@ -43,14 +43,14 @@ def current() -> str:
     return value
 
 
-def wanted() -> bool:
+def is_requested() -> bool:
     """Whether the user has left on that names mean what they meant.
 
     Raises:
         UnsupportedError: the variable has a value that is not known.
 
     Example:
-        >>> wanted()
+        >>> is_requested()
         True
     """
     return current() != STOCK
@@ -86,4 +86,4 @@ def active() -> bool:
         >>> active() == any(name in sys.modules for name in _MARKS)
         True
     """
-    return any(name in sys.modules for name in _MARKS) and wanted()
+    return any(name in sys.modules for name in _MARKS) and is_requested()

@@ -44,10 +44,10 @@ def class_over(methods: type, stock_name: str, name: str, root: str, module: str
     """
     place, _, kind = stock_name.partition(".")
     stock = getattr(keras2.module(f"engine.{place}", root), kind)
-    return _made(methods, stock, name, module)
+    return _combine(methods, stock, name, module)
 
 
 @functools.cache
-def _made(methods: type, stock: type, name: str, module: str) -> Any:
+def _combine(methods: type, stock: type, name: str, module: str) -> Any:
     attributes = {"_ipu_generated": True, "__module__": module, "__qualname__": name, "__doc__": methods.__doc__}
     return type(stock)(name, (methods, stock), attributes)

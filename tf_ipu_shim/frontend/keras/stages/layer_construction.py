@@ -38,7 +38,7 @@ def install(layer: type) -> None:
 
     def constructor(stock: Callable[..., None]) -> Callable[..., None]:
         known = _patch_recording_init(stock)
-        return _patch_trainable(known) if activation.is_wanted() else known
+        return _patch_trainable(known) if activation.is_requested() else known
 
     patches.replace(layer, "__init__", constructor, why=why)
     patches.replace(layer, "_name_scope", _patch_name_scope, why="remembers which layer a graph's name scope is of")

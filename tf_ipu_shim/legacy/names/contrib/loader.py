@@ -224,11 +224,11 @@ class ContribModule(types.ModuleType):
         if below == "ipu":
             return importlib.import_module(contrib_ipu.NAME)
         place = places(self._path).get(name)
-        if place is not None and _is_there(place):
+        if place is not None and _is_installed(place):
             return getattr(importlib.import_module(place), name)
-        if below in TABLE or (below in SLIM and _is_there(SLIM[below])):
+        if below in TABLE or (below in SLIM and _is_installed(SLIM[below])):
             return importlib.import_module(f"{NAME}.{below}")
-        if self._path in SLIM and _is_there(SLIM[self._path]):
+        if self._path in SLIM and _is_installed(SLIM[self._path]):
             module = importlib.import_module(SLIM[self._path])
             if hasattr(module, name):
                 return getattr(module, name)
@@ -253,10 +253,10 @@ def absence(path: str) -> str:
     """
     module, _, name = path.rpartition(".")
     start = f"{NAME}.{path}: tensorflow.contrib is gone from TensorFlow, and "
-    if (path in SLIM or module in SLIM) and not _is_there("tf_slim"):
+    if (path in SLIM or module in SLIM) and not _is_installed("tf_slim"):
         return f"{start}its layers and slim are a package of their own: pip install tf_slim"
     place = places(module).get(name, "").partition(".")[0]
-    if place == "tensorboard" and not _is_there(place):
+    if place == "tensorboard" and not _is_installed(place):
         return f"{start}this part of it is in a package of its own: pip install tensorboard"
     instead = _INSTEAD.get(path.partition(".")[0])
     if instead:
@@ -268,7 +268,7 @@ def absence(path: str) -> str:
     return f"{start}of it only what published scripts for IPUs use is here (tf_ipu_shim/legacy/names/contrib). {advice}"
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     """Whether a module's package is installed: Estimator and `tf_slim` may not be."""
     return importlib.util.find_spec(module.partition(".")[0]) is not None
 
@@ -302,7 +302,7 @@ def moved(fullname: str) -> str | None:
         fullname: of the module.
     """
     slim = f"{NAME}.slim"
-    if (fullname == slim or fullname.startswith(f"{slim}.")) and _is_there(SLIM["slim"]):
+    if (fullname == slim or fullname.startswith(f"{slim}.")) and _is_installed(SLIM["slim"]):
         return SLIM["slim"] + fullname[len(slim) :]
     return None
 

@@ -63,18 +63,18 @@ def install_with_tensorflow() -> None:
     """As `install`, before the script that is to be run imports TensorFlow."""
     if "tensorflow" in sys.modules:
         install()
-    elif mode.wanted():
+    elif mode.is_requested():
         _with_tensorflow.install("TensorFlow", why=f"`{NAME}` is `tf.keras` from a script's first line on")
 
 
 def install() -> None:
     """Makes the name lead to Keras; calling it again changes nothing. TensorFlow is imported already."""
-    if not mode.wanted() or not _has_keras_2():
+    if not mode.is_requested() or not _has_keras_2():
         return
     patches.change(
         f"sys.modules['{NAME}']",
         _take_the_name,
-        _give_it_back,
+        _restore_keras,
         why="layers, models and optimizers of `tensorflow.python.keras` are those of `tf.keras`, as they were",
         undone="it is TensorFlow's copy again",
     )
@@ -162,7 +162,7 @@ def _take_the_name() -> None:
     sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
 
 
-def _give_it_back() -> None:
+def _restore_keras() -> None:
     sys.meta_path.remove(_finder)  # type: ignore[arg-type]
     for name in [name for name in sys.modules if name == NAME or name.startswith(f"{NAME}.")]:
         del sys.modules[name]

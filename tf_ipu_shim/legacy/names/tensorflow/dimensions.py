@@ -17,11 +17,11 @@ def install() -> None:
     from tf_ipu_shim.tf_private.tensors import tensor_shape
 
     why = "shapes take whole floats, as those of TensorFlow 1.15 do"
-    patches.replace(tensor_shape.Dimension, "__init__", _whole, why=why)
+    patches.replace(tensor_shape.Dimension, "__init__", _accept_whole_floats, why=why)
     patches.replace(tensor_shape.Dimension, "__hash__", lambda _: _hash, why="a size is the key of a script's table")
 
 
-def _whole(stock: Callable[..., None]) -> Callable[..., None]:
+def _accept_whole_floats(stock: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(stock)
     def __init__(self: Any, value: Any) -> None:
         stock(self, int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -21,10 +21,10 @@ def install() -> None:
     from tf_ipu_shim.tf_private.tensors import dtypes
 
     why = "scales of half precision, as on IPUs"
-    patches.replace(gen_nn_ops, "fused_batch_norm_v3", lambda stock: _of_halves(stock, dtypes, math_ops), why=why)
+    patches.replace(gen_nn_ops, "fused_batch_norm_v3", lambda stock: _of_float16(stock, dtypes, math_ops), why=why)
 
 
-def _of_halves(stock: Callable[..., Any], dtypes: Any, math_ops: Any) -> Callable[..., Any]:
+def _of_float16(stock: Callable[..., Any], dtypes: Any, math_ops: Any) -> Callable[..., Any]:
     @functools.wraps(stock)
     def fused_batch_norm_v3(
         x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *args: Any, **kwargs: Any

@@ -63,7 +63,7 @@ def install_attributes() -> None:
         if module is not None and "__getattr__" not in module.__dict__:
             _add_getattr(module, attributes)
 
-    if mode.wanted():
+    if mode.is_requested():
         _add_python()
         _add_mixed_precision()
         _add_contrib()

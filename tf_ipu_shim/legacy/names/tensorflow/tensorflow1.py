@@ -100,7 +100,7 @@ def activate() -> None:
 
     with _without_deprecation_notes(tensorflow):
         v1.disable_v2_behavior()
-    if mode.wanted():
+    if mode.is_requested():
         dimensions.install()
         for name in ("__version__", "VERSION"):
             why = "scripts that import compat.v1 assert their version (--tf1)"
