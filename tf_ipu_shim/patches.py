@@ -126,7 +126,7 @@ def table(patches: Iterable[Patch]) -> str:
         |---|---|---|---|
         | `stock.limit` | one more | 1.0 | it is put back |
     """
-    rows = [f"| `{one.target}` | {one.why} | {'; '.join(one.checked)} | {one.undone} |" for one in patches]
+    rows = [f"| `{patch.target}` | {patch.why} | {'; '.join(patch.checked)} | {patch.undone} |" for patch in patches]
     return "\n".join(["| patched | so that | checked on | undone |", "|---|---|---|---|", *sorted(rows)])
 
 

@@ -55,8 +55,8 @@ def _format_comparison(one: comparison.Comparison) -> list[str]:
     if one.fits[0] != one.fits[1]:
         lines.append(f"  {'it does NOT fit any more' if one.fits[0] else 'it fits now'}")
     lines += [f"  {name}: {before} -> {after}" for name, (before, after) in one.facts.items()]
-    lines += ["  bytes by category", *(_format_change(each.name, each, 4) for each in one.categories)]
-    lines += ["  cycles by kind", *(_format_change(each.name, each, 4) for each in one.kinds)]
+    lines += ["  bytes by category", *(_format_change(category.name, category, 4) for category in one.categories)]
+    lines += ["  cycles by kind", *(_format_change(kind.name, kind, 4) for kind in one.kinds)]
     lines += _largest_changes("cycles by op", one.op_cycles) + _largest_changes("bytes by owner", one.op_bytes)
     lines += _largest_changes("cycles by line", one.line_cycles) + _largest_changes("bytes by line", one.line_bytes)
     return lines
@@ -77,10 +77,10 @@ def _format_percent(change: comparison.Change) -> str:
 def _largest_changes(title: str, changes: Iterable[comparison.Change]) -> list[str]:
     rows = list(changes)
     lines = [
-        f"    {each.more:>+18,.0f}  {each.name} ({each.before:,.0f} -> {each.after:,.0f})"
-        + (f", {each.line}" if each.line else "")
-        for each in rows[:_SHOWN]
+        f"    {row.more:>+18,.0f}  {row.name} ({row.before:,.0f} -> {row.after:,.0f})"
+        + (f", {row.line}" if row.line else "")
+        for row in rows[:_SHOWN]
     ]
     if len(rows) > _SHOWN:
-        lines.append(f"    {sum(each.more for each in rows[_SHOWN:]):>+18,.0f}  {len(rows) - _SHOWN} more")
+        lines.append(f"    {sum(row.more for row in rows[_SHOWN:]):>+18,.0f}  {len(rows) - _SHOWN} more")
     return [f"  {title}, what changed most", *lines] if lines else []

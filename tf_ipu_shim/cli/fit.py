@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if status and not programs:
         print(f"The script ended with status {status} before a program was compiled for IPUs.", file=sys.stderr)
         return 1
-    most = max((one.ipus for one in programs), default=1)
+    most = max((program.ipus for program in programs), default=1)
     return _report_result(programs, capacity.systems_for(arguments.on, arguments.chips, most), status)
 
 
@@ -83,7 +83,7 @@ def _report_result(programs: Sequence[CapturedProgram], found: Sequence[systems.
             file=sys.stderr,
         )
     fits = any(
-        all(one.ipus <= system.num_ipus and capacity.estimate(one, system.chip).fits for one in programs)
+        all(program.ipus <= system.num_ipus and capacity.estimate(program, system.chip).fits for program in programs)
         for system in found
     )
     return 0 if fits and programs and not status else 1

@@ -201,9 +201,9 @@ class _Clock:
         else:
             once, inside_busy = sum(length for length, _ in each), _sum(inside for _, inside in each)
             entry.cycles = self._loop_cycles(entry, sync_point, once, inside_busy)
-        for one in arrivals:
-            now[one] = start + entry.cycles
-            busy[one] += inside_busy.get(one, 0.0) * (1 if sync_point.branches else sync_point.trip_count)
+        for ipu in arrivals:
+            now[ipu] = start + entry.cycles
+            busy[ipu] += inside_busy.get(ipu, 0.0) * (1 if sync_point.branches else sync_point.trip_count)
         return entry
 
     def _parts_of(
@@ -267,7 +267,7 @@ class _Clock:
         transfers = OverlappedTransfers(inner, self._chip, begin, loads, stores)
         children, ends, busy = self.run(inner, begin, transfers)
         copies, spans = transfers.entries_and_busy()
-        length = max(*ends.values(), *(one.start + one.cycles for one in copies), begin) - begin
+        length = max(*ends.values(), *(copy.start + copy.cycles for copy in copies), begin) - begin
         busy = {ipu: max(cycles, spans[ipu]) for ipu, cycles in busy.items()}
         children = sorted([*children, *copies], key=lambda one: one.start)
         entry.children.append(Entry("part", f"{entry.name} 1", entry.ipus, begin, length, children=children))

@@ -79,7 +79,9 @@ def memory_report() -> MemoryReport:
     )
     from tf_ipu_shim.configuration import system
 
-    without: dict[str, Any] = {one.path: one.value for one in system.set_options() if one.effect == RECORDED}
+    without: dict[str, Any] = {
+        set_option.path: set_option.value for set_option in system.set_options() if set_option.effect == RECORDED
+    }
     for device in now:
         without.update(device.recorded_options())
     without.update(ignored_options.arguments())
@@ -173,7 +175,7 @@ def _device_dict(device: DeviceReport) -> dict[str, Any]:
                         {"ipu": ipu, "name": name, "bytes": size} for (ipu, name), size in plan.variables.items()
                     ],
                     "exchanges": {f"{source}->{to}": size for (source, to), size in plan.exchanges.items()},
-                    "savings": [one._asdict() for one in plan.savings],
+                    "savings": [saving._asdict() for saving in plan.savings],
                     "coarse": dict(plan.coarse),
                     "shard_ipus": [list(ipus) for ipus in plan.shard_ipus],
                     "way": plan.way,

@@ -61,7 +61,7 @@ def make_profile(
         "cycles": timeline.cycles,
         "peak_bytes": plan.peak_bytes // max(1, replicas),
         "fits": plan.fits,
-        "savings": [{"action": one.action, "bytes": one.bytes, "fits": one.fits} for one in plan.savings],
+        "savings": [{"action": saving.action, "bytes": saving.bytes, "fits": saving.fits} for saving in plan.savings],
         "coarse": dict(plan.coarse),
         "io_tiles": {str(ipu): block.io_tiles for ipu, block in sorted(blocks.items()) if block.io_tiles},
         "error_factors": ERROR_FACTORS,

@@ -221,4 +221,4 @@ def _sort_by_size(changes: Iterable[Change]) -> list[Change]:
 
 
 def _drop_unchanged(changes: Iterable[Change]) -> list[Change]:
-    return sorted((one for one in changes if one.more), key=lambda one: (-abs(one.more), one.name))
+    return sorted((change for change in changes if change.more), key=lambda one: (-abs(one.more), one.name))

@@ -39,7 +39,7 @@ def render_comparison(
     """Two profiles side by side as a page."""
     data = {
         "names": names,
-        "programs": [one._asdict() for one in programs],
+        "programs": [program._asdict() for program in programs],
         "gone": list(removed),
         "new": list(new),
     }
@@ -75,7 +75,7 @@ def _execution_data(profile: Profile) -> dict[str, Any]:
     pipelines = find_schedules(profile.programs, facts)
     inside = map_to_steps(profile.programs, pipelines)
     parts = leaves_of_steps(profile.programs, inside)
-    drawn = outermost = [one for one in leaves if one.row.id not in inside]
+    drawn = outermost = [leaf for leaf in leaves if leaf.row.id not in inside]
     if len(outermost) > _MOST_RECTANGLES:
         shortest = sorted((one.end - one.begin for one in outermost), reverse=True)[_MOST_RECTANGLES]
         drawn = [one for one in outermost if one.end - one.begin > shortest]
@@ -85,20 +85,22 @@ def _execution_data(profile: Profile) -> dict[str, Any]:
             [json.loads(one.row.ipus), one.row.kind, one.row.name, round(one.begin), round(one.end)] for one in drawn
         ],
         "left_out": len(outermost) - len(drawn),
-        "pipelines": [_pipeline_data(parts, pipelines[one.row.id], one) for one in loops if one.row.id in pipelines],
+        "pipelines": [
+            _pipeline_data(parts, pipelines[loop.row.id], loop) for loop in loops if loop.row.id in pipelines
+        ],
         "beside": any(row.computation == "feed" for row in profile.programs),
         "error": _error_bounds(profile, leaves),
         "loops": [
             [
-                json.loads(one.row.ipus),
-                one.row.name,
-                round(one.begin),
-                round(one.end),
-                one.row.times,
-                one.row.exact,
-                facts.get(FACT, {}).get(str(one.row.id), [""])[0],
+                json.loads(loop.row.ipus),
+                loop.row.name,
+                round(loop.begin),
+                round(loop.end),
+                loop.row.times,
+                loop.row.exact,
+                facts.get(FACT, {}).get(str(loop.row.id), [""])[0],
             ]
-            for one in loops
+            for loop in loops
         ],
         "sets": [
             [row.name, row.vertex, row.tiles, row.cycles, row.runs, row.cycles * row.runs]
@@ -110,15 +112,15 @@ def _execution_data(profile: Profile) -> dict[str, Any]:
 def _op_data(leaves: Iterable[TimelineEvent]) -> list[list[Any]]:
     """For each op and IPU cycles by kind, bytes that are moved, the most of temporaries."""
     ops: dict[tuple[str, str], list[Any]] = {}
-    for one in leaves:
-        row = one.row
+    for leaf in leaves:
+        row = leaf.row
         known = ops.setdefault(
             (row.op, row.ipus),
             [row.op, ", ".join(map(str, json.loads(row.ipus))), row.line or "", 0.0, 0.0, 0.0, 0.0, 0],
         )
         at = {"compute": 3, "host": 5}.get(row.kind, 4)
-        known[at] += row.cycles * one.times
-        known[6] += row.bytes * one.times
+        known[at] += row.cycles * leaf.times
+        known[6] += row.bytes * leaf.times
         known[7] = max(known[7], row.temporary_bytes)
     return list(ops.values())
 
@@ -153,8 +155,8 @@ def _error_bounds(profile: Profile, leaves: Iterable[TimelineEvent]) -> tuple[fl
         (json.loads(row.value) for row in profile.facts if row.name == "error_factors"), {}
     )
     least = most = total = 0.0
-    for one in leaves:
-        factor = factors.get(one.row.computation or steps.get(one.row.parent, ""), 1.0)
-        cycles = one.row.cycles * one.times
+    for leaf in leaves:
+        factor = factors.get(leaf.row.computation or steps.get(leaf.row.parent, ""), 1.0)
+        cycles = leaf.row.cycles * leaf.times
         least, most, total = least + cycles / factor, most + cycles * factor, total + cycles
     return (least / total, most / total) if total else (1.0, 1.0)

@@ -40,7 +40,7 @@ def make_trace(profile: Profile) -> dict[str, Any]:
         if one.mini_batches * len(one.turns) <= _MOST
     }
     inside = map_to_steps(profile.programs, pipelines)
-    leaves = [one for one in leaves if one.row.id not in inside]
+    leaves = [leaf for leaf in leaves if leaf.row.id not in inside]
     parts = leaves_of_steps(profile.programs, inside)
     for one in loops:
         if one.row.id in pipelines:

@@ -192,8 +192,8 @@ def best_ends(costs: list[int], parts: int) -> list[int]:
         Where each part but the first begins.
     """
     total = [0]
-    for each in costs:
-        total.append(total[-1] + each)
+    for cost in costs:
+        total.append(total[-1] + cost)
     number = len(costs)
     largest: list[float] = [float(total[end]) for end in range(number + 1)]
     choices: list[list[int]] = []

@@ -208,7 +208,7 @@ def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *
         >>> execute_on_instances({0}, len, [1, 2])
         2
     """
-    chosen, count = {int(one) for one in instances}, getNumInstances()
+    chosen, count = {int(instance) for instance in instances}, getNumInstances()
     if not chosen <= set(range(count)):
         raise ValueError(f"execute_on_instances: instances are from 0 to {count - 1}, not {sorted(chosen)}.")
     if getInstanceIndex() not in chosen:

@@ -73,7 +73,11 @@ def register_emulation(emulation: Emulation) -> None:
 
 def find_emulation(path: str, op: str) -> Emulation | None:
     """The emulation of an op: of the longest matching path, and of this op before those of all ops."""
-    fitting = [one for one in emulations.values() if one.op in (op, "") and _matches_path(path, one.library)]
+    fitting = [
+        emulation
+        for emulation in emulations.values()
+        if emulation.op in (op, "") and _matches_path(path, emulation.library)
+    ]
     if not fitting:
         return None
     found = max(fitting, key=lambda one: (os.path.isabs(one.library), one.library.count("/"), one.op == op))

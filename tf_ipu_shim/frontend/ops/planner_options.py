@@ -113,7 +113,7 @@ def record_ignored_options(call: str, options: Any, name: str = "options") -> No
 
 def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
     """Makes a program fail that contains an op with invalid options."""
-    wrong = next((message for one in options if (message := _find_error(one)) is not None), None)
+    wrong = next((message for option in options if (message := _find_error(option)) is not None), None)
     if wrong is None:
         return results
     if context.executing_eagerly():

@@ -56,7 +56,7 @@ class _StageOps:
         from tf_ipu_shim.compiler.placement.placement import forward_name
 
         stashed: list[set[str]] = [set() for _ in self._bounds[1:]]
-        for operation in (one for one in gradients if one.type not in _TAKES_SHAPES):
+        for operation in (gradient for gradient in gradients if gradient.type not in _TAKES_SHAPES):
             forward = self._number_of.get(forward_name(operation.name) or "")
             for name in self._taken(operation.inputs):
                 # An op that does not say whose gradient it computes is taken for one of the stage that made the value.

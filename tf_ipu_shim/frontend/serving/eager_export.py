@@ -110,8 +110,8 @@ def _find_resources(plan: ExportPlan, concrete: Any) -> list[Any]:
     captured_ids = {id(tensor) for tensor in concrete.graph.external_captures}
     steps = [step.function for step in (plan.before, plan.predict, plan.after) if step is not None]
     return [
-        one
+        descendant
         for root in find_referenced(steps)
-        for one in trackable_view.TrackableView(root).descendants()
-        if isinstance(one, resource.CapturableResource) and id(one.resource_handle) in captured_ids
+        for descendant in trackable_view.TrackableView(root).descendants()
+        if isinstance(descendant, resource.CapturableResource) and id(descendant.resource_handle) in captured_ids
     ]

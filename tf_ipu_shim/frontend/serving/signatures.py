@@ -159,12 +159,16 @@ def argument_names(step: StepSignature, number: int | None) -> list[str]:
     """Names of a step's arguments."""
     function = getattr(step.function, "python_function", step.function)
     parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
-    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
     names = [one.name for one in positional]
     if number is None:
         return names
     required = sum(one.default is one.empty for one in positional) - step.bound
-    variadic = [one.name for one in parameters if one.kind is one.VAR_POSITIONAL]
+    variadic = [parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL]
     names = names[step.bound :]
     if number < required or (number > len(names) and not variadic):
         raise ValueError(

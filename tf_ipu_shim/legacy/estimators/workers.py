@@ -107,7 +107,7 @@ def _changed(config: Any, **values: Any) -> Any:
 def save_on_all_processes(strategy: Any) -> bool:
     """Whether a checkpoint takes all workers: it has the mean or sum of what each has in a variable of its own."""
     variables = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
-    return _job(strategy) is None and any(isinstance(one, values.SyncOnReadVariable) for one in variables)
+    return _job(strategy) is None and any(isinstance(variable, values.SyncOnReadVariable) for variable in variables)
 
 
 def saving_by_steps(config: Any) -> Any:

@@ -84,7 +84,7 @@ class _Run:
         inner, inside = None, 0
         if step.inside:
             blocks = [smallest(each) for each in buffers.inside(step, allocated)]
-            self.always.extend(value for each in blocks for value in each.always)
+            self.always.extend(value for block in blocks for value in block.always)
             inner = max(blocks, key=_peak_bytes)
             inside = inner.peak_bytes
         for buffer in allocated:

@@ -79,8 +79,8 @@ def advice_lines(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
     return [
         f"What would save most on IPU {full.ipu}, by a new memory plan for each:",
         *(
-            f"  {one.bytes:>15,} bytes  {one.action}: {'fits then' if one.fits else 'not enough alone'}"
-            for one in plan.savings
+            f"  {saving.bytes:>15,} bytes  {saving.action}: {'fits then' if saving.fits else 'not enough alone'}"
+            for saving in plan.savings
         ),
     ]
 

@@ -21,6 +21,6 @@ def best(savings: list[Saving], count: int = 3) -> tuple[Saving, ...]:
         >>> [one.action for one in best([Saving("a", 8, False), Saving("b", 4, True), Saving("c", 0, False)])]
         ['b', 'a']
     """
-    least = _LEAST_SHARE * max((one.bytes for one in savings), default=0)
-    useful = [one for one in savings if one.bytes > (0 if one.fits else least)]
+    least = _LEAST_SHARE * max((saving.bytes for saving in savings), default=0)
+    useful = [saving for saving in savings if saving.bytes > (0 if saving.fits else least)]
     return tuple(sorted(useful, key=lambda one: (not one.fits, -one.bytes))[:count])

@@ -27,7 +27,7 @@ def make_engine(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> li
     programs = [
         switch,
         *switch.children,
-        *(one for part in switch.children if part is not main for one in part.children),
+        *(child for part in switch.children if part is not main for child in part.children),
     ]
     if len(profile.ipus) > 1:
         names = ("switchControlBroadcast/GlobalPre", "__seed/set/setMasterSeed/GlobalPre")

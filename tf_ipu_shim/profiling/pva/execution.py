@@ -139,7 +139,7 @@ class Steps(Sequence[Step]):
         self._compilation = compilation
         schedules = find_schedules(rows, facts)
         self._schedules = {loop: one.once() for loop, one in schedules.items()}
-        self._apart = {row: found for one in schedules.values() for row, found in one.apart().items()}
+        self._apart = {row: found for schedule in schedules.values() for row, found in schedule.apart().items()}
         self._ends: dict[int, list[int]] = {}
         self._inside: dict[int, list[ProgramRow]] = {}
         for row in rows:

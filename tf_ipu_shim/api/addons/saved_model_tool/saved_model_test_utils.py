@@ -108,12 +108,12 @@ class ModelForTest(abc.ABC):
         return f"{self._directory}/model"
 
     def _signature(self, outputs: Sequence[Any]) -> Any:
-        found = [one.outputs[0] for one in self._graph.get_operations() if one.type == "Placeholder"]
+        found = [operation.outputs[0] for operation in self._graph.get_operations() if operation.type == "Placeholder"]
         infos = [
             {key: v1.saved_model.build_tensor_info(tensor) for key, tensor in zip(keys, tensors)}
             for keys, tensors in (
                 (self._input_keys or [one.op.name for one in found], found),
-                (self._output_keys or [one.op.name for one in outputs], outputs),
+                (self._output_keys or [output.op.name for output in outputs], outputs),
             )
         ]
         return v1.saved_model.build_signature_def(*infos, method_name="tensorflow/serving/predict")

@@ -243,7 +243,7 @@ class Reduction:
     def __call__(self, gradients: Sequence[Any], name: str | None = None) -> list[Any]:
         """The reduced tensors; None for None, which all processes give then: they train the same model."""
         before, after = self._factors
-        dense = [tf.convert_to_tensor(one) for one in gradients if one is not None]
+        dense = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
         sent = [self._compression.compress(one if before == 1.0 else one * before) for one in dense]
         if not sent:
             return list(gradients)
@@ -251,4 +251,4 @@ class Reduction:
         received = host_collectives.all_reduce(list(tensors), self._mean, name)
         decompressed = map(self._compression.decompress, received, contexts)
         results = iter([one if after == 1.0 else one * after for one in decompressed])
-        return [None if one is None else next(results) for one in gradients]
+        return [None if gradient is None else next(results) for gradient in gradients]

@@ -99,7 +99,7 @@ class TestCaseExtensions:
 
     def assert_vertices_contain_list(self, report: Any, ok: Iterable[str]) -> None:
         """Every entry of the list is in the type of some vertices."""
-        types = {vertex.type.name for one in report.compilation.computeSets for vertex in one.vertices}
+        types = {vertex.type.name for compute_set in report.compilation.computeSets for vertex in compute_set.vertices}
         missing = [entry for entry in ok if not fnmatch.filter(types, f"*{entry}*")]
         _assert(self, not missing, f"no vertices for {missing}; there are {sorted(types)}")
 
@@ -148,7 +148,7 @@ class _Intervals:
 
 
 def _compute_sets(report: Any) -> list[str]:
-    return [one.name for one in report.compilation.computeSets]
+    return [compute_set.name for compute_set in report.compilation.computeSets]
 
 
 def _any(name: str, entries: Sequence[str]) -> bool:

@@ -115,18 +115,18 @@ class NetworkExtension(PipelinedExtension):
     def _sort_assignments(self, network: networks.Network, stages: list[Any]) -> list[Any]:
         """Assignments in the order of the calls: up to SDK 2.5 they may be given in any."""
         found: dict[int, Any] = {}
-        for one in stages:
-            if not isinstance(one, self._layer_kind) or not 0 <= one.node_index < len(
-                keras_members.inbound_nodes(one.layer)
+        for stage in stages:
+            if not isinstance(stage, self._layer_kind) or not 0 <= stage.node_index < len(
+                keras_members.inbound_nodes(stage.layer)
             ):
                 return stages
-            call = id(keras_members.inbound_nodes(one.layer)[one.node_index])
+            call = id(keras_members.inbound_nodes(stage.layer)[stage.node_index])
             if call in found:
                 raise ValueError(
-                    f"Duplicate assignment for layer {one.layer.name} with node index {one.node_index}. Give every "
+                    f"Duplicate assignment for layer {stage.layer.name} with node index {stage.node_index}. Give every "
                     "call of a layer one."
                 )
-            found[call] = one
+            found[call] = stage
         return [found[id(node)] for node in network.nodes] if all(id(n) in found for n in network.nodes) else stages
 
     def _check_assignments(self, network: networks.Network, stages: Any) -> None:
@@ -153,19 +153,19 @@ def _recorded_stage(node: Any) -> int | None:
 
 def _summary_rows(stages: list[Any]) -> list[list[list[str]]]:
     rows: list[list[list[str]]] = []
-    for one in stages:
-        if one.is_nested_model:
-            rows.append([[f"{one.nested_model.name} ({type(one.nested_model).__name__})"], [], []])
-            rows += _summary_rows(one.pipeline_stage_assignments)
+    for stage in stages:
+        if stage.is_nested_model:
+            rows.append([[f"{stage.nested_model.name} ({type(stage.nested_model).__name__})"], [], []])
+            rows += _summary_rows(stage.pipeline_stage_assignments)
             continue
-        inbound = one.inbound_layers if hasattr(one, "node_index") else []
+        inbound = stage.inbound_layers if hasattr(stage, "node_index") else []
         inbound = inbound if isinstance(inbound, (list, tuple)) else [inbound]
-        index = f" ({one.node_index})" if hasattr(one, "node_index") else ""
+        index = f" ({stage.node_index})" if hasattr(stage, "node_index") else ""
         rows.append(
             [
-                [f"{one.layer.name} ({type(one.layer).__name__}){index}"],
+                [f"{stage.layer.name} ({type(stage.layer).__name__}){index}"],
                 [layer.name for layer in inbound],
-                [str(one.pipeline_stage)],
+                [str(stage.pipeline_stage)],
             ]
         )
     return rows

@@ -115,7 +115,7 @@ def is_nested_call(node: Any) -> bool:
         return is_nested(node.layer)
     further_arguments = [*node.call_args[1:], *node.call_kwargs.values()]
     return len(node.flat_input_ids) == len(node.layer._network().inputs) and all(
-        one is None for one in further_arguments
+        argument is None for argument in further_arguments
     )
 
 

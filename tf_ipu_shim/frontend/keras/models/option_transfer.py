@@ -94,7 +94,7 @@ def _constructor_config(cls: type, config: dict[str, Any]) -> dict[str, Any]:
     if delegation.registered_extension(cls) is None or "layers" in config:
         return config
     parameters = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return config
     return {name: value for name, value in config.items() if name in parameters}
 

@@ -86,8 +86,11 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
             print_fn: prints a line; `print` when left out.
         """
         rows = [
-            [[f"{one.layer.name} ({type(one.layer).__name__})"], [str(one.pipeline_stage)]]
-            for one in _flatten_assignments(self.get_pipeline_stage_assignment())
+            [
+                [f"{assignment.layer.name} ({type(assignment.layer).__name__})"],
+                [str(assignment.pipeline_stage)],
+            ]
+            for assignment in _flatten_assignments(self.get_pipeline_stage_assignment())
         ]
         checks.print_summary(self, [("Layer (type)", 0.5), ("Pipeline Stage", 1.0)], rows, line_length, print_fn)
 
@@ -120,8 +123,10 @@ def _assignments(model: Any) -> list[Any]:
 
 def _flatten_assignments(assignments: list[Any]) -> list[Any]:
     found = []
-    for one in assignments:
-        found += _flatten_assignments(one.pipeline_stage_assignments) if one.is_nested_model else [one]
+    for assignment in assignments:
+        found += (
+            _flatten_assignments(assignment.pipeline_stage_assignments) if assignment.is_nested_model else [assignment]
+        )
     return found
 
 
@@ -129,7 +134,7 @@ def _check_assignments(model: Any, assignments: Any) -> None:
     wording = checks.current_wording()
     checks.check_assignments(assignments, len(model.layers), wording)
     assignment_types = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
-    if not all(isinstance(one, assignment_types) for one in assignments):
+    if not all(isinstance(assignment, assignment_types) for assignment in assignments):
         must = "need to" if wording == checks.Wording.FIRST else "must"
         raise ValueError(
             f"All elements of `pipeline_stage_assignment` {must} be instances of "

@@ -59,7 +59,7 @@ def _input_specs(model: Any, batch_size: int | None) -> Any:
 def _is_shape(shapes: Any) -> bool:
     if isinstance(shapes, tensor_shape.TensorShape):
         return True
-    return not any(isinstance(one, (list, tuple, tensor_shape.TensorShape)) for one in shapes)
+    return not any(isinstance(shape, (list, tuple, tensor_shape.TensorShape)) for shape in shapes)
 
 
 def _input_spec(shape: Any, dtype: Any, name: str, batch_size: int | None) -> Any:

@@ -158,7 +158,11 @@ def _check_known_keys(
 ) -> None:
     """Refuses keys that a function does not take."""
     parameters = inspect.signature(function).parameters.values()
-    names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name not in refused]
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in refused
+    ]
     for key in kwargs:
         if key not in (*names, *older):
             raise TypeError(f"{label} takes no argument {key!r}. It takes {', '.join(names)}.")

@@ -52,8 +52,10 @@ def restore_options(model: Any, entry: dict[str, Any]) -> None:
 
 def _stage_numbers(assignments: list[Any]) -> list[Any]:
     return [
-        _stage_numbers(one.pipeline_stage_assignments) if one.is_nested_model else one.pipeline_stage
-        for one in assignments
+        _stage_numbers(assignment.pipeline_stage_assignments)
+        if assignment.is_nested_model
+        else assignment.pipeline_stage
+        for assignment in assignments
     ]
 
 

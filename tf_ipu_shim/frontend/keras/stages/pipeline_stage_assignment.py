@@ -186,7 +186,7 @@ class _NestedAssignment:
         return True
 
     def __str__(self) -> str:
-        inner = "\n".join(f"  {line}" for one in self._assignments for line in str(one).splitlines())
+        inner = "\n".join(f"  {line}" for assignment in self._assignments for line in str(assignment).splitlines())
         return f"Nested model {self._nested_model.name}:\n{inner}"
 
 

@@ -14,8 +14,8 @@ _NOT_THE_USERS = ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras")
 def are_named_in(kind: type) -> bool:
     """Whether a method of a user's class names `PipelineStage`, by whichever name the script imports it."""
     own = [base for base in kind.__mro__ if base.__module__.partition(".")[0] not in _NOT_THE_USERS]
-    methods = [inspect.unwrap(one) for base in own for one in vars(base).values() if callable(one)]
-    return any(_is_named(one) for one in methods if isinstance(one, types.FunctionType))
+    methods = [inspect.unwrap(var) for base in own for var in vars(base).values() if callable(var)]
+    return any(_is_named(method) for method in methods if isinstance(method, types.FunctionType))
 
 
 def _is_named(method: types.FunctionType) -> bool:
@@ -35,6 +35,6 @@ def _content(cell: types.CellType) -> object:
 def _names(code: types.CodeType) -> Iterator[str]:
     """What a function's code refers to, and the functions inside it."""
     yield from (*code.co_names, *code.co_freevars)
-    for one in code.co_consts:
-        if isinstance(one, types.CodeType):
-            yield from _names(one)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)

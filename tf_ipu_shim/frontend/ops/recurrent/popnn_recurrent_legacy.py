@@ -86,7 +86,7 @@ def _bind_operands(
         planner_options.record_ignored_options(
             "gen_popnn_ops", planner_options.parse_options(arguments[options]), options
         )
-    arguments.update({each: tf.convert_to_tensor(arguments[each]) for each in operands})
+    arguments.update({operand: tf.convert_to_tensor(arguments[operand]) for operand in operands})
     _check_channels(name, arguments["num_channels"], arguments["biases"].shape)
     return arguments
 

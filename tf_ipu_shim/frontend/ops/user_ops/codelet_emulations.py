@@ -193,7 +193,9 @@ def _call_function(function: Callable[..., Any], *args: Any, attributes: str) ->
         parameters = inspect.signature(function).parameters
     except ValueError:  # a callable that is not written in Python
         return function(*args)
-    any_by_name = inspect.isroutine(function) and any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    any_by_name = inspect.isroutine(function) and any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
     if "attributes" in parameters or (attributes and any_by_name):
         return function(*args, attributes=attributes)
     return function(*args)

@@ -164,10 +164,10 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
                 attention_state=self._one_or_all([one.initial_state(batch_size, dtype) for one in mechanisms]),
                 alignment_history=self._one_or_all(
                     [
-                        v1.TensorArray(dtype, size=0, dynamic_size=True, element_shape=one.shape)
+                        v1.TensorArray(dtype, size=0, dynamic_size=True, element_shape=alignment.shape)
                         if self._alignment_history
                         else ()
-                        for one in alignments
+                        for alignment in alignments
                     ]
                 ),
             )

@@ -168,7 +168,7 @@ def apply_regularization(regularizer: Callable[[Any], Any], weights_list: Sequen
         raise ValueError("apply_regularization: there are no weights, neither given nor in the collection WEIGHTS.")
     with v1.name_scope("get_regularization_penalty", values=weights):
         penalties = [one for one in map(regularizer, weights) if one is not None]
-        if any(one.shape.rank != 0 for one in penalties):
+        if any(penalty.shape.rank != 0 for penalty in penalties):
             raise ValueError(f"apply_regularization: the penalty of {regularizer!r} is no scalar.")
         total = v1.add_n(penalties) if penalties else v1.constant(0.0)
     v1.add_to_collection(v1.GraphKeys.REGULARIZATION_LOSSES, total)
