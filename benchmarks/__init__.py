@@ -3,7 +3,7 @@
 runner        two sides, measured in turns, their outputs compared first
 results       what a measurement gives: as a line of the table, and as JSON
 rows          rows of validation/benchmarks.csv, of the JSON of several runs
-worker        a side that lives in a process of its own
+worker        a side that lives in its own process
 models        small models as plain functions of tensors and variables
 forms         a model as a TensorFlow 1 session or a TensorFlow 2 function, on an IPU or on the CPU
 
@@ -14,7 +14,7 @@ lowering_stopwatch  how long the lowering of programs takes
 
 device_overhead, one_ipu, four_shards, import_time, memory_accounting, lowering_time, training_loops,
 parallel_training, keras_fit, large_training, execution_ways: the benchmarks, one a file. Each has `run(settings)`,
-which yields results, and runs in a process of its own.
+which yields results, and runs in its own process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs the benchmarks, each in a Python process of its own, and prints and writes what they give."""
+"""Runs the benchmarks, each in its own Python process, and prints and writes what they give."""
 
 from __future__ import annotations
 

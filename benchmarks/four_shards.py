@@ -1,4 +1,4 @@
-"""Four shards, each with its weights, against the same cut by hand over logical CPU devices with `tf.device`."""
+"""Four shards, each with its weights, against the same cut by pass logical CPU devices with `tf.device`."""
 
 from __future__ import annotations
 

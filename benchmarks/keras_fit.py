@@ -47,7 +47,7 @@ def run(settings: Settings) -> Iterator[Result]:
 
 
 def _first_batch(task: keras_models.Task, settings: Settings) -> Result:
-    """From a compiled model to the end of its first batch. Every model has a width of its own: XLA knows none yet."""
+    """From a compiled model to the end of its first batch. Every model has its own width: XLA knows none yet."""
     times = []
     for index in range(settings.repeats + 1):
         seconds: dict[bool, float] = {}

@@ -1,4 +1,4 @@
-"""Large Keras models from public descriptions, and a side that trains one in a process of its own."""
+"""Large Keras models from public descriptions, and a side that trains one in its own process."""
 
 from __future__ import annotations
 
@@ -151,11 +151,11 @@ class Training:
 
 
 def ipu_process() -> Training:
-    """The IPU's side, in a process of its own."""
+    """The IPU's side, in its own process."""
     forms.configure()
     return Training(ipu=True)
 
 
 def stock_process() -> Training:
-    """The stock side, in a process of its own without an IPU."""
+    """The stock side, in its own process without an IPU."""
     return Training(ipu=False)

@@ -24,7 +24,7 @@ COLUMNS = (
 BASELINES = {
     "device_overhead": "the same ops on the CPU device",
     "one_ipu": "jit_compile=True on the CPU",
-    "four_shards": "the same model cut by hand over logical CPU devices",
+    "four_shards": "the same model divided manually over logical CPU devices",
     "memory_accounting": "memory accounting off",
     "lowering_time": "XLA's compilation of the same program",
     "large_training": "stock Keras without jit_compile",

@@ -1,4 +1,4 @@
-"""A side that lives in a process of its own, for what is decided once a process, such as an environment variable."""
+"""A side that lives in its own process, for what is decided once a process, such as an environment variable."""
 
 from __future__ import annotations
 

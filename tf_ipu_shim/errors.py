@@ -5,7 +5,7 @@ ShimError
 ├── MissingModuleError       (ModuleNotFoundError)   a module Graphcore has and this package has not yet
 ├── MissingAttributeError    (AttributeError)        a name Graphcore has and this package has not yet
 ├── PluginError              (RuntimeError)          the C++ plugin cannot be built or loaded, or is not understood
-└── UnknownFlagError         (ValueError)            TF_POPLAR_FLAGS holds a flag nobody knows
+└── UnknownFlagError         (ValueError)            TF_POPLAR_FLAGS holds a flag no one knows
 
 AccountingFaultWarning       (RuntimeWarning)        the memory accounting has a bug; the message is what to report
 """

@@ -1,7 +1,7 @@
 """Registers, applies and undoes every patch of TensorFlow, Keras and Python's import system.
 
-A change is made once however often it is asked for, from whichever thread. What a change does may differ from thread to
-thread (a pipeline stage is that of the thread that entered it); that it is there does not.
+A change is made once however often it is asked for, from whichever thread. The effect of a change may differ from
+thread to thread (a pipeline stage is that of the thread that entered it); the change itself is global.
 
 `applied()` lists the changes, `undo()` takes them back: then TensorFlow and Keras are as they were before `ipu` was
 imported.
@@ -72,7 +72,10 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any], why: str, checked
 
         def undo_it() -> None:
             if vars(owner).get(name, _ABSENT) is not after:
-                raise RuntimeError(f"{target} has been changed by somebody else since. Undo that change first.")
+                raise RuntimeError(
+                    f"{target} has been changed by other code since, and must be unchanged to be undone. Undo "
+                    "that change first."
+                )
             if before is _ABSENT:
                 delattr(owner, name)
             else:

@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Knows the markers, and gives this process IPUs of its own."""
+    """Knows the markers, and gives this process its own IPUs."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     lock_directory = os.environ.get(locks.ENVIRONMENT_VARIABLE)
@@ -162,7 +162,7 @@ def ipu_strategy(ipus: Callable[..., Any]) -> Iterator[Any]:
 
 
 class IpuMemory:
-    """What the programs of a test need on each IPU, and what it holds: in bytes, as they are when asked for."""
+    """The memory that a test's programs need on each IPU, and the bytes in use, at the time of the call."""
 
     def report(self) -> Any:
         """The whole report, as `tf_ipu_shim.memory_report()` gives it."""
@@ -181,7 +181,7 @@ class IpuMemory:
         return int(self._modelled(ipu, device).peak_bytes)
 
     def always_live(self, ipu: int = 0, device: int = 0) -> int:
-        """What stays on an IPU between steps, as variables do.
+        """The memory that stays on an IPU between steps, such as variables.
 
         Args:
             ipu: its place in the TensorFlow device.
@@ -196,7 +196,10 @@ class IpuMemory:
         found = next((known for known in self.report().devices if known.name == f"/device:IPU:{device}"), None)
         modelled = found.ipus[ipu].modelled if found is not None and ipu < len(found.ipus) else None
         if modelled is None:
-            raise AssertionError(f"No program has run on IPU {ipu} of /device:IPU:{device} in this test.")
+            raise AssertionError(
+                f"No program has run on IPU {ipu} of /device:IPU:{device} in this test; the assertion "
+                "needs one. Run a program first, or name another IPU."
+            )
         return modelled
 
 
@@ -208,7 +211,7 @@ def ipu_memory(ipu_clean: None) -> IpuMemory:
 
 @pytest.fixture
 def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..., None]:
-    """`ipu_baseline()` fails where the test's programs need more memory than a file beside the test says.
+    """`ipu_baseline()` fails where the test's programs need more memory than a file in addition to the test says.
 
     The file is `ipu_baselines/<module>.<test>.json`; `ipu_baseline("name")` gives it another name, `percent=5` lets
     peaks grow so much. `pytest --ipu-write-baselines` writes it.

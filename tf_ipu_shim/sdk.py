@@ -24,12 +24,14 @@ def parse(text: str) -> SdkVersion:
     """Reads ``"3.4"`` or ``"2.6.0"``.
 
     Raises:
-        ValueError: if the text is no version, or not one between 1.2 and 3.4.
+        ValueError: if the text is not a version, or not one between 1.2 and 3.4.
     """
     try:
         major, minor = (int(part) for part in text.strip().split(".")[:2])
     except ValueError:
-        raise ValueError(f"SDK version {text!r} is not of the form MAJOR.MINOR, such as 3.4 or 2.6.") from None
+        raise ValueError(
+            f"SDK version {text!r} is not of the form MAJOR.MINOR, such as 3.4 or 2.6. Set it to such a version."
+        ) from None
     if not OLDEST <= (major, minor) <= NEWEST:
         raise ValueError(
             f"SDK {major}.{minor} is not emulated. Use one from {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}."
@@ -40,7 +42,7 @@ def parse(text: str) -> SdkVersion:
 def named() -> bool:
     """Whether the user has said which release is emulated: then names that it lacks are refused.
 
-    Where nobody has, a name that means one thing in all releases that have it can only mean that.
+    Where no one has, a name that means one thing in all releases that have it can only mean that.
 
     Example:
         >>> named() == bool(os.environ.get(ENVIRONMENT_VARIABLE))

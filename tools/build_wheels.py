@@ -1,4 +1,4 @@
-"""Builds one wheel with the plugin for several TensorFlows in it, and tries it with each in an environment of its own.
+"""Builds one wheel with the plugin for several TensorFlows in it, and tries it with each in its own environment.
 
 python tools/build_wheels.py --tensorflow 2.15.1 --tensorflow 2.21.0
 

@@ -18,11 +18,11 @@ from tf_ipu_shim.profiling import page, reader
 
 
 def draw(profile: str, picture: str, width: int, height: int) -> None:
-    """Writes the picture.
+    """Writes the image.
 
     Args:
         profile: a `profile.pop` or its folder.
-        picture: the PNG file.
+        image: the PNG file.
         width: of the window, in pixels.
         height: of it.
     """

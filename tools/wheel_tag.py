@@ -1,7 +1,7 @@
 """The platform tag of a wheel with compiled libraries: the oldest Linux that has all they ask for (PEP 600).
 
 The dynamic linker refuses a library that names a version of glibc or libstdc++ that the system lacks; the names of
-these versions are in the library as texts.
+these versions are in the library as strings.
 """
 
 from __future__ import annotations

@@ -46,13 +46,13 @@ def train(model: Any, sample: np.ndarray, label: np.ndarray, batch: int, steps: 
 
 
 def train_in_stages(model: Any, image: tuple[int, int, int], replicas: int, batch: int, accumulated: int) -> None:
-    """Trains a model of pictures that is cut into stages, with momentum, all stages at the same time.
+    """Trains a model of images that is cut into stages, with momentum, all stages at the same time.
 
     Args:
         model: with stages, an IPU to each.
-        image: shape of a picture of bytes.
+        image: shape of a image of bytes.
         replicas: of the pipeline.
-        batch: pictures of a mini-batch.
+        batch: images of a mini-batch.
         accumulated: mini-batches whose gradients a replica accumulates.
     """
     steps = accumulated * replicas

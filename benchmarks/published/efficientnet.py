@@ -6,7 +6,7 @@ mini-batch, mini-batches whose gradients a replica accumulates, the part of a ti
 The network is that of Tan and Le, "EfficientNet" (2019), with what Masters et al., "Making EfficientNet More Efficient"
 (2021), changed: convolutions of groups of 16 channels in place of those of one, channels expanded by 4 instead of 6,
 groups of channels normalised for each image. As in the configuration of the published runs, there are 4 such groups,
-images of 380 x 380 come as bytes, the second stage begins with the fourth row of blocks, and recomputation begins anew
+images of 380 x 380 come as bytes, the second stage begins with the fourth row of blocks, and recomputation begins again
 at each stage.
 """
 
@@ -49,7 +49,7 @@ def convolved(x: Any, filters: int, kernel: int = 1, stride: int = 1, groups: in
 
 
 def block(x: Any, kernel: int, filters: int, stride: int, expanded: int) -> Any:
-    """A residual block: fewer channels outside than inside, which are weighted by what is in all of the picture."""
+    """A residual block: fewer channels outside than inside, which are weighted by what is in all of the image."""
     before, outside = x, x.shape[-1]
     inside = outside * expanded
     if expanded > 1:

@@ -5,7 +5,7 @@ mini-batches whose gradients a replica accumulates.
 
 The network is that of Xie et al., "Aggregated Residual Transformations for Deep Neural Networks" (2017). As in the
 configuration of the published run, 32 groups of channels are normalised for each image, images come as bytes, the
-second stage begins behind the fourth block of the third row, and recomputation begins anew at each stage.
+second stage begins behind the fourth block of the third row, and recomputation begins again at each stage.
 """
 
 from __future__ import annotations

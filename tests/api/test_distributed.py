@@ -226,5 +226,5 @@ def test_an_open_server_of_tensorflows_is_named_once(monkeypatch, capfd):
             IPUMultiWorkerStrategyV1(resolver)
     said = [line for line in capfd.readouterr().err.splitlines() if "tf.distribute.Server" in line]
     assert len(said) == 1
-    assert "localhost:2347, listens on all interfaces at port 2347 without a password: whoever reaches it" in said[0]
-    assert "Use it only where you trust all users" in said[0]
+    assert "localhost:2347, listens on all interfaces at port 2347 without a password. Anyone who reaches it" in said[0]
+    assert "Use it only if you trust all users" in said[0]

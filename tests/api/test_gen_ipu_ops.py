@@ -119,7 +119,7 @@ def test_one_graph_reads_configurations_one_after_another():
 def test_errors_of_the_configuration_keep_their_type(run):
     with pytest.raises(tf.errors.FailedPreconditionError, match="Unsupported number of IPUs requested"):
         run("ipu_configure_hardware", options(3).SerializeToString())
-    with pytest.raises(tf.errors.InvalidArgumentError, match="config of 1 bytes is no serialised IpuOptions"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="config of 1 bytes is not a serialised IpuOptions"):
         run("ipu_configure_hardware", b"\xff")
 
 

@@ -73,7 +73,7 @@ def test_util_ops(capfd):
     assert [tensor.numpy() for tensor in ops.ipu_barrier([x[0], x[1]])] == [1, 2]
     ops.ipu_print_tensor(x, "pair")
     assert "pair: [1 2]" in capfd.readouterr().err
-    with pytest.raises(ValueError, match="between the executions of a program"):
+    with pytest.raises(ValueError, match="between the executions of one"):
         ops.ipu_fifo(x, 3, False)
     with pytest.raises(errors.MissingAttributeError, match="ipu_user_op"):
         ops.ipu_user_op  # noqa: B018

@@ -125,7 +125,7 @@ def test_monitors_of_power_have_a_number_for_each_device(capfd, monkeypatch):
         assert float(device["board power"][:-1]) >= float(device["ipu power"][:-1])
     for attribute in (gcipuinfo.IpuTemperature, gcipuinfo.AverageBoardTemp, gcipuinfo.AverageDieTemp):
         assert all(float(text[:-1]) > 0 for text in inventory.getNamedAttributeForAll(attribute))
-    with pytest.raises(ValueError, match="31.*ids are 0 to 30"):
+    with pytest.raises(ValueError, match="31.*expected 0 to 30"):
         inventory.getNamedAttributeForDevice(31, gcipuinfo.IpuPower)
     assert capfd.readouterr().err.count("gcipuinfo: nothing measures simulated IPUs. ipu power") == 1
 

@@ -92,7 +92,7 @@ def test_a_program_that_does_not_fit_is_no_error(studied, monkeypatch):
     assert halves.fits and halves.bytes == pytest.approx(found.plan.peak_bytes / 2, rel=0.01)
     text = capacity.to_text([found], capacity.systems_for([], ["gc200"], 1))
     assert re.search(
-        rf"it does not fit\. What would save most on IPU 0.*\n +{halves.bytes:,} bytes  float16.*fits then", text
+        rf"it does not fit\. The actions that save most on IPU 0.*\n +{halves.bytes:,} bytes  float16.*fits then", text
     )
 
 

@@ -146,7 +146,7 @@ def test_json(capsys):
 @pytest.mark.parametrize(
     ("words", "system", "message"),
     [
-        (["info", "-d", "31"], "ipu16", "no IPU device with id 31.*ids are 0 to 30"),
+        (["info", "-d", "31"], "ipu16", "no IPU device with id 31.*expected 0 to 30"),
         (["info", "-i"], "ipu16", "-i needs the device to describe: -d ID"),
         (["info", "--system", "ipu61"], "ipu16", "no simulated system 'ipu61'"),
         (["schedule", "--svg", "/no/such/directory/x.svg"], "ipu16", "^tf-ipu schedule: /no/such/directory/x.svg: "),

@@ -161,7 +161,7 @@ def test_deleted_options_are_unknown():
 def test_numbers_of_ipus_below_zero_are_named(value, count):
     config = IPUConfig()
     config.auto_select_ipus = value
-    with pytest.raises(ValueError, match=f"no device has {count} IPUs"):
+    with pytest.raises(ValueError, match=f"no device can have {count} IPUs"):
         config.configure_ipu_system()
 
 

@@ -8,6 +8,7 @@ import functools
 import re
 
 import error_messages
+import message_parts
 import pytest
 from checkout import ROOT
 
@@ -78,3 +79,30 @@ def test_the_page_of_errors_is_about_errors_that_there_are():
     assert [phrase for phrase in phrases if not all(part in sources for part in phrase.split(" ... "))] == []
     for part in page.split("### ")[1:]:
         assert "\nCause:" in part and "\nFix:" in part, part.splitlines()[0]
+
+
+PARTS = [message for message in error_messages.messages() if message_parts.is_for_authors(message)]
+WHOLE = 0.945  # of the messages that a script's author can cause; raise it when more are whole
+
+
+def test_messages_have_all_four_parts():
+    """Where, received, expected and fix; the share of messages that have all of them may only rise."""
+    lacking = [message for message in PARTS if message_parts.parts(message.text) != set(message_parts.PARTS)]
+    assert 1 - len(lacking) / len(PARTS) >= WHOLE, "\n".join(
+        f"{message.place} lacks {set(message_parts.PARTS) - message_parts.parts(message.text)}: {message.text}"
+        for message in lacking
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("axis is {}; expected 0 to {}. Choose another axis.", set()),
+        ("axis must be an integer, not {}. Pass an integer.", set()),
+        ("axis must be an integer, not {}.", {"fix"}),
+        ("axis is {}. Choose another axis.", {"expected"}),
+        ("Layer must be stateful. Create it again.", {"where", "received"}),
+    ],
+)
+def test_parts_of_a_message(text, missing):
+    assert set(message_parts.PARTS) - message_parts.parts(text) == missing

@@ -98,7 +98,7 @@ def test_a_change_by_somebody_else_is_not_lost(stock):
     patches.replace(stock, "number", lambda _: 2, why="ours")
     patches.replace(stock, "letter", lambda _: "a", why="ours")
     stock.number = 3
-    with pytest.raises(RuntimeError, match=r"stock\.number has been changed by somebody else"):
+    with pytest.raises(RuntimeError, match=r"stock\.number has been changed by other code"):
         patches.undo()
     assert stock.number == 3 and [patch.target for patch in patches.applied()] == ["stock.number"]
 

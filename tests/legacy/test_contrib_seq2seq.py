@@ -282,7 +282,7 @@ def wrapper(**options):
         (
             lambda: wrapper().zero_state(BATCH, tf.float32).clone(attention=tf.ones([2, 9])),
             ValueError,
-            "of shape .3, 4., and what replaces it of .2, 9.",
+            "of shape .3, 4., and its replacement of .2, 9.",
         ),
         (lambda: helpers.TrainingHelper(INPUTS, 3), ValueError, "Expected sequence_length to be a vector"),
         (lambda: helpers.GreedyEmbeddingHelper(TABLE, 1, 0), ValueError, "start_tokens must be a vector"),

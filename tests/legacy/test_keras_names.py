@@ -187,7 +187,7 @@ def test_experimental_mixed_precision():
         assert experimental.get_layer_policy(keras.layers.Dense(1)).compute_dtype == "float16"
     finally:
         experimental.set_policy(None)
-    with pytest.raises(ValueError, match="no Keras layer"):
+    with pytest.raises(ValueError, match="expected a Keras layer"):
         experimental.get_layer_policy("dense")
     with pytest.raises(errors.UnsupportedError, match="LossScaleOptimizer"):
         Policy("mixed_float16", loss_scale=128)

@@ -78,7 +78,7 @@ def test_more_bytes_never_take_less_time(few, more, src, dst):
 
 
 def test_refused():
-    with pytest.raises(ValueError, match="no place 4 in a device of 4 IPUs: they are 0 to 3"):
+    with pytest.raises(ValueError, match="no place 4 in a device of 4 IPUs; expected 0 to 3"):
         links.hops(0, 4, 4)
     with pytest.raises(ValueError, match="cannot move -1 bytes"):
         links.exchange_seconds(-1, 0, 1, 2)

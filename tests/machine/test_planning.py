@@ -119,10 +119,10 @@ def test_options_are_read_as_poplar_takes_them():
     ("options", "message"),
     [
         ({"availableMemoryProportion": "-0.1"}, "Value must be greater than or equal to 0"),
-        ({"availableMemoryProportion": "nan"}, "is 'nan', which is no number"),
-        ({"availableMemoryProportion": []}, "which is no number"),
-        ({"partialsType": "bfloat"}, "Use 'half' or 'float'"),
-        ({"partialsType": []}, "Use 'half' or 'float'"),
+        ({"availableMemoryProportion": "nan"}, "is 'nan'; expected a number"),
+        ({"availableMemoryProportion": []}, "expected a number"),
+        ({"partialsType": "bfloat"}, "expected 'half' or 'float'"),
+        ({"partialsType": []}, "expected 'half' or 'float'"),
     ],
 )
 def test_values_that_poplar_refuses(options, message):

@@ -106,7 +106,7 @@ def test_flags_in_a_file(tmp_path, monkeypatch):
         ("--show_progress_bar=yes", "needs true, false or auto"),
         ("--synthetic_data_categories=infeed,weights", r"=weights is wrong.*infeed, outfeed, seed, hostembedding, par"),
         ("--use_synthetic_data --synthetic_data_initializer=zeros", "random, uniform, normal or a whole number"),
-        ("--synthetic_data_initializer=random", "needs use_synthetic_data or synthetic_data_categories beside it"),
+        ("--synthetic_data_initializer=random", "needs use_synthetic_data or synthetic_data_categories"),
         ("--save_vertex_graph=/x", "has no vertices.*leave it out"),
         ("no_such_file_of_flags", "must name a readable text file of flags"),
     ],

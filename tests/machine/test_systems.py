@@ -108,7 +108,7 @@ def test_misspelt_override(name):
 
 @pytest.mark.parametrize("device_id", [-1, 31, "0", True])
 def test_unknown_device_id(device_id):
-    with pytest.raises(ValueError, match="no IPU device with id .* ids are 0 to 30"):
+    with pytest.raises(ValueError, match="no IPU device with id .* expected 0 to 30"):
         systems.current().device(device_id)
 
 

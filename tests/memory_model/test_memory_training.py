@@ -471,7 +471,7 @@ def test_out_of_memory_says_what_recomputation_saves(monkeypatch):
     with pytest.raises(tf.errors.InternalError) as caught:
         pipelined(4)
     found = re.search(r"([\d,]+) bytes +recomputation \(allow_recompute=True\): fits then", str(caught.value))
-    assert "What would save most on IPU 0, by a new memory plan for each:" in str(caught.value)
+    assert "The actions that save most on IPU 0, by a new memory plan for each:" in str(caught.value)
     (before,) = memory_report().devices[0].programs
     configure_for_plans(4, recompute=True)
     with tf.Graph().as_default():

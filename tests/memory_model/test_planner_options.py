@@ -103,7 +103,7 @@ def test_in_a_session_that_runs_op_by_op(ipus):
 def test_at_once_when_run_eagerly():
     with pytest.raises(tf.errors.InternalError, match="invalid_option: .*greater than or equal to 0"):
         gen_lstm(tf.constant(INPUTS), WRONG, {})
-    with pytest.raises(tf.errors.InternalError, match="is 'much', which is no number"):
+    with pytest.raises(tf.errors.InternalError, match="is 'much'; expected a number"):
         gen_gru(tf.constant(INPUTS), {}, {"availableMemoryProportion": "much"})
 
 
@@ -395,8 +395,8 @@ def test_other_options_are_recorded(environment):
     ("options", "message"),
     [
         ({"availableMemoryProportion": "-1"}, "is '-1'. Value must be greater than or equal to 0"),
-        ({"availableMemoryProportion": "much"}, "is 'much', which is no number"),
-        ({"partialsType": "double"}, "partialsType is 'double'. Use 'half' or 'float'"),
+        ({"availableMemoryProportion": "much"}, "is 'much'; expected a number"),
+        ({"partialsType": "double"}, "partialsType is 'double'; expected 'half' or 'float'"),
     ],
 )
 def test_a_configuration_that_poplar_refuses_fails_the_program(planned, options, message):

@@ -83,5 +83,5 @@ def test_the_file_gives_what_was_written(tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "programs": {}}', '{"version": 1, "programs": [1]}'])
 def test_other_files_are_refused(tmp_path, text):
     (tmp_path / "memory.json").write_text(text)
-    with pytest.raises(ValueError, match=r"memory\.json is no baseline of memory: .* Write it anew"):
+    with pytest.raises(ValueError, match=r"memory\.json is not a memory baseline: .* Write it again"):
         baseline.read_baseline(tmp_path / "memory.json")

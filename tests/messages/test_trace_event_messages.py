@@ -55,5 +55,5 @@ def test_nothing():
 
 @pytest.mark.parametrize("wrong", ["text", 3, [1]])
 def test_wrong_input(wrong):
-    with pytest.raises(TypeError, match="Trace events are serialised messages"):
+    with pytest.raises(TypeError, match="Trace events must be serialised messages"):
         utils.extract_all_events(wrong)

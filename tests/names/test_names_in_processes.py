@@ -230,8 +230,8 @@ def test_contrib_and_sizes_of_tensorflow_1(python):
                 raise AssertionError
             for wrong, said in (
                 ("tf.contrib.layers.conv2d", "tensorflow.contrib.layers.conv2d: tensorflow.contrib is gone"),
-                ("from tensorflow.contrib import slim", "are a package of their own: pip install tf_slim"),
-                ("import tensorflow.contrib.slim.nets", "are a package of their own: pip install tf_slim"),
+                ("from tensorflow.contrib import slim", "are a separate package: pip install tf_slim"),
+                ("import tensorflow.contrib.slim.nets", "are a separate package: pip install tf_slim"),
                 ("import tensorflow.contrib.eager as eager", "contrib.eager: tensorflow.contrib is gone"),
                 ("from tensorflow.contrib.rnn import Nonsense", "tensorflow.contrib.rnn has BasicLSTMCell, "),
             ):

@@ -150,7 +150,7 @@ def test_files_of_the_first_format_are_read(report, tmp_path):
     assert [(step.program.name, step.ipus[0].cycles) for step in steps] == expected
     connection.execute("PRAGMA user_version = 3")
     connection.commit()
-    with pytest.raises(ValueError, match="a profile of format 3; this version reads 1 and 2"):
+    with pytest.raises(ValueError, match="a profile of format 3; expected format 1 and 2"):
         pva.openReport(file)
 
 
@@ -216,7 +216,7 @@ def test_what_is_not_there_is_refused(report):
 
 def test_a_profile_without_runs(report, tmp_path):
     (tmp_path / writer.RUNS).unlink()
-    with pytest.raises(UnsupportedError, match="counts no runs"):
+    with pytest.raises(UnsupportedError, match="no execution report"):
         assert pva.openReport(tmp_path).execution
 
 

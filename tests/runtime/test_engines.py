@@ -361,7 +361,7 @@ def test_engines_that_find_no_ipus_do_not_start_and_can_later(monkeypatch, engin
 def test_applications_without_feeds_have_nothing_to_call(ipus, engine):
     ipus()
     path = file_of(lambda: tf.ones([2]) * ipu.rand_ops.dropout(tf.ones([2]), 0.5)[0])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="no infeeds and no outfeeds"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="neither infeeds nor outfeeds"):
         runtime.embedded_runtime_start(path, [], engine())
 
 

@@ -381,7 +381,9 @@ def test_the_ipu_model_needs_no_ipu(monkeypatch):
 def test_io_tiles_leave_tiles_that_compute(monkeypatch, tiles, io_tiles):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
     asked = {} if tiles is None else {"ipu_model__tiles_per_ipu": tiles}
-    with pytest.raises(ValueError, match=rf"num_io_tiles is {io_tiles}, .* has {tiles or 1472} tiles: none is left"):
+    with pytest.raises(
+        ValueError, match=rf"num_io_tiles is {io_tiles}, .* has {tiles or 1472} tiles; at least one must be left"
+    ):
         configured(auto_select_ipus=1, io_tiles__num_io_tiles=io_tiles, **asked)
     configured(auto_select_ipus=1, io_tiles__num_io_tiles=(tiles or 1472) - 1, **asked)
 

@@ -146,7 +146,7 @@ def test_variables_run_eagerly(tmp_path):
     dataset_extractor.import_variables([variable], filename, print_stats=False)
     np.testing.assert_array_equal(variable, [1, 2])
     other = tf.Variable(1.0, name="other")
-    with pytest.raises(ValueError, match="no value for the variables"):
+    with pytest.raises(ValueError, match="a value for each variable; missing"):
         dataset_extractor.import_variables([other], filename)
     dataset_extractor.import_variables([other], filename, strict=False, print_stats=False)
     assert float(other) == 1.0

@@ -40,7 +40,8 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
     def __init__(self, discoveryMode: int = DiscoverActivePartitionIPUs) -> None:  # noqa: N803
         if discoveryMode not in (DiscoverActivePartitionIPUs, DiscoverAllPartitionIPUs):
             raise ValueError(
-                f"gcipuinfo({discoveryMode!r}): expected DiscoverActivePartitionIPUs or DiscoverAllPartitionIPUs."
+                f"gcipuinfo({discoveryMode!r}): expected DiscoverActivePartitionIPUs or DiscoverAllPartitionIPUs. Pass "
+                "one of these two."
             )
         self._is_always_new = False
         self.updateData()
@@ -50,24 +51,25 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
             raise AttributeError(name)
         known = ", ".join(known for known in dir(type(self)) if not known.startswith("_"))
         raise errors.MissingAttributeError(
-            f"gcipuinfo.{name} is not emulated: simulated IPUs have neither health nor records. It has {known}."
+            f"gcipuinfo.{name} is not emulated: simulated IPUs have neither health nor records. It has {known}. Use "
+            "one of these."
         )
 
     def updateData(self) -> bool:  # noqa: N802
-        """Reads all attributes anew; which processes use which IPUs is what changes here. Gives True."""
+        """Reads all attributes again; which processes use which IPUs is what changes here. Gives True."""
         system = systems.current()
         holders = attach.in_use(system)
         self._devices = [listing.attributes(system, device, holders) for device in system.devices]
         return True
 
     def setUpdateMode(self, autoUpdate: bool) -> None:  # noqa: N802, N803
-        """Whether attributes are read anew each time one is asked for.
+        """Whether attributes are read again each time one is asked for.
 
         Raises:
-            TypeError: it is no bool.
+            TypeError: it is not a bool.
         """
         if not isinstance(autoUpdate, bool):
-            raise TypeError(f"setUpdateMode({autoUpdate!r}): expected True or False.")
+            raise TypeError(f"setUpdateMode({autoUpdate!r}): expected True or False. Pass True or False.")
         self._is_always_new = autoUpdate
 
     def getDevices(self) -> list[dict[str, str]]:  # noqa: N802

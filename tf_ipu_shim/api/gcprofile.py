@@ -1,4 +1,4 @@
-"""`gcprofile`: saves the reports that scripts of SDK 1.2 to 2.1 collect for PopVision."""
+"""`gcprofile`: saves the reports that scripts of SDK 1.2 to 2.1 collect for the PopVision tools."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ def lazy(
     Args:
         package: its `__name__`.
         modules: its modules that are attributes of it; a mapping where some are in packages below it: the path of each.
-        names: attributes that are names of its modules: which module each is in, `.module` for one beside the package.
+        names: attributes that are names of its modules: which module each is in, `.module` for one in addition to the
+            package.
 
     Example:
         >>> __getattr__, __dir__ = lazy(__name__, ["dropout"], {"Dropout": "dropout"})
@@ -48,7 +49,7 @@ def lazy(
 
 
 def refused(error: errors.MissingModuleError) -> AttributeError:
-    """What asking for an attribute raises whose module is missing.
+    """The error for an attribute whose module is missing.
 
     `names.unsupported_names` refuses a module that Graphcore has and this package has not, under its name. One
     that needs another TensorFlow has said so itself.

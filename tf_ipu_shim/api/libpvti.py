@@ -1,7 +1,7 @@
 """`libpvti`: PopVision tracepoints and graphs, recorded as spans of TensorFlow's profiler.
 
-They are in what `tf.profiler.experimental.start` and `stop` write, beside the ops that ran meanwhile. What has no
-length, such as a value of a graph, is a span that ends at once, with the value beside its name.
+They are in what `tf.profiler.experimental.start` and `stop` write, in addition to the ops that ran meanwhile. Values
+without a duration, such as points of a graph, are spans that end at once, with the value next to the name.
 """
 
 from __future__ import annotations
@@ -135,7 +135,10 @@ class Tracepoint:
         """
         spans = _open.spans.get((channel, label))
         if not spans:
-            raise ValueError(f"Tracepoint.end: no span {label!r} of channel {channel.name!r} was begun in this thread.")
+            raise ValueError(
+                f"Tracepoint.end: no span {label!r} of channel {channel.name!r} was begun in this thread, "
+                "and only such a span can end. Call Tracepoint.begin first."
+            )
         spans.pop().__exit__(None, None, None)
 
     @staticmethod
@@ -217,7 +220,10 @@ class HeatmapDouble:
     def __init__(self, name: str, edges: Sequence[float], unit: str = ""):
         self._edges = [float(edge) for edge in edges]
         if len(self._edges) < 2 or self._edges != sorted(self._edges):
-            raise ValueError(f"HeatmapDouble({name!r}): edges must be two or more numbers in ascending order.")
+            raise ValueError(
+                f"HeatmapDouble({name!r}): edges must be two or more numbers in ascending order. Pass at least two "
+                "edges in ascending order."
+            )
         self._name, self._unit = name, unit
 
     def add(self, values: Iterable[float]) -> None:

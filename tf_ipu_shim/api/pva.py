@@ -1,7 +1,7 @@
 """`pva`: Graphcore's profile-reading library, over the profiles that programs write here.
 
-Its object model, as scripts use it; the figures are the cycle model's (`docs/machine_model.md`). What our profiles
-do not have is refused by name. Files of Poplar's own profiler are not read.
+Its object model, as scripts use it; the figures are the cycle model's (`docs/machine_model.md`). Attributes that these
+profiles do not have raise an error. Files of Poplar's own profiler are not read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["IPU", "OperationAnalysis", "Program", "ProgramVisitor", "Report", "T
 def __getattr__(name: str) -> Any:
     """Refuses names that Graphcore's library has, by name."""
     if name in _REFUSED:
-        raise MissingAttributeError(f"pva.{name} is not emulated: {_REFUSED[name]}")
+        raise MissingAttributeError(f"pva.{name} is not emulated: {_REFUSED[name]}. Use another attribute.")
     raise AttributeError(f"module 'pva' has no attribute {name!r}")
 
 
@@ -44,7 +44,7 @@ def openReport(path: str | os.PathLike[str], debug_path: str | os.PathLike[str] 
 
     Raises:
         FileNotFoundError: there is none.
-        ValueError: it is no profile that this package wrote.
+        ValueError: it is not a profile that this package wrote.
 
     Source: `pva.openReport`.
 

@@ -1,8 +1,8 @@
 """Extracts the layers of a Keras model from a captured program: their cycles and memory.
 
 Ops are told by their names, as Keras makes them: `while/model/dense/MatMul`, `gradient_tape/while/model/dense/...`; in
-a pipeline's stages `dense/MatMul`, `gradients/dense/MatMul_grad/...`. What is not named after a layer, such as an
-optimizer's work, is told by the variables and gradients that it takes.
+a pipeline's stages `dense/MatMul`, `gradients/dense/MatMul_grad/...`. Work without a layer's name, such as an
+optimizer's, is assigned by the variables and gradients that it uses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VARIABLES = ("weight", "optimizer_state")
 
 
 class Passed(NamedTuple):
-    """What a layer passes to later layers.
+    """A tensor that a layer passes to later layers.
 
     Args:
         consumers: these layers, and how many ops of each take it: so many gradients come back.
@@ -190,7 +190,7 @@ class _Work:
 
 
 class _Flow:
-    """What layers pass to each other and receive from the host in the forward pass.
+    """The tensors that layers pass to each other and receive from the host in the forward pass.
 
     Args:
         blocks: all of the program.

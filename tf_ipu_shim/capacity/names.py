@@ -16,7 +16,7 @@ class LayerNames:
 
     Args:
         weighted: layers with weights.
-        in_stages: whether the program is a pipeline. What comes behind its last layer is the loss, in the last stage.
+        in_stages: whether the program is a pipeline. Ops after its last layer are the loss, in the last stage.
     """
 
     def __init__(self, weighted: Iterable[str], in_stages: bool = False) -> None:

@@ -50,8 +50,8 @@ class Finding(NamedTuple):
 def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
     """Finds how every IPU call of some files is handled.
 
-    Imports TensorFlow and the emulated modules that the files name. What a call refuses for its arguments shows only
-    when it runs.
+    Imports TensorFlow and the emulated modules that the files name. Refusals that depend on arguments appear only in a
+    run.
 
     Example:
         >>> import ast

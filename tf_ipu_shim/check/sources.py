@@ -17,7 +17,7 @@ class SourceFile:
 
 
 def collect_sources(script: pathlib.Path) -> list[SourceFile]:
-    """A script and what it imports of the files beside it, each once."""
+    """A script and what it imports of the files next to it, each once."""
     start = script / "__main__.py" if script.is_dir() else script
     folder, found = start.parent, {}
     waiting = [start]

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
             findings = [finding for finding in findings if finding.name != pitfalls.NOT_CONFIGURED]
     print(check.format_findings(findings))
     if arguments.static:
-        print("What a call refuses for its arguments shows only in a run: leave out --static.")
+        print("Refusals that depend on arguments appear only in a run: leave out --static.")
     return 1 if status or any(finding.kind is check.FindingKind.REFUSED for finding in findings) else 0
 
 

@@ -224,7 +224,7 @@ def check_plugin(library: str | None, has_compiler: bool) -> Check:
 
 def check_plugin_directory() -> Check:
     """Whether the plugin can be kept between processes."""
-    expected = "a directory that this user alone can write"
+    expected = "a directory that only this user can write"
     try:
         found = str(cache.first_writable_directory(cache.cache_directories()))
     except errors.PluginError as error:
@@ -266,7 +266,7 @@ def check_variables() -> Iterator[Check]:
 
 def check_ipus() -> Check:
     """Whether other processes hold IPUs of the simulated machine."""
-    expected = "IPUs that nobody else holds"
+    expected = "IPUs that no other process holds"
     try:
         system = systems.current()
         holders = attach.in_use(system)
@@ -283,7 +283,8 @@ def check_ipus() -> Check:
         state=NOTE,
         found="\n".join([found, *table]),
         expected=expected,
-        cure="wait for these processes or end them, or give yours IPUs of its own: TF_IPU_SHIM_LOCK_DIR=$(mktemp -d)",
+        cure="wait for these processes or end them, or give this process separate IPUs: "
+        "TF_IPU_SHIM_LOCK_DIR=$(mktemp -d)",
     )
 
 

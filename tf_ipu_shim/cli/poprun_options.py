@@ -194,7 +194,7 @@ def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
 
 
 def parse_first_device(arguments: argparse.Namespace) -> int:
-    """Which of the devices of an instance's size the first instance has: the first of as many as nobody uses."""
+    """Which of the devices of an instance's size the first instance has: the first of as many as no one uses."""
     system = systems.current()
     devices = system.devices_with(arguments.num_replicas // arguments.num_instances * arguments.ipus_per_replica)
     busy = set(attach.in_use(system))

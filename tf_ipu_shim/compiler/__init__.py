@@ -3,9 +3,9 @@
 `lower.lower` runs the passes of `pipeline.PASSES` in order, over one representation (`ir.functions`,
 `ir.function_graph`):
 
-1. `checks` refuse what an IPU could not run, with the user's own line.
+1. `checks` refuse what an IPU could not run, with the user's line.
 2. `passes` and `loops` rewrite the functions; `xla_semantics` has XLA give what TensorFlow's kernels do.
-3. `replicas` finds how many there are, and gives each functions of its own where they ask which one it is.
+3. `replicas` finds how many there are, and gives each its own functions where they ask which one it is.
 4. `placement` gives every op a location and a phase; `emit` writes the functions that run.
 5. `kernels` runs the XLA launches op by op instead, where that is asked for or faster.
 """

@@ -48,11 +48,15 @@ def argument_order(
                 raise TypeError(
                     f"{function.__qualname__}: {before + len(rest)} positional arguments were given. Under SDK "
                     f"{sdk.current()} it takes {before + len(order)} at most, the last of them {', '.join(order)}."
+                    " Pass the others by keyword."
                 )
             named = {name: value for name, value in zip(order, rest, strict=False) if name != "-"}
             twice = sorted(named.keys() & kwargs.keys())
             if twice:
-                raise TypeError(f"{function.__qualname__}: argument {twice[0]!r} was given twice.")
+                raise TypeError(
+                    f"{function.__qualname__}: argument {twice[0]!r} was given twice; expected once. Pass it "
+                    "by position or by keyword only."
+                )
             return function(*args[:first], **named, **kwargs)  # type: ignore[arg-type]
 
         return in_order

@@ -188,13 +188,17 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
             for category in categories:
                 owner = getattr(owner, category)
             if not isinstance(owner, _ConfigBase):
-                raise ValueError(f"{'.'.join(categories)} is an option and has nothing in it.")
+                raise ValueError(
+                    f"{'.'.join(categories)} is an option, not a category: it has no attributes. Set the option itself."
+                )
             if name not in owner._attributes:
                 raise owner._unknown(name)
             metadata: AttributeMetadata = owner._attributes[name]
             return metadata
         except (AttributeError, ValueError) as error:
-            raise ValueError(f"Could not get attribute metadata for '{attr}': {error}") from None
+            raise ValueError(
+                f"Could not get attribute metadata for '{attr}': {error}. Check the option's name."
+            ) from None
 
     def to_dict(self) -> dict[str, Any]:
         """All options as a flat dictionary from dotted path to value, enums as their integers.
@@ -255,14 +259,19 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
 
         Raises:
             TypeError: if a value is not of the option's type.
-            ValueError: if the text is no JSON, or an integer is none of the enum's members.
+            ValueError: if the text is not a JSON, or an integer is none of the enum's members.
 
         Source: `tensorflow.python.ipu.config` (SDK 2.4 and newer).
         """
         try:
             options = json.loads(json_cfg)
         except RecursionError:
-            raise ValueError(f"The text is nested too deeply for what to_json returns: {json_cfg[:60]!r}") from None
+            raise ValueError(
+                f"The text is nested too deeply for what to_json returns: {json_cfg[:60]!r}"
+                ". Pass what to_json() returned."
+            ) from None
         if not isinstance(options, dict):
-            raise ValueError(f"The text is not a JSON object as to_json returns it: {json_cfg[:60]!r}.")
+            raise ValueError(
+                f"The text is not a JSON object as to_json returns it: {json_cfg[:60]!r}. Pass what to_json() returned."
+            )
         self.from_dict(options)

@@ -24,6 +24,7 @@ def check(config: Any) -> None:
         raise ValueError(
             "experimental.multi_replica_distribution.process_index must be in the range "
             f"0 <= process_index < process_count; it is {distribution.process_index} of {distribution.process_count}."
+            " Pass an index in this range."
         )
     if "_profiling" in config._attributes:
         _check_profiling(config._profiling)
@@ -46,13 +47,16 @@ def _check_selection(config: Any, model: bool) -> None:
     for count in [counts] if isinstance(counts, int) else counts:
         if count < 0:
             raise ValueError(
-                f"auto_select_ipus is {counts!r}, and no device has {count} IPUs. Give the number of IPUs of the "
-                "device, or a list with the number of each."
+                f"auto_select_ipus is {counts!r}, but no device can have {count} IPUs. Give the number of "
+                "IPUs of the device, or a list with the number of each."
             )
     indices = config.select_ipus
     if not isinstance(indices, int):
         if len(set(indices)) != len(indices):
-            raise ValueError(f"All MultiIPU indices in `select_ipus` must be unique; they are {list(indices)}.")
+            raise ValueError(
+                f"All MultiIPU indices in `select_ipus` must be unique; they are {list(indices)}. Remove the "
+                "duplicates."
+            )
     if indices and model:
         raise Exception(
             "When using the IPUModel, the devices to attach to cannot be chosen by id: there are none. "
@@ -69,18 +73,21 @@ def _check_connection(config: Any, model: bool) -> None:
             "nothing else says which chip to compile for. Use ipu1, ipu2 or ipu21."
         )
     if model and not config.ipu_model.version:
-        raise ValueError("ipu_model.version must be set when using the IPUModel. Use ipu1, ipu2 or ipu21.")
+        raise ValueError("ipu_model.version must be set when using the IPUModel: it is empty. Use ipu1, ipu2 or ipu21.")
 
 
 def _check_tiles(config: Any) -> None:
     tiles = config.io_tiles
     group = config.norms.experimental.distributed_batch_norm_replica_group_size
     if tiles.num_io_tiles < 0:
-        raise ValueError(f"io_tiles.num_io_tiles is {tiles.num_io_tiles}: it is a number of tiles, from 0 on.")
+        raise ValueError(
+            f"io_tiles.num_io_tiles is {tiles.num_io_tiles}; expected a number of tiles, 0 or more. Pass such a number."
+        )
     if not tiles.available_memory_proportion >= 0:
         raise ValueError(
-            f"io_tiles.available_memory_proportion is {tiles.available_memory_proportion}: it is a share of the I/O "
-            "tiles' memory, from 0 on; above 1 everything is put there."
+            f"io_tiles.available_memory_proportion is {tiles.available_memory_proportion}; expected a "
+            "share of the I/O tiles' memory, 0 or more. Pass such a number; above 1 everything is put "
+            "there."
         )
     if tiles.place_ops_on_io_tiles and tiles.num_io_tiles == 0:
         raise ValueError(
@@ -89,7 +96,8 @@ def _check_tiles(config: Any) -> None:
         )
     if group < 1:
         raise ValueError(
-            f"norms.experimental.distributed_batch_norm_replica_group_size needs to be at least 1; it is {group}."
+            f"norms.experimental.distributed_batch_norm_replica_group_size needs to be at least 1; it is {group}. Pass "
+            "at least 1."
         )
     if tiles.num_io_tiles > 0 and group > 1:
         raise ValueError(

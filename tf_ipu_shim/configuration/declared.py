@@ -23,7 +23,7 @@ MISSING: Any = object()
 
 
 class Declaration(NamedTuple):
-    """What the source says about one attribute: its annotation (`MISSING` when it has none) and its docstring."""
+    """The declaration of one attribute in the source: its annotation (`MISSING` if it has none) and its docstring."""
 
     annotation: Any
     doc: str

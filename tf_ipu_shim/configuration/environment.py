@@ -117,7 +117,7 @@ SETTINGS = (
         what="a secret of a job on several machines, by which its processes know each other",
     ),
 )
-"""What users set, the most common first."""
+"""The variables for users, the most common first."""
 JOB_VARIABLES = (
     Variable(name="TF_IPU_SHIM_JOB", default="the launcher's", what="the name of a job of several processes"),
     Variable(name="TF_IPU_SHIM_RANK", default="the launcher's", what="the number of this process in its job, from 0"),

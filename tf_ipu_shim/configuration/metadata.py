@@ -13,7 +13,7 @@ from tf_ipu_shim.configuration import types, warnings
 class AttributeMetadata:
     """Name, type, default, documentation and deprecation of an option or category.
 
-    Scripts read it to build command lines and help texts from the configuration itself.
+    Scripts read it to build command lines and help strings from the configuration itself.
 
     Args:
         name: full dotted path, such as `floating_point_behaviour.inv`.
@@ -91,7 +91,7 @@ class AttributeMetadata:
 
     @property
     def deprecated_msg(self) -> str | None:
-        """What to use instead; None if not deprecated."""
+        """The alternative to a deprecated option; None if not deprecated."""
         return self._deprecated_msg
 
     def check_type(self, value: Any) -> None:

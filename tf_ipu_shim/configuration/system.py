@@ -94,10 +94,16 @@ def get_ipu_config(session: Any = None) -> list[Any]:
     from tf_ipu_shim.tf_private.eager import context
 
     if session is not None and context.executing_eagerly():
-        raise AssertionError("get_ipu_config takes a session in graph mode only; leave it out when executing eagerly.")
+        raise AssertionError(
+            "get_ipu_config was called eagerly with a session, which it takes in graph mode only. Leave "
+            "the session out."
+        )
     options = devices.configured()
     if options is None:
-        raise RuntimeError("No IPU devices configured. Call IPUConfig.configure_ipu_system() first.")
+        raise RuntimeError(
+            "No IPU devices configured: there is no configuration, and this call needs one. Call "
+            "IPUConfig.configure_ipu_system() first."
+        )
     copies = []
     for _ in range(devices.count()):
         duplicate = config_pb2.IpuOptions()

@@ -82,7 +82,10 @@ def set_number(message: Any, name: str, value: Any, path: str) -> None:
     try:
         setattr(message, name, value)
     except ValueError as error:
-        raise ValueError(f"{path} is {value!r}, which its protobuf field {name} cannot hold: {error}") from None
+        raise ValueError(
+            f"{path} is {value!r}, which its protobuf field {name} cannot hold: {error}"
+            ". Set a value that this type can hold."
+        ) from None
 
 
 def set_flags(flags: Any, values: Mapping[str, str], path: str) -> None:

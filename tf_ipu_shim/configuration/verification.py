@@ -1,4 +1,4 @@
-"""Keys of verified host transfers (SDK 1.2 to 2.2)."""
+"""Keys that verify host transfers (an option of SDK 1.2 to 2.2)."""
 
 from __future__ import annotations
 

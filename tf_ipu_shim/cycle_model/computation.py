@@ -8,11 +8,11 @@ from tf_ipu_shim.cycle_model.planning import MatmulOptions
 from tf_ipu_shim.cycle_model.sizes import SIZES_OF_KIND, Sizes
 
 KINDS = tuple(SIZES_OF_KIND)
-"""What a step can be, see `Computation`."""
+"""The kinds of a step, see `Computation`."""
 
 
 class Computation(NamedTuple):
-    """What one step computes or moves.
+    """The computation or transfer of one step.
 
     Args:
         kind: one of `KINDS`.
@@ -46,7 +46,7 @@ class SyncPoint(NamedTuple):
         schedule: of a pipeline's loop: one of `pipeline_schedule.SCHEDULES`; else empty.
         training: whether it has backward stages.
         counted: whether `times` is known; else it is a guess.
-        condition: which of the functions says whether a loop goes on; -1 for none. Where `counted`, nothing runs it:
+        condition: which of the functions says whether a loop goes on; -1 for none. If `counted`, nothing runs it:
             such a loop is a `Repeat` of Poplar's.
     """
 

@@ -89,7 +89,7 @@ class OverlappedTransfers:
     ) -> tuple[int, Sequence[Phase]]:
         """Returns a step's start and the phases left for compute tiles.
 
-        What an iteration gives goes to the I/O tiles when these have sent what the one before gave.
+        The results of an iteration go to the I/O tiles after these have sent the previous results.
         """
         self._begins.setdefault(ipu, start)
         step = block.steps[number]

@@ -25,9 +25,9 @@ from tf_ipu_shim.cycle_model.sizes import (
 from tf_ipu_shim.machine.chips import ChipSpec
 
 HOST_TO_DEVICE_BYTES_PER_SECOND = 26.4e9 / 8
-"""What an IPU reads from the host, while it writes too: the host traffic test of an M2000."""
+"""The rate at which an IPU reads from the host while it writes: the host traffic test of an M2000."""
 DEVICE_TO_HOST_BYTES_PER_SECOND = 23.5e9 / 8
-"""What it writes there, from the same test."""
+"""The rate at which it writes, from the same test."""
 HOST_SYNC_SECONDS = 0.363e-6
 """A sync with the host, from the host sync latency test."""
 GRAIN_BYTES = 8
@@ -65,7 +65,7 @@ class Phase(NamedTuple):
         bytes: that are moved, over all tiles.
         vertex: type of its vertices; empty where there are none.
         vertices: how many there are.
-        temporary_bytes: that the IPU needs meanwhile, over all tiles, beside the tensors.
+        temporary_bytes: that the IPU needs meanwhile, over all tiles, in addition to the tensors.
     """
 
     kind: str

@@ -45,7 +45,7 @@ class MatmulOptions(NamedTuple):
 
 def _is_float16(value: Any) -> bool:
     if not isinstance(value, str) or value not in _TYPES:
-        raise OptionError(f"{_ORIGIN}{PARTIALS} is {value!r}. Use 'half' or 'float'.")
+        raise OptionError(f"{_ORIGIN}{PARTIALS} is {value!r}; expected 'half' or 'float'. Use one of these.")
     return _TYPES[value]
 
 
@@ -55,7 +55,7 @@ def _proportion(value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number):
-        raise OptionError(f"{_ORIGIN}{PROPORTION} is {value!r}, which is no number. Use a proportion such as 0.6.")
+        raise OptionError(f"{_ORIGIN}{PROPORTION} is {value!r}; expected a number. Use a proportion such as 0.6.")
     if number < 0:
         why = "Value must be greater than or equal to 0, such as 0.6."
         raise OptionError(f"{_ORIGIN}{PROPORTION} is {value!r}. {why}")

@@ -21,7 +21,7 @@ SYNC_CYCLES = 126
 
 
 LEAST_LOAD_BYTES = 8
-"""What the units load at a time at least: two numbers of fp32, four of fp16, eight of fp8."""
+"""The smallest load of the units: two elements of fp32, four of fp16, eight of fp8."""
 
 
 class MatmulPlan(NamedTuple):
@@ -75,7 +75,7 @@ class MatmulPlan(NamedTuple):
 
 
 class Units(NamedTuple):
-    """What the accumulating units (AMP) process at a time.
+    """The elements that the accumulating units (AMP) process at a time.
 
     Args:
         inner: numbers of the summed axis at a time.

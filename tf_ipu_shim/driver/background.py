@@ -14,7 +14,7 @@ class BackgroundTask(Generic[Made]):
     """A computation that starts at `begin` in a thread, or at `result`; ends with its `with` block.
 
     Args:
-        make: makes it. What it raises is raised where it is asked for.
+        make: makes it. Its exceptions are raised in the caller.
     """
 
     def __init__(self, make: Callable[[], Made]) -> None:

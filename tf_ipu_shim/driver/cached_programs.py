@@ -1,7 +1,7 @@
 """Serialises lowered programs for the executable cache, keyed independently of generated names.
 
-A request is described without the names that a process makes up: of functions, and of feeds. What is kept has the
-names of the process that lowered it; a process that finds it puts its own in their place.
+A request is described without the names that a process makes up: of functions, and of feeds. A stored program has the
+names of the process that lowered it; a process that loads it replaces them with its own.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NOT_OF_THE_PROGRAM = (
 
 @dataclasses.dataclass(frozen=True)
 class Key:
-    """What a program is looked up by.
+    """The key of a program in the cache.
 
     Args:
         text: equal for programs that are the same.

@@ -27,13 +27,13 @@ _STDERR = 2
 
 
 class EventDetails(NamedTuple):
-    """What the trace event of a compilation says about a program.
+    """The description of a program for its compilation's trace event.
 
     Args:
         tensor_map: JSON, on which tiles its arguments are.
         info: JSON, to what each of its products belongs.
-        graph_report: JSON, what it consists of, or the path of a file of it; empty where nobody asks for it.
-        execution_report: how long it runs, likewise.
+        graph_report: JSON, what it consists of, or the path of a file of it; empty where no one asks for it.
+        execution_report: how long it runs, also.
     """
 
     tensor_map: str = ""

@@ -50,7 +50,7 @@ def _short(name: str, text: str, largest: int) -> str:
 
 
 def _in_files(texts: dict[str, str], directory: pathlib.Path, program: str) -> dict[str, str]:
-    """Writes reports into a new folder; returns paths, or the texts if they cannot be written."""
+    """Writes reports into a new folder; returns paths, or the strings if they cannot be written."""
     try:
         folder = writer.make_profile_folder(directory, program)
         for name, text in texts.items():

@@ -6,8 +6,8 @@ for `HORIZON_SECONDS` by the faster way, once at least and `MOST_RUNS` times at 
 counts for more, the less there is to gain.
 
 The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to what the programs of
-`benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0, from 23 to 26 November 2026. What
-both ways take alike matters little; their differences decide.
+`benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0, from 23 to 26 November 2026. Work
+that both modes have in common matters little; their differences decide.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HORIZON_SECONDS = 30.0
 MOST_RUNS = 5000.0
 """How often it is taken to run at most."""
 SHORT_SECONDS = 200e-6
-"""What takes less by kernels gains nothing from a second thread: to wake one, and be woken by it, takes 20 to 60 us."""
+"""A program that takes less time in mode `kernels` gains nothing from a second thread: waking one takes 20 to 60 us."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Costs:
         convolution: the same of convolutions.
         grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.
         looped_convolution: the same of convolutions within a loop of a program.
-        result: for a number that XLA's program gives back, or that kernels write to a variable.
+        result: for a number that XLA's program returns, or that kernels write to a variable.
         chunked_result: the same in chunks.
         random: for a random op.
         start: once for each instruction of HLO.

@@ -1,4 +1,4 @@
-"""Warns of ops placed on another IPU device than the program's, which run on the program's own."""
+"""Warns about ops placed on a different IPU device than their program's; they run on the program's device."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def warn_of_other_devices(diagnostics: Diagnostics, request: ProgramRequest) -> 
             if named is not None and int(named[1]) != request.ordinal:
                 log.warning(
                     f"{named[0]} has no effect in {display_name(request.function)}, all of which is compiled for "
-                    f"/device:IPU:{request.ordinal}: {diagnostics.describe(name, node)}. Compile what belongs on "
-                    "another device as a function of its own, or spread the program over the IPUs of one device with "
+                    f"/device:IPU:{request.ordinal}: {diagnostics.describe(name, node)}. Compile the part for "
+                    "another device as a separate function, or spread the program over the IPUs of one device with "
                     "ipu.scopes.ipu_shard."
                 )
                 return

@@ -53,8 +53,8 @@ class PreparedProgram(NamedTuple):
     Args:
         counted: what Graphcore would have compiled, as XLA launches.
         by_xla: as XLA launches.
-        runs: what runs: that, or the same by kernels.
-        plan: its memory; None where nobody asks for it.
+        runs: what runs: that, or the same in mode `kernels`.
+        plan: its memory; None where no one asks for it.
         run_log: where its runs are written down.
         details: what events tell of it.
     """
@@ -180,7 +180,7 @@ class _Lowering:
             return _Plan(plan, work, details, *self._resolve_mode(program, made, execution, unknown))
 
     def _unexplained_errors(self, without_form: Mapping[str, str]) -> Mapping[str, str]:
-        """Returns XLA's errors, except about ops that always run by kernels."""
+        """Returns XLA's errors, except about ops that always run in mode `kernels`."""
         if not self._is_required:
             return without_form
         return {

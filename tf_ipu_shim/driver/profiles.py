@@ -51,7 +51,7 @@ def build(
 ) -> Profile | None:
     """Builds a program's profile if Graphcore would compile an engine for it.
 
-    An op that XLA runs because no kernel can is no program: the step that it is in is.
+    An op that XLA runs because no kernel can is not a program: the step that it is in is.
     """
     if plan is None or request.single_op or not needs_engine(request, program):
         return None

@@ -1,7 +1,7 @@
 """Explains ops that XLA cannot compile: the script's line and what to do, for each execution mode.
 
-Most of it is refused before it runs. Where a launch's form depends on values, or on variables that decide shapes, or
-nobody asked for it, XLA refuses when it compiles the launch, and `explain` has the words.
+Most of it is refused before it runs. If a launch's form depends on values, or on variables that decide shapes, or
+no one asked for it, XLA refuses when it compiles the launch, and `explain` has the words.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _MAY_COMPILE_LATER = re.compile(r"uninitiali[sz]ed|variable .* (not|no) ", re.IG
 _CONSTANT = "must be a compile-time constant"
 _LIST = re.compile(r"dynamic slice dimension|tensor list|TensorList|list element|num_elements", re.IGNORECASE)
 _CONSTANT_ADVICE = (
-    "Arguments that represent shapes or dimensions must be evaluated to concrete values at compile time: compute "
-    "sizes, axes and the places of slices from Python numbers and static shapes, not from values of the program. To "
-    "write to a place that the program computes use tf.tensor_scatter_nd_update, or a mask and tf.where."
+    "Arguments that represent shapes or dimensions must be evaluated to concrete values at compile time. Compute "
+    "sizes, axes and slice offsets from Python numbers and static shapes, not from values of the program. To write "
+    "at a computed index use tf.tensor_scatter_nd_update, or a mask and tf.where."
 )
 _LIST_ADVICE = (
-    "Give the tf.TensorArray the number of its elements, size=n, instead of letting it grow, and a loop that is "
-    "differentiated the most iterations that it may need, tf.while_loop(..., maximum_iterations=n) or a `for` over "
+    "Give the tf.TensorArray its number of elements, size=n, instead of letting it grow. Limit the iterations of a "
+    "differentiated loop: tf.while_loop(..., maximum_iterations=n) or a `for` over "
     "tf.range(n)."
 )
 _ADVICE = "Leave the op out of the compiled function, or run it on the host: ipu.scopes.outside_compilation_scope()."

@@ -31,7 +31,7 @@ from tf_ipu_shim.runtime.device import IpuDevice
 from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, node_def_pb2, types_pb2
 
 NAME = "cluster"
-"""What such a program is called, as Graphcore's TensorFlow names what it compiles of a session's graph."""
+"""The name of such a program, as in Graphcore's TensorFlow."""
 
 _AROUND = frozenset({"_Arg", "_Retval", "VarHandleOp"})
 _EDGE = re.compile(r"^edge_\d+_")

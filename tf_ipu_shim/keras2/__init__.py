@@ -60,7 +60,7 @@ def public_module() -> Any:
 
 
 def root_of_class(kind: type) -> str | None:
-    """The root of the Keras package that a class of models comes from; None if it is no Keras 2 model.
+    """The root of the Keras package that a class of models comes from; None if it is not a Keras 2 model.
 
     Example:
         >>> root_of_class(tf.keras.Sequential) == root()
@@ -75,8 +75,8 @@ def root_of_class(kind: type) -> str | None:
 def has_engine(name: str) -> bool:
     """Whether a root is installed and Keras 2's.
 
-    Looks for the file: importing Keras 3 takes seconds, and fails under `--tf1`. What is installed counts, not what a
-    name leads to in this process (`names/keras_alias`).
+    Looks for the file: importing Keras 3 takes seconds, and fails under `--tf1`. Only the installed package counts, not
+    an alias in this process (`names/keras_alias`).
 
     Example:
         >>> has_engine(root())

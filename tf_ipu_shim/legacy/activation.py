@@ -1,6 +1,7 @@
 """Activates the compatibility code that needs TensorFlow: Keras 2.6 behaviour on the installed Keras.
 
-`frontend` loads it by name, before it changes Keras itself. What comes before TensorFlow is in `names.activation`.
+`frontend` loads it by name, before it changes Keras itself. `names.activation` has the names that must exist before
+TensorFlow is loaded.
 """
 
 from __future__ import annotations

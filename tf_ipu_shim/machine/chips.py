@@ -8,7 +8,8 @@ import math
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChipSpec:
-    """What one IPU has to offer: memory, clock, arithmetic and exchange rates, all per tile unless they say otherwise.
+    """The hardware figures of one IPU: memory, clock, arithmetic and exchange rates, per tile unless they say
+    otherwise.
 
     Source: docs/facts.md, section "Chips". `fp16_fp32` means half-precision inputs with single-precision partial sums.
     Memory, tiles and names are in use; the rates are for the cycles of the cycle model.
@@ -78,7 +79,9 @@ class ChipSpec:
         rate = getattr(self, f"amp_flop_per_cycle_{kind}", 0)
         if not rate:
             dtypes = [k for k in ("fp16", "fp16_fp32", "fp32", "fp8") if getattr(self, f"amp_flop_per_cycle_{k}")]
-            raise ValueError(f"The {self.title} has no {kind!r} arithmetic. It has: {', '.join(dtypes)}.")
+            raise ValueError(
+                f"The {self.title} has no {kind!r} arithmetic. It has: {', '.join(dtypes)}. Choose one of these."
+            )
         return float(rate) * self.tiles * self.clock_hz
 
     def seconds(self, cycles: float) -> float:

@@ -43,9 +43,13 @@ def enumerate_devices(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
     order = tuple(order)
     n = len(order)
     if not n or n & (n - 1):
-        raise ValueError(f"A server of {n} IPUs cannot be listed. The number of IPUs must be a power of two.")
+        raise ValueError(
+            f"A server of {n} IPUs cannot be listed. The number of IPUs must be a power of two. Choose a power of two."
+        )
     if sorted(order) != list(range(n)):
-        raise ValueError(f"The IPUs of a server must be numbered 0 to {n - 1}, each once. Received {order}.")
+        raise ValueError(
+            f"The IPUs of a server must be numbered 0 to {n - 1}, each once. Received {order}. Number the IPUs from 0."
+        )
     groups: list[tuple[int, ...]] = [(ipu,) for ipu in range(n)]
     size = 2
     while size <= n:

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from tf_ipu_shim.machine.chips import ChipSpec
 
 LINK_BYTES_PER_SECOND = 128 * 2**30 / 8 * 0.85
-"""What one IPU-Link carries one way: 128 Gibit/s at 85 % efficiency."""
+"""The rate of one IPU-Link in one direction: 128 Gibit/s at 85 % efficiency."""
 LINKS_OF_LONE_PAIR = 4
 """Links between two IPUs that are a device by themselves."""
 LINKS_PER_LADDER_EDGE = 2
@@ -32,7 +32,7 @@ IPUS_OF_LADDER = 64
 IPUS_OF_GATEWAY = 4
 """IPUs that share a gateway: those of a machine."""
 GATEWAY_BYTES_PER_SECOND = 2 * 100e9 / 8
-"""What a gateway's two links carry one way."""
+"""The rate of a gateway's two links in one direction."""
 GATEWAY_LATENCY_SECONDS = 1.88e-6
 """Time a signal takes from gateway to gateway: not published, but calibrated by one row of docs/machine_model.md."""
 
@@ -91,14 +91,17 @@ def hops(src: int, dst: int, num_ipus: int) -> int:
 
 
 def link_bytes_per_second(num_ipus: int) -> float:
-    """What two neighbours on a ladder can send each other, one way.
+    """The rate between two neighbours on a ladder, in one direction.
 
     Example:
         >>> round(link_bytes_per_second(2) / 1e9, 1)
         58.4
     """
     if num_ipus < 2:
-        raise ValueError(f"A device of {num_ipus} IPUs has no IPU-Links between its IPUs.")
+        raise ValueError(
+            f"A device of {num_ipus} IPUs has no IPU-Links between its IPUs; expected two or more. "
+            "Choose a larger device."
+        )
     links = LINKS_OF_LONE_PAIR if num_ipus == 2 else LINKS_PER_LADDER_EDGE
     return LINK_BYTES_PER_SECOND * links
 
@@ -186,4 +189,7 @@ def _check(num_ipus: int, *places: int) -> None:
         )
     for place in places:
         if not 0 <= place < num_ipus:
-            raise ValueError(f"There is no place {place} in a device of {num_ipus} IPUs: they are 0 to {num_ipus - 1}.")
+            raise ValueError(
+                f"There is no place {place} in a device of {num_ipus} IPUs; expected 0 to {num_ipus - 1}. "
+                "Choose such a place."
+            )

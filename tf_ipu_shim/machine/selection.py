@@ -57,7 +57,10 @@ def shard_ipus(
         ((5, 7, 6, 4),)
     """
     if replicas < 1 or len(ipus) % replicas:
-        raise ValueError(f"{len(ipus)} IPUs cannot be shared out over {replicas} replicas evenly.")
+        raise ValueError(
+            f"{len(ipus)} IPUs cannot be shared out over {replicas} replicas evenly. Choose a divisor of the number of "
+            "IPUs."
+        )
     shards = len(ipus) // replicas
     places = shard_order(shards, order, pipelined=pipelined)
     return tuple(tuple(ipus[replica * shards + place] for place in places) for replica in range(replicas))

@@ -31,7 +31,7 @@ class System:
     name: str
     """Name as given in `TF_IPU_SHIM_SYSTEM`."""
     title: str
-    """What it stands for, for people."""
+    """The description for people."""
     chip: ChipSpec
     """The chip, the same in the whole system."""
     devices: tuple[PoplarDevice, ...]
@@ -61,8 +61,8 @@ class System:
         """
         if isinstance(device_id, bool) or not isinstance(device_id, int) or not 0 <= device_id < len(self.devices):
             raise ValueError(
-                f"There is no IPU device with id {device_id!r} in system {self.name!r}: its ids are 0 to "
-                f"{len(self.devices) - 1}. `tf-ipu info -l` lists them."
+                f"There is no IPU device with id {device_id!r} in system {self.name!r}; expected 0 to "
+                f"{len(self.devices) - 1}. Run `tf-ipu info -l` to list them."
             )
         return self.devices[device_id]
 
@@ -145,7 +145,7 @@ def named(text: str) -> System:
     if key != "chip" or chip not in CHIPS:
         raise ValueError(
             f"{text!r} is not a simulated system: after the colon comes chip=NAME, with NAME one of: "
-            f"{', '.join(CHIPS)}."
+            f"{', '.join(CHIPS)}. Choose one of these."
         )
     return dataclasses.replace(SYSTEMS[name], name=f"{name}:chip={chip}", chip=CHIPS[chip])
 

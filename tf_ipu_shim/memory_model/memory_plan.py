@@ -48,7 +48,7 @@ _QUICKLY_PLANNED = 1000
 
 
 class PlanDetails(NamedTuple):
-    """What a plan was computed from.
+    """The inputs of a plan.
 
     Args:
         blocks: what each IPU of the first replica runs.

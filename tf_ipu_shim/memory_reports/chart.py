@@ -29,8 +29,8 @@ _WIDTH = _LEFT + _BAR + _RIGHT
 def render_svg(report: ReportData) -> str:
     """Draws a report as SVG.
 
-    The longest bar is the fullest IPU, and the scale is the same for all. Where one needs more than it has, a red line
-    marks what it has. The picture is no wider than what it is shown in.
+    The longest bar is the fullest IPU, and the scale is the same for all. If one needs more than it has, a red line
+    marks what it has. The image is not a wider than what it is shown in.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
@@ -59,7 +59,7 @@ def render_svg(report: ReportData) -> str:
 
 
 def _draw_legend(shown: Sequence[str]) -> tuple[list[str], int]:
-    """What the colours are, and where the bars begin below that."""
+    """The legend of colours, and the position at which the bars begin."""
     parts, at, line = [], 10, 34
     for kind in shown:
         width = 34 + 7 * len(kind)

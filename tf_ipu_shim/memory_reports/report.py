@@ -35,11 +35,11 @@ class MemoryReport(ReportData):
         return json.dumps(self.to_dict(), indent=indent, default=str)
 
     def to_svg(self) -> str:
-        """The modelled figures as a picture: a bar for each IPU."""
+        """The modelled figures as an image: a bar for each IPU."""
         return chart.render_svg(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as dictionaries and lists; pairs of IPUs become texts such as `"0->1"`."""
+        """The report as dictionaries and lists; pairs of IPUs become strings such as `"0->1"`."""
         return {
             "sdk": self.sdk,
             "not_modelled": NOT_MODELLED,

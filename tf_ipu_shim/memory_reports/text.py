@@ -117,7 +117,7 @@ def _format_allocations(device: DeviceReport) -> list[str]:
 
 
 def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:
-    """A table of its own, where it was asked for: what it says is much less certain than the rest."""
+    """Its own table, where it was asked for: what it says is much less certain than the rest."""
     rows = [["IPU", "on a tile", "least", "most", "may use", "operands", "partial sums", "parts", "call"]]
     for plan in plans:
         call = plan.library
@@ -155,7 +155,7 @@ def _format_programs(device: DeviceReport) -> list[str]:
             rows.append([plan.program, str(len(plan.ipus)), _format_number(plan.peak_bytes), share])
         lines += ["", "Programs (one at a time is on the IPUs):", *_format_table(rows, left_aligned={0})]
     if device.programs:
-        lines += ["", "How they run (what is modelled is the same in both ways):"]
+        lines += ["", "Execution modes (the modelled figures are the same in both):"]
         for plan in device.programs:
             text = f"{plan.program}: by {_WAYS[plan.way]}, {plan.way_reason}{_CACHE[plan.cache]}"
             lines += _wrap_text(text, 2)

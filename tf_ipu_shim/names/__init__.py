@@ -1,7 +1,7 @@
 """Import hooks for Graphcore's module names: the part that runs at every Python start.
 
 `install()` puts two finders on `sys.meta_path`. The first takes this package's modules and their aliases before Python
-looks for files; the last is asked only for modules that nobody else has found. Both compare strings and do nothing
+looks for files; the last is asked only for modules that no one else has found. Both compare strings and do nothing
 else until a name of theirs is imported. This file imports nothing: the `.pth` line runs it in every Python process.
 """
 
@@ -72,7 +72,7 @@ def install():
 
 
 def come_first():
-    """Puts the first finder before those that came later and take this package's files for modules of their own."""
+    """Puts the first finder before those that came later and take this package's files for their own modules."""
     import sys
 
     install()

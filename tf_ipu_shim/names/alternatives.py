@@ -1,4 +1,4 @@
-"""The reasons and alternatives shown when a Graphcore name is not supported.
+"""Reasons why a Graphcore name is not supported, and its alternative, for error messages.
 
 By the beginning of the name, the longest first. `tests/names/test_alternatives.py` checks them.
 """

@@ -69,7 +69,7 @@ def is_module(name: str) -> bool:
 
 
 def implementing_module(module: str, name: str) -> str:
-    """Graphcore's name of a module that is an attribute of another under a name of its own; empty for anything else.
+    """Graphcore's name of a module that is an attribute of another under its own name; empty for anything else.
 
     Example:
         >>> implementing_module("tensorflow.python.ipu", "rnn_ops")

@@ -95,7 +95,7 @@ def find_spec_first(fullname: str, path: Sequence[str] | None) -> ModuleSpec | N
 
 
 def find_spec_last(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """The spec of a module nobody else has: one that stock TensorFlow has moved, or one to refuse by name."""
+    """The spec of a module no one else has: one that stock TensorFlow has moved, or one to refuse by name."""
     if fullname == _EMPTY_PACKAGE or activation.is_empty_package(fullname):
         return ModuleSpec(fullname, aliases.EmptyPackageLoader(), is_package=True)
     if unsupported_names.is_known_module(fullname):
@@ -111,8 +111,8 @@ def _raise_unsupported(fullname: str) -> None:
     if is_ipu_process() or not activation.is_requested() or not import_callers.is_module_imported():
         return
     raise ModuleNotFoundError(
-        f"No module named {fullname!r}. tf_ipu_shim has it where a script uses IPUs: import tensorflow.python.ipu "
-        "before it, or run the script with `tf-ipu run`.",
+        f"No module named {fullname!r}. tf_ipu_shim only has it in scripts that use IPUs. Import "
+        "tensorflow.python.ipu before it, or run the script with `tf-ipu run`.",
         name=fullname,
     )
 

@@ -24,9 +24,9 @@ _PACKAGES = {"tensorflow.python.ipu.": "ipu.", "tensorflow.compiler.plugin.popla
 """How names of modules begin, and the names under which layers of their ops are saved."""
 
 _ops: dict[Callable[..., Any], Callable[..., Any]] = {}
-"""What a module gives out for a function of ours, by either."""
+"""The exported wrapper of a function, by both names."""
 _in_layers: dict[Callable[..., Any], Callable[..., Any]] = {}
-"""What a layer calls, by what the module gives out."""
+"""The function that a layer calls, by the exported wrapper."""
 
 
 def is_op_module(module: str) -> bool:

@@ -18,11 +18,11 @@ _MARK = "__ipu_refusal__"
 def not_supported(reason: str, error: type[NotImplementedError] = UnsupportedError) -> Callable[[_Function], _Function]:
     """Makes every call of a function fail; of a class, where the function is its `__init__`.
 
-    The function runs first, so that a call with wrong arguments is refused for these. What it returns is not looked at.
+    The function runs first, so that a call with wrong arguments is refused for these. The function's result is ignored.
 
     Args:
         reason: goes on from the name: what is refused, why, and what to do instead.
-        error: where Graphcore has an exception type of its own for this.
+        error: where Graphcore has its own exception type for this.
 
     Returns:
         A decorator.

@@ -28,7 +28,7 @@ def describe_absence(fullname: str, releases: str) -> str:
         return f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it: {reason}"
     return (
         f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it yet. "
-        "docs/coverage.md in the project's sources lists what is, and CONTRIBUTING.md there says how to add a call."
+        "docs/coverage.md in the project's sources lists the emulated names. CONTRIBUTING.md there says how to add one."
     )
 
 
@@ -97,7 +97,7 @@ def _was_loaded_since(package: str, name: str) -> bool:
 
 
 def _submodule_name(package: str, name: str, is_import_from: bool) -> types.ModuleType:
-    """A module that nobody has imported yet: Graphcore's packages have theirs as attributes from the start."""
+    """A module that no one has imported yet: Graphcore's packages have theirs as attributes from the start."""
     try:
         return importlib.import_module(f"{package}.{name}")
     except errors.MissingModuleError as error:

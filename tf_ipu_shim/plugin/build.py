@@ -168,7 +168,8 @@ def _build(
             cache.publish_library(library, target)
     except OSError as error:
         raise errors.PluginError(
-            f"The IPU plugin cannot be written to {target.parent}: {error}. Make room or permission there, or set "
+            f"The IPU plugin cannot be written to {target.parent}: {error}. Free space there or change its "
+            "permissions, or set "
             f"{cache.ENVIRONMENT_VARIABLE} to a directory that can be written."
         ) from error
     finally:
@@ -216,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--into-package",
         action="store_true",
-        help="keep the library beside the package, for all users of this environment, instead of in the user's cache",
+        help="store the library in the package, for all users of this environment, instead of in the user's cache",
     )
     options = parser.parse_args(arguments)
     directory = cache.PREBUILT_DIRECTORY if options.into_package else None

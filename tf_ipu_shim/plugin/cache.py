@@ -24,7 +24,7 @@ if sys.platform != "win32":
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_PLUGIN_CACHE_DIR"
 _MARK = b"\ntf_ipu_shim sha256 "
 PREBUILT_DIRECTORY = pathlib.Path(__file__).with_name("prebuilt")
-"""What the package was installed with."""
+"""The environment that the package was installed into."""
 KEPT_DIRECTORY = pathlib.Path(__file__).with_name("kept")
 """A copy of what was built, in a checkout: an installed package has no files that pip does not know."""
 _FOR_ALL_USERS = 0o755  # of what stands beside the package; the rest is one user's
@@ -34,7 +34,7 @@ def cache_directories() -> list[pathlib.Path]:
     """The places a library may be built in, best first.
 
     Only ``TF_IPU_SHIM_PLUGIN_CACHE_DIR`` if it is set; else the user's cache directory (``XDG_CACHE_HOME`` or
-    ``~/.cache``), then a directory of the user's own below the temporary one.
+    ``~/.cache``), then a directory of the user's below the temporary one.
     """
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
     if chosen:
@@ -51,7 +51,7 @@ def cache_directories() -> list[pathlib.Path]:
 
 
 def find_library(name: str) -> pathlib.Path | None:
-    """The intact library of this file name, or None. One shipped beside the package comes first."""
+    """The intact library of this file name, or None. One shipped in addition to the package comes first."""
     for directory in _trusted_directories():
         path = directory / name
         if is_intact(path):
@@ -76,7 +76,7 @@ def _trusted_directories() -> Iterator[pathlib.Path]:
 
 
 def is_intact(path: pathlib.Path) -> bool:
-    """Whether the file is there, is nobody else's, and its bytes are those that were published."""
+    """Whether the file is there, is no one else's, and its bytes are those that were published."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(file, "rb") as opened:
@@ -157,7 +157,7 @@ def first_writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
 def scratch_path(target: pathlib.Path) -> Iterator[pathlib.Path]:
     """A directory beside `target` to build in, gone afterwards, also when the build is interrupted.
 
-    What a killed process has left goes too: the caller holds the lock, so nobody else is building this target.
+    Leftovers of a killed process are removed too: the caller holds the lock, so no one else is building this target.
     """
     prefix = f".building-{target.stem}-"
     for leftover in target.parent.glob(f"{prefix}*"):

@@ -57,8 +57,8 @@ def missing_compiler_message() -> str:
     compiler = os.environ.get(ENVIRONMENT_VARIABLE) or "g++"
     return (
         f"The IPU plugin must be compiled once for this TensorFlow, and the C++ compiler {compiler!r} was not found. "
-        "Install g++ 9 or newer (Debian and Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; "
-        f"conda: the package gxx), or set {ENVIRONMENT_VARIABLE} to a compiler that takes g++'s options."
+        "Install g++ 9 or newer (apt-get install g++, dnf install gcc-c++, or the conda package gxx), or set "
+        "{ENVIRONMENT_VARIABLE} to a compiler that takes g++'s options."
     )
 
 

@@ -118,7 +118,7 @@ class Library:
         if not 1 <= len(chips) <= MAXIMUM_DEVICES or not all(1 <= count <= MAXIMUM_CHIPS for count in chips):
             raise ValueError(
                 f"{list(chips)} IPUs were asked for. There can be 1 to {MAXIMUM_DEVICES} TensorFlow devices "
-                f"with 1 to {MAXIMUM_CHIPS} IPUs each."
+                f"with 1 to {MAXIMUM_CHIPS} IPUs each. Choose numbers in these ranges."
             )
         self._c.ipu_set_device_count(len(chips))
         for ordinal in range(MAXIMUM_DEVICES):
@@ -160,12 +160,12 @@ class Library:
         self._c.ipu_profile_plain_ops(ordinal)
 
     def fail_application(self, engine: str, code: int, message: str, closes: bool) -> None:
-        """Tells whoever waits for an embedded application that its run has failed."""
+        """Tells anyone who waits for an embedded application that its run has failed."""
         self._c.ipu_fail_application(engine.encode(), code, message.encode(), int(closes))
 
     def new_epoch(self) -> None:
         """Begins a new configuration: programs are lowered again at their next run, devices asked for at their next
-        use, and trace events that nobody fetched are forgotten.
+        use, and trace events that no one fetched are forgotten.
         """
         self._c.ipu_new_epoch()
 
@@ -312,10 +312,15 @@ class Library:
 
 def _check(ordinal: Device, *chips: int) -> None:
     if not 0 <= ordinal < APPLICATION_DEVICES.stop:
-        raise ValueError(f"There is no /device:IPU:{ordinal}: devices are 0 to {APPLICATION_DEVICES.stop - 1}.")
+        raise ValueError(
+            f"There is no /device:IPU:{ordinal}; expected 0 to {APPLICATION_DEVICES.stop - 1}. Choose "
+            "one of these devices."
+        )
     for chip in chips:
         if not 0 <= chip < MAXIMUM_CHIPS:
-            raise ValueError(f"/device:IPU:{ordinal} has no IPU {chip}: its IPUs are 0 to {MAXIMUM_CHIPS - 1}.")
+            raise ValueError(
+                f"/device:IPU:{ordinal} has no IPU {chip}; expected 0 to {MAXIMUM_CHIPS - 1}. Choose one of these IPUs."
+            )
 
 
 def _error_status(error: BaseException) -> tuple[bytes, int]:
@@ -365,7 +370,7 @@ class Call:
 
 
 def open_library(ensure_built: Callable[..., pathlib.Path]) -> Library:
-    """Loads the library of the build cache, building it anew once where the one found does not load."""
+    """Loads the library of the build cache, building it again once where the one found does not load."""
     from tensorflow.compat.v2 import errors as errors_impl
 
     try:

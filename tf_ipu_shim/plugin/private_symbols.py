@@ -1,6 +1,6 @@
 """Checks a built plugin against TensorFlow's private symbols, whose sizes and layouts `csrc/tf_private` declares.
 
-The check runs in a process of its own: the plugin makes what it declares with the real library, and compares.
+The check runs in its own process: the plugin makes what it declares with the real library, and compares.
 """
 
 from __future__ import annotations
@@ -53,5 +53,5 @@ def check(
 def _error(problem: str) -> errors.PluginError:
     return errors.PluginError(
         f"The IPU plugin cannot be built for this TensorFlow: {problem} Install a version that is supported "
-        f"(tensorflow-cpu 2.15.1 or 2.21.0), or declare what this one has in {_DIRECTORY} and build again."
+        f"(tensorflow-cpu 2.15.1 or 2.21.0), or declare the symbols of this one in {_DIRECTORY} and build again."
     )

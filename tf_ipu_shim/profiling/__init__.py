@@ -4,7 +4,7 @@ settings       what `POPLAR_ENGINE_OPTIONS` and the like ask for, and where
 profile        a program's profile as records
 collect        a program's blocks and plan as such records
 writer         records into a file
-reader         a file as records, and the runs that were counted beside it
+reader         a file as records, and the runs that were counted next to it
 timeline_layout  the events of a profile in time, for the next two
 trace          a profile for Chrome and Perfetto
 page           a profile as a page of HTML; page.html is its frame

@@ -84,7 +84,7 @@ def read_baseline(path: str | os.PathLike[str]) -> Baseline:
             for place, one in content["programs"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{os.fspath(path)} is no baseline of memory: {error}. Write it anew.") from error
+        raise ValueError(f"{os.fspath(path)} is not a memory baseline: {error}. Write it again.") from error
 
 
 def _sum_by_stable_name(owners: Mapping[str, Any]) -> dict[str, int]:

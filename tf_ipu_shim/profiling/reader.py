@@ -28,8 +28,8 @@ def read_profile(path: str | pathlib.Path) -> Profile:
         found = found / FILE
     if not found.is_file():
         raise FileNotFoundError(
-            f"There is no profile {str(found)!r}. Programs write one each where POPLAR_ENGINE_OPTIONS has "
-            '{"autoReport.all": "true"} when the IPUs are configured.'
+            f"There is no profile {str(found)!r}; expected a file that a program wrote. Set "
+            'POPLAR_ENGINE_OPTIONS to {"autoReport.all": "true"} before the IPUs are configured.'
         )
     try:
         connection = sqlite3.connect(f"{found.absolute().as_uri()}?mode=ro", uri=True)
@@ -37,7 +37,10 @@ def read_profile(path: str | pathlib.Path) -> Profile:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version not in READ_VERSIONS:
                 known = " and ".join(map(str, READ_VERSIONS))
-                raise ValueError(f"{found} is a profile of format {version}; this version reads {known}.")
+                raise ValueError(
+                    f"{found} is a profile of format {version}; expected format {known}. Write it again "
+                    "with this version."
+                )
             parts = {
                 table: [row(*values) for values in connection.execute(f"SELECT * FROM {table}")]
                 for table, row in table_definitions().items()
@@ -46,7 +49,8 @@ def read_profile(path: str | pathlib.Path) -> Profile:
             connection.close()
     except sqlite3.DatabaseError as error:
         raise ValueError(
-            f"{found} is no profile that tf_ipu_shim wrote: {error}. Files of Poplar's own profiler are not read."
+            f"{found} is no profile that tf_ipu_shim wrote: {error}. Files of Poplar's own profiler are not read. Pass "
+            "a profile that tf_ipu_shim wrote."
         ) from error
     return Profile(**parts)
 

@@ -32,7 +32,7 @@ class ReportSettings:
 
 
 def is_requested(options: Mapping[str, str]) -> bool:
-    """Whether some engine options, or whoever runs the script, ask for a report at all."""
+    """Whether some engine options, or anyone who runs the script, ask for a report at all."""
     return any(_parse_requested(options)) or bool(os.environ.get(DIRECTORY_VARIABLE))
 
 
@@ -73,7 +73,10 @@ def parse_settings(options: Mapping[str, str]) -> ReportSettings | None:
 def _parse_run_limit(options: Mapping[str, str]) -> int:
     text = options.get(engine_options.REPORT_RUNS, str(DEFAULT_RUNS))
     if not text.isascii() or not text.isdigit():
-        raise ValueError(f"{engine_options.REPORT_RUNS} is {text!r}; it must be a number of runs, such as '10'.")
+        raise ValueError(
+            f"{engine_options.REPORT_RUNS} is {text!r}; it must be a number of runs, such as '10'. Set it to a whole "
+            "number."
+        )
     return int(text)
 
 

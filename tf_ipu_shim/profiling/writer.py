@@ -15,7 +15,7 @@ from tf_ipu_shim.profiling.profile import Profile, parse_facts
 FORMAT_VERSION = 2
 """Goes up where a reader of an older version would read something wrong."""
 READ_VERSIONS = (1, FORMAT_VERSION)
-"""What is read: files of format 1 lack the last column of programs."""
+"""The formats that can be read: files of format 1 lack the last column of programs."""
 FILE = "profile.pop"
 """The name that scripts open; what is in it is SQLite, not Poplar's own format."""
 SUMMARY = "framework.json"
@@ -61,7 +61,7 @@ def write_profile(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
             connection.executemany(f"INSERT INTO {table} VALUES ({places})", getattr(profile, table))
         connection.execute("COMMIT")
     except sqlite3.Error as error:
-        raise OSError(f"{path} cannot be written: {error}") from error
+        raise OSError(f"{path} cannot be written: {error}. Check the directory and its permissions.") from error
     finally:
         connection.close()
     (folder / SUMMARY).write_text(json.dumps(summarize(profile), indent=1) + "\n")

@@ -79,9 +79,13 @@ def _opened(path: str) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as archive:
             yield archive
     except (FileNotFoundError, IsADirectoryError) as error:
-        raise errors.NotFoundError(None, None, f"There is no application {path!r}: {error.strerror}.") from error
+        raise errors.NotFoundError(
+            None, None, f"There is no application {path!r}: {error.strerror}. Compile it first."
+        ) from error
     except PermissionError as error:
-        raise errors.PermissionDeniedError(None, None, f"Cannot read {path!r}: {error.strerror}.") from error
+        raise errors.PermissionDeniedError(
+            None, None, f"Cannot read {path!r}: {error.strerror}. Check its permissions."
+        ) from error
     except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
         raise _unreadable(path, str(error)) from error
 
@@ -130,7 +134,7 @@ def _unreadable(path: str, reason: str) -> Exception:
     error: Exception = errors.InvalidArgumentError(
         None,
         None,
-        f"{path!r} is no application that can be run here: {reason}. Compile it anew with "
+        f"{path!r} is no application that can be run here: {reason}. Compile it again with "
         "experimental_application_compile_op; executables of real IPUs cannot run on simulated ones.",
     )
     return error

@@ -152,7 +152,7 @@ class IpuDevice:
             log.attached(self.ordinal, self.num_ipus, self.poplar_id or 0)
 
     def close(self) -> None:
-        """Releases the IPUs for good and wakes whoever waits for them; a second call does nothing."""
+        """Releases the IPUs for good and wakes anyone who waits for them; a second call does nothing."""
         self._closed.set()
         with self._lock:
             self._model_attached = False
@@ -254,6 +254,7 @@ def _chip(system_chip: ChipSpec, options: Any, connection: int) -> ChipSpec:
 def _check_io_tiles(options: Any, chip: ChipSpec) -> None:
     if options.num_io_tiles >= chip.tiles:
         raise ValueError(
-            f"io_tiles.num_io_tiles is {options.num_io_tiles}, and an IPU of this device has {chip.tiles} tiles: none "
-            "is left that computes. Set it below that, or give the IPU Model more tiles (ipu_model.tiles_per_ipu)."
+            f"io_tiles.num_io_tiles is {options.num_io_tiles}, and an IPU of this device has "
+            f"{chip.tiles} tiles; at least one must be left to compute. Set it below that, or give the "
+            "IPU Model more tiles (ipu_model.tiles_per_ipu)."
         )

@@ -64,8 +64,8 @@ def configure(options: Any) -> None:
             raise errors.FailedPreconditionError(
                 None,
                 None,
-                "IPU system configuration can only be set once. Call ipu.config.reset_ipu_configuration() before "
-                "configuring it anew.",
+                "IPU system configuration can only be set once: it is already set. Call "
+                "ipu.config.reset_ipu_configuration() before configuring it again.",
             )
         _release()
         _start(_copy(options))
@@ -127,8 +127,9 @@ def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
         raise errors.InvalidArgumentError(
             None,
             None,
-            f"There is no TensorFlow device /device:IPU:{ordinal}: configured are {names}. Give `auto_select_ipus` "
-            "or `select_ipus` one entry for each TensorFlow device, or use ipu.scopes.ipu_shard for the IPUs of one.",
+            f"There is no TensorFlow device /device:IPU:{ordinal}; expected one of {names}. Give "
+            "`auto_select_ipus` or `select_ipus` one entry for each TensorFlow device, or use "
+            "ipu.scopes.ipu_shard for the IPUs of one.",
         )
     if attach:
         # Outside the lock: an on-demand device may wait for an hour, and others must be able to work, or to reset.
@@ -166,7 +167,9 @@ def add_application(options: Any, num_ipus: int) -> IpuDevice:
             from tensorflow.compat.v2 import errors
 
             raise errors.ResourceExhaustedError(
-                None, None, f"There can be {len(APPLICATION_DEVICES)} embedded engines in a process, and all run."
+                None,
+                None,
+                f"There can be {len(APPLICATION_DEVICES)} embedded engines in a process, and all run. Close one first.",
             )
         (device,) = create_devices(own, first=free[0])
         _applications[device.ordinal] = device

@@ -43,8 +43,8 @@ def _configure(request: Any) -> Any:
         options = config_pb2.IpuOptions.FromString(request.options)
     except protobuf.DecodeError as error:
         raise ValueError(
-            f"The config of {len(request.options)} bytes is no serialised IpuOptions ({error}). Give the op "
-            "what SerializeToString() of an IpuOptions returns."
+            f"The config of {len(request.options)} bytes is not a serialised IpuOptions ({error}); "
+            "expected one. Pass what SerializeToString() of an IpuOptions returns."
         ) from error
     devices.configure(options)
     return driver_pb2.Nothing()
@@ -83,7 +83,10 @@ def is_synthetic(category: int) -> bool:
     """
     in_force = flags.current()
     if not 0 <= category <= len(_SYNTHETIC_CATEGORIES):
-        raise ValueError(f"Category of synthetic data must be from 0 to {len(_SYNTHETIC_CATEGORIES)}, not {category}.")
+        raise ValueError(
+            f"Category of synthetic data must be from 0 to {len(_SYNTHETIC_CATEGORIES)}, not {category}. Choose a "
+            "category in this range."
+        )
     if category == len(_SYNTHETIC_CATEGORIES):
         return in_force.use_synthetic_data
     return in_force.is_synthetic(_SYNTHETIC_CATEGORIES[category])

@@ -104,8 +104,8 @@ def _opened(path: pathlib.Path) -> CacheDirectory | None:
         reason = error.strerror or str(error)
     if reason:
         log.warning(
-            f"Executable cache: {path} is not used: {reason}. Give --executable_cache_path a directory of your own "
-            "that nobody else may write to (chmod go-w)."
+            f"Executable cache: {path} is not used: {reason}. Give --executable_cache_path a directory that you own "
+            "and no other user may write to (chmod go-w)."
         )
         return None
     return CacheDirectory(path)

@@ -10,7 +10,7 @@ from tf_ipu_shim.machine.environment import engine_options
 
 
 class FloatCheck(enum.IntFlag):
-    """What a device stops at, or does, where results are no numbers; the same as in `float_checks.h`."""
+    """The floating-point exceptions that stop a device, and its other settings; the same as in `float_checks.h`."""
 
     INVALID_OPERATION = 1
     DIVISION_BY_ZERO = 2

@@ -1,8 +1,8 @@
 """Refuses sessions in a forked process, which lacks TensorFlow's threads.
 
 All sessions of a process share one pool of threads, which is made with the first of them; a session has one of its own
-where its `ConfigProto` says so, and none where it runs on the thread that calls it. What runs eagerly is refused by the
-plugin (`csrc/process/forks`).
+where its `ConfigProto` says so, and none where it runs on the thread that calls it. The plugin refuses eager ops
+(`csrc/process/forks`).
 
 Nor can a fork end what those threads have part in: TensorFlow waits for them where it deletes an eager context, a
 session or an iterator. A fork therefore keeps its parent's, and the system frees them with the process. Uses
@@ -71,9 +71,9 @@ def _checked(stock: Callable[..., Any]) -> Callable[..., Any]:
             raise errors.FailedPreconditionError(
                 None,
                 None,
-                f"A session cannot run in this process: it was forked from process {process}, in which sessions had "
-                "been made, and has none of the threads that TensorFlow started there. Fork before TensorFlow is "
-                "used, or start processes anew: multiprocessing.get_context('spawn').",
+                f"A session cannot run in this process: it was forked from process {process}, which had created "
+                "sessions. It lacks the threads that TensorFlow started there. Fork before TensorFlow is "
+                "used, or start processes with multiprocessing.get_context('spawn').",
             )
         return stock(self, *args, **kwargs)
 

@@ -7,10 +7,10 @@ thread back, and its handler, which is told here, raises KeyboardInterrupt.
 
 What `__del__` and callbacks of weak references raise, Python drops. A Ctrl-C that comes while one runs, such as where
 TensorFlow deletes a function, is therefore sent again a little later. So is one that comes while an error of
-TensorFlow's is made: pybind11, which has it made, would report both exceptions as a RuntimeError. Where the error then
+TensorFlow's is made: pybind11, which has it made, would report both exceptions as a RuntimeError. If the error then
 comes from a function or session, KeyboardInterrupt takes its place there.
 
-A script with a handler of its own is left alone. The kernel of a notebook puts Python's handler in place again for each
+A script with its own handler is left alone. The kernel of a notebook puts Python's handler in place again for each
 cell, by a `signal.signal` that it has had before ours: each call of TensorFlow's looks for that.
 """
 

@@ -1,4 +1,4 @@
-"""Creates the default IPU device when a session's graph names it.
+"""Creates the default IPU device when a session's graph names it and nothing is configured.
 
 Graphcore's TensorFlow has a second device where one is configured, and a session whose graph names it gets it. Here a
 session has the devices that there are when it is made, so its graph is looked at before. A number beyond the next one

@@ -26,7 +26,7 @@ def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> No
     Raises:
         AssertionError: a program leaves less, or none has run. It names the largest owners.
         ValueError: there is no such part.
-        TypeError: it is no number.
+        TypeError: it is not a number.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
@@ -34,7 +34,10 @@ def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> No
     """
     _check_number("headroom", headroom, "the part of a tile's memory that is left, such as 0.1")
     if not 0 <= headroom < 1:
-        raise ValueError(f"headroom is {headroom!r}, and has to be a part of a tile's memory: 0 for none, below 1.")
+        raise ValueError(
+            f"headroom is {headroom!r}, and has to be a part of a tile's memory: 0 for none, below 1. Pass a value "
+            "from 0 to below 1."
+        )
     lines = []
     for plan, ipu in _program_plans(report):
         allowed = int(ipu.bytes_per_tile * (1 - headroom))
@@ -60,7 +63,7 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
 
     Raises:
         AssertionError: a program needs so much, or none has run there. It names the largest owners.
-        TypeError: `limit`, `ipu` or `device` is no number.
+        TypeError: `limit`, `ipu` or `device` is not a number.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
@@ -76,7 +79,8 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
     if not found:
         where = sorted({f"{plan.device}, IPU {one.ipu}" for plan, one in programs})
         raise AssertionError(
-            f"No program has run on {name}{'' if ipu is None else f', IPU {ipu}'}. Some have on {'; '.join(where)}."
+            f"No program has run on {name}{'' if ipu is None else f', IPU {ipu}'}, which the "
+            f"assertion needs. Programs have run on {'; '.join(where)}. Name one of these."
         )
     lines = []
     for plan, one in found:
@@ -103,8 +107,8 @@ def assert_no_growth(
 
     Raises:
         AssertionError: something grew, which it names by owner; there is no file; no program has run.
-        ValueError: the file is no baseline.
-        TypeError: `percent` is no number.
+        ValueError: the file is not a baseline.
+        TypeError: `percent` is not a number.
     """
     _check_number("percent", percent, "by how much a peak may grow, such as 2.5")
     list(_program_plans(report))
@@ -114,7 +118,8 @@ def assert_no_growth(
         return
     if not os.path.exists(path):
         raise AssertionError(
-            f"There is no baseline {os.fspath(path)}. Write it once with write=True, and keep it beside the test."
+            f"There is no baseline {os.fspath(path)}; expected a file written before. Write it once "
+            "with write=True, and keep it with the test."
         )
     lines = baseline.find_growth(baseline.read_baseline(path), now, percent)
     if lines:
@@ -131,16 +136,18 @@ def _program_plans(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, Ip
     """All programs with what they need on each IPU."""
     report = memory_report() if report is None else report
     if not isinstance(report, MemoryReport):
-        raise TypeError(f"report is {report!r}, and has to be what memory_report() gives.")
+        raise TypeError(
+            f"report is {report!r}, and has to be what memory_report() gives. Pass what memory_report() returned."
+        )
     found = [(plan, ipu) for device in report.devices for plan in device.programs for ipu in plan.ipus]
     if not found:
-        raise AssertionError("No program has run on IPUs.")
+        raise AssertionError("No program has run on IPUs, and the assertion needs one. Run a program first.")
     return iter(found)
 
 
 def _check_number(name: str, value: object, label: str) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} is {value!r}, and has to be a number: {label}.")
+        raise TypeError(f"{name} is {value!r}, and has to be a number: {label}. Pass a number.")
 
 
 def _largest_allocations(ipu: IpuPlan) -> list[str]:

@@ -1,4 +1,4 @@
-"""The one boundary to TensorFlow's and Keras' insides: all internal modules and underscore members that we use.
+"""The only package that imports internal modules of TensorFlow and Keras, or uses their underscore members.
 
 A file is a subject, a line an entry: its comment says what for. No other file imports an internal module.
 `tests/house/test_tf_private.py` refuses others, and tries each entry on the TensorFlow that is installed.

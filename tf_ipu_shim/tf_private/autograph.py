@@ -1,4 +1,4 @@
-"""Autograph: what it converts, and when."""
+"""TensorFlow internals of AutoGraph: which functions it converts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tensorflow.python.autograph.impl import (
 
 
 def conversions() -> Iterator[Any]:
-    """What autograph has made of each function, with the lines that it was made of."""
+    """The functions that AutoGraph generated from each function, with the original lines."""
     # Asked while an error is shown, which nothing may replace.
     cached = getattr(getattr(getattr(api, "_TRANSPILER", None), "_cache", None), "_cache", None) or {}
     for of_function in list(cached.values()):

@@ -1,4 +1,4 @@
-"""Conditionals and loops, as ops and as functions."""
+"""TensorFlow internals of control flow: `cond`, `while` and `switch_case` as ops and as functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets, iterators, and the structure of their elements."""
+"""TensorFlow internals of `tf.data`: datasets, iterators and the structure of elements."""
 
 from __future__ import annotations
 

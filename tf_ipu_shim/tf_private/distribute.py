@@ -1,4 +1,4 @@
-"""Strategies, distributed variables and datasets."""
+"""TensorFlow internals of `tf.distribute`: strategies, distributed variables and datasets."""
 
 from __future__ import annotations
 

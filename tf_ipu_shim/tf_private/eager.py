@@ -1,4 +1,4 @@
-"""The eager context, gradients, and what they call."""
+"""TensorFlow internals of eager execution: the context, gradient tapes and op execution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tf.function traces and calls."""
+"""TensorFlow internals of `tf.function`: FuncGraphs, concrete functions and their calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs, their operations and the library of functions in them."""
+"""TensorFlow internals of graphs: operations, devices and the function library."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def variable_creator_scope(graph: ops.Graph, creator: Any, priority: int = 100) 
 
 
 def attr_scope_map(graph: ops.Graph) -> Any:
-    """The attributes that a graph gives its ops; a new dictionary for what is no graph."""
+    """The attributes that a graph gives its ops; a new dictionary for what is not a graph."""
     return getattr(graph, "_attr_scope_map", {})
 
 

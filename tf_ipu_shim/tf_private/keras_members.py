@@ -1,4 +1,4 @@
-"""Underscore members of Keras 2's layers, models and optimizers; imports none of the Keras packages."""
+"""Reads underscore members of Keras 2 layers, models and optimizers. It imports none of the Keras packages."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def predict_counter(model: Model) -> Any:
 
 
 def saved_inputs_spec(model: Model) -> Any:
-    """What a SavedModel of the model takes; None: not known."""
+    """The inputs of a SavedModel of the model; None if unknown."""
     return model._saved_model_inputs_spec
 
 

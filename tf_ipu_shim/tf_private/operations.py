@@ -1,4 +1,4 @@
-"""Ops by the modules that define them, where `tf` and `tf.raw_ops` have no such name or arguments."""
+"""TensorFlow modules of ops that `tf` and `tf.raw_ops` lack or define with other arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profiler's messages, which `import tensorflow` leaves out."""
+"""Protobuf messages of TensorFlow's profiler, which `import tensorflow` does not load."""
 
 from __future__ import annotations
 

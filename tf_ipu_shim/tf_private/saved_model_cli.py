@@ -1,4 +1,4 @@
-"""The tool `saved_model_cli`, which `import tensorflow` leaves out."""
+"""TensorFlow's module `saved_model_cli`, which `import tensorflow` does not load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SavedModels, checkpoints, and objects that are saved."""
+"""TensorFlow internals of SavedModels, checkpoints and trackable objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions and the C functions below them."""
+"""TensorFlow internals of sessions, and the C functions that run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors, their specs, shapes and dtypes."""
+"""TensorFlow internals of tensors, type specs, shapes and dtypes."""
 
 from __future__ import annotations
 

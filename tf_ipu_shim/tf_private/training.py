@@ -1,4 +1,4 @@
-"""Training loops of TensorFlow 1: optimizers, hooks, savers."""
+"""TensorFlow internals of TensorFlow 1 training: optimizers, session hooks and savers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logging, files, tests, profiling, and how TensorFlow was built."""
+"""TensorFlow internals of logging, files, tests and profiling, and its build information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables as resources, and the scopes that make them."""
+"""TensorFlow internals of resource variables and variable scopes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shared_name(variable: resource_variable_ops.BaseResourceVariable) -> Any:
 
 
 def unique_id(variable: resource_variable_ops.BaseResourceVariable, default: Any = None) -> Any:
-    """What tells a variable from all others of the process."""
+    """The identity of a variable within the process."""
     return getattr(variable, "_unique_id", default)
 
 

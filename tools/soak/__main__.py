@@ -55,7 +55,9 @@ def _in_turn(wanted: Sequence[str], options: argparse.Namespace) -> dict[str, Fo
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the random programs")
-    parser.add_argument("--programs", type=int, default=10_000, help="random programs with feeds, each in both ways")
+    parser.add_argument(
+        "--programs", type=int, default=10_000, help="random programs with feeds, each in both execution modes"
+    )
     parser.add_argument("--first", type=int, default=0, help="number of the first of them")
     parser.add_argument(
         "--compared", type=int, default=500, help="random programs of each kind, in all execution modes"
@@ -68,10 +70,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--restarts", type=int, default=2_000, help="starts of an infeed over which it must not grow")
     parser.add_argument("--sessions", type=int, default=100, help="sessions that are closed while they run")
     parser.add_argument("--processes", type=int, default=100, help="processes that a signal ends at any moment")
-    parser.add_argument("--thread-runs", type=int, default=500, help="runs of each thread beside reconfiguration")
+    parser.add_argument("--thread-runs", type=int, default=500, help="runs of each thread during reconfiguration")
     parser.add_argument("--silence", type=float, default=600, help="seconds without progress that count as hanging")
     parser.add_argument("--only", nargs="+", metavar="PART", help="of programs, models, memory, ... as it prints them")
-    parser.add_argument("--ops", nargs="*", metavar="OP", help="nothing but these TensorFlow ops; without names, all")
+    parser.add_argument("--ops", nargs="*", metavar="OP", help="only these TensorFlow ops; without names, all")
     parser.add_argument("--edges", nargs="*", metavar="OP", help="the same with elements at the edges of their types")
     parser.add_argument("--op-cases", type=int, default=8, help="valid inputs of each op, of different types")
     parser.add_argument("--valid", action="store_true", help="no wrong input for ops")

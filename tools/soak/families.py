@@ -41,7 +41,7 @@ def work(number: int) -> float:
 
 
 def found() -> Iterator[str]:
-    """Has spawned workers, then forks, each run programs on IPUs of their own, in turns.
+    """Has spawned workers, then forks, each run programs on their own IPUs, in turns.
 
     The one that forks has loaded TensorFlow and this package, and has run nothing: TensorFlow's threads are in no fork.
 

@@ -31,7 +31,7 @@ class Loop:
     Args:
         iterations: how many it wants.
         factor: what an element is multiplied by.
-        inner: elements that an iteration takes in a loop of its own; 0 where it takes one itself.
+        inner: elements that an iteration takes in its own loop; 0 where it takes one itself.
         sums: whether elements are summed over the replicas.
     """
 
@@ -153,7 +153,7 @@ def expected(program: Program) -> list[Outcome]:
 
 
 class _Built:
-    """A program in a graph of its own.
+    """A program in its own graph.
 
     Args:
         program: the program.

@@ -1,4 +1,4 @@
-"""Pieces of the soak side by side, each a process of its own, so that one that crashes or hangs ends no other."""
+"""Pieces of the soak side by side, each its own process, so that one that crashes or hangs ends no other."""
 
 from __future__ import annotations
 

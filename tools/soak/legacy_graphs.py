@@ -1,6 +1,6 @@
 """Random graphs of TensorFlow 1 with control flow, gradients and side effects, against `tf.xla.experimental.compile`.
 
-They need a process of their own if V2 behaviour is off: `python -m soak.legacy_graphs FIRST COUNT off xla`. Effects
+They need their own process if V2 behaviour is off: `python -m soak.legacy_graphs FIRST COUNT off xla`. Effects
 only add to variables that nothing reads, so that they come to the same in any order.
 """
 
@@ -219,7 +219,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def found(first: int, count: int) -> Iterator[str]:
-    """Looks at nets in processes of their own, with V2 behaviour off and on.
+    """Looks at nets in their own processes, with V2 behaviour off and on.
 
     Yields:
         For each net what is wrong; empty if nothing is.

@@ -41,13 +41,13 @@ class End:
 
 
 def found(times: int) -> Iterator[End]:
-    """Runs them, in processes of their own one after the other.
+    """Runs them, in their own processes one after the other.
 
     Args:
         times: as many models as in the tests so often.
 
     Yields:
-        An empty one each time that a test has ended, so that whoever watches knows that they go on, and what each
+        An empty one each time that a test has ended, so that anyone who watches knows that they go on, and what each
         process came to.
     """
     for done in range(0, times, AT_ONCE):

@@ -59,11 +59,11 @@ class Order:
         return made
 
     def inner(self) -> Order:
-        """The order in a body of its own."""
+        """The order in its own body."""
         return Order(self._explicit)
 
     def loop(self, times: int, body: Callable[[Order, Any, Any], Any], carried: Any) -> Any:
-        """A loop whose body takes its own order, the iteration and what is carried, which it returns anew."""
+        """A loop whose body takes its own order, the iteration and what is carried, which it returns again."""
 
         def step(index: Any, value: Any) -> tuple[Any, Any]:
             inner = self.inner()

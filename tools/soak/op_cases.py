@@ -128,7 +128,7 @@ def _listed(op: str) -> str:
 
 
 def _handles(found: Any) -> str:
-    """Whether it takes or gives what is no tensor of numbers."""
+    """Whether it takes or gives what is not a tensor of numbers."""
     given = {argument.type for argument in found.output_arg}
     taken = {argument.type for argument in found.input_arg}
     if tf.variant.as_datatype_enum in taken | given:
@@ -257,7 +257,7 @@ def _type_choices(attribute: op_def_pb2.OpDef.AttrDef) -> list[int]:
 def _attributes(
     found: Any, types: Types, chance: random.Random | None, given: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What has no default and is no type."""
+    """What has no default and is not a type."""
     made: dict[str, Any] = {}
     for attribute in found.attr:
         if attribute.HasField("default_value") or attribute.type == "type" or attribute.name in (given or {}):

@@ -1,6 +1,6 @@
 """Runs ops on the CPU, eagerly on an IPU and in programs of an IPU, and says where what comes out differs.
 
-`python -m soak.op_runs REPORT CASES INPUTS OP...` is one lot, in a process of its own, which an op may
+`python -m soak.op_runs REPORT CASES INPUTS OP...` is one lot, in its own process, which an op may
 crash or hang: it appends a line of JSON to the report before and after each run.
 
 Calls TensorFlow's internals by an op's definition, in eager mode and in graphs: checked on 2.15.1 and 2.21.0.

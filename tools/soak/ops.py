@@ -1,4 +1,4 @@
-"""All TensorFlow ops with a CPU kernel on simulated IPUs, in lots that are processes of their own."""
+"""All TensorFlow ops with a CPU kernel on simulated IPUs, in lots that are their own processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Report:
         ran: ops that were run.
         not_run: the reason by op.
         counts: runs by way and what comparing them said.
-        differences: texts.
+        differences: strings.
         refused: ops that programs refused.
         not_compiled: ops that XLA could not compile in some program.
         known: differences of ops in `op_known.DIFFERENCES`.
@@ -115,7 +115,7 @@ def run(names: Iterable[str], most: int = 8, silence: float = 60, jobs: int = 1,
 
 
 def _lot(names: Sequence[str], most: int, silence: float, inputs: str) -> Iterator[dict[str, Any]]:
-    """The lines of one lot. Where an op ends the process or hangs, one more process runs what is left."""
+    """The lines of one lot. If an op ends the process or hangs, one more process runs what is left."""
     left = list(names)
     while left:
         lines, end = _process(left, most, silence, inputs)

@@ -48,7 +48,7 @@ Options = argparse.Namespace
 
 
 def programs(options: Options) -> Found:
-    """Random programs with feeds, in both ways."""
+    """Random programs with feeds, in both execution modes."""
     wrong = []
     for number in range(options.first, options.first + options.programs):
         watch(options.silence)
@@ -144,7 +144,7 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     "recompilations": _one(steadiness.recompiled, "recompilations", "functions made, run and dropped"),
     "keras": _one(steadiness.modelled, "recompilations", "Keras models"),
     "restarts": _one(steadiness.restarted, "restarts", "starts of an infeed"),
-    "threads": _one(steadiness.beside_reconfiguration, "thread_runs", "runs of each thread beside reconfiguration"),
+    "threads": _one(steadiness.beside_reconfiguration, "thread_runs", "runs of each thread during reconfiguration"),
     "sessions": _one(steadiness.closed_while_running, "sessions", "sessions closed while they ran"),
     "signals": _each(lambda options: abrupt_ends.found(options.processes, options.seed), "processes ended by signals"),
     "room": _each(lambda _: abrupt_ends.without_room(), "processes on a full disk"),

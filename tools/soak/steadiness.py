@@ -60,7 +60,7 @@ def grown(runs: int) -> str:
 
 
 def restarted(times: int) -> str:
-    """Starts the infeed of such a loop anew before each of its runs, as an epoch does. As `grown`."""
+    """Starts the infeed of such a loop again before each of its runs, as an epoch does. As `grown`."""
     _configured(2)
     with _Trained() as trained:
 
@@ -208,7 +208,7 @@ def closed_while_running(sessions: int) -> str:
 
 
 def beside_reconfiguration(runs: int, threads: int = 4) -> str:
-    """Has threads run programs while another one configures anew.
+    """Has threads run programs while another one configures again.
 
     Args:
         runs: of each thread.

@@ -237,7 +237,7 @@ def test_trip_counts_that_are_not_known():
 
 
 def test_the_number_of_the_iteration():
-    with pytest.raises(ValueError, match="outside their bodies"):
+    with pytest.raises(ValueError, match="outside a loop body"):
         ipu.internal_ops.get_current_iteration_counter()
 
     def body(outfeed, total):

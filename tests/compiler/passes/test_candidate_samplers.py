@@ -107,5 +107,7 @@ def test_a_fixed_seed(ipus, unique):
 
 def test_more_than_there_are(ipus):
     ipus(1)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="11 different classes, and there are 10"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="11 different classes, but the sampler's range only has 10"
+    ):
         run("uniform", 11, 10, unique=True)

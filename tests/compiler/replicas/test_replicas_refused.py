@@ -116,7 +116,11 @@ def test_too_few_ipus_for_whole_replicas(monkeypatch):
         (lambda: reduce_scatter_op.reduce_scatter(tf.ones([2, 2]), 2), ValueError, "rank 1"),
         (lambda: reduce_scatter_op.reduce_scatter(tf.ones([2]), 2, "ADD"), ValueError, "Unknown collective.*'ADD'"),
         (lambda: all_to_all_op.all_to_all(tf.ones([3]), 0, 0, 2), ValueError, "2 equal parts"),
-        (lambda: all_to_all_op.all_to_all(tf.ones([2]), 0, 1, 2), ValueError, "concat_dimension=1.* no such axis"),
+        (
+            lambda: all_to_all_op.all_to_all(tf.ones([2]), 0, 1, 2),
+            ValueError,
+            "concat_dimension=1.* does not have this axis",
+        ),
         (lambda: all_to_all_op.all_to_all(tf.ones([2]), 0, 0, 0), ValueError, "replication_factor=0"),
         (lambda: all_to_all_op.all_gather(tf.ones([2]), 0), ValueError, "replication_factor=0"),
         (lambda: all_to_all_op.all_gather(tf.ones([2]), 1.5), TypeError, "replication_factor of all_gather .* not 1.5"),

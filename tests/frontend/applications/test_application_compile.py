@@ -163,7 +163,7 @@ def test_frozen_variables_need_a_value(graph, compiles_only):
 
 def test_tensors_computed_around_it_must_be_inputs(graph, compiles_only):
     outside = v1.placeholder(tf.float32, [2], name="outside") + 1.0
-    with pytest.raises(ValueError, match="Hand it over in `inputs`"):
+    with pytest.raises(ValueError, match="Add it to `inputs`"):
         compile_op(lambda: 2.0 * outside)
 
 

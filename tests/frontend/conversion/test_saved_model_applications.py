@@ -194,7 +194,11 @@ def test_nodes_that_nobody_has_placed(converted, model, tmp_path):
         ({"pipeline_cfg": {"converter": "manual", "speed": 1}}, ValueError, "Unkown keyword speed"),
         ({"pipeline_cfg": {"converter": "manual"}}, ValueError, "The `manual_pipeline_config` argument is required"),
         ({"pipeline_cfg": {"converter": "load"}}, ValueError, "The `solution_path` argument is required"),
-        ({"pipeline_cfg": {"converter": "load", "solution_path": "no"}}, ValueError, "'no', and there is no such file"),
+        (
+            {"pipeline_cfg": {"converter": "load", "solution_path": "no"}},
+            ValueError,
+            "'no'; expected a file that exists",
+        ),
         ({"pipeline_cfg": {"converter": "auto", "priority": "speed"}}, ValueError, "`priority` .* cycle or memory"),
         ({"pipeline_cfg": {"converter": "auto", "min_ipu_quantity": 1}}, ValueError, "asks for 1 to 64 IPUs"),
         (
@@ -218,7 +222,7 @@ def test_what_is_refused(converted, arguments, error, message):
     ("entries", "message"),
     [
         ({"manual_pipeline_config": STAGES, "device_info": [0]}, r"The length of device_info \(1\)"),
-        ({"manual_pipeline_config": STAGES, "device_info": [0, -1]}, "give each a number from 0 up"),
+        ({"manual_pipeline_config": STAGES, "device_info": [0, -1]}, "expected 0, 1, 2, ... without a gap"),
         ({"manual_pipeline_config": [["^second/"], ["^first/"]], "device_info": [0, 1]}, "are not in topology order"),
     ],
 )

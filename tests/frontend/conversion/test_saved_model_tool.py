@@ -212,7 +212,7 @@ def test_constants_that_no_int32_is(converted, tmp_path):
     with v1.Graph().as_default():
         x = v1.placeholder(tf.int64, [4], name="x")
         model = saved_models.save(tmp_path / "large", {"x": x}, {"y": x + tf.constant(2**40, tf.int64, name="large")})
-    with pytest.raises(ValueError, match="large has the value 1099511627776, which no int32 is"):
+    with pytest.raises(ValueError, match="large has the value 1099511627776, which int32 cannot represent"):
         converted(model, int64_to_int32_conversion=True)
 
 
@@ -285,7 +285,7 @@ def written(directory, **values):
     ("changed", "message"),
     [
         ({"node_as_gelu_input": ["nothing"]}, "neither nodes nor node_as_gelu_input names"),
-        ({"node_use_gelu_output": ["nothing"]}, "names no GELU of this model"),
+        ({"node_use_gelu_output": ["nothing"]}, "must name a GELU of this model"),
     ],
 )
 def test_gelus_that_are_none(converted, tmp_path, changed, message):
@@ -422,7 +422,7 @@ def test_files_that_are_wrong(tmp_path):
         IpuConversionParams().save_to_json_file(str(tmp_path / "none"))
     with pytest.raises(ValueError, match="is not readable"):
         IpuConversionParams().load_from_json_file(str(tmp_path / "none"))
-    with pytest.raises(ValueError, match="has 'speed', which is none of batch_size"):
+    with pytest.raises(ValueError, match="has the key 'speed'; expected one of batch_size"):
         IpuConversionParams().load_from_json_file(str(written(tmp_path, speed=1)))
 
 

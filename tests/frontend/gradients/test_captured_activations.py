@@ -109,5 +109,7 @@ def test_eight_bits() -> None:
         layers.Dense(4).build([[2, None], []])
     assert [weight.name.split("/")[-1] for weight in dense.weights] == ["kernel_data:0", "kernel_metadata:0", "bias:0"]
     dense.set_weights(dense.get_weights())
-    with pytest.raises(TypeError, match="was built for numbers of eight bits and got floats. Make another layer"):
+    with pytest.raises(
+        TypeError, match="was built for 8-bit floats and got floats; both must be equal. Create another layer"
+    ):
         dense(x)

@@ -37,7 +37,7 @@ def batches(remainder=True, size=8):
         ((batches().filter(lambda x, y: True),), {}, "Could not infer the size of the data"),
         ((generator(),), {"steps_per_epoch": 2}, r"unsupported type: generator.*from_generator\(\)`"),
         ((batches().take(0),), {}, "non-empty"),
-        ((X, Y), {"batch_size": 0}, "batch_size is 0. Give a positive number"),
+        ((X, Y), {"batch_size": 0}, "batch_size is 0; expected a positive number"),
         ((X, Y), {"steps_per_epoch": 0}, "`steps_per_epoch` .* is 0"),
         ((X, Y), {"steps_per_epoch": -1}, "`steps_per_epoch` .* is -1"),
         ((X, Y), {"steps_per_epoch": 2.5}, "`steps_per_epoch` .* is 2.5. Give a whole number"),
@@ -79,7 +79,7 @@ def test_a_graph_of_tensorflow_1(call):
 
 def test_executions_of_less_than_a_step():
     with strategy().scope():
-        with pytest.raises(ValueError, match="steps_per_execution is -1. Give compile a positive number"):
+        with pytest.raises(ValueError, match="steps_per_execution is -1; expected a positive number"):
             compiled(sequential(), steps_per_execution=-1).fit(X, Y, batch_size=8, verbose=0)
 
 

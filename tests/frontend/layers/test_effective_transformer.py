@@ -179,7 +179,7 @@ def test_configuration() -> None:
         ([(4, 3), (4,), (3, 3), (3,)], "must contain an equal number of sequences"),
         ([(3, 3), (4,), (3, 3), (4,)], "have lengths equal to the number of sequences"),
         ([(3, 3), (3,), (3, 3), (3,), (3, 3)], r"q_mask must have shape.*\[3, 2\] here"),
-        ([(3, 3, 1), (3,), (3, 3, 1), (3,)], "Sequences are rows of numbers"),
+        ([(3, 3, 1), (3,), (3, 3, 1), (3,)], "Sequences must be rows of numbers"),
         ([(3, 3), (3, 2), (3, 3), (3, 2)], "their lengths"),
         ([(3, 3), (3,), (3, 3)], "either four or five inputs"),
     ],

@@ -254,12 +254,12 @@ def test_variables_registered_by_an_id():
     ops, table = gen_pop_datastream_ops, tf.Variable(TABLE)
     np.testing.assert_array_equal(ops.ipu_host_embedding_register(table, "mine"), TABLE)
     np.testing.assert_array_equal(ops.ipu_device_embedding_lookup([2], "mine", [6, 2], tf.float32), TABLE[[2]])
-    with pytest.raises(ValueError, match=r"is float32 of the shape \(6, 2\), and the op is told float16"):
+    with pytest.raises(ValueError, match=r"is float32 of the shape \(6, 2\), and the op was given float16"):
         ops.ipu_device_embedding_lookup([2], "mine", [6, 2], tf.float16)
     np.testing.assert_array_equal(ops.ipu_host_embedding_deregister(table, "mine"), TABLE)
     with pytest.raises(ValueError, match="There is no host embedding 'mine'"):
         ops.ipu_device_embedding_notify("mine")
-    with pytest.raises(ValueError, match="there is 'SGD' alone"):
+    with pytest.raises(ValueError, match="expected 'SGD'"):
         ops.ipu_host_embedding_register(table, "mine", 0, "Adam")
     with pytest.raises(ValueError, match="give a resource variable"):
         ops.ipu_host_embedding_register(tf.ones([2, 2]), "mine")
@@ -327,7 +327,7 @@ def test_tables_registered_after_the_program_is_built(optimizer, use_resource):
         np.testing.assert_array_equal(session.run(table), new)
         with pytest.raises(tf.errors.NotFoundError, match="host_embedding/later/table"):
             session.run(run)
-        with pytest.raises(ValueError, match=r"'later' is float32 of the shape \(6, 2\), and the op is told float16"):
+        with pytest.raises(ValueError, match=r"'later' is float32 of the shape \(6, 2\), and the op was given float16"):
             ops.ipu_device_embedding_lookup([2], "later", [6, 2], tf.float16)
 
 

@@ -235,10 +235,10 @@ def test_embedding_lookup_takes_both_orders_of_arguments():
             lookup(table, [1], *arguments)
     with pytest.raises(ValueError, match="serialization_factor has to be at least 1"):
         lookup(table, [1], serialization_factor=0)
-    with pytest.raises(ValueError, match="takes rows of a table"):
+    with pytest.raises(ValueError, match="needs a table with rows"):
         ipu.embedding_ops.embedding_lookup(tf.constant(1.0), [0])
     for wrong in ([1.0], [True], ["one"]):
-        with pytest.raises(TypeError, match="takes the numbers of rows, and ids is a (float32|bool|string)"):
+        with pytest.raises(TypeError, match="needs row numbers, and ids is a (float32|bool|string)"):
             lookup(table, wrong)
     for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
         np.testing.assert_array_equal(lookup(tf.range(4.0)[:, None], np.array([2, 0], dtype)), [[2.0], [0.0]])
@@ -419,11 +419,11 @@ def test_iterations_of_a_loop_are_executions_of_a_queue():
 
 def test_queues_that_cannot_be():
     fifo = ipu.internal_ops.fifo
-    with pytest.raises(ValueError, match="between the executions of a program"):
+    with pytest.raises(ValueError, match="between the executions of one"):
         fifo(tf.ones([]), 2)
     with pytest.raises(ValueError, match="expected a number of executions"):
         fifo(tf.ones([]), -1)
-    with tf.Graph().as_default(), pytest.raises(ValueError, match="room for one known shape"):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="expected a fully defined one"):
         fifo(v1.placeholder(tf.float32, [None]), 1)
 
 

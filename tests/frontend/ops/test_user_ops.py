@@ -269,7 +269,7 @@ def test_what_no_emulation_stands_for_is_refused(libraries, registered):
         custom_ops.precompiled_user_op([A], str(libraries / "libproduct.so"), outs=ONE)
     with pytest.raises(errors.UnsupportedError, match=line.format(":Sum")):
         custom_ops.precompiled_user_op([A], str(libraries / "libproduct.so"), outs=ONE, op_name="Sum")
-    with pytest.raises(tf.errors.NotFoundError, match="(?s)no such file.*" + line.format("")):
+    with pytest.raises(tf.errors.NotFoundError, match="(?s)the file does not exist.*" + line.format("")):
         custom_ops.precompiled_user_op([A], "nowhere/libproduct.so", outs=ONE)
 
 
@@ -325,7 +325,7 @@ def test_two_libraries_that_are_not_there(registered):
 def test_a_file_name_stands_for_one_library(registered, tmp_path):
     registered("libcustom_op.so", lambda a, b: a + b)
     assert user_op("add/libcustom_op.so") == user_op(os.path.abspath("add/libcustom_op.so")) == [5.0]
-    with pytest.raises(ValueError, match="another library of the same name. Register each by its path"):
+    with pytest.raises(ValueError, match="can only stand for one library. Register each by its path"):
         user_op("mul/libcustom_op.so")
     with pytest.raises(ValueError, match="another function is registered under this file name"):
         custom_ops.register_emulation("libcustom_op.so", lambda a, b: a * b)
@@ -347,7 +347,7 @@ def test_what_cannot_be_registered(registered):
             custom_ops.register_emulation(name, lambda a: a)
     with pytest.raises(TypeError, match="has to be a function"):
         custom_ops.register_emulation("libproduct.so", 3)
-    with pytest.raises(TypeError, match="stands for no op"):
+    with pytest.raises(TypeError, match="expected python_function"):
         custom_ops.register_emulation("libproduct.so", None, lambda *given: given)
     registered("libtwo.so", lambda a: a, lambda gradients, inputs, outputs: [*gradients, None])
     a = tf.constant(A)

@@ -185,7 +185,9 @@ def test_wrong_use_is_refused():
             optimizers.LAMBIpuOptimizer(weight_norm_clip=wrong)
     for kind in (optimizers.AdamIpuOptimizer, optimizers.SGDIpuOptimizer):
         kind(optimizer_compute_precisions=("float32", tf.float32))
-        with pytest.raises(ValueError, match="Optimizer computes its whole update in one type: .* float32, float16"):
+        with pytest.raises(
+            ValueError, match="Optimizer must compute its whole update in one type: .* float32, float16"
+        ):
             kind(optimizer_compute_precisions=(tf.float32, tf.float16))
 
 

@@ -336,7 +336,7 @@ TRAIN = {"optimizer_function": lambda x: OptimizerFunctionOutput(GRADIENT_DESCEN
         ({"recomputation_mode": 1}, TypeError, "is not a member .*one of RecomputationMode.Auto, "),
         ({"infeed_queue": 1}, TypeError, "infeed_queue is not an instance"),
         ({"outfeed_queue": 1}, TypeError, "outfeed_queue is not an instance"),
-        ({"repeat_count": "2"}, TypeError, "repeat_count is a string, and a loop runs a whole number of times"),
+        ({"repeat_count": "2"}, TypeError, "repeat_count is a string; expected an integer number of iterations"),
         ({"gradient_accumulation_count": 2.0}, TypeError, "gradient_accumulation_count is a float32"),
         (
             {"batch_serialization_iterations": 1.5},
@@ -396,7 +396,7 @@ TRAIN = {"optimizer_function": lambda x: OptimizerFunctionOutput(GRADIENT_DESCEN
             {"computational_stages": [lambda x: x, lambda x, y: x], "inputs": [1.0]},
             TypeError,
             r"Pipeline stage 1 cannot be called: `<lambda>`, defined at .*test_pipeline.py:\d+, is given what stage 0 "
-            r"returned, arguments: 1. Missing a required argument: 'y'\.$",
+            r"returned, arguments: 1. Missing a required argument: 'y'\. Change",
         ),
         (
             {"computational_stages": [lambda: 1.0, identity], "inputs": [1.0]},

@@ -295,7 +295,7 @@ DATASET = tf.data.Dataset.from_tensors(tf.zeros([3]))
         (
             {"predict_step_signature": [SPEC], "input_signature": [SPEC]},
             ValueError,
-            "Give predict_step_signature alone",
+            "Pass only predict_step_signature",
         ),
         ({"predict_step_signature": [SPEC], "output_names": ("y",)}, TypeError, "output_names must be either a string"),
         (
@@ -324,7 +324,7 @@ DATASET = tf.data.Dataset.from_tensors(tf.zeros([3]))
         (
             {"input_dataset": tf.data.Dataset.from_tensors(tf.ragged.constant([[1.0], [2.0, 3.0]]))},
             TypeError,
-            "made of tensors, and have a RaggedTensor",
+            "must consist of dense tensors, but have a RaggedTensor",
         ),
         (
             {"predict_step": lambda x: (x, None), "predict_step_signature": [SPEC]},
@@ -372,7 +372,7 @@ DATASET = tf.data.Dataset.from_tensors(tf.zeros([3]))
         (
             {"predict_step_signature": [SPEC], "variable_initializer": initialize},
             ValueError,
-            "variable_initializer is for graphs of TensorFlow 1",
+            "variable_initializer is only for graphs of TensorFlow 1",
         ),
     ],
 )

@@ -251,7 +251,7 @@ def test_distributed_datasets_are_taken_eagerly(strategy):
 
 
 def test_what_is_no_dataset_is_not_distributed(strategy):
-    with pytest.raises(TypeError, match="distributes a tf.data.Dataset, not a int"):
+    with pytest.raises(TypeError, match="can only distribute a tf.data.Dataset, not a int"):
         strategy.experimental_distribute_dataset(3)
 
 

@@ -402,7 +402,7 @@ def test_two_sets_of_fetches_run_one_program():
         (
             lambda: ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec("infer", [], 4, nonsense=1),
             TypeError,
-            "takes no argument 'nonsense', and pipelining_ops.pipeline",
+            "takes no argument 'nonsense', and neither does pipelining_ops.pipeline",
         ),
         (
             lambda: IPUPipelineEstimatorSpec("infer", [], 4, count_gradient_accumulation_as_iterations=False),

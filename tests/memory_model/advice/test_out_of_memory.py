@@ -149,7 +149,7 @@ def test_large_savings_of_a_large_program_are_left_to_tf_ipu_fit(configured, mon
     assert not plan.fits and not plan.savings
     assert f"{plan.program} does not fit. Ask tf-ipu fit what would save most." in report.to_text()
     configured()
-    with pytest.raises(tf.errors.InternalError, match="What would save most on IPU 0"):
+    with pytest.raises(tf.errors.InternalError, match="The actions that save most on IPU 0"):
         run(two_layers, X)
 
 
@@ -165,7 +165,7 @@ def test_the_engine_option_lets_it_finish_and_report(configured, monkeypatch, wh
     (plan,) = report.devices[0].programs
     assert not plan.fits
     text = report.to_text()
-    assert "TOO FULL" in text and f"{plan.program} does not fit. What would save most on IPU 0" in text
+    assert "TOO FULL" in text and f"{plan.program} does not fit. The actions that save most on IPU 0" in text
     told = json.loads(report.to_json())["devices"][0]["modelled"]["programs"][0]["savings"]
     assert told and all(f"{one['bytes']:,} bytes  {one['action']}"[:60] in text for one in told)
     assert max(map(len, text.splitlines())) <= 100

@@ -113,7 +113,7 @@ def test_mixed_strategies_are_named_without_their_addresses(python, forked, othe
     assert FRAME.findall(shown) == [(str(script), "8")] and "0x" not in shown
     kind = {"IPUStrategy": "IPUStrategyV1", "MirroredStrategy": "MirroredStrategy"}[other]
     assert f"RuntimeError: Mixing different tf.distribute.Strategy objects: {kind} is not IPUStrategyV1.\n" in shown
-    assert shown.rstrip().endswith("enter no other strategy's scope inside its own.")
+    assert shown.rstrip().endswith("do not nest scopes of others in it.")
 
 
 def placed(kind):
@@ -148,12 +148,12 @@ NO_ARRAY = "Cannot convert a symbolic tf.Tensor (x:0) to a numpy array. This err
         (RuntimeError(placed("VariableV2")), "get_variable(..., use_resource=True)"),
         (RuntimeError(placed("VarHandleOp")), None),
         (RuntimeError(COLOCATED), "get_variable(..., use_resource=True)"),
-        (RuntimeError(ABSENT), "The configuration makes no /device:IPU:3: one entry of `auto_select_ipus`"),
+        (RuntimeError(ABSENT), "The configuration makes no /device:IPU:3. Each entry of `auto_select_ipus`"),
         (RuntimeError(ABSENT), "A session has the devices that were configured before it."),
         (RuntimeError(ABSENT.replace("IPU", "GPU")), None),
         (AttributeError(NO_ATTRIBUTE.format("set_pipelining_options")), "`with strategy.scope(): model = ...`"),
         (AttributeError(NO_ATTRIBUTE.format("set_options")), None),
-        (NotImplementedError(NO_ARRAY), "use TensorFlow's function in place of NumPy's"),
+        (NotImplementedError(NO_ARRAY), "Use TensorFlow's function instead of NumPy's"),
         (ValueError(GROWS), "begin with a tensor of the largest size"),
     ],
     ids=[

@@ -325,7 +325,7 @@ def what_they_say(python, *instead, seconds=10, seconds_of_rank_1=10):
         if name.startswith("w") and "not all" in said[rank]:
             beginning = f"Collective operation sum of {name!r} in the process of rank {rank}: not all {len(instead)} "
             assert said[rank].startswith(f"{beginning}processes came to it within {timeouts[rank]} s. ")
-            assert f"Rank {rank} " not in said[rank] and "with more time in TF_IPU_SHIM_COLLECTIVE_" in said[rank]
+            assert f"Rank {rank} " not in said[rank] and "Give it more time with TF_IPU_SHIM_COLLECTIVE_" in said[rank]
             assert said[rank] in processes[rank].stderr, "the process is not at the same place as the others any more"
     line = next(number for number, text in enumerate(APART.splitlines(), 1) if text.endswith("# of this line"))
     return said, f"at {python.directory / 'script.py'}:{line}, in <module>"

@@ -232,7 +232,7 @@ def test_a_job_between_machines(python, key, temporary):
 @pytest.mark.slow
 def test_processes_with_other_keys_say_so(python, temporary):
     _, commands, environments = over_tcp([{"TF_IPU_SHIM_JOB_KEY": key} for key in ("one", "another")], python)
-    said = r"is a process without this job's key, and not the process of rank \d\. Give all .*TF_IPU_SHIM_JOB_KEY"
+    said = r"is a process without this job's key; expected the process of rank \d\. Give all .*TF_IPU_SHIM_JOB_KEY"
     with pytest.raises(AssertionError, match=said), job_of_two(commands, environments, temporary):
         pass
 
@@ -310,5 +310,5 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"tf-ipu-shim-{os.getuid()}").mkdir(mode=0o777)
     (tmp_path / f"tf-ipu-shim-{os.getuid()}").chmod(0o777)
-    with pytest.raises(PermissionError, match="must belong to you alone"):
+    with pytest.raises(PermissionError, match="must belong only to you"):
         rendezvous.directory_of(job.Job("a job", 0, 2, 0, 2))

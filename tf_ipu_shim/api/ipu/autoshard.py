@@ -51,14 +51,14 @@ def automatic_sharding(
     operations = [op for op in input_ts.graph.get_operations() if _is_on_ipu(op)]
     if not operations:
         raise ValueError(
-            "No ops placed on IPU device to shard. Build the model inside "
-            "`with ipu.scopes.ipu_scope('/device:IPU:0'):`."
+            "No ops placed on IPU device to shard: the graph has none, and needs some. Build the model "
+            "inside `with ipu.scopes.ipu_scope('/device:IPU:0'):`."
         )
     path = sharding_utils.ops_between(input_ts.op, loss_ts.op)
     if not path:
         raise RuntimeError(
             "Error: number of disconnected subgraphs in auto-sharder is not one: no way leads from "
-            f"{input_ts.name} to {loss_ts.name}."
+            f"{input_ts.name} to {loss_ts.name}. Build one connected model inside ipu_autoshard."
         )
     edges = sharding_utils.splitting_edges(path, edge_filter)
     if len(edges) + 1 < num_shards:
@@ -103,7 +103,10 @@ def ipu_autoshard() -> Iterator[None]:
     yield
     new_ops = [op for op in graph.get_operations() if op not in before and _is_on_ipu(op)]
     if not new_ops:
-        raise ValueError("No ops placed on IPU device to shard: none was made on one inside ipu_autoshard.")
+        raise ValueError(
+            "No ops placed on IPU device to shard: none was created on one inside ipu_autoshard, which "
+            "needs some. Build the model in an ipu_scope inside it."
+        )
     number = get_num_of_ipus_in_device(new_ops[0].device)
     costs = [
         sum(map(sharding_utils.tensor_memory_use, op.outputs)) * (2 if op.type == vocabulary.READ_VARIABLE else 1)

@@ -45,7 +45,7 @@ def dataset_benchmark(
         `total_bytes_processed`, `time_elapsed` (seconds), `elements_per_second` and `bandwidth` (GB/s).
 
     Raises:
-        TypeError: `dataset` is no dataset.
+        TypeError: `dataset` is not a dataset.
         ValueError: a number is below one.
         InvalidArgumentError: a shape has a dimension of size zero, or, when run, the dataset ends too early.
 
@@ -59,12 +59,14 @@ def dataset_benchmark(
     """
     note_arguments("dataset_benchmark", apply_debug_options=apply_debug_options, apply_options=apply_options)
     if not isinstance(dataset, dataset_ops.DatasetV2):
-        raise TypeError(f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}.")
+        raise TypeError(
+            f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}. Pass a tf.data.Dataset."
+        )
     number_of_epochs = check_integer("number_of_epochs", number_of_epochs)
     elements_per_epochs = check_integer("elements_per_epochs", elements_per_epochs)
     for name, value in (("number_of_epochs", number_of_epochs), ("elements_per_epochs", elements_per_epochs)):
         if value < 1:
-            raise ValueError(f"{name} must be at least 1. It is {value}.")
+            raise ValueError(f"{name} must be at least 1. It is {value}. Pass at least 1.")
     for shape in structure.get_flat_tensor_shapes(dataset.element_spec):
         if shape.rank is not None and 0 in shape.as_list():
             return _refused(
@@ -95,7 +97,7 @@ def infeed_benchmark(
         As `dataset_benchmark`.
 
     Raises:
-        TypeError: `infeed_queue` is no infeed.
+        TypeError: `infeed_queue` is not an infeed.
 
     Source: `tensorflow.python.ipu.dataset_benchmark.infeed_benchmark`.
 
@@ -107,7 +109,8 @@ def infeed_benchmark(
     """
     if not isinstance(infeed_queue, IPUInfeedQueue):
         raise TypeError(
-            f"Expected `infeed_queue` to be ipu_infeed_queue.IPUInfeedQueue, not {type(infeed_queue).__name__}."
+            f"Expected `infeed_queue` to be ipu_infeed_queue.IPUInfeedQueue, not {type(infeed_queue).__name__}. Pass "
+            "an IPUInfeedQueue."
         )
     return dataset_benchmark(
         infeed_queue._dataset, number_of_epochs, elements_per_epochs, print_stats, do_memcpy=do_memcpy

@@ -58,7 +58,7 @@ def dataset_extractor(dataset: Any, num_elements: int, filename: str, feed_name:
         An int64 tensor, the number of elements; in graph mode it writes when it runs.
 
     Raises:
-        TypeError: `dataset` is no dataset, or it has elements that are no plain tensors.
+        TypeError: `dataset` is not a dataset, or it has elements that are no plain tensors.
         ValueError: `num_elements` is below one, or a shape is not fully defined.
         OutOfRangeError: when run, the dataset ends too early; nothing is left of the file.
 
@@ -105,20 +105,24 @@ def export_variables(
     if filename is None and isinstance(names, (str, os.PathLike)):  # SDK 2.3 and older
         names, filename = None, os.fspath(names)
     if filename is None:
-        raise ValueError("export_variables needs a filename.")
+        raise ValueError("export_variables needs a filename: it is None. Pass a path.")
     check_filename(filename)
     if metadata is not None:
         raise ValueError(
-            "export_variables takes no metadata: it describes a Poplar executable, and there is none. Leave it out."
+            "export_variables supports no metadata: it would describe a Poplar executable, and there is "
+            "none. Leave it out."
         )
     named = [_name(variable) for variable in variables] if names is None else list(names)
     if len(named) != len(variables):
-        raise ValueError(f"There are {len(variables)} variables and {len(named)} names.")
+        raise ValueError(
+            f"There are {len(variables)} variables and {len(named)} names; both numbers must be "
+            "equal. Pass one name for each variable."
+        )
     tensors = [
         TensorInfo(name, variable.dtype.base_dtype.name, tuple(variable.shape.as_list()))
         for name, variable in zip(named, variables)
     ]
-    check_names(tensors, "Give export_variables a name of its own for each variable: names=[...].")
+    check_names(tensors, "Give export_variables another name for each variable: names=[...].")
 
     def write(*values: Any) -> Any:
         write_element(str(filename), "variables", tensors, values)
@@ -168,7 +172,10 @@ def import_variables(
             found = {**element, **found}
     missing = [_name(variable) for variable in variables if _name(variable) not in found]
     if missing and strict:
-        raise ValueError(f"{', '.join(map(str, files))} have no value for the variables {missing}.")
+        raise ValueError(
+            f"{', '.join(map(str, files))} must have a value for each variable; missing: {missing}. "
+            "Export these variables too, or leave them out."
+        )
     selected = [variable for variable in variables if _name(variable) in found]
     for variable in selected:
         _check_value(variable, found[_name(variable)])
@@ -181,11 +188,14 @@ def import_variables(
 def _check_value(variable: Any, value: np.ndarray) -> None:
     name, expected, dtype = _name(variable), variable.dtype.base_dtype, dtypes.as_dtype(value.dtype)
     if not variable.shape.is_compatible_with(value.shape):
-        raise ValueError(f"The variable {name} has the shape {variable.shape}, and its value {value.shape}.")
+        raise ValueError(
+            f"The variable {name} has the shape {variable.shape}, and its value {value.shape}; both "
+            "must be equal. Import the value that was exported from this variable."
+        )
     if expected != dtype:
         raise ValueError(
-            f"The variable {name} is {expected.name}, and its value {dtype.name}. Import it into a variable of "
-            f"{dtype.name}, and cast that."
+            f"The variable {name} is {expected.name}, and its value {dtype.name}; both must have "
+            f"one dtype. Import it into a variable of {dtype.name}, and cast that."
         )
 
 

@@ -103,7 +103,7 @@ class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Whether each worker builds a graph of its own: each is a process."""
+        """Whether each worker builds its own graph: each is a process."""
         return True
 
 
@@ -123,10 +123,9 @@ def _check_cluster(cluster_resolver: Any) -> None:
         rank += workers - len(cluster_resolver.cluster_spec().as_dict()["worker"])
     if (workers, rank) != (current_job.size, current_job.rank):
         raise errors.UnsupportedError(
-            f"This is worker {rank} of {workers} of the cluster, but process {current_job.rank} of {current_job.size} "
-            "of its job: "
-            "workers are processes of one job. Give each its TF_CONFIG, which says both, or start them with tf-ipu "
-            "poprun, mpirun or srun."
+            f"This is worker {rank} of {workers} of the cluster, but process {current_job.rank} of "
+            f"{current_job.size} of its job; both must be equal. Give each process its TF_CONFIG, or start "
+            "them with tf-ipu poprun, mpirun or srun."
         )
 
 

@@ -58,7 +58,10 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         **kwargs: Any,
     ) -> None:
         if kwargs.keys() - _OLDER:
-            raise TypeError(f"IPULoggingTensorHook takes no argument {min(kwargs.keys() - _OLDER)!r}.")
+            raise TypeError(
+                f"IPULoggingTensorHook takes no argument {min(kwargs.keys() - _OLDER)!r}; expected those of "
+                "Graphcore's class. Remove it, or correct its name."
+            )
         _check_times(every_n_iter, every_n_secs, at_end)
         if formatter is not None and not callable(formatter):
             raise TypeError(f"formatter must be a function, not {formatter!r}.")
@@ -87,8 +90,8 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         """
         if self._outfeed.enqueued:
             raise RuntimeError(
-                "Cannot use this hook object's log function more than once: give it all tensors at once, or make "
-                "another hook."
+                "Cannot use this hook object's log function more than once: IPULoggingTensorHook.log was "
+                "already called. Pass all tensors in one call, or create another hook."
             )
         if not isinstance(tensors, dict):
             listed = tensors if isinstance(tensors, (list, tuple)) else [tensors]
@@ -103,8 +106,9 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         """
         if not self._outfeed.enqueued:
             raise RuntimeError(
-                "This logging hook's outfeed was not enqueued. Did you forget to call the log function? Call it with "
-                "tensors in the model function, and run what it returns."
+                "This logging hook's outfeed was not enqueued. Did you forget to call the log function? "
+                "IPULoggingTensorHook.log must be called with tensors in the model function. Call it there, "
+                "and run the op that it returns."
             )
         self._timer.reset()
         self._runs = 0
@@ -135,18 +139,20 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
 
 def _check_times(every_n_iter: Any, every_n_secs: Any, at_end: bool) -> None:
     if every_n_iter is not None and every_n_secs is not None:
-        raise ValueError("Cannot provide both every_n_iter and every_n_secs.")
+        raise ValueError("Cannot provide both every_n_iter and every_n_secs. Pass one of them.")
     if every_n_iter is None and every_n_secs is None and not at_end:
-        raise ValueError("Either every_n_iter, every_n_secs or at_end should be provided. Else nothing is logged.")
+        raise ValueError(
+            "Either every_n_iter, every_n_secs or at_end should be provided. Else nothing is logged. Pass one of them."
+        )
     if every_n_iter is not None:
         check_integer("every_n_iter", every_n_iter)
         if every_n_iter < 1:
-            raise ValueError(f"every_n_iter must be at least 1, but {every_n_iter} was given.")
+            raise ValueError(f"every_n_iter must be at least 1, but {every_n_iter} was given. Pass at least 1.")
     if every_n_secs is not None and not (isinstance(every_n_secs, (int, float)) and every_n_secs >= 0):
-        raise ValueError(f"every_n_secs must be a number of seconds, from 0 on, not {every_n_secs!r}.")
+        raise ValueError(f"every_n_secs must be a number of seconds, from 0 on, not {every_n_secs!r}. Pass 0 or more.")
 
 
 def _checked(tensor: Any) -> Any:
     if not tensor_util.is_tf_type(tensor):
-        raise TypeError(f"Expected `tf.Tensor`, got {type(tensor).__name__}: {tensor!r}.")
+        raise TypeError(f"Expected `tf.Tensor`, got {type(tensor).__name__}: {tensor!r}. Pass tensors.")
     return tensor

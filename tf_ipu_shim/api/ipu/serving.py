@@ -1,7 +1,7 @@
 """`tensorflow.python.ipu.serving`: exports models for TensorFlow Serving.
 
-What is written is a SavedModel of stock ops: TensorFlow Serving and TensorFlow run it on the CPU, with no trace of this
-package. Loaded where `ipu` is imported, the prediction runs on the IPUs of `/device:IPU:0`.
+The SavedModel consists of stock ops: TensorFlow Serving and TensorFlow run it on the CPU without this package. Loaded
+where `ipu` is imported, the prediction runs on the IPUs of `/device:IPU:0`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def export_single_step(
         postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         purge_export_dir: whether to empty the directory first.
         variable_initializer: in TensorFlow 1, takes a session and initialises the variables of the graph, or restores
-            them. What is written has constants in their place.
+            them. The SavedModel has constants in their place.
         checkpoint_restore_dir: in TensorFlow 1, a directory with a checkpoint of the variables of the steps on the CPU.
         input_signature: what SDKs up to 2.6 call `predict_step_signature`.
 

@@ -55,7 +55,9 @@ def constant(value: float) -> Any:
         [0.0, 3.0]
     """
     if not isinstance(value, (int, float)):
-        raise NotImplementedError(f"vertex_edsl.constant takes an int or a float, not {type(value).__name__}.")
+        raise NotImplementedError(
+            f"vertex_edsl.constant takes an int or a float, not {type(value).__name__}. Pass a Python number."
+        )
     return value
 
 

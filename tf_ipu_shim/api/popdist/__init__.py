@@ -151,7 +151,7 @@ def checkNumIpusPerReplica(ipusPerReplica: int) -> bool:  # noqa: N802, N803
         ipusPerReplica: what it needs.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
         ValueError: it is below 1.
 
     Source: `popdist.checkNumIpusPerReplica`.
@@ -171,7 +171,7 @@ def getDeviceId(ipusPerReplica: int = 0) -> int:  # noqa: N802, N803
         ipusPerReplica: what each replica needs; what `poprun` was told when it is 0.
 
     Raises:
-        TypeError: `ipusPerReplica` is no integer.
+        TypeError: `ipusPerReplica` is not an integer.
         ValueError: it is below 0, or the simulated system has not enough IPUs for all instances.
 
     Source: `popdist.getDeviceId`.
@@ -188,7 +188,7 @@ def getDeviceId(ipusPerReplica: int = 0) -> int:  # noqa: N802, N803
 
 
 def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls a function in some of the instances; what waits for others in it waits for these alone.
+    """Calls a function in some of the instances; what waits for others in it waits only for these.
 
     Args:
         instances: their numbers. Between several that are not all, the function may exchange nothing.
@@ -197,7 +197,7 @@ def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *
         **kwargs: its keyword arguments.
 
     Returns:
-        What it returns; None in the other instances.
+        The function's result; None in the other instances.
 
     Raises:
         ValueError: there is no such instance.
@@ -210,7 +210,10 @@ def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *
     """
     chosen, count = {int(instance) for instance in instances}, getNumInstances()
     if not chosen <= set(range(count)):
-        raise ValueError(f"execute_on_instances: instances are from 0 to {count - 1}, not {sorted(chosen)}.")
+        raise ValueError(
+            f"execute_on_instances: instances are from 0 to {count - 1}, not {sorted(chosen)}. Pass ranks in this "
+            "range."
+        )
     if getInstanceIndex() not in chosen:
         return None
     with collectives.among(chosen):

@@ -13,7 +13,7 @@ __all__ = ["set_ipu_config"]
 
 
 def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_device: bool = True) -> Any:
-    """Has this instance use IPUs of its own, and tells the configuration which instance of how many it is.
+    """Has this instance use its own IPUs, and tells the configuration which instance of how many it is.
 
     Args:
         config: an `IPUConfig`, or what `ipu.utils.create_ipu_config` gives.
@@ -42,7 +42,7 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
     if instances.from_launcher() and ipus_per_replica != instance.ipus_per_replica:
         raise ValueError(
             f"ipus_per_replica is {ipus_per_replica}, but poprun was started with --ipus-per-replica "
-            f"{instance.ipus_per_replica}. Give both the same number."
+            f"{instance.ipus_per_replica}; both must be equal. Change one of them."
         )
     num_ipus = instance.local_replicas * ipus_per_replica
     # The IPU model, and a process on its own, have IPUs but no ids to choose between.

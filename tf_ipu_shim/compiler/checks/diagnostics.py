@@ -32,12 +32,12 @@ _MOST_NAMED = 5  # ops of one kind in one message
 _TRACED_NAME = re.compile(r"^(?:__(?:inference|forward|backward)_)?(.*?)(?:_ipu_program_\d+)?(?:_\d+)?$")
 _HOST_ADVICE = "Run them on the host with ipu.scopes.outside_compilation_scope(), "
 _LOOP_ADVICE = (
-    "They are in a loop or branch, which runs on the IPU alone: have the input pipeline do them, hand what they need "
-    "to the host by an IPUOutfeedQueue, "
+    "They are in a loop or branch, which runs only on the IPU. Run them in the input pipeline, send their inputs to "
+    "the host through an IPUOutfeedQueue, "
 )
 # What else is there for ops that scripts often have.
 _PRINTING = frozenset({"Print", "PrintV2", "StringFormat"})
-_TEXT_ADVICE = "An IPU computes with numbers, and was given texts: make them numbers in the input pipeline. "
+_TEXT_ADVICE = "An IPU computes with numbers, but received strings. Convert them to numbers in the input pipeline. "
 _PRINT_ADVICE = "print a tensor with ipu.internal_ops.print_tensor, "
 _ROWS = frozenset({"Unique", "UniqueV2"})
 _ROWS_ADVICE = (
@@ -48,9 +48,9 @@ _ROWS_ADVICE = (
 # What a branch gives for lists of tensors that the other one makes. No XLA has a form for one of lists.
 _FAKE = "FakeParam"
 _FAKE_ADVICE = (
-    "They stand for the lists in which a loop in one branch keeps what its gradient needs, in the branch that has no "
-    "such loop. Put the loop outside of tf.cond and choose between results with tf.where, or give the branch a "
-    "gradient of its own with tf.custom_gradient."
+    "They replace the lists that a loop in one branch keeps for its gradient, in the branch without that loop. Put "
+    "the loop outside of tf.cond and choose between results with tf.where, or define a gradient of the branch with "
+    "tf.custom_gradient."
 )
 
 
@@ -141,8 +141,8 @@ def refuse_uncompilable(
         raise errors_impl.InvalidArgumentError(
             None,
             None,
-            "The dimensions of all tensors must be fully defined at compile time, and those of the following depend on "
-            f"values:\n  {_list_ops(diagnostics, dynamic)}\n{_placement_advice(functions, dynamic)}or use a mask of "
+            "The dimensions of all tensors must be fully defined at compile time. Those of the following depend on "
+            "values:\n  {_list_ops(diagnostics, dynamic)}\n{_placement_advice(functions, dynamic)}or use a mask of "
             "fixed size instead, such as tf.where with three arguments."
             f"{_duplicate_rows_advice(node for _, node in dynamic)}",
         )

@@ -45,9 +45,9 @@ def _refuse_waiting(node: Node, ordinal: Device, described: str) -> None:
         raise errors_impl.InvalidArgumentError(
             None,
             None,
-            f"{described}: dequeue(wait_for_completion=True) waits until no program runs on /device:IPU:{ordinal}, and "
-            "is part of one that does: it would wait for itself. Dequeue outside the compiled function, or without "
-            "wait_for_completion.",
+            f"{described}: dequeue(wait_for_completion=True) is called in a program on /device:IPU:{ordinal}. "
+            "It can only be called outside, because it waits until no program runs there. Move it out of "
+            "the compiled function, or leave out wait_for_completion.",
         )
 
 
@@ -57,8 +57,9 @@ def _refuse_empty(node: Node, described: str) -> None:
             raise errors_impl.InvalidArgumentError(
                 None,
                 None,
-                f"{described}: Detected an input tensor to an outfeed queue with a dimension of size 0: its shape is "
-                f"{[dimension.size for dimension in shape.dim]}. Leave it out of what is enqueued.",
+                f"{described}: Detected an input tensor to an outfeed queue with a dimension of size 0: its "
+                f"shape is {[dimension.size for dimension in shape.dim]}; expected at least one element. "
+                "Leave it out of what is enqueued.",
             )
 
 
@@ -114,7 +115,7 @@ def move_iterators_to_device(
     TensorFlow places what takes a handle where the resource is, which for an iterator is the host: the loop would be on
     two devices that talk to each other in each iteration. By kernels (`loop_frames`) even less would do. TensorFlow
     moves an `Enter` to the op that takes its result, one after the other in the order of a walk that follows addresses
-    in memory; where of two in a row, for a loop in a loop, the outer one is moved first, it stays on the host alone,
+    in memory; where of two in a row, for a loop in a loop, the outer one is moved first, it stays only on the host,
     sends the handle in the first iteration, and the IPU waits for it in the second. Checked on 2.15.1 and 2.21.0.
     """
     body = proto.attr["body"].func.name

@@ -1,7 +1,7 @@
 """Refuses `outside_compilation_scope` within loops and branches, which Graphcore's compiler does not support either.
 
 Ops that this package puts on the host, such as feeds and prints of tensors, may stand there, and so may the scopes of
-a pipeline's stages: its loop over mini-batches is no loop of the script's.
+a pipeline's stages: its loop over mini-batches is not a loop of the script's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Makes programs that use `gen_sendrecv_ops` share the session step's rendezvous with host ops.
 
-TensorFlow gives a called function a rendezvous of its own, unless its definition says otherwise. Edges between devices
+TensorFlow gives a called function its own rendezvous, unless its definition says otherwise. Edges between devices
 within the function would then meet those of other programs of the step, under the same names: there may be none.
 """
 
@@ -26,8 +26,8 @@ def share_step_rendezvous(program: LoweredProgram) -> None:
                 raise errors_impl.UnimplementedError(
                     None,
                     None,
-                    f"{node.name}: ipu_send_to_host in a program that runs {node.op} on the host. Leave "
-                    "outside_compilation_scope out of it, or send the tensor through an IPUOutfeedQueue.",
+                    f"{node.name}: ipu_send_to_host is not supported in a program that runs {node.op} on the "
+                    "host. Remove outside_compilation_scope, or send the tensor through an IPUOutfeedQueue.",
                 )
     sending = {vocabulary.SEND_TO_HOST}
     waiting = list(program.functions)

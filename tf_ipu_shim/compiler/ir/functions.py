@@ -111,7 +111,7 @@ class Functions(Mapping[str, FunctionGraph]):
     def external_name(self, name: str) -> str:
         """Returns the name by which XLA or a host op finds a function.
 
-        All are written under names of their own. Another program, or TensorFlow itself, may know another function by
+        All are written under their own names. Another program, or TensorFlow itself, may know another function by
         the script's name: grappler rewrites functions in place, and in graphs that are put together names meet. The
         plugin gives TensorFlow these alone.
         """

@@ -27,7 +27,7 @@ class Replacement(NamedTuple):
         outputs: what it gives, `DataType` by name: those of the op's outputs that a program can take.
         build: makes the ops that compute the outputs of the inputs.
         finish: changes an op that was made where TensorFlow's Python cannot make it so.
-        has_kernel: whether by kernels the op itself runs. Its one output is `output`; `inputs` are all its own.
+        has_kernel: whether in mode `kernels` the op itself runs. Its one output is `output`; `inputs` are all its own.
     """
 
     inputs: Mapping[str, int]

@@ -20,7 +20,7 @@ def op_def(op: str) -> Any:
     """Returns TensorFlow's OpDef of an op type."""
     found = op_def_registry.get(op)
     if found is None:
-        raise LookupError(f"Op type {op} is not registered in this process.")
+        raise LookupError(f"Op type {op} is not registered in this process. Import the module that registers it.")
     return found
 
 

@@ -102,7 +102,7 @@ class ReplicaVariable(NamedTuple):
 
 @dataclasses.dataclass
 class LoweredProgram:
-    """What a traced function runs as.
+    """The result of lowering a traced function.
 
     Args:
         node: the op to run instead of the call; it takes `inputs`, then `replica_variables`.

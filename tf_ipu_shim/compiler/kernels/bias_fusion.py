@@ -2,7 +2,7 @@
 
 TensorFlow's graph rewriting makes the same of them on the CPU. It passes over the IPU, where each of the two ops
 would read and write all activations, and the gradient of a convolution's bias would read its gradients once more. A
-relu stays an op of its own: in oneDNN's kernel NaN becomes 0.
+relu stays its own op: in oneDNN's kernel NaN becomes 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BOTH_GRADIENTS = "_MklNativeConv2DBackpropFilterWithBias"
 
 
 def fuse_biases(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
-    """Fuses biases into the ops that produce their operands, and likewise their gradients.
+    """Fuses biases into the ops that produce their operands, and also their gradients.
 
     A fused op has the name of the bias's op. An op that somebody else takes, or waits for, stays by
     itself.

@@ -50,8 +50,8 @@ def requested_execution(device: IpuDevice, is_rounded: bool = False, only_kernel
     if only_kernels and mode != KERNELS:
         if mode == XLA:
             log.warning(
-                f"{execution_mode.ENVIRONMENT_VARIABLE} is {mode!r}, and this program runs by kernels all the same: "
-                f"XLA's results are not TensorFlow's for {only_kernels[0]}."
+                f"{execution_mode.ENVIRONMENT_VARIABLE} is {mode!r}, but this program runs in mode kernels: XLA's "
+                f"results differ from TensorFlow's for {only_kernels[0]}."
             )
         return Execution(KERNELS, f"XLA's results would differ for {only_kernels[0]}", is_required=True)
     if mode == execution_mode.AUTO and execution_mode.requests_xla_dumps():
@@ -64,7 +64,7 @@ def resolve_execution(
 ) -> Execution:
     """Resolves the requested mode `kernels` for a program, which may fall back to XLA.
 
-    What an IPU could not compile is refused in both modes alike. Where XLA has told its form of a program, it
+    Both modes refuse what an IPU could not compile. If XLA has told its form of a program, it
     can compile it; where it could not, XLA runs it, and so refuses it in its own words if it has to.
     """
     reason = ""

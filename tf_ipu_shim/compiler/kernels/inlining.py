@@ -4,8 +4,8 @@ TensorFlow does that too when it makes a function ready to run. It adds an `Iden
 ops that do nothing where the call begins and ends. Its rewriting would take them out again, which programs of IPUs are
 spared (see `kernels`): in a small pipeline they were more than half of the ops that run.
 
-What waits for a call waits for the ops that its function must run. What the call waits for is waited for by those of
-its function's ops that are stateful; the others have their operands to wait for.
+Control outputs of a call become control outputs of the ops that its function must run. Control inputs of the call
+become control inputs of its function's stateful ops; the others wait for their operands.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ device and the number of their IPU, so that the delegated kernels (`kernels.cc`)
 XLA's programs have one thread each: what they do to a variable happens in order. TensorFlow's executor runs what
 nothing orders at the same time, so that the ops on a variable are chained here.
 
-What the emitted functions call, and their loops, are put into the functions around them, so that nothing but the
-program's own ops runs (inlining, tidying, loop_frames).
+Called functions and loops are inlined into the emitted functions, so that only the program's ops run (`inlining`,
+`loop_frames`).
 """
 
 from __future__ import annotations

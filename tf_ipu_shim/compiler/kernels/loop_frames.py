@@ -4,9 +4,9 @@ TensorFlow does that too when it makes a function ready to run (`_lower_using_sw
 each of a loop's values three times, which run in each iteration, and keeps values that nothing needs.
 
 A value that the body passes on as it is enters the frame once. Every other one is merged with that of the iteration
-before and switched: into the body, or out of the frame. What takes from a switch that went the other way is dead: it
-does not run. So an op of the body that no switch leads to waits for one. An iteration begins when the ops that the one
-before must run have run: that is how side effects follow each other.
+before and switched: into the body, or out of the frame. Ops after the branch of a switch that was not taken are dead:
+they do not run. So an op of the body that no switch leads to waits for one. An iteration begins when the ops that the
+one before must run have run: that is how side effects follow each other.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _LoopLowering:
 
         TensorFlow's executor looks whether an iteration has ended, and begins the next one, each time that an op of it
         has run. An iteration has not ended before all values have entered. Where the last of these leads to no op,
-        nobody looks again: the loop has no results, and that is no error.
+        no one looks again: the loop has no results, and that is not an error.
         """
         made = self._made
         users = collections.Counter(producer_name(text) for node in made.node_def for text in node.input)

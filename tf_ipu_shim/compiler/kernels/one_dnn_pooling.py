@@ -2,7 +2,7 @@
 
 TensorFlow's own gradient of max-pooling looks for each maximum again, on one thread, and takes longer than the
 convolutions around it. oneDNN's forward kernel writes down where the maxima are (its workspace), and its gradient reads
-that. TensorFlow's graph passes put these kernels in place for the CPU alone; here it is done by the same rules, so that
+that. TensorFlow's graph passes put these kernels in place only for the CPU; here it is done by the same rules, so that
 values, also those of equal maxima, are those of stock TensorFlow.
 """
 
@@ -20,7 +20,7 @@ _WINDOW = ("ksize", "strides", "padding", "data_format")
 def use_one_dnn_pooling(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
     """Replaces a function's 2-D float32 max-pooling and gradients by oneDNN's ops.
 
-    A gradient takes the workspace of the op that pooled the same tensor. Where that is in another function (a pipeline
+    A gradient takes the workspace of the op that pooled the same tensor. If that is in another function (a pipeline
     stage that keeps no activations, say) one is added that pools it again.
     """
     if not enabled():

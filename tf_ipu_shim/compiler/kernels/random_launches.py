@@ -1,7 +1,7 @@
 """Launches XLA for random ops in execution mode `kernels`, so that both modes draw the same numbers.
 
 TensorFlow's kernels and XLA make other numbers of the same bits. So that a script's random numbers do not hang on the
-way it runs in, these ops are XLA launches of one op each in both; those of constants alone are the kernels' in both
+way it runs in, these ops are XLA launches of one op each in both; those only of constants are the kernels' in both
 (`constant_folding`).
 """
 

@@ -4,7 +4,7 @@ TensorFlow's own rewriting takes such ops out too. It makes others besides, whic
 IPUs are spared it (see `kernels`).
 
 Left out are copies that wait for nothing, and what only makes a copy or a constant wait for ops without effect:
-`tf.gradients` has all gradients of an op wait for each other. What has an effect keeps its order. A variable that a
+`tf.gradients` has all gradients of an op wait for each other. Ops with side effects keep their order. A variable that a
 function only reads is read once.
 """
 

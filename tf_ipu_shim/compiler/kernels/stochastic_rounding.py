@@ -1,8 +1,8 @@
 """Decides which ops of a program round float16 results stochastically.
 
-They run by kernels (`stochastic_rounding.cc`), which compute in float32 and round at the end. What is marked by
-`scopes.stochastic_rounding` goes before what the device is configured for. Where the device rounds only what replicas
-have in common, the others are marked here.
+They run in mode `kernels` (`stochastic_rounding.cc`), which compute in float32 and round at the end. An annotation by
+`scopes.stochastic_rounding` overrides the device's configuration. If the device rounds only what replicas have in
+common, the others are marked here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Where a loop takes from an infeed or sends to an outfeed, each iteration is at least one launch and some host ops, which
 cost more than a small model itself. If nothing else leaves the IPU, such a loop becomes a loop over chunks: the host
-fetches elements for the next iterations at once, an XLA program runs these iterations as a loop of its own, and the
+fetches elements for the next iterations at once, an XLA program runs these iterations as its own loop, and the
 host passes on what they sent. How many there are in a chunk follows from their speed (`chunk_ops.cc`).
 
 A dataset that ends or fails within a chunk does so after the iterations before it, as without chunks.
@@ -37,8 +37,8 @@ _UNFIT = frozenset({dtypes.string, dtypes.resource, dtypes.variant})
 def chunk_loops(functions: Functions, placer: Placer) -> None:
     """Chunks the loops that allow it.
 
-    Such a loop keeps its functions, of one iteration: that is what the memory plan counts. What it runs as is in
-    `Node.chunks`.
+    Such a loop keeps its functions, of one iteration: that is what the memory plan counts. `Node.chunks` names the
+    functions that run.
     """
     waiting, seen = [functions.entry], {functions.entry}
     while waiting:

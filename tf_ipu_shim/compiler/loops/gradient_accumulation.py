@@ -56,7 +56,8 @@ def _check_iterations(sums: Sequence[Node], iterations: int | None) -> None:
                 None,
                 f"Detected a gradient accumulation operation with {count} number of mini batches inside a loop with "
                 f"{iterations} iterations. The number of iterations must be a multiple of the number of mini batches, "
-                "or the last gradients would never be applied.",
+                "or the last gradients would never be applied."
+                " Change one of the two numbers.",
             )
         if node.proto.attr["verify_usage"].b and not _updates_a_variable(node):
             raise _refused(

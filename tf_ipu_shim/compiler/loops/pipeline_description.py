@@ -139,5 +139,6 @@ def _check_accumulation(attributes: Any) -> None:
                     None,
                     f"Detected a gradient accumulation operation with {count} number of mini batches inside a loop "
                     f"with {iterations} iterations. The number of iterations must be a multiple of the number of mini "
-                    "batches, or the last gradients would never be applied.",
+                    "batches, or the last gradients would never be applied."
+                    " Change one of the two numbers.",
                 )

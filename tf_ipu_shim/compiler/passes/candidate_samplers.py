@@ -38,8 +38,8 @@ def _sampler(node: Node) -> op_functions.Replacement:
         raise errors_impl.InvalidArgumentError(
             None,
             None,
-            f"{node.op} {node.name} is to draw {sampled} different classes, and there are {classes}: the sampler's "
-            "range is too small. Draw fewer, or with replacement (unique=False).",
+            f"{node.op} {node.name} is to draw {sampled} different classes, but the sampler's range "
+            f"only has {classes}. Draw fewer, or draw with replacement (unique=False).",
         )
     seeds = attributes["seed"].i, attributes["seed2"].i
     drawing = _without_replacement if attributes["unique"].b else _with_replacement

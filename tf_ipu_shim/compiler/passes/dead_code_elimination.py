@@ -21,7 +21,7 @@ _MEETING = "NoOp"
 def eliminate_dead_code(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
     """Returns the function without ops that have neither side effects nor used results.
 
-    Who waited for such an op waits for what that would have waited for: the order of what is left stays.
+    Ops that waited for the removed op wait for its inputs instead, so the order stays.
     """
     graph = graph_with_effects(function, [])
     kept = _live_nodes(graph)

@@ -1,7 +1,7 @@
 """Forwards resource handles that pass unchanged through calls, branches and loops to their consumers.
 
-A loop gives out all that it carries, so TensorFlow's gradients may take a variable from the loop's results rather than
-from where the loop had it from. Whoever looks at such an op has to know the variable: it decides the IPU, and the
+A loop exports all that it carries, so TensorFlow's gradients may take a variable from the loop's results rather than
+from where the loop had it from. Anyone who looks at such an op has to know the variable: it decides the IPU, and the
 memory that is counted.
 """
 

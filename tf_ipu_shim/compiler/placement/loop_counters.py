@@ -1,6 +1,6 @@
 """Keeps loop-counter arithmetic out of separate XLA programs.
 
-The condition of a loop that is taken apart, and the step of its counter, would each be a launch in every iteration.
+The condition of a loop that is decomposed, and the step of its counter, would each be a launch in every iteration.
 Such ops run with TensorFlow's kernels instead: a launch costs some ten times as much.
 """
 

@@ -53,7 +53,7 @@ class VariablePlacer:
     ) -> Iterator[Location]:
         """Yields preferred shards for variables that share one, strongest reason first.
 
-        They are somewhere already; one of their ops is marked; a function they are handed to keeps them somewhere; an
+        They are somewhere already; one of their ops is marked; a function they are passed to keeps them somewhere; an
         op on them happens to be somewhere.
         """
         for name in members:

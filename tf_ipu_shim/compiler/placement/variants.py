@@ -1,6 +1,6 @@
 """Keeps TensorLists and other variants from crossing the boundary of an XLA program.
 
-Gradients of loops keep one list a loop variable. Where such a list would go from one program to another, the ops that
+Gradients of loops keep one list a loop variable. If such a list would go from one program to another, the ops that
 touch it run one by one on their IPU, outside XLA, with TensorFlow's own kernels.
 """
 

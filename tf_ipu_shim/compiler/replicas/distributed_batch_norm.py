@@ -43,7 +43,8 @@ def _in_groups(replicas: int, size: int, node: Node) -> op_functions.Replacement
             None,
             None,
             f"{node.name} ({node.op}): the {replicas} replicas cannot be put into groups of {size}. {OPTION} has to "
-            "divide their number.",
+            "divide their number."
+            " Choose a divisor of the number of replicas.",
         )
     layout = attributes["data_format"].s.decode() or "NHWC"
     kind, epsilon = attributes["T"].type, attributes["epsilon"].f

@@ -1,7 +1,7 @@
-"""Replicates a program: S shards on a device of N IPUs run N / S times, each on IPUs of its own.
+"""Replicates a program: S shards on a device of N IPUs run N / S times, each time on other IPUs.
 
 Every replica is lowered by itself, with its own variables and its own share of the feeds. They meet at collectives only
-(`collective_op.cc`). Where a configuration says that several instances of a job run one program, the replicas are those
+(`collective_op.cc`). If a configuration says that several instances of a job run one program, the replicas are those
 of all instances, and each lowers and runs its own. XLA programs that are the same for several replicas are compiled
 once.
 """
@@ -94,9 +94,9 @@ class Replica:
             raise errors_impl.UnimplementedError(
                 None,
                 None,
-                f"{proto.name}: ipu_send_to_host in a program of {self.count} replicas, each of which would send its "
-                f"own {attributes['tensor_name'].s.decode()!r}, and the host receives one. Send it through an "
-                "IPUOutfeedQueue, which keeps them apart, or use one replica.",
+                f"{proto.name}: ipu_send_to_host is in a program of {self.count} replicas, each of which "
+                f"would send its own {attributes['tensor_name'].s.decode()!r}, but the host receives only "
+                "one. Send it through an IPUOutfeedQueue, or use one replica.",
             )
         elif self.count > 1 and proto.op in (vocabulary.OUTFEED_ENQUEUE, vocabulary.INFEED_DEQUEUE):
             self._set_index(proto)
@@ -123,7 +123,7 @@ class Replica:
 
 
 def is_within_instance(proto: node_def_pb2.NodeDef) -> bool:
-    """Whether an op only concerns the replicas of its own instance."""
+    """Whether an op only concerns the its own replicas instance."""
     name = vocabulary.WITHIN_INSTANCE_ATTRIBUTE
     return name in proto.attr and proto.attr[name].b
 

@@ -101,7 +101,7 @@ def describe_kernel_only_ops(request: ProgramRequest, describe: Describe, has_co
 
 
 def explains_error(request: ProgramRequest, text: str) -> bool:
-    """Whether an XLA error is about an op that the program runs by kernels instead."""
+    """Whether an XLA error is about an op that the program runs in mode `kernels` instead."""
     if _THREW in text:
         return True
     functions = Functions(request.library, request.function)

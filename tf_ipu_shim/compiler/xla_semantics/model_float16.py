@@ -1,4 +1,4 @@
-"""Computes float16 in float32, as the IPU Model does: what overflows is finite until it leaves the program.
+"""Computes float16 in float32, as the IPU Model does: overflows stay finite within a program.
 
 Values are float32 between the program's arguments, feeds and variables and its results; there they are float16, and
 infinite where that has no such number. Variables that an update computes are clipped instead: they would be none after.
@@ -44,7 +44,7 @@ def _called(function: function_pb2.FunctionDef) -> list[str]:
 
 
 def _is_shared(library: Mapping[str, function_pb2.FunctionDef], inside: list[str], entry: str) -> bool:
-    """Whether an op that is no call runs one of the functions, or one of them calls the program."""
+    """Whether an op that is not a call runs one of the functions, or one of them calls the program."""
     names = set(inside)
     for function in library.values():
         for node in function.node_def:

@@ -1,8 +1,8 @@
 """Keeps XLA from reassociating float arithmetic such as `(x + c) - c` or `x / y / y`.
 
 XLA's algebraic simplifier takes float arithmetic for that of real numbers. An optimization barrier between two ops that
-it would rewrite together stops it; ops are fused all the same. What its compiler computes by TensorFlow's kernels, ops
-of constants alone, needs none, and would be left to XLA behind one. Only what runs has them. Checked on TensorFlow
+it would rewrite together stops it; ops are fused all the same. Ops of constants need no barrier: XLA's compiler
+computes them by TensorFlow's kernels, and a barrier would prevent that. Only what runs has them. Checked on TensorFlow
 2.15.1 and 2.21.0.
 """
 

@@ -1,7 +1,7 @@
 """The effects of arguments of API calls: pipelines, layers, models, feeds, ops, optimizers, host calls.
 
 An argument that changes nothing is a row here, and the call notes it by the row's name. `tests/house/test_arguments.py`
-looks for arguments that nobody reads and nobody notes.
+looks for arguments that no one reads and no one notes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CALLS: dict[str, Call] = {
 
 
 def effects(call: str) -> tuple[OptionEffect, ...]:
-    """What the arguments of a call change.
+    """The effects of a call's arguments.
 
     Example:
         >>> effects("loops.repeat")[0].effect
@@ -64,7 +64,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What the report keeps of a value: itself where it is data, a dtype's name, else the name of its class."""
+    """A value as the report stores it: data unchanged, a dtype's name, else the name of its class."""
     if value is None or isinstance(value, (bool, int, float, str, bytes, enum.Enum)):
         return value
     if isinstance(value, dict):

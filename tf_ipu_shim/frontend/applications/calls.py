@@ -71,7 +71,7 @@ def embedded_runtime_start(
 ) -> RuntimeContext:
     """Starts an engine that runs an application, where there is none of this name.
 
-    The engine attaches to IPUs of its own, beside those that the process has configured, and runs in a thread that
+    The engine attaches to its own IPUs, beside those that the process has configured, and runs in a thread that
     outlives sessions. It keeps what it was first started with.
 
     Args:
@@ -87,11 +87,11 @@ def embedded_runtime_start(
         What `embedded_runtime_call` takes.
 
     Raises:
-        ValueError: `inputs` is no list or dictionary, or there are more or fewer than expected, or one is missing or
+        ValueError: `inputs` is not a list or dictionary, or there are more or fewer than expected, or one is missing or
             has another shape.
-        TypeError: an input has another dtype, or `executable_file` is no path.
+        TypeError: an input has another dtype, or `executable_file` is not a path.
         tf.errors.NotFoundError: there is no such file.
-        tf.errors.InvalidArgumentError: it is no application.
+        tf.errors.InvalidArgumentError: it is not an application.
         tf.errors.AlreadyExistsError: when the op runs: an engine of this name runs something else.
         tf.errors.InternalError: when the op runs: no IPUs are free.
 
@@ -121,7 +121,7 @@ def embedded_runtime_start(
     if len(tensors) != len(expected):
         raise ValueError(
             f"Embedded application runtime expects {len(expected)} inputs, but {len(tensors)} were provided. They are: "
-            f"{', '.join(tensor.name for tensor in expected) or 'none'}."
+            f"{', '.join(tensor.name for tensor in expected) or 'none'}. Pass one value for each input."
         )
     tensors = _check_tensors(tensors, expected)
     with ops.device(_HOST):
@@ -170,7 +170,8 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
         )
     if not isinstance(inputs, (list, tuple)):
         raise TypeError(
-            f"Expected the inputs of a call to be a list, in the order of the signature. Received {inputs!r}."
+            f"Expected the inputs of a call to be a list, in the order of the signature. Received {inputs!r}. Pass a "
+            "list, or a dictionary by name."
         )
     signature = context.signature()
     if len(inputs) != len(signature.streamed_inputs):
@@ -228,8 +229,9 @@ def _find_opaque_blob(executable_file: Any) -> bytes:
     path = tensor_util.constant_value(executable_file)
     if path is None:
         raise ValueError(
-            "The application's path must be known when the graph is built: its signature is read from the file. Give "
-            "a string, or compile in a session of its own first and give what it returns."
+            "executable_file is a tensor that is only known when the graph runs: the application's path "
+            "must be known when the graph is built. Pass a string, or compile in a separate session "
+            "first and pass the path that it returns."
         )
     name = path if isinstance(path, bytes) else path.item()
     executable = application_file.read_executable(name.decode())
@@ -244,14 +246,15 @@ def _executable_path(executable_file: Any) -> Any:
         return executable_file
     raise TypeError(
         "executable_file must be the path of an application that experimental_application_compile_op has written, "
-        f"not {executable_file!r}."
+        f"not {executable_file!r}. Pass the path that experimental_application_compile_op returned."
     )
 
 
 def _find_input(inputs: Mapping[str, Any], name: str) -> Any:
     if name not in inputs:
         raise ValueError(
-            f"Failed to find input tensor with name '{name}' in input dictionary. It has: {', '.join(inputs)}."
+            f"Failed to find input tensor with name '{name}' in input dictionary. It has: {', '.join(inputs)}. Add "
+            "this input to the dictionary."
         )
     return inputs[name]
 
@@ -261,19 +264,20 @@ def _check_tensors(operands: Sequence[Any], expected: Any) -> list[Any]:
     for position, (value, tensor) in enumerate(zip(operands, expected)):
         where = f"at position {position} ('{tensor.name}')"
         if value is None:
-            raise TypeError(f"The input {where} is None. Give it a value.")
+            raise TypeError(f"The input {where} is None; expected a value. Pass one.")
         if not hasattr(value, "shape") or not hasattr(value, "dtype"):
             value = ops.convert_to_tensor(value)
         shape = tensor_shape.as_shape(tensor.shape)
         if not shape.is_compatible_with(tensor_shape.as_shape(value.shape)):
             raise ValueError(
                 f"Mismatched input shape {where}. Expected {shape.as_list()}, but input {position} has shape "
-                f"{list(value.shape)}."
+                f"{list(value.shape)}. Reshape the input."
             )
         dtype = dtypes.as_dtype(tensor.data_type)
         if dtypes.as_dtype(value.dtype).base_dtype != dtype:
             raise TypeError(
-                f"Mismatched input dtype {where}. Expected {dtype}, but input {position} has dtype {value.dtype}."
+                f"Mismatched input dtype {where}. Expected {dtype}, but input {position} has dtype {value.dtype}. Cast "
+                "the input."
             )
         tensors.append(ops.convert_to_tensor(value))
     return tensors

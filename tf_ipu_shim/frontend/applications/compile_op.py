@@ -32,7 +32,7 @@ def application_compile(
 ) -> Any:
     """The tensor of `experimental_application_compile_op`, which takes and says the same."""
     if not callable(func):
-        raise TypeError(f"The application must be a function, not {func!r}.")
+        raise TypeError(f"The application must be a function, not {func!r}. Pass a function.")
     inputs = [] if inputs is None else inputs
     _check_argument_count(func, inputs)
     if not context.executing_eagerly():
@@ -72,8 +72,8 @@ def _trace_and_compile(
         frozen.append(_has_known_value(tensor))
         if not frozen[-1] and index >= len(traced.inputs):
             raise ValueError(
-                f"The application uses {tensor.name}, which is computed around it. Hand it over in `inputs`: it is "
-                "then an input of the engine."
+                f"The application uses {tensor.name}, which is computed outside of it; it can only use its "
+                "inputs. Add it to `inputs`: it is then an input of the engine."
             )
     with ops.control_dependencies(_add_placement_check(name or _NAME)):
         return plugin.load().ops.ipu_application_compile(

@@ -1,7 +1,7 @@
 """Runs one embedded-runtime engine: a compiled application with its own graph, session and thread.
 
 A session of an engine has one IPU device, that of the engine: what the process configures does not reach it. It has
-threads of its own too, because TensorFlow's would be taken by programs that wait for calls. Uses the session option
+its own threads too, because TensorFlow's would be taken by programs that wait for calls. Uses the session option
 `experimental.session_metadata`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
@@ -75,7 +75,7 @@ class Engine:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the engine: whoever waits for it gets an error. Its IPUs are free afterwards."""
+        """Ends the engine: anyone who waits for it gets an error. Its IPUs are free afterwards."""
         self._closing.set()
         self._fail(errors_impl.CANCELLED, f"Engine '{self.name}' has ended.", closes=True)
         if self._thread.is_alive():
@@ -166,7 +166,7 @@ class Engine:
             return placeholder
 
     def _infeed(self, index: int, initialisers: list[Any]) -> Any:
-        """An iterator, under the name that the program knows, which gives what calls hand over."""
+        """An iterator, under the name that the program knows, which gives what calls pass."""
         tensors = [tensor for tensor in self._signature.streamed_inputs if tensor.feed == index]
         types = [dtypes.as_dtype(tensor.data_type) for tensor in tensors]
         shapes = [tensor_shape.as_shape(tensor.shape) for tensor in tensors]

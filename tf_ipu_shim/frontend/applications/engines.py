@@ -33,8 +33,8 @@ def start(request: Any) -> Any:
         )
     if not signature.streamed_inputs and not signature.streamed_outputs:
         raise _error_status(
-            f"{request.file!r} has no infeeds and no outfeeds, so that a call has nothing to hand over and nothing to "
-            "get. Put the computation into ipu.loops.repeat with an IPUInfeedQueue and an IPUOutfeedQueue."
+            f"{request.file!r} has neither infeeds nor outfeeds, so a call could not pass or return data. Put the "
+            "computation into ipu.loops.repeat with an IPUInfeedQueue and an IPUOutfeedQueue."
         )
     applications.refuse_host_code(plugin.load(), executable.program.library.function)
     engine = Engine(request.engine, executable, weights)

@@ -159,7 +159,7 @@ def _argument_of(handle: Any, graph: Any) -> Any:
 
 
 def _is_strict() -> bool:
-    """Whether `tf.cond`, which calls the caller of this, was told so: it tells nobody where branches are functional."""
+    """Whether `tf.cond`, which calls the caller of this, was told so: it tells no one where branches are functional."""
     frame = sys._getframe(2)
     is_cond = frame.f_code.co_name == "cond" and frame.f_globals.get("__name__") == stock_cond.__name__
     return bool(frame.f_locals["strict"]) if is_cond else True

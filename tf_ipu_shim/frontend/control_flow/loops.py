@@ -67,9 +67,9 @@ def repeat(
         The values after the last iteration: a list, one tensor, or an operation where there are none.
 
     Raises:
-        TypeError: `body` is no function, does not take as many arguments, or changes a value's type, or `n` holds no
+        TypeError: `body` is not a function, does not take as many arguments, or changes a value's type, or `n` holds no
             integers.
-        ValueError: `body` returns operations before tensors or changes a value's shape, or `n` is no scalar, or more
+        ValueError: `body` returns operations before tensors or changes a value's shape, or `n` is not a scalar, or more
             than an int32 can count.
 
     Source: `tensorflow.python.ipu.loops.repeat`.
@@ -112,8 +112,8 @@ def while_loop(
         As `repeat`.
 
     Raises:
-        TypeError: `body` or `condition` is no function or does not take as many arguments, `body` changes a value's
-            type, `condition` returns no boolean, or the bound is no integer.
+        TypeError: `body` or `condition` is not a function or does not take as many arguments, `body` changes a value's
+            type, `condition` returns no boolean, or the bound is not an integer.
         ValueError: `body` returns operations before tensors or changes a value's shape, `condition` returns no scalar,
             or the bound is more than an int32 can count.
 
@@ -217,7 +217,7 @@ def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:
         elif operations:
             raise ValueError(
                 "IPU loop body must return zero or more Tensor values followed by zero or more Operations; "
-                f"{value!r} follows the operation {operations[-1].name}."
+                f"{value!r} follows the operation {operations[-1].name}. Return the tensors before the operations."
             )
         else:
             tensors.append(ops.convert_to_tensor(value))
@@ -226,12 +226,14 @@ def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:
 
 def _check_arguments(label: str, function: Callable[..., Any], count: int, infeed_queue: IPUInfeedQueue | None) -> None:
     if not callable(function):
-        raise TypeError(f"The {label} of an IPU loop must be a function, not {function!r}.")
+        raise TypeError(f"The {label} of an IPU loop must be a function, not {function!r}. Pass a function.")
     keywords: dict[str, Any] = {}
     total = count
     if infeed_queue is not None:
         if not isinstance(infeed_queue, IPUInfeedQueue):
-            raise TypeError(f"infeed_queue must be an IPUInfeedQueue, not a {type(infeed_queue).__name__}.")
+            raise TypeError(
+                f"infeed_queue must be an IPUInfeedQueue, not a {type(infeed_queue).__name__}. Pass an IPUInfeedQueue."
+            )
         positional, keywords = element_arguments(infeed_queue._structure)
         total += len(positional)
     reason = script_functions.explain_call_mismatch(function, total, keywords)
@@ -241,6 +243,7 @@ def _check_arguments(label: str, function: Callable[..., Any], count: int, infee
         raise TypeError(
             f"Supplied loop {label} function cannot be called with the specified inputs: "
             f"{script_functions.describe_function(function)} is given {total + len(keywords)} arguments{fed}. {reason}."
+            " Change the function's arguments, or the inputs."
         )
 
 
@@ -249,9 +252,10 @@ def _check_shapes(where: str, inputs: list[Any], returned: list[Any]) -> None:
     for number, (before, after) in enumerate(zip(inputs, returned)):
         if not after.shape.is_subtype_of(before.shape):
             raise ValueError(
-                f"Value {number} of the loop enters the loop with shape {before.shape}, but has shape {after.shape} "
-                f"after one iteration, as {where} returns it. On IPUs a value has the same shape in each iteration: "
-                "begin with a tensor of the largest size it comes to, and write a part of it in each iteration."
+                f"Value {number} of the loop enters the loop with shape {before.shape}, but has shape "
+                f"{after.shape} after one iteration, as {where} returns it. On IPUs a value must have the "
+                "same shape in each iteration. Begin with a tensor of the largest size, and write a part of "
+                "it in each iteration."
             )
 
 

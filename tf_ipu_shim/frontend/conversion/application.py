@@ -1,6 +1,6 @@
 """Compiles a graph's IPU part to an embedded application and replaces it by a call of its engine.
 
-An application is compiled under a configuration of its own. The process has one, so that of the script is taken away
+An application is compiled under its own configuration. The process has one, so that of the script is taken away
 for that time and put back.
 """
 
@@ -76,8 +76,8 @@ def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executi
         parts = stage_functions.split_into_stages(graph_def, own, takes, gives)
         if len(parts) < 2:
             raise ValueError(
-                f"The part of the model on the IPU is in {len(parts)} stage: a pipeline has two or more. Leave "
-                "pipeline_cfg out, or spread the nodes over stages."
+                f"The part of the model on the IPU is in {len(parts)} stage; expected two or more for a "
+                "pipeline. Leave pipeline_cfg out, or assign the nodes to more stages."
             )
         placed = [ipus[stage] for stage in sorted(set(own.values()))]
         return pipelining_ops.pipeline(
@@ -97,7 +97,7 @@ def embed_application(
 ) -> tuple[Any, Any]:
     """The graph with a call of an embedded engine in the place of its nodes on the IPU, and its signature.
 
-    The application's file is written. What the host computes before and after stays. Where no node is placed, all but
+    The application's file is written. Host computations before and after it stay. If no node is placed, all but
     placeholders are taken for the IPU's.
     """
     placed = type(graph_def)()
@@ -119,12 +119,15 @@ def _compile_application(
     part: Any, operands: dict[str, Any], outputs: Sequence[str], program: Program, settings: ApplicationSettings
 ) -> None:
     if not operands:
-        raise ValueError("The part of the model on the IPU has no inputs: nothing could be handed to an application.")
+        raise ValueError(
+            "The part of the model on the IPU has no inputs, and an application needs at least one. "
+            "Leave out embedded_runtime_save_config."
+        )
     for name, tensor in operands.items():
         if not tensor.shape.is_fully_defined():
             raise ValueError(
                 f"The application takes {name} of the shape {tensor.shape}, and IPUs need to know all axes. Save the "
-                "model with that shape; batch_size gives inputs their first axis alone."
+                "model with that shape; batch_size only sets the first axis of inputs."
             )
     os.makedirs(settings.directory, exist_ok=True)
     with _temporary_configuration(settings), v1.Graph().as_default(), v1.Session() as session:

@@ -39,8 +39,8 @@ def load(directory: str, tags: Sequence[str], signature_key: str) -> FrozenGraph
         meta_graph_def = v1.saved_model.loader.load(session, tags, directory)
         if _ASSETS in meta_graph_def.collection_def:
             raise ValueError(
-                f"The SavedModel in {directory} reads files of its own (assets), which the converted one would miss. "
-                "Export it without the part that reads them, and run that part before."
+                f"The SavedModel in {directory} reads asset files, which cannot be converted. Export it "
+                "without the part that reads them, and run that part before."
             )
         return freeze(session, meta_graph_def, signature_key)
 
@@ -50,8 +50,8 @@ def freeze(session: Any, meta_graph_def: Any, signature_key: str) -> FrozenGraph
     if signature_key not in meta_graph_def.signature_def:
         found = ", ".join(key for key in meta_graph_def.signature_def if not key.startswith("__")) or "none"
         raise ValueError(
-            f"There is no signature {signature_key!r}; the model has {found}. "
-            "Name one with input_saved_model_signature_key."
+            f"There is no signature {signature_key!r}; expected one of {found}. Name one with "
+            "input_saved_model_signature_key."
         )
     signature_def = meta_graph_def.signature_def[signature_key]
     tables = [value for value in meta_graph_def.collection_def[_TABLES].node_list.value if value]

@@ -42,7 +42,9 @@ def TransformGraph(  # noqa: N802  # TensorFlow's name
     for text in transforms:
         found = _CALL.match(text)
         if found is None:
-            raise ValueError(f"{text!r} is no transform: expected a name, and its arguments in brackets.")
+            raise ValueError(
+                f"{text!r} is no transform: expected a name, and its arguments in brackets. Write NAME(argument=value)."
+            )
         name, options = found.group(1), _parse_options(found.group(2) or "", text)
         if name not in _TRANSFORMS:
             raise errors.UnsupportedError(
@@ -58,7 +60,9 @@ def _parse_options(text: str, transform: str) -> list[tuple[str, str]]:
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         key, equals, value = part.partition("=")
         if not equals:
-            raise ValueError(f"{transform!r}: {part!r} is no argument, which would be name=value.")
+            raise ValueError(
+                f"{transform!r}: {part!r} is no argument, which would be name=value. Write it as name=value."
+            )
         pairs.append((key.strip(), value.strip().strip("\"'")))
     return pairs
 
@@ -79,7 +83,7 @@ def _strip_unused(graph_def: Any, fed: list[str], fetched: list[str], options: l
 
 
 def _remove_nodes(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
-    """Without the nodes of some ops that hand on their only input."""
+    """Without the nodes of some ops that pass on their only input."""
     ops = {value for key, value in options if key == "op"}
     # Something that only runs after such a node still has to: the node stays.
     waited_for = {name[1:] for node in graph_def.node for name in node.input if name.startswith("^")}

@@ -29,13 +29,16 @@ def merge_program(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
 def replace_ipu_part(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, Any]:
     """The graph with something else in the place of its nodes on the IPU.
 
-    What the host computes before these nodes and after them stays. Outputs keep their names; one that is not the first
+    Host computations before and after these nodes stay. Outputs keep their names; one that is not the first
     of its node gets a new one, which the signature says.
     """
     ipu, host = host_part.split_graph(graph_def)
     _check_no_frames(ipu)
     if not ipu.node:
-        raise ValueError("No ops placed on IPU device to merge. Leave out merge_subgraphs, or ipu_placement=False.")
+        raise ValueError(
+            "No ops placed on IPU device to merge: all nodes are on the host, but merge_subgraphs needs "
+            "nodes on the IPU. Leave out merge_subgraphs, or ipu_placement=False."
+        )
     after = _find_nodes_after(host, ipu)
     before = graph_nodes.subgraph(host, {node.name for node in host.node} - {node.name for node in after.node})
     host_part.check_host_first(before, ipu)
@@ -107,7 +110,7 @@ def import_part(graph_def: Any, operands: dict[str, Any], outputs: Sequence[str]
 
 
 def _drop_outer_colocations(node: Any, node_names: Container[str]) -> None:
-    """Takes from a node what asks for a place of its own, and for that of a node that is in another part."""
+    """Takes from a node what asks for its own place, and for that of a node that is in another part."""
     for attribute in CLUSTER_ATTRIBUTES:
         node.attr.pop(attribute, None)
     if vocabulary.COLOCATION_ATTRIBUTE in node.attr:

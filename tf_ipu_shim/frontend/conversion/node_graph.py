@@ -68,7 +68,10 @@ def topological_order(graph: NodeGraph, names: Iterable[str], key: Callable[[str
                 finished[name] = None
                 open_.discard(name)
             elif name in open_:
-                raise ValueError(f"The graph has a cycle through {name}: loops cannot be cut into pipeline stages.")
+                raise ValueError(
+                    f"The graph has a cycle through {name}: loops cannot be cut into pipeline stages. Remove the loop "
+                    "from the part that is split."
+                )
             elif name not in finished:
                 open_.add(name)
                 waiting.append((name, True))

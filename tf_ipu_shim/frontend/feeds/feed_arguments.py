@@ -67,9 +67,9 @@ def resolve_device_ordinal(value: Any) -> int:
             return 0
         return int(getattr(distribute_lib.get_strategy(), "_device_ordinal", 0))
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ValueError(f"Device ordinal must be an integer, not {value!r}.")
+        raise ValueError(f"Device ordinal must be an integer, not {value!r}. Pass an integer.")
     if value < 0:
-        raise ValueError(f"Device ordinal must be >= 0, not {value}.")
+        raise ValueError(f"Device ordinal must be >= 0, not {value}. Pass 0 or more.")
     return int(value)
 
 
@@ -88,9 +88,9 @@ def resolve_prefetch_depth(value: int | None) -> int:
     if value == 0 and sdk.current() >= _DEEPER_PREFETCH:
         return 3
     if value <= 0:
-        raise ValueError(f"prefetch_depth must be greater than zero, but {value} was given.")
+        raise ValueError(f"prefetch_depth must be greater than zero, but {value} was given. Pass a value above 0.")
     if value > _DEEPEST_PREFETCH:
-        raise ValueError(f"prefetch_depth must be less than 256, but {value} was given.")
+        raise ValueError(f"prefetch_depth must be less than 256, but {value} was given. Pass at most 255.")
     return value
 
 
@@ -102,14 +102,14 @@ def get_element_structure(dataset: Any) -> Any:
         TensorSpec(shape=(), dtype=tf.int64, name=None)
     """
     if not isinstance(dataset, dataset_ops.DatasetV2):
-        raise TypeError(f"An infeed takes a tf.data.Dataset, not a {type(dataset).__name__}.")
+        raise TypeError(f"An infeed takes a tf.data.Dataset, not a {type(dataset).__name__}. Pass a tf.data.Dataset.")
     structure = dataset_ops.get_structure(dataset)
     for spec in nest.flatten(structure):
         if not isinstance(spec, (tensor_spec.TensorSpec, none_tensor.NoneTensorSpec)):
             raise ValueError(
-                f"Elements of an infeed are made of tensors of fixed shapes, and this dataset's have a "
-                f"{spec.value_type.__name__}. Make it dense in the dataset, as with .to_tensor(shape=...) of a ragged "
-                "tensor or tf.sparse.to_dense."
+                "Elements of an infeed must be tensors of fixed shapes, but this dataset's have a "
+                f"{spec.value_type.__name__}. Make it dense in the dataset, for example with "
+                ".to_tensor(shape=...) of a ragged tensor or with tf.sparse.to_dense."
             )
     return structure
 
@@ -128,7 +128,7 @@ def check_shapes(shapes: Iterable[Any]) -> None:
 
 
 def check_types(types: Iterable[Any], feed: str) -> None:
-    """Refuses elements of numbers of 64 bits: no stream of an IPU carries them.
+    """Refuses elements of 64-bit numbers: no stream of an IPU carries them.
 
     Example:
         >>> check_types([tf.int32, tf.float16, tf.bool], "labels")
@@ -140,9 +140,10 @@ def check_types(types: Iterable[Any], feed: str) -> None:
             raise errors_impl.FailedPreconditionError(
                 None,
                 None,
-                f"Unsupported datatype {name} on index {index} of feed operation {feed}. IPUs have no numbers of 64 "
-                f"bits: cast it in the dataset, as with .map(lambda ...: tf.cast(..., tf.{narrow.name})), or make the "
-                f"dataset from arrays of {narrow.name}.",
+                f"Unsupported datatype {name} on index {index} of feed operation {feed}. IPUs support "
+                f"no 64-bit values. Cast it in the dataset, for example with .map(lambda ...: tf.cast(..., "
+                f"tf.{narrow.name})), "
+                f"or create the dataset from arrays of {narrow.name}.",
             )
 
 
@@ -157,6 +158,6 @@ def check_not_empty(shapes: Iterable[Any], label: str) -> None:
             raise errors_impl.InvalidArgumentError(
                 None,
                 None,
-                f"Detected an input tensor to an {label} queue with a dimension of size 0: its shape is {shape}. Leave "
-                "it out of what is fed.",
+                f"Detected an input tensor to an {label} queue with a dimension of size 0: its shape is "
+                f"{shape}; expected at least one element. Leave it out of what is fed.",
             )

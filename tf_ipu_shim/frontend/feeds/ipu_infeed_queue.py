@@ -36,7 +36,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
     Raises:
         TypeError: `dataset` is none, or an argument has the wrong type.
         ValueError: a shape is not fully defined, or an argument is out of range.
-        FailedPreconditionError: the elements have numbers of 64 bits; in graph mode its `initializer` says so.
+        FailedPreconditionError: the elements have 64-bit numbers; in graph mode its `initializer` says so.
 
     Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUInfeedQueue`.
 
@@ -62,7 +62,10 @@ class IPUInfeedQueue(feed_names.NonCopyable):
         replication_factor = kwargs.pop("replication_factor", None)  # known from the configuration since SDK 1.4
         prefetch_depth = kwargs.pop("data_to_prefetch", prefetch_depth)
         if kwargs:
-            raise TypeError(f"IPUInfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
+            raise TypeError(
+                f"IPUInfeedQueue takes no argument {sorted(kwargs)[0]!r}; expected those of Graphcore's "
+                "class. Remove it, or correct its name."
+            )
         booleans.check_boolean("optimise_latency", optimise_latency)
         note_arguments("IPUInfeedQueue", optimise_latency=optimise_latency, replication_factor=replication_factor)
         self._device_ordinal = feed_arguments.resolve_device_ordinal(device_ordinal)
@@ -89,7 +92,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
         Raises:
             ValueError: read a second time in graph mode.
-            FailedPreconditionError: the elements have numbers of 64 bits.
+            FailedPreconditionError: the elements have 64-bit numbers.
             RuntimeError: the queue was made from a spec.
         """
         if self._dataset is None:
@@ -99,8 +102,8 @@ class IPUInfeedQueue(feed_names.NonCopyable):
             return self._initialize()
         if self._initialized:
             raise ValueError(
-                "The IPUInfeedQueue `initializer` function can only be accessed once. Keep the operation and run it "
-                "again to start the dataset anew."
+                "The IPUInfeedQueue `initializer` function can only be accessed once: it was accessed "
+                "before. Keep the operation and run it again to restart the dataset."
             )
         self._check_types()
         self._initialized = True
@@ -108,7 +111,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
     @property
     def deleter(self) -> Any:
-        """The operation that frees what the dataset holds. The `initializer` starts it anew.
+        """The operation that frees what the dataset holds. The `initializer` starts it again.
 
         Where it was not started before, in a session, the operation raises `NotFoundError`.
 
@@ -146,8 +149,8 @@ class IPUInfeedQueue(feed_names.NonCopyable):
             ValueError: always.
         """
         raise ValueError(
-            "`get_next()` is now obsolete as the IPUInfeedQueue is dequeued by the loop or pipeline it is handed to. "
-            "Pass the queue as `infeed_queue` to ipu.loops.repeat."
+            "`get_next()` is now obsolete as the IPUInfeedQueue is dequeued by the loop or pipeline that "
+            "it must be passed to. Pass the queue as `infeed_queue` to ipu.loops.repeat."
         )
 
     @property
@@ -222,7 +225,7 @@ def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
     """Splits an element into positional and keyword arguments of a function.
 
     A tuple goes by position; a dict by keyword, also where a tuple holds nothing else; anything else as it is, and so
-    does a dict whose keys are no texts, which cannot be keywords.
+    does a dict whose keys are no strings, which cannot be keywords.
     """
     if isinstance(element, tuple) and len(element) == 1 and isinstance(element[0], dict):
         element = element[0]

@@ -57,7 +57,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
 
     Raises:
         ValueError: both or neither of a dataset and specs are given, or a shape is not fully defined.
-        FailedPreconditionError: the elements have numbers of 64 bits.
+        FailedPreconditionError: the elements have 64-bit numbers.
 
     Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUIterator`.
 
@@ -71,17 +71,24 @@ class IPUIterator(iterator_ops.OwnedIterator):
         if dataset is None:
             if infeed_spec is None or element_spec is None:
                 raise ValueError(
-                    "When `dataset` is not provided, both `infeed_spec` and `element_spec` must be specified."
+                    "When `dataset` is not provided, both `infeed_spec` and `element_spec` must be specified. Pass "
+                    "both, or a dataset."
                 )
             super().__init__(components=(infeed_spec.handle,), element_spec=element_spec)
             return
         if infeed_spec is not None or element_spec is not None:
-            raise ValueError("When `dataset` is provided, `infeed_spec` and `element_spec` must not be specified.")
+            raise ValueError(
+                "When `dataset` is provided, `infeed_spec` and `element_spec` must not be specified. Leave these two "
+                "out."
+            )
         feed_arguments.resolve_device_ordinal(kwargs.pop("device_ordinal", None))
         depth = feed_arguments.resolve_prefetch_depth(kwargs.pop("prefetch_depth", None))
         note_arguments("IPUIterator", optimise_latency=kwargs.pop("optimise_latency", None))
         if kwargs:
-            raise TypeError(f"IPUIterator takes no argument {sorted(kwargs)[0]!r}.")
+            raise TypeError(
+                f"IPUIterator takes no argument {sorted(kwargs)[0]!r}; expected those of Graphcore's class. "
+                "Remove it, or correct its name."
+            )
         elements = feed_arguments.get_element_structure(dataset)
         feed_arguments.check_shapes(structure.get_flat_tensor_shapes(elements))
         feed_arguments.check_types(structure.get_flat_tensor_types(elements), "of an iterator")
@@ -113,10 +120,11 @@ class IPUIterator(iterator_ops.OwnedIterator):
     def _next_internal(self) -> Any:
         if context.executing_eagerly():
             raise RuntimeError(
-                "Accessing dataset elements can not be accessed eagerly: an iterator made in an IPUStrategy's scope "
-                "feeds functions that run on the IPU. Call next() inside a tf.function, or make the strategy with "
-                "enable_dataset_iterators=False. For a script of SDK 2.1 or older, whose iterators gave elements to "
-                "Python, say so: --sdk 2.1."
+                "Accessing dataset elements can not be accessed eagerly: next() was called outside a function. An "
+                "iterator created in an IPUStrategy's scope can only feed functions that run on the IPU. Call "
+                "next() inside a tf.function, or create the strategy with "
+                "enable_dataset_iterators=False. For a script of SDK 2.1 or older, whose iterators returned "
+                "elements to Python, run it with --sdk 2.1."
             )
         return super()._next_internal()
 
@@ -208,7 +216,7 @@ def _patch_iter(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _is_distributed_component(dataset: Any) -> bool:
-    """Whether `experimental_distribute_dataset` made it: those elements are taken eagerly, and handed to `run`."""
+    """Whether `experimental_distribute_dataset` made it: those elements are taken eagerly, and passed to `run`."""
     inputs = [dataset]
     while inputs:
         if type(inputs[0]).__module__ == multi_device_iterator_ops.__name__:

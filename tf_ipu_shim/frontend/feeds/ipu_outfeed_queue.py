@@ -25,7 +25,7 @@ _HOST = "/device:CPU:0"
 
 
 class IPUOutfeedMode(enum.Enum):
-    """What a dequeue returns: all elements or the last.
+    """The elements that a dequeue returns: all, or the last.
 
     Attributes:
         ALL: everything that was enqueued since the last dequeue, stacked.
@@ -56,7 +56,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
 
     Raises:
-        TypeError: `buffer_depth` is no integer, or `optimise_latency` no switch.
+        TypeError: `buffer_depth` is not an integer, or `optimise_latency` no switch.
         ValueError: an argument is out of range.
 
     Source: `tensorflow.python.ipu.ipu_outfeed_queue.IPUOutfeedQueue`.
@@ -84,13 +84,16 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         self._replicas: int | None = kwargs.pop("replication_factor", None)
         io_batch_size = kwargs.pop("io_batch_size", None)
         if kwargs:
-            raise TypeError(f"IPUOutfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
+            raise TypeError(
+                f"IPUOutfeedQueue takes no argument {sorted(kwargs)[0]!r}; expected those of Graphcore's "
+                "class. Remove it, or correct its name."
+            )
         if outfeed_all is not None and not isinstance(outfeed_all, bool):
             raise ValueError(
-                f"Expcted value True or False for outfeed_all, not {outfeed_all!r}."
+                f"Expcted value True or False for outfeed_all, not {outfeed_all!r}. Pass True or False."
             )  # Graphcore's spelling
         if self._replicas is not None and self._replicas < 1:
-            raise ValueError(f"Replication factor must be >= 1, but {self._replicas} was given.")
+            raise ValueError(f"Replication factor must be >= 1, but {self._replicas} was given. Pass 1 or more.")
         if outfeed_mode is None:
             outfeed_mode = IPUOutfeedMode.LAST if outfeed_all is False else IPUOutfeedMode.ALL
         if not isinstance(outfeed_mode, IPUOutfeedMode):
@@ -100,7 +103,9 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
             )
         buffer_depth = check_integer("buffer_depth", buffer_depth)
         if buffer_depth <= 0:
-            raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
+            raise ValueError(
+                f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given. Pass 1 or more."
+            )
         booleans.check_boolean("optimise_latency", optimise_latency)
         note_arguments(
             "IPUOutfeedQueue",
@@ -119,7 +124,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
     def enqueued(self) -> bool:
         """Whether a program sends to this queue; while a graph is built, one in that graph.
 
-        While a function is traced, its earlier traces do not count: TensorFlow traces one anew whose first trace made
+        While a function is traced, its earlier traces do not count: TensorFlow traces one again whose first trace made
         variables, or for other shapes, and what guards an `enqueue` by this must send in each of them.
         """
         if self._sent is None:
@@ -144,7 +149,10 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         """
         outermost = _outermost_function(ops.get_default_graph())
         if self._sent is not None and self._sent.graph is outermost:
-            raise ValueError("An outfeed can only be enqueued once. Enqueue several tensors as one tuple or dict.")
+            raise ValueError(
+                "An outfeed can only be enqueued once: IPUOutfeedQueue.enqueue was called before. Pass "
+                "several tensors as one tuple or dict."
+            )
         flat = [ops.convert_to_tensor(tensor) for tensor in nest.flatten(tensors)]
         # All of it at once: another thread may be dequeuing already.
         sent = _EnqueuedElement(
@@ -185,8 +193,8 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
 
         Returns:
             The structure that was enqueued. With mode `ALL` each tensor has a further first dimension: the iterations
-            since the last dequeue. Where the program runs as several replicas, they are the next dimension. In graph
-            mode the tensors are to be fetched; that is when the queue is emptied. Where `TF_POPLAR_FLAGS` makes
+            since the last dequeue. If the program runs as several replicas, they are the next dimension. In graph
+            mode the tensors are to be fetched; that is when the queue is emptied. If `TF_POPLAR_FLAGS` makes
             outfeeds synthetic, programs send nothing: there are no iterations. An empty list where another thread,
             which is eager, takes elements before the program is built that sends them.
 
@@ -200,7 +208,8 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
             if context.executing_eagerly() and threading.get_ident() != self._thread:
                 return []
             raise ValueError(
-                "Trying to dequeue an outfeed which has not been enqueued. Build the program that enqueues to it first."
+                "Trying to dequeue an outfeed which has not been enqueued: IPUOutfeedQueue.enqueue must be "
+                "called first. Build the program that enqueues to it before dequeue()."
             )
         with ops.device(_HOST):
             flat = plugin.load().ops.pop_datastream_outfeed_dequeue(
@@ -248,10 +257,13 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
 
     def __iter__(self) -> IPUOutfeedQueueIterator:
         if not context.executing_eagerly():
-            raise RuntimeError("IPUOutfeedQueue can only be iterated over in eager mode. Use dequeue() in a graph.")
+            raise RuntimeError(
+                "IPUOutfeedQueue can only be iterated over in eager mode: this is a graph. Use dequeue() in a graph."
+            )
         if self._mode is not IPUOutfeedMode.ALL:
             raise RuntimeError(
                 f"IPUOutfeedQueue can only be iterated over if its mode is IPUOutfeedMode.ALL, not {self._mode}."
+                " Create the queue with outfeed_mode=IPUOutfeedMode.ALL."
             )
         return IPUOutfeedQueueIterator(self)
 
@@ -313,7 +325,9 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
 
     def __init__(self, outfeed_mode: Any = None, device_ordinal: int | None = None) -> None:
         if not context.executing_eagerly():
-            raise RuntimeError("ScopedIPUOutfeedQueue can only be created in eager mode. Use IPUOutfeedQueue.")
+            raise RuntimeError(
+                "ScopedIPUOutfeedQueue can only be created in eager mode: this is a graph. Use IPUOutfeedQueue."
+            )
         super().__init__(outfeed_mode, device_ordinal)
 
     def __del__(self) -> None:

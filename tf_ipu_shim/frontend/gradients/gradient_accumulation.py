@@ -41,6 +41,7 @@ class GradientAccumulationReductionMethod(enum.Enum):
         if found is None:
             raise ValueError(
                 f"Cannot parse {reduction_method} as one of GradientAccumulationReductionMethod. reduction_method must "
-                f"be set to one of GradientAccumulationReductionMethod.{', .'.join(cls.__members__)}."
+                f"be set to one of GradientAccumulationReductionMethod.{', .'.join(cls.__members__)}. Pass one of "
+                "these."
             )
         return found

@@ -188,7 +188,7 @@ class LossScaleState:
         ]
 
     def reset(self) -> list[Any]:
-        """Starts anew with the initial factor."""
+        """Starts again with the initial factor."""
         return [
             self.previous_factor.assign(float(self.initial)),
             self.factor.assign(float(self.initial)),

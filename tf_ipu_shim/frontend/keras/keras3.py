@@ -32,8 +32,8 @@ def _patch_model_new(stock: Callable[..., Any]) -> Any:
         if getattr(distribute_lib.get_strategy(), "_enable_keras_extensions", None) is not None:
             raise errors.UnsupportedError(
                 f"{cls.__name__} is a model of Keras 3, which cannot run on IPUs; Graphcore's scripts are written for "
-                "Keras 2. Install it (pip install --no-deps tf_keras, of TensorFlow's version), leave "
-                "TF_USE_LEGACY_KERAS unset or set it to 1, and take Keras from TensorFlow: "
+                "Keras 2. Install it (pip install --no-deps tf_keras, of TensorFlow's version). Unset "
+                "TF_USE_LEGACY_KERAS, or set it to 1. Import Keras from TensorFlow: "
                 "`from tensorflow import keras`."
             )
         return stock(cls, *args, **kwargs)

@@ -23,7 +23,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         **kwargs: of Keras's base class.
 
     Raises:
-        TypeError: `opt` is no Keras 2 optimizer.
+        TypeError: `opt` is not a Keras 2 optimizer.
 
     Source: `keras.ipu.optimizers.optimizer_v2_wrapper`.
 
@@ -36,8 +36,8 @@ class _OptimizerV2Wrapper(OptimizerV2):
     def __init__(self, opt: Any, name: str | None = None, **kwargs: Any) -> None:
         if not isinstance(opt, (OptimizerV2, _NewOptimizer)):
             raise TypeError(
-                f"{type(self).__name__} wraps a Keras 2 optimizer and was given a {type(opt).__name__}. Optimizers of "
-                "tf.compat.v1.train are wrapped by those in ipu.optimizers."
+                f"{type(self).__name__} wraps a Keras 2 optimizer and was given a {type(opt).__name__}; "
+                "expected an optimizer of tf.keras. Use ipu.optimizers for those of tf.compat.v1.train."
             )
         object.__setattr__(self, "_opt", opt)
         clipping = {name: getattr(opt, name) for name in _CLIPPING}
@@ -129,7 +129,9 @@ class _OptimizerV2Wrapper(OptimizerV2):
     @weights.setter
     def weights(self, _: Any) -> None:
         # The words of Pythons before 3.11, which scripts of the time look for.
-        raise AttributeError("can't set attribute: weights belongs to the wrapped optimizer. Call set_weights.")
+        raise AttributeError(
+            "can't set attribute: weights belongs to the wrapped optimizer and has no setter here. Call set_weights."
+        )
 
     def variables(self) -> Any:
         """The wrapped optimizer's weights."""
@@ -194,7 +196,10 @@ class _OptimizerV2Wrapper(OptimizerV2):
         # Newer classes of the same names are in `experimental`, also where the public names mean those of 2.6.
         found = getattr(optimizers.legacy if legacy else optimizers.experimental, kind, getattr(optimizers, kind, None))
         if found is None:
-            raise ValueError(f"There is no optimizer {kind!r} in Keras. Give its class in custom_objects.")
+            raise ValueError(
+                f"There is no optimizer {kind!r} in Keras, and custom_objects must contain others. Add its "
+                "class to custom_objects."
+            )
         return found.from_config(dict(inner))
 
     @classmethod

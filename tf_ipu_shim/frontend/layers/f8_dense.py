@@ -17,13 +17,13 @@ _MIN_SCALE, _MAX_SCALE = -32, 31
 
 
 class Dense(_Dense):  # type: ignore[misc]
-    """A dense layer for numbers of eight bits, whose kernel has such numbers, too, and is not trained.
+    """A dense layer for 8-bit floats, whose kernel has such numbers, too, and is not trained.
 
     Of other inputs it is the layer of Keras.
 
     Args:
         units: size of the output.
-        kernel_format: of the kernel's numbers of eight bits.
+        kernel_format: of the kernel's 8-bit floats.
         kernel_scale: of the same: they stand for the number times two to the power of it.
         kernel_data_initializer: of the kernel's bits, uint8 `[inputs, units]`; when left out, the kernel initializer's
             numbers are converted.
@@ -51,7 +51,10 @@ class Dense(_Dense):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         if not _MIN_SCALE <= kernel_scale <= _MAX_SCALE:
-            raise ValueError(f"`kernel_scale` should be in the range [{_MIN_SCALE}, {_MAX_SCALE}], got {kernel_scale}.")
+            raise ValueError(
+                f"`kernel_scale` should be in the range [{_MIN_SCALE}, {_MAX_SCALE}], got {kernel_scale}. Pass a value "
+                "in this range."
+            )
         super().__init__(units, **kwargs)
         self.kernel_format = Format(kernel_format)
         self.kernel_scale = kernel_scale
@@ -63,25 +66,31 @@ class Dense(_Dense):  # type: ignore[misc]
         return super().__call__(list(inputs) if isinstance(inputs, QuarterTensor) else inputs, *args, **kwargs)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables: for numbers of eight bits, if there are two shapes.
+        """Makes the variables: for 8-bit floats, if there are two shapes.
 
         Args:
             input_shape: `[..., inputs]`, or a list of that and the metadata's shape.
 
         Raises:
             ValueError: the last dimension is not known.
-            TypeError: the layer's type is no float.
+            TypeError: the layer's type is not a float.
         """
         dtype = tf.as_dtype(self.dtype or "float16")
         if not (dtype.is_floating or dtype.is_complex):
-            raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {dtype}.")
+            raise TypeError(
+                f"Unable to build `Dense` layer with non-floating point dtype {dtype}; expected float16 or "
+                "float32. Pass such a dtype."
+            )
         if not _is_f8_shape_pair(input_shape):
             super().build(input_shape)
             self.input_spec = None
             return
         size = tf.TensorShape(input_shape[0]).as_list()[-1]
         if size is None:
-            raise ValueError("The last dimension of the inputs to a Dense layer should be defined. Found None.")
+            raise ValueError(
+                "The last dimension of the inputs to a Dense layer should be defined. Found None in "
+                "input_shape. Set it."
+            )
         data = self.add_weight(
             "kernel_data",
             shape=[size, self.units],
@@ -121,10 +130,10 @@ class Dense(_Dense):  # type: ignore[misc]
         """Multiplies.
 
         Args:
-            inputs: `[..., inputs]`: numbers of eight bits as a `QuarterTensor`, or as data and metadata; or floats.
+            inputs: `[..., inputs]`: 8-bit floats as a `QuarterTensor`, or as data and metadata; or floats.
 
         Returns:
-            `[..., units]`, for numbers of eight bits of float16.
+            `[..., units]`, for 8-bit floats of float16.
 
         Raises:
             TypeError: the layer was built for the other kind.
@@ -132,8 +141,9 @@ class Dense(_Dense):  # type: ignore[misc]
         of_bits = isinstance(self.kernel, QuarterTensor)
         if of_bits != isinstance(inputs, (list, tuple)):
             raise TypeError(
-                f"Layer {self.name!r} was built for {'numbers of eight bits' if of_bits else 'floats'} and got "
-                f"{'floats' if of_bits else 'numbers of eight bits'}. Make another layer for them."
+                f"Layer {self.name!r} was built for {'8-bit floats' if of_bits else 'floats'} "
+                f"and got {'floats' if of_bits else '8-bit floats'}; both must be equal. Create "
+                "another layer for them."
             )
         if not of_bits:
             return super().call(inputs)

@@ -1,4 +1,4 @@
-"""The base class of Keras layers for IPUs."""
+"""The base class of IPU Keras layers, and the arguments of older SDKs that their constructors accept."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class PopnnRNN(IPULayer):
                 if arguments[name] != only:
                     raise ValueError(
                         f"IPU custom {self._kind} layer does not support {name} = {arguments[name]!r} in SDK "
-                        f"{sdk.current()}: it has {only!r} alone. Leave it out, or emulate SDK 2.1 or newer."
+                        f"{sdk.current()}: it only supports {only!r}. Leave it out, or emulate SDK 2.1 or newer."
                     )
         self._arguments = arguments
         self.units = units
@@ -123,7 +123,10 @@ class PopnnRNN(IPULayer):
             raise ValueError(f"inputs tensor must be 3D, got {input_shape}.")
         shape = tf.TensorShape(input_shape).as_list()
         if shape[-1] is None:
-            raise ValueError(f"The last dimension of the inputs must be known, got {shape}.")
+            raise ValueError(
+                f"The last dimension of the inputs must be known, got {shape}. Set the last dimension of the input "
+                "shape."
+            )
         size = self.units * self._num_gates
         self.kernel = self.add_weight(name="kernel", shape=(shape[-1], size), initializer=self.kernel_initializer)
         self.recurrent_kernel = self.add_weight(
@@ -134,7 +137,8 @@ class PopnnRNN(IPULayer):
             batch = shape[1 if self.time_major else 0]
             if batch is None:
                 raise ValueError(
-                    "A stateful recurrent layer needs the batch size: give the inputs a batch_input_shape."
+                    "A stateful recurrent layer needs the batch size, which is None. Give the inputs a "
+                    "batch_input_shape."
                 )
             self._make_states(batch)
         super().build(input_shape)
@@ -165,7 +169,10 @@ class PopnnRNN(IPULayer):
             AttributeError: the layer is not stateful.
         """
         if not self.stateful:
-            raise AttributeError("Layer must be stateful.")
+            raise AttributeError(
+                "Layer must be stateful: reset_states was called on a recurrent layer with stateful=False. "
+                "Create it with stateful=True."
+            )
         values = [None] * len(self.states) if states is None else tf.nest.flatten(states)
         for variable, value in zip(self.states, values):
             variable.assign(tf.zeros_like(variable) if value is None else tf.cast(value, variable.dtype))
@@ -205,7 +212,8 @@ class PopnnRNN(IPULayer):
             states = [tf.zeros([batch, self.units], inputs.dtype)] * self._num_states
         if len(states) != self._num_states:
             raise ValueError(
-                f"initial_state of {type(self).__name__} must hold {self._num_states} tensors, got {len(states)}."
+                f"initial_state of {type(self).__name__} must hold {self._num_states} tensors, got {len(states)}. Pass "
+                "one tensor for each state."
             )
         kernel = tf.concat([self.kernel, self.recurrent_kernel], axis=0)
         outputs, *last = self._run(inputs, [tf.cast(state, inputs.dtype) for state in states], kernel)

@@ -38,5 +38,7 @@ def check_activation(name: Any, accepted: list[str], argument: str) -> str:
     """
     text = name if isinstance(name, str) else getattr(name, "__name__", repr(name))
     if text not in accepted:
-        raise ValueError(f"Unsupported {argument} {text!r}: recurrent layers of the IPU take one of {accepted}.")
+        raise ValueError(
+            f"Unsupported {argument} {text!r}: recurrent layers of the IPU take one of {accepted}. Use one of these."
+        )
     return text

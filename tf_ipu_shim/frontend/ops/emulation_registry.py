@@ -52,7 +52,7 @@ def parse_name(name: Any) -> tuple[str, str]:
     if not os.path.basename(library):
         raise ValueError(
             f"register_emulation(name={name!r}): expected a library's file name or path, such as 'libproduct.so' or "
-            "'build/libproduct.so', or 'libproduct.so:BuildSum' for one of its ops."
+            "'build/libproduct.so', or 'libproduct.so:BuildSum' for one of its ops. Pass one of these."
         )
     library = os.path.normpath(library)
     return os.path.abspath(library) if library.startswith("..") else library, op
@@ -64,9 +64,10 @@ def register_emulation(emulation: Emulation) -> None:
     known = emulations.get(key)
     if known is not None and "/" not in emulation.library and not _is_same_function(known.function, emulation.function):
         raise ValueError(
-            f"register_emulation({emulation.name!r}): another function is registered under this file name. If there "
-            f"are two libraries of this name, register each by its path, such as 'DIRECTORY/{emulation.name}'. To "
-            f"replace the function, call register_emulation({emulation.name!r}, None) first."
+            f"register_emulation({emulation.name!r}): another function is registered under this file "
+            "name, and only one can be. If there are two libraries of this name, register each by its "
+            f"path, such as 'DIRECTORY/{emulation.name}'. To replace the function, call "
+            f"register_emulation({emulation.name!r}, None) first."
         )
     emulations[key] = emulation
 
@@ -108,8 +109,8 @@ def _check_library(found: Emulation, path: str) -> None:
     library = os.path.realpath(path)
     if found.used_by and found.used_by != library and not _is_same_file(found.used_by, library):
         raise ValueError(
-            f"precompiled_user_op({path!r}): the emulation registered as {found.name!r} stands for {found.used_by} "
-            "already, and this is another library of the same name. Register each by its path: "
+            f"precompiled_user_op({path!r}): the emulation registered as {found.name!r} stands for "
+            f"{found.used_by} already, and can only stand for one library. Register each by its path: "
             f"ipu.custom_ops.register_emulation({path!r}, ...)."
         )
     found.used_by = library

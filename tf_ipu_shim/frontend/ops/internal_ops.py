@@ -66,16 +66,22 @@ def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tens
     """
     note_arguments("fifo", offload=offload)
     if depth < 0:
-        raise ValueError(f"internal_ops.fifo(depth={depth}): expected a number of executions, 0 or more.")
+        raise ValueError(
+            f"internal_ops.fifo(depth={depth}): expected a number of executions, 0 or more. Pass 0 or more."
+        )
     if depth == 0:
         return tf.identity(x, name=name)
     value = tf.convert_to_tensor(x)
     if not value.shape.is_fully_defined():
-        raise ValueError(f"internal_ops.fifo was given the shape {value.shape}: a queue has room for one known shape.")
+        raise ValueError(
+            f"internal_ops.fifo was given the shape {value.shape}; expected a fully defined one. Set "
+            "the static shape, for example with tf.ensure_shape."
+        )
     if tf.executing_eagerly():
         raise ValueError(
-            "internal_ops.fifo keeps values between the executions of a program, and there is none here. Call it in a "
-            "tf.function that runs on the IPU, or in ipu_compiler.compile."
+            "internal_ops.fifo was called outside a program, but can only keep values between the "
+            "executions of one. Call it in a tf.function that runs on the IPU, or in "
+            "ipu_compiler.compile."
         )
     with tf.name_scope(name or "fifo") as scope:
         queue = program_state([depth, *value.shape], value.dtype, "fifo")
@@ -87,7 +93,7 @@ def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tens
 
 
 def remap(x: Any, name: Any = None) -> tf.Tensor:
-    """Spreads a tensor over the tiles anew; its values stay.
+    """Spreads a tensor over the tiles again; its values stay.
 
     Args:
         x: the tensor.
@@ -187,12 +193,15 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
     """
     unknown = sorted(set(kwargs) - {"lower_bound", "upper_bound"})
     if unknown:
-        raise ValueError(f"get_current_iteration_counter takes no argument {unknown[0]!r}.")
+        raise ValueError(
+            f"get_current_iteration_counter takes no argument {unknown[0]!r}; expected only `name`. Remove it."
+        )
     note_arguments("get_current_iteration_counter", **kwargs)
     counter = loops.current_counter()
     if counter is None:
         raise ValueError(
-            "get_current_iteration_counter counts the iterations of ipu.loops.repeat, ipu.loops.while_loop and "
-            "pipelines, and is called outside their bodies. Carry a counter of your own through other loops."
+            "get_current_iteration_counter was called outside a loop body; expected one of "
+            "ipu.loops.repeat, ipu.loops.while_loop or a pipeline. Add a counter to the variables of "
+            "other loops."
         )
     return tf.identity(counter, name=name)

@@ -37,13 +37,16 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None
     if not len(data.shape):
         raise ValueError(f"Shape {data.shape} must have rank at least 1: data is a scalar. Give it an axis of rows.")
     if len(segment_ids.shape) != 1:
-        raise ValueError(f"Shape {segment_ids.shape} must have rank 1: segment_ids has a segment for each row of data.")
+        raise ValueError(
+            f"Shape {segment_ids.shape} must have rank 1: segment_ids has a segment for each row of data. Flatten "
+            "segment_ids with tf.reshape."
+        )
     if num_segments <= 0:
-        raise ValueError(f"num_segments must be greater than 0; got {num_segments}.")
+        raise ValueError(f"num_segments must be greater than 0; got {num_segments}. Pass a value above 0.")
     if data.shape[0] != segment_ids.shape[0]:
         raise ValueError(
             f"segment_ids (shape {segment_ids.shape}) must have same length as axis 0 of data (shape {data.shape}): "
-            "one segment a row."
+            "one segment a row. Pass one segment id for each row."
         )
     return tf.math.unsorted_segment_sum(data, segment_ids, num_segments, name=name or "segment_sum")
 
@@ -73,8 +76,8 @@ def serialized_matmul(
         Shape [..., m, n].
 
     Raises:
-        TypeError: the factor is no whole number.
-        ValueError: it is below 1 or does not divide the dimension, or a tensor is no matrix.
+        TypeError: the factor is not a whole number.
+        ValueError: it is below 1 or does not divide the dimension, or a tensor is not a matrix.
 
     Source: `tensorflow.python.ipu.ops.math_ops.serialized_matmul`.
 
@@ -87,7 +90,9 @@ def serialized_matmul(
     for argument, tensor in (("a", a), ("b", b)):
         if len(tensor.shape) < 2:
             raise ValueError(
-                f"Expected tensor '{argument}' to have a minimum rank of 2, but its shape is {tensor.shape}."
+                f"Expected tensor '{argument}' to have a minimum rank of 2, but its shape is {tensor.shape}. Add "
+                "axes with "
+                "tf.expand_dims."
             )
     with tf.name_scope(name or "serialized_matmul"):
         rows, inner_a = (-1, -2) if transpose_a else (-2, -1)
@@ -103,7 +108,7 @@ def serialized_matmul(
             if a.shape[inner_a] != b.shape[inner_b]:
                 raise ValueError(
                     f"Expected the number of columns in 'a' ({a.shape[inner_a]}) to be the number of rows in 'b' "
-                    f"({b.shape[inner_b]})."
+                    f"({b.shape[inner_b]}). Transpose or reshape one of them."
                 )
             _check_divisible("rows of 'a' and the columns of 'b'", a.shape[inner_a], serialization_factor)
             lefts, rights = tf.split(a, serialization_factor, inner_a), tf.split(b, serialization_factor, inner_b)
@@ -113,10 +118,12 @@ def serialized_matmul(
             return tf.concat([product(a, part) for part in tf.split(b, serialization_factor, columns)], -1)
     raise ValueError(
         f"Invalid serialization_dimension={serialization_dimension}, expected one of: 'a_columns', "
-        "'a_rows_b_columns', 'b_rows'."
+        "'a_rows_b_columns', 'b_rows'. Pass one of these."
     )
 
 
 def _check_divisible(label: str, size: int, factor: int) -> None:
     if size % factor:
-        raise ValueError(f"Expected 'serialization_factor' ({factor}) to divide the {label} ({size}).")
+        raise ValueError(
+            f"Expected 'serialization_factor' ({factor}) to divide the {label} ({size}). Choose a divisor."
+        )

@@ -152,7 +152,9 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
         @functools.wraps(inner)
         def multi_conv_wrapper(*args: Any, **kwargs: Any) -> Any:
             if not isinstance({} if options is None else options, dict):
-                raise TypeError(f"Expected the multi_conv `options` to be a `dict`, but got {options!r} instead.")
+                raise TypeError(
+                    f"Expected the multi_conv `options` to be a `dict`, but got {options!r} instead. Pass a dict."
+                )
             graph = tf.compat.v1.get_default_graph()
             before = len(graph.get_operations())
             with planner_options.planner_scope(convolution=options):

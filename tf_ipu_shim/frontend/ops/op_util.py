@@ -40,8 +40,8 @@ def accumulate_gradients(
     """Sums gradients over the iterations of the `ipu.loops` loop in which it is called.
 
     Outside a loop the sums are variables that `tf.compat.v1.global_variables_initializer` sets to zero, and grow with
-    each run. What is to be done with the sums after a number of mini-batches is the caller's: Graphcore's takes the
-    update of a pipeline for that, and so do pipelines and accumulating optimizers here, by themselves.
+    each run. The caller defines how the sums are used after a number of mini-batches. Graphcore uses a pipeline's
+    update for that; pipelines and accumulating optimizers here do the same.
 
     Args:
         grads_and_vars: pairs of gradient and variable; a gradient may be None, and stays None.

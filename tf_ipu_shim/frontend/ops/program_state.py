@@ -1,4 +1,4 @@
-"""Creates hidden variables in which a program's ops keep state between runs.
+"""Creates hidden variables that keep an op's state between runs of a program.
 
 Uses `ResourceVariable` and `executing_eagerly_outside_functions`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -43,18 +43,22 @@ def dropout(
     """
     unknown = sorted(set(kwargs) - {"ref"})
     if unknown:
-        raise TypeError(f"dropout() got unexpected keyword arguments {unknown}. Besides its named ones it takes `ref`.")
+        raise TypeError(f"dropout() got unexpected keyword arguments {unknown}; expected only `ref`. Remove them.")
     x = tf.convert_to_tensor(x)
     rate = float(rate)
     if not 0.0 <= rate < 1.0:
-        raise ValueError(f"The rate must be in the range [0, 1), but was {rate}.")
+        raise ValueError(f"The rate must be in the range [0, 1), but was {rate}. Pass a rate in this range.")
     mask = mask_shape(x, noise_shape)
     if seed is not None:
         seed = tf.convert_to_tensor(seed)
         if seed.shape != (2,):
-            raise ValueError(f"Expected the seed to have a shape of [2], but got {seed.shape}.")
+            raise ValueError(
+                f"Expected the seed to have a shape of [2], but got {seed.shape}. Pass a tensor of two integers."
+            )
         if not seed.dtype.is_integer:
-            raise TypeError(f"Expected the seed of dropout to be two integers, but got {seed.dtype.name}.")
+            raise TypeError(
+                f"Expected the seed of dropout to be two integers, but got {seed.dtype.name}. Pass two integers."
+            )
     elif rate == 0.0:
         return tf.identity(x, name=name)
     else:
@@ -100,7 +104,8 @@ def mask_shape(x: Any, noise_shape: Any) -> Any:
     noise = [None if size is None else int(size) for size in noise_shape]
     if len(shape) != len(noise):
         raise ValueError(
-            f"The length of noise_shape must equal the rank of x; got noise_shape {noise} for x of shape {shape}."
+            f"The length of noise_shape must equal the rank of x; got noise_shape {noise} for x of shape {shape}. Pass "
+            "a noise_shape with one entry for each axis of x."
         )
     sizes = tf.unstack(tf.shape(x)) if None in shape else shape
     noise = [size if expected is None else expected for size, expected in zip(sizes, noise)]
@@ -108,5 +113,8 @@ def mask_shape(x: Any, noise_shape: Any) -> Any:
         if tf.is_tensor(expected):
             continue
         if expected != 1 and size != expected:
-            raise ValueError(f"Dimension mismatch, {size} != {expected}. Use the dimension of x or 1 in noise_shape.")
+            raise ValueError(
+                f"Dimension mismatch, {size} != {expected}; both must be equal, or 1 in noise_shape. Use "
+                "the dimension of x or 1."
+            )
     return noise

@@ -14,7 +14,7 @@ def check_factor(factor: Any) -> int:
 
     Raises:
         ValueError: it is below 1.
-        TypeError: it is no whole number.
+        TypeError: it is not a whole number.
 
     Example:
         >>> check_factor(4)
@@ -23,7 +23,9 @@ def check_factor(factor: Any) -> int:
     try:
         parts = operator.index(factor)
     except TypeError:
-        raise TypeError(f"serialization_factor has to be a whole number, but was {factor!r}.") from None
+        raise TypeError(
+            f"serialization_factor has to be a whole number, but was {factor!r}. Pass a whole number."
+        ) from None
     if parts < 1:
-        raise ValueError(f"serialization_factor has to be at least 1, but was {factor}.")
+        raise ValueError(f"serialization_factor has to be at least 1, but was {factor}. Pass at least 1.")
     return parts

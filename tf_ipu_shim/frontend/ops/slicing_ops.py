@@ -82,7 +82,7 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
         src: shape [elements, ...]; what is read.
         num_elems: shape [slices]; how many elements each slice has.
         src_offsets: shape [slices]; where each begins.
-        total_elements: of the result. What the slices do not fill is zero.
+        total_elements: of the result. Elements outside the slices are zero.
 
     Returns:
         A tensor of shape [total_elements, ...].
@@ -102,7 +102,9 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
         "num_elems and src_offsets must have matching, nonzero first dimensions", num_elems, src_offsets
     )
     if not src.shape.rank:
-        raise ValueError("sequence_slice_unpack takes elements, but src is a scalar. Give it a first dimension.")
+        raise ValueError(
+            "sequence_slice_unpack needs a tensor with elements, but src is a scalar. Add an axis with tf.expand_dims."
+        )
     dst = tf.zeros([total_elements, *src.shape[1:]], src.dtype)
     return _copy_slices(dst, src, counts, sources, tf.cumsum(counts, exclusive=True), True)
 
@@ -111,7 +113,7 @@ def _slice_error(message: str, *numbers: Any) -> list[tf.Tensor]:
     operands = [tf.convert_to_tensor(value) for value in numbers]
     for tensor in operands:
         if not tensor.dtype.is_integer:
-            raise TypeError(f"Slices are given by integers, not by {tensor.dtype.name}. Cast them with tf.cast.")
+            raise TypeError(f"Slices must be given by integers, not by {tensor.dtype.name}. Cast them with tf.cast.")
     tensors = [tf.cast(tensor, tf.int32) for tensor in operands]
     lengths = [tensor.shape[0] if tensor.shape.rank else 0 for tensor in tensors]
     if lengths[0] == 0 or len(set(lengths)) != 1:

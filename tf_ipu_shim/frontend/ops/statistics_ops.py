@@ -68,7 +68,8 @@ def histogram_update(hist: Any, inputs: Any, levels: Any, absolute_of_input: boo
     if any(len(tensor.shape) != 1 for tensor in (hist, inputs, levels)):
         raise ValueError(
             "histogram_update expects rank-1 tensor inputs. "
-            f"hist, inputs and levels have the shapes {hist.shape}, {inputs.shape} and {levels.shape}."
+            f"hist, inputs and levels have the shapes {hist.shape}, {inputs.shape} and {levels.shape}. Flatten the "
+            "inputs with tf.reshape."
         )
     if hist.shape[0] != levels.shape[0] + 1:
         raise ValueError(
@@ -120,7 +121,7 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> tf.Tensor:
     inputs = tf.convert_to_tensor(inputs)
     _check_types(inputs)
     if n_bins < 1:
-        raise ValueError(f"fixed_width_bins(n_bins={n_bins}): expected a number of bins, 1 or more.")
+        raise ValueError(f"fixed_width_bins(n_bins={n_bins}): expected a number of bins, 1 or more. Pass 1 or more.")
     low, high = tf.reduce_min(inputs), tf.reduce_max(inputs)
     share = tf.constant([index / n_bins for index in range(1, n_bins)], inputs.dtype)
     return low + (high - low) * share
@@ -129,7 +130,10 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> tf.Tensor:
 def _check_types(*tensors: tf.Tensor) -> None:
     names = [tensor.dtype.name for tensor in tensors if tensor.dtype not in _TYPES]
     if names:
-        raise ValueError(f"Only float16 and float32 types are supported by histograms, not {', '.join(names)}.")
+        raise ValueError(
+            f"Only float16 and float32 types are supported by histograms, not {', '.join(names)}. Cast the tensors to "
+            "float32."
+        )
 
 
 def _count_values(inputs: tf.Tensor, levels: tf.Tensor, absolute: bool) -> tf.Tensor:

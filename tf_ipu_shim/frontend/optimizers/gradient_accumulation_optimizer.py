@@ -27,7 +27,9 @@ def check_options(num_mini_batches: Any, offload: Any, sharding: Any) -> None:
         ValueError: a number below one, or state that is to be sharded but not offloaded.
     """
     if isinstance(num_mini_batches, (str, bytes)) or num_mini_batches is None:
-        raise TypeError(f"num_mini_batches must be a positive number, not {num_mini_batches!r}.")
+        raise TypeError(
+            f"num_mini_batches must be a positive number, not {num_mini_batches!r}. Pass a positive number."
+        )
     booleans.check_boolean("offload_weight_update_variables", offload)
     booleans.check_boolean("replicated_optimizer_state_sharding", sharding)
     if num_mini_batches < 1 or num_mini_batches != int(num_mini_batches):
@@ -36,8 +38,8 @@ def check_options(num_mini_batches: Any, offload: Any, sharding: Any) -> None:
         )
     if sharding and offload is not None and not offload:
         raise ValueError(
-            "To use replicated_optimizer_state_sharding, optimizer state must be offloaded: leave "
-            "offload_weight_update_variables out, or set it to True."
+            "To use replicated_optimizer_state_sharding, optimizer state must be offloaded: "
+            "offload_weight_update_variables is False. Leave it out, or set it to True."
         )
 
 

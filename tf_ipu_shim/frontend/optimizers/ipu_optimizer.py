@@ -18,7 +18,7 @@ class IpuOptimizer(optimizer_v1.Optimizer):
 
     Raises:
         ValueError: `opt` is a Keras optimizer.
-        TypeError: `opt` is no optimizer.
+        TypeError: `opt` is not an optimizer.
 
     Source: `tensorflow.python.ipu.optimizers.ipu_optimizer.IpuOptimizer`.
 
@@ -36,12 +36,14 @@ class IpuOptimizer(optimizer_v1.Optimizer):
                 place = "keras.ipu.optimizers (in the `keras` package)"
             raise ValueError(
                 f"Should use optimizer in {place} to wrap a Keras optimizer; {type(self).__name__} wraps a "
-                f"tf.compat.v1.train.Optimizer and was given a {type(opt).__name__}."
+                f"tf.compat.v1.train.Optimizer and was given a {type(opt).__name__}. Use the wrapper of that module, "
+                "or an optimizer of tf.compat.v1.train."
             )
         if not hasattr(opt, "apply_gradients"):
             raise TypeError(
-                f"{type(self).__name__} wraps a tf.compat.v1.train.Optimizer and was given {opt!r}. Make the "
-                "optimizer first, such as tf.compat.v1.train.GradientDescentOptimizer(0.1)."
+                f"{type(self).__name__} wraps a tf.compat.v1.train.Optimizer and was given {opt!r}; "
+                "expected an optimizer object. Create it first, such as "
+                "tf.compat.v1.train.GradientDescentOptimizer(0.1)."
             )
         super().__init__(False, name=name or type(self).__name__)
         self._opt = opt

@@ -87,25 +87,35 @@ class PipelineArguments:
     def check(self) -> PipelineArguments:
         """Checks everything that can be known before the stages are called."""
         if self.count is None:
-            raise ValueError("gradient_accumulation_count must be specified.")
+            raise ValueError("gradient_accumulation_count must be specified: it is None. Pass a number.")
         if not isinstance(self.count, (int, np.integer)):
             self.count = loop_counts.check_int32_trip_count("gradient_accumulation_count", self.count)
         if isinstance(self.count, (int, np.integer)):
             if self.count < 0:
-                raise ValueError(f"gradient_accumulation_count must be >= 0, not {self.count}.")
+                raise ValueError(f"gradient_accumulation_count must be >= 0, not {self.count}. Pass 0 or more.")
             if self.count > np.iinfo(np.int32).max:
-                raise ValueError(f"gradient_accumulation_count must be < max int32, not {self.count}.")
+                raise ValueError(f"gradient_accumulation_count must be < max int32, not {self.count}. Lower it.")
             self.count = int(self.count)
         self._check_repeat_count()
         self._check_schedule()
         if not isinstance(self.stages, (list, tuple)):
-            raise TypeError("computational_stages argument needs to be a list or a tuple of functions.")
+            raise TypeError(
+                "computational_stages argument needs to be a list or a tuple of functions, not "
+                f"{type(self.stages).__name__}. Pass a list."
+            )
         if self.infeed_queue is not None and not isinstance(self.infeed_queue, IPUInfeedQueue):
-            raise TypeError("infeed_queue is not an instance of ipu_infeed_queue.IPUInfeedQueue.")
+            raise TypeError(
+                "infeed_queue is not an instance of ipu_infeed_queue.IPUInfeedQueue. Pass an IPUInfeedQueue."
+            )
         if self.outfeed_queue is not None and not isinstance(self.outfeed_queue, IPUOutfeedQueue):
-            raise TypeError("outfeed_queue is not an instance of ipu_outfeed_queue.IPUOutfeedQueue.")
+            raise TypeError(
+                "outfeed_queue is not an instance of ipu_outfeed_queue.IPUOutfeedQueue. Pass an IPUOutfeedQueue."
+            )
         if len(self.stages) < 2:
-            raise ValueError(f"Pipeline requires at least two computational stages; {len(self.stages)} given.")
+            raise ValueError(
+                f"Pipeline requires at least two computational stages; {len(self.stages)} given. Add a stage, or "
+                "compile the function without a pipeline."
+            )
         self._check_switches()
         self._check_mapping()
         self._check_outfeed()
@@ -128,9 +138,12 @@ class PipelineArguments:
         iterations = check_integer("batch_serialization_iterations", self.batch_serialization_iterations)
         self.batch_serialization_iterations = iterations
         if iterations != 1 and self.reduction_method is not GradientAccumulationReductionMethod.SUM:
-            raise ValueError("batch_serialization_iterations != 1 is only supported when reduction_method is SUM.")
+            raise ValueError(
+                "batch_serialization_iterations != 1 is only supported when reduction_method is SUM. Leave "
+                "batch_serialization_iterations out, or set the reduction method to SUM."
+            )
         if iterations < 1:
-            raise ValueError(f"batch_serialization_iterations must be at least 1, not {iterations}.")
+            raise ValueError(f"batch_serialization_iterations must be at least 1, not {iterations}. Pass at least 1.")
         self._check_count_of_parts()
         if self.schedule is None:
             self.schedule = PipelineSchedule.Sequential if iterations > 1 else PipelineSchedule.Grouped
@@ -142,7 +155,7 @@ class PipelineArguments:
         if iterations > 1 and self.schedule is not PipelineSchedule.Sequential:
             raise NotImplementedError(
                 "Batch serialization is only supported with the `Sequential` schedule, not with "
-                f"`{self.schedule.name}`."
+                f"`{self.schedule.name}`. Use PipelineSchedule.Sequential."
             )
         if self.recomputation_mode is not None and not isinstance(self.recomputation_mode, RecomputationMode):
             raise TypeError(
@@ -155,7 +168,7 @@ class PipelineArguments:
         if parts * (self.count if isinstance(self.count, int) else 1) > most:
             raise ValueError(
                 f"gradient_accumulation_count times batch_serialization_iterations must be up to {most}, the largest "
-                f"int32, not {self.count} times {parts}."
+                f"int32, not {self.count} times {parts}. Lower one of them."
             )
 
     def _check_mapping(self) -> None:
@@ -163,11 +176,14 @@ class PipelineArguments:
         if self.device_mapping is None:
             self.device_mapping = self._on_one_ipu() if serialised else self._one_after_another()
         if not isinstance(self.device_mapping, (list, tuple)):
-            raise TypeError("device_mapping argument needs to be a list or a tuple of IPU indices.")
+            raise TypeError(
+                "device_mapping argument needs to be a list or a tuple of IPU indices, not "
+                f"{type(self.device_mapping).__name__}. Pass a list."
+            )
         if len(self.device_mapping) != len(self.stages):
             raise ValueError(
                 f"Each stage must be mapped to an IPU: there are {len(self.stages)} stages and a device_mapping of "
-                f"{len(self.device_mapping)}."
+                f"{len(self.device_mapping)}. Pass one IPU index for each stage."
             )
         for number, (stage, ipus) in enumerate(zip(self.stages, self.device_mapping)):
             self._check_stage(number, stage, ipus)
@@ -180,7 +196,7 @@ class PipelineArguments:
         if serialised and len(set(flat)) != 1:
             raise NotImplementedError(
                 "When using batch serialization, all the pipeline stages need to be mapped to a single IPU. "
-                f"`device_mapping` is {list(self.device_mapping)}."
+                f"`device_mapping` is {list(self.device_mapping)}. Map all stages to one IPU."
             )
 
     def _on_one_ipu(self) -> list[Any]:
@@ -209,7 +225,7 @@ class PipelineArguments:
             if not callable(function):
                 raise TypeError(
                     f"computational_stages argument needs to be a list or a tuple of functions, but stage {number} has "
-                    f"{function!r}."
+                    f"{function!r}. Pass a list or a tuple."
                 )
             if isinstance(ipu, bool) or not isinstance(ipu, (int, np.integer)) or ipu < ALL_IPUS:
                 raise ValueError(
@@ -226,6 +242,7 @@ class PipelineArguments:
         if self.outfeed_mask is not None and not isinstance(self.outfeed_mask, (list, tuple)):
             raise TypeError(
                 f"outfeed_mask must be a list or a tuple with True or False for each output, not {self.outfeed_mask!r}."
+                " Pass a list or a tuple."
             )
         for masked in self.outfeed_mask or ():
             booleans.check_boolean("Each entry of outfeed_mask", masked)
@@ -234,28 +251,41 @@ class PipelineArguments:
         offload = self.offload_weight_update_variables
         if self.training and self.replicated_optimizer_state_sharding and offload is not None and not offload:
             raise ValueError(
-                "To use replicated_optimizer_state_sharding, optimizer state must be offloaded: leave "
-                "offload_weight_update_variables out, or set it to True."
+                "To use replicated_optimizer_state_sharding, optimizer state must be offloaded: "
+                "offload_weight_update_variables is False. Leave it out, or set it to True."
             )
 
     def _check_outfeed(self) -> None:
         for name in ("outfeed_mask", "outfeed_loss"):
             if getattr(self, name) and not self.training:
-                raise ValueError(f"An optimizer_function must be provided when {name} is used.")
+                raise ValueError(
+                    f"An optimizer_function must be provided when {name} is used. Pass an optimizer_function, or leave "
+                    "the argument out."
+                )
         if self.outfeed_loss and self.outfeed_mask:
-            raise ValueError("Only one of `outfeed_loss` and `outfeed_mask` can be set.")
+            raise ValueError("Only one of `outfeed_loss` and `outfeed_mask` can be set: both are. Leave one out.")
         if self.outfeed_mask and not all(self.outfeed_mask) and self.outfeed_queue is None:
             raise ValueError(
-                f"The last computational stage has tensor outputs: outfeed_mask {list(self.outfeed_mask)} leaves some "
-                "to be sent, but no outfeed_queue has been provided. Provide one, or mask all outputs."
+                f"The last computational stage has tensor outputs: outfeed_mask {list(self.outfeed_mask)} "
+                "sends some of them, but no outfeed_queue has been provided; it needs one. Pass one, or mask "
+                "all outputs."
             )
         if self.outfeed_loss and self.outfeed_queue is None:
-            raise ValueError("An outfeed_queue must be provided when outfeed_loss is True.")
+            raise ValueError(
+                "An outfeed_queue must be provided when outfeed_loss is True. Pass an outfeed_queue, or leave "
+                "outfeed_loss out."
+            )
         if self.accumulate_outfeed:
             if self.outfeed_queue is None:
-                raise ValueError("An outfeed_queue must be provided when accumulate_outfeed is True.")
+                raise ValueError(
+                    "An outfeed_queue must be provided when accumulate_outfeed is True. Pass an outfeed_queue, or "
+                    "leave accumulate_outfeed out."
+                )
             if self.outfeed_queue._mode is not IPUOutfeedMode.ALL:
-                raise ValueError("To accumulate the outfeed, it must be in IPUOutfeedMode ALL.")
+                raise ValueError(
+                    "To accumulate the outfeed, it must be in IPUOutfeedMode ALL: outfeed_queue has another "
+                    "mode. Create it with outfeed_mode=IPUOutfeedMode.ALL."
+                )
 
 
 def check_stage_options(name: str, options: Any, stages: int) -> None:
@@ -263,9 +293,15 @@ def check_stage_options(name: str, options: Any, stages: int) -> None:
     if options is None:
         return
     if not isinstance(options, (list, tuple)):
-        raise TypeError(f"{name} must be a list or a tuple of PipelineStageOptions.")
+        raise TypeError(f"{name} must be a list or a tuple of PipelineStageOptions. Pass a list or a tuple.")
     if len(options) != stages:
-        raise ValueError(f"{name} must be a list or a tuple of {stages} options, one a stage, not {len(options)}.")
+        raise ValueError(
+            f"{name} must be a list or a tuple of {stages} options, one a stage, not {len(options)}. Pass a list or a "
+            "tuple."
+        )
     for option in options:
         if not isinstance(option, PipelineStageOptions):
-            raise TypeError(f"Expected all elements of {name} to be PipelineStageOptions, not {type(option).__name__}.")
+            raise TypeError(
+                f"Expected all elements of {name} to be PipelineStageOptions, not {type(option).__name__}. Pass "
+                "PipelineStageOptions only."
+            )

@@ -65,7 +65,7 @@ class _StageOps:
         return stashed
 
     def stash(self, stage: int, stashed_names: Iterable[str]) -> tuple[set[str], set[str]]:
-        """What a stage stashes for recomputation: its inputs and checkpoints."""
+        """The tensors that a stage stashes for recomputation: its inputs and checkpoints."""
         first, end = self._bounds[stage : stage + 2]
         marked = [one for one in self._operations[first:end] if one.type == "Identity" and _is_checkpoint(one)]
         return stashed(

@@ -88,7 +88,7 @@ class OptimizerFunctionOutput:
         if not isinstance(value, optimizer_v1.Optimizer) and not is_keras:
             raise TypeError(
                 "OptimizerFunctionOutput.opt must be a TensorFlow Optimizer or Keras OptimizerV2 object, not "
-                f"{type(value).__name__}."
+                f"{type(value).__name__}. Pass such an object."
             )
         self._opt = value
 
@@ -101,7 +101,8 @@ class OptimizerFunctionOutput:
     def loss(self, value: Any) -> None:
         if not tensor_util.is_tf_type(value):
             raise TypeError(
-                f"OptimizerFunctionOutput.loss must be a TensorFlow Tensor object, not {type(value).__name__}."
+                f"OptimizerFunctionOutput.loss must be a TensorFlow Tensor object, not {type(value).__name__}. Pass a "
+                "tensor."
             )
         self._loss = value
 
@@ -154,7 +155,7 @@ class OptimizerFunctionOutput:
         if value and self._tape:
             raise ValueError(
                 "OptimizerFunctionOutput.variables must be empty when OptimizerFunctionOutput.tape is used: the tape "
-                "knows them."
+                "knows them. Leave the variables out."
             )
         self._variables = value
 
@@ -166,7 +167,9 @@ class OptimizerFunctionOutput:
     @tape.setter
     def tape(self, value: Any) -> None:
         if value and not isinstance(value, backprop.GradientTape):
-            raise TypeError(f"OptimizerFunctionOutput.tape must be a GradientTape, not {type(value).__name__}.")
+            raise TypeError(
+                f"OptimizerFunctionOutput.tape must be a GradientTape, not {type(value).__name__}. Pass a GradientTape."
+            )
         self._check_keras("tape", value)
         for other in ("variables", "gradient_capture_context"):
             if value and getattr(self, other):
@@ -186,7 +189,8 @@ class OptimizerFunctionOutput:
         if value and not isinstance(value, ipu_backprop.GradientCaptureContext):
             raise TypeError(
                 "OptimizerFunctionOutput.gradient_capture_context must be an "
-                f"ipu.eager.backprop.GradientCaptureContext, not {type(value).__name__}."
+                f"ipu.eager.backprop.GradientCaptureContext, not {type(value).__name__}. Pass a "
+                "GradientCaptureContext."
             )
         if value and self._tape:
             raise ValueError(
@@ -205,25 +209,31 @@ class OptimizerFunctionOutput:
         if value and not isinstance(value, IPUOutfeedQueue):
             raise TypeError(
                 "OptimizerFunctionOutput.captured_gradient_outfeed must be an instance of IPUOutfeedQueue, not "
-                f"{type(value).__name__}."
+                f"{type(value).__name__}. Pass an IPUOutfeedQueue."
             )
         if value and self._capturing is None:
             raise ValueError(
                 "OptimizerFunctionOutput.captured_gradient_outfeed may not be used when neither "
-                "OptimizerFunctionOutput.gradient_capture_context nor a GradientCaptureTape is used."
+                "OptimizerFunctionOutput.gradient_capture_context nor a GradientCaptureTape is used. Remove it, or "
+                "capture gradients."
             )
         self._outfeed = value
 
     def _of_kind(self, name: str, value: Any, kind: type) -> Any:
         if not isinstance(value, kind):
-            raise TypeError(f"OptimizerFunctionOutput.{name} must be a {kind.__name__}, not {type(value).__name__}.")
+            raise TypeError(
+                f"OptimizerFunctionOutput.{name} must be a {kind.__name__}, not {type(value).__name__}. Pass an object "
+                "of this type."
+            )
         if value and self.is_keras and name.startswith("compute"):
-            raise ValueError(f"OptimizerFunctionOutput.{name} may not be used with OptimizerV2 instances.")
+            raise ValueError(f"OptimizerFunctionOutput.{name} may not be used with OptimizerV2 instances. Remove it.")
         return value
 
     def _check_keras(self, name: str, value: Any) -> None:
         if value and not self.is_keras:
-            raise ValueError(f"OptimizerFunctionOutput.{name} may only be used with OptimizerV2.")
+            raise ValueError(
+                f"OptimizerFunctionOutput.{name} may only be used with OptimizerV2. Remove it, or use an OptimizerV2."
+            )
 
     @property
     def _capturing(self) -> Any:
@@ -266,7 +276,8 @@ class OptimizerFunctionOutput:
         if self._variables:
             return list(zip(gradients_impl.gradients(self._loss, list(self._variables)), self._variables))
         raise RuntimeError(
-            "No variables to optimize. When using OptimizerV2, give OptimizerFunctionOutput variables or a tape."
+            "No variables to optimize. When using OptimizerV2, OptimizerFunctionOutput needs variables "
+            "or a tape: both are missing. Pass one of them."
         )
 
     def apply(self, gradients: list[tuple[Any, Any]], captured: dict[str, Any]) -> Any:

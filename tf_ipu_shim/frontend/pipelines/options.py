@@ -34,7 +34,7 @@ class PipelineSchedule(enum.IntEnum):
 
 
 class RecomputationMode(enum.Enum):
-    """Whether the backward pass computes activations anew before it begins, or as it goes."""
+    """Whether the backward pass computes activations again before it begins, or as it goes."""
 
     Auto = 0
     RecomputeThenBackpropagate = 1
@@ -50,7 +50,7 @@ class PipelineStageOptions:
         slice_options: strings by option name.
 
     Raises:
-        TypeError: one is no dictionary.
+        TypeError: one is not a dictionary.
 
     Source: `tensorflow.python.ipu.ops.pipelining_ops.PipelineStageOptions`.
 
@@ -84,12 +84,14 @@ class PipelineStageOptions:
     @staticmethod
     def _checked(name: str, options: Any) -> dict[str, str]:
         if options is not None and not isinstance(options, dict):
-            raise TypeError(f"PipelineStageOptions.{name} must be dictionary, not {type(options).__name__}.")
+            raise TypeError(
+                f"PipelineStageOptions.{name} must be dictionary, not {type(options).__name__}. Pass a dictionary."
+            )
         return dict(options or {})
 
 
 def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
-    """Marks values that recomputation in a pipeline keeps, so that it begins anew from them.
+    """Marks values that recomputation in a pipeline keeps, so that it begins again from them.
 
     It takes less memory at a time, for the memory of the marked values. Values and gradients pass unchanged.
 

@@ -88,7 +88,7 @@ def pipeline(
     Args:
         computational_stages: at least two functions; each takes what the one before returned. The first takes `inputs`,
             then an element of the infeed. A list of functions is one stage whose functions run at the same time on
-            IPUs of their own: each takes what the stage before returned, and the next stage takes what all of them
+            their own IPUs: each takes what the stage before returned, and the next stage takes what all of them
             return, in their order.
         gradient_accumulation_count: mini-batches of one execution, after which the weights are updated once; an
             integer, or a scalar tensor among the program's inputs.
@@ -97,7 +97,7 @@ def pipeline(
         repeat_count: how often the pipeline is executed.
         batch_serialization_iterations: how many elements of the infeed a stage works through, one after another,
             before the next stage begins: an execution takes as many times `gradient_accumulation_count` elements. For
-            the schedule `Sequential` (which it implies), stages on one IPU (likewise), and the sum of gradients.
+            the schedule `Sequential` (which it implies), stages on one IPU (also), and the sum of gradients.
         inputs: tensors for the first stage, the same for every mini-batch.
         infeed_queue: an `IPUInfeedQueue`; an element a mini-batch.
         outfeed_queue: an `IPUOutfeedQueue` for what the last stage returns.
@@ -154,7 +154,10 @@ def pipeline(
         [1.0, 3.0, 5.0, 7.0]
     """
     if continuous_weight_updates:
-        raise NotImplementedError("Continuous weight updates are currently not supported.")
+        raise NotImplementedError(
+            "continuous_weight_updates=True was passed to pipelining_ops.pipeline: Continuous weight "
+            "updates are currently not supported. Leave it out."
+        )
     arguments = PipelineArguments(
         stages=computational_stages,
         count=pipeline_depth if gradient_accumulation_count is None else gradient_accumulation_count,
@@ -195,8 +198,9 @@ def pipeline(
         and not isinstance(weight_update_options, PipelineStageOptions)
     ):
         raise TypeError(
-            "weight_update_poplar_options to be of type PipelineStageOptions, but "
-            f"{type(weight_update_options).__name__} was given."
+            f"weight_update_poplar_options to be of type PipelineStageOptions, but "
+            f"{type(weight_update_options).__name__} "
+            "was given; expected such an object. Pass one."
         )
     for direction, each in (
         ("forward", forward_propagation_stages_poplar_options),

@@ -19,7 +19,7 @@ class TensorSource(NamedTuple):
     """The source of a tensor, inside and outside functions.
 
     Args:
-        outer: the tensor of the same graph that it is a view of, or is handed on from.
+        outer: the tensor of the same graph that it is a view of, or is passed on from.
         inner: what that is in the functions that are called for it; the same where none is.
     """
 

@@ -104,7 +104,8 @@ class PipelineStep:
                 source = f"what stage {number - 1} returned" if number else "the pipeline's inputs and infeed"
                 raise TypeError(
                     f"Pipeline stage {number} cannot be called: {script_functions.describe_function(function)} is "
-                    f"given {source}, arguments: {len(inputs) + len(keywords)}. {reason}."
+                    f"given {source}, arguments: {len(inputs) + len(keywords)}. {reason}. Change the stage's "
+                    "arguments, or what the previous stage returns."
                 )
             with scopes.ipu_shard(ipu):
                 outputs.extend(to_list(autograph.convert_like_caller(function)(*inputs, **keywords)))
@@ -117,12 +118,16 @@ class PipelineStep:
         if not isinstance(self.optimizer, OptimizerFunctionOutput):
             raise TypeError(
                 "optimizer_function must return a pipelining_ops.OptimizerFunctionOutput, not "
-                f"{type(self.optimizer).__name__}."
+                f"{type(self.optimizer).__name__}. Return an OptimizerFunctionOutput."
             )
         forward = self._number_of_ops()
         pairs, self.captured = self.optimizer.gradients()  # unmarked: a gradient op follows its forward op
         if not pairs:
-            raise ValueError("No gradients provided for any variable: the loss depends on none that can be trained.")
+            raise ValueError(
+                "No gradients provided for any variable: the `loss` is computed without trainable variables, and must "
+                "depend on "
+                "one. Compute the loss from the outputs of trainable layers."
+            )
         self.gradients = [gradient for gradient, _ in pairs]
         self.variables = [variable for _, variable in pairs]
         return forward
@@ -171,7 +176,8 @@ class PipelineStep:
             if len(arguments.outfeed_mask) != len(outputs):
                 raise ValueError(
                     f"The last computational stage has {len(outputs)} outputs, but the outfeed_mask has "
-                    f"{len(arguments.outfeed_mask)} entries. Give one for each output."
+                    f"{len(arguments.outfeed_mask)} entries; both numbers must be equal. Pass one entry for "
+                    "each output."
                 )
             return [output for output, masked in zip(outputs, arguments.outfeed_mask) if not masked]
         if len(outputs) == 1 and not arguments.training and not arguments.accumulate_outfeed:
@@ -189,7 +195,7 @@ class PipelineStep:
             if id(tensor) not in argument_ids and tensor.dtype.name != "resource" and not is_constant:
                 raise ValueError(
                     f"Trying to capture the tensor {tensor} which is not a resource. This tensor needs to be passed as "
-                    "either part of the `inputs` or the `infeed_queue` of the pipeline."
+                    "either part of the `inputs` or the `infeed_queue` of the pipeline. Add it to `inputs`."
                 )
 
     def _find_hyperparameters(self) -> dict[tuple[int, str], tuple[Any, Any]]:

@@ -50,11 +50,16 @@ def accept_either_order(
             if not _uses_tf1_order(rest):
                 return function(*args, **kwargs)
             if len(rest) > len(_TENSORFLOW_1):
-                raise TypeError(f"{function.__name__}() takes {before + len(_TENSORFLOW_1)} positional arguments.")
+                raise TypeError(
+                    f"{function.__name__}() takes {before + len(_TENSORFLOW_1)} positional arguments, but "
+                    f"{len(args)} were given; expected no more. Remove the others."
+                )
             named = dict(zip(_TENSORFLOW_1, rest, strict=False))
             for name in named:
                 if name in kwargs:
-                    raise TypeError(f"{function.__name__}() got multiple values for argument {name!r}")
+                    raise TypeError(
+                        f"{function.__name__}() got multiple values for argument {name!r}; expected one. Pass it once."
+                    )
             return function(*args[:before], **named, **kwargs)  # type: ignore[arg-type]
 
         return either

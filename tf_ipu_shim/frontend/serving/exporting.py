@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 def export_single_step(predict_step: Callable[..., Any], export_dir: str, iterations: int, **arguments: Any) -> Any:
     """Exports a function."""
     if not callable(predict_step):
-        raise TypeError(f"predict_step must be a function, not {type(predict_step).__name__}.")
+        raise TypeError(f"predict_step must be a function, not {type(predict_step).__name__}. Pass a function.")
     return export_plan(plan.make_plan(predict_step, export_dir, iterations, **arguments))
 
 
@@ -62,7 +62,10 @@ def export_plan(plan: ExportPlan) -> Any:
     """Exports what was planned, in the manner of the TensorFlow that the script runs in."""
     if not ops.executing_eagerly_outside_functions():
         if plan.variable_initializer is not None and not callable(plan.variable_initializer):
-            raise TypeError(f"variable_initializer must be a function, not {type(plan.variable_initializer).__name__}.")
+            raise TypeError(
+                f"variable_initializer must be a function, not {type(plan.variable_initializer).__name__}. Pass a "
+                "function."
+            )
         if plan.checkpoint is not None:
             graph_export.latest_checkpoint(plan.checkpoint)
         return graph_export.export(plan)
@@ -72,8 +75,8 @@ def export_plan(plan: ExportPlan) -> Any:
     ):
         if value is not None:
             raise ValueError(
-                f"{argument} is for graphs of TensorFlow 1. Here variables are exported with the values that they "
-                "have: initialise or restore them before."
+                f"{argument} is only for graphs of TensorFlow 1. In TensorFlow 2 variables are exported "
+                "with the values they have. Initialise or restore them before the export."
             )
     return eager_export.export(plan)
 
@@ -81,5 +84,8 @@ def export_plan(plan: ExportPlan) -> Any:
 def resolve_alias(new: Any, old: Any) -> Any:
     """An argument under the name that it has, or the one that it had."""
     if new is not None and old is not None:
-        raise ValueError("Give predict_step_signature alone: input_signature is what SDKs up to 2.6 call it.")
+        raise ValueError(
+            "predict_step_signature and input_signature were both given; expected one, as "
+            "input_signature is its name in SDKs up to 2.6. Pass only predict_step_signature."
+        )
     return old if new is None else new

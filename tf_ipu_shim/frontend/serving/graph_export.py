@@ -142,7 +142,8 @@ def latest_checkpoint(directory: str) -> str:
     found = checkpoint_management.latest_checkpoint(directory)
     if found is None:
         raise ValueError(
-            f'Directory "{directory}" passed as "checkpoint_restore_dir" param is empty, or has no checkpoint in it.'
+            f'Directory "{directory}" passed as "checkpoint_restore_dir" param is empty, or has no '
+            "checkpoint in it; expected a checkpoint. Save one there first."
         )
     return found
 

@@ -42,12 +42,12 @@ class ServingStep:
     def _tensor(self, position: int, value: Any) -> Any:
         try:
             if value is None or isinstance(value, ops.Operation):
-                raise TypeError(f"{value!r} has no value.")
+                raise TypeError(f"{value!r} has no value; expected a tensor. Return tensors.")
             return ops.convert_to_tensor(value)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"`{self.label}` returned value at position {position} it is not a Tensor, and cannot be made one: "
-                f"{error}."
+                f"{error}. Return tensors."
             ) from error
 
 
@@ -88,13 +88,16 @@ class ExportPlan:
         """Names of the outputs."""
         last = self.after or self.predict
         if not number:
-            raise ValueError(f"`{last.label}` returned nothing. A served model has at least one output.")
+            raise ValueError(
+                f"`{last.label}` returned nothing. A served model has at least one output. Return a tensor."
+            )
         if self.output_names is None:
             return [f"output_{i}" for i in range(number)]
         if len(self.output_names) != number:
             raise ValueError(
                 f"Length of output_names does not match the number of outputs of `{last.label}`: "
-                f"{self.output_names} are {len(self.output_names)}, and it returned {number}."
+                f"{self.output_names} are {len(self.output_names)}, and it returned {number}. Pass one name for each "
+                "output."
             )
         return self.output_names
 
@@ -125,7 +128,7 @@ def make_plan(
     number = check_count("iterations", iterations)
     for step, function in (("preprocessing_step", preprocessing_step), ("postprocessing_step", postprocessing_step)):
         if function is not None and not callable(function):
-            raise TypeError(f"{step} must be a function, not {type(function).__name__}.")
+            raise TypeError(f"{step} must be a function, not {type(function).__name__}. Pass a function.")
     note_arguments("serving", iterations=number)
     predict = StepSignature("predict_step", first_stage or predict_step, predict_step_signature, bound)
     before = StepSignature("preprocessing_step", preprocessing_step, preprocessing_step_signature)
@@ -151,13 +154,13 @@ def pass_tensors(source: ServingStep, tensors: Sequence[Any], target: ServingSte
     if len(tensors) != len(target.signature):
         raise ValueError(
             f"The number of the `{source.label}` outputs does not match the number of the `{target.label}` inputs: "
-            f"{len(tensors)} and {len(target.signature)}."
+            f"{len(tensors)} and {len(target.signature)}. Return as many tensors as the next step has inputs."
         )
     for position, (tensor, spec) in enumerate(zip(tensors, target.signature)):
         if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
             raise ValueError(
                 f"`{source.label}` returned Tensor at postion {position} does not match what `{target.label}` takes: "
-                f"{tensor.dtype.name}{tensor.shape} and {spec.dtype.name}{spec.shape}."
+                f"{tensor.dtype.name}{tensor.shape} and {spec.dtype.name}{spec.shape}. Cast or reshape it."
             )
     return list(tensors)
 
@@ -165,17 +168,19 @@ def pass_tensors(source: ServingStep, tensors: Sequence[Any], target: ServingSte
 def check_directory(export_dir: Any, purge: bool) -> str:
     """The directory of an export as text."""
     if not isinstance(export_dir, (str, os.PathLike)):
-        raise TypeError(f"export_dir must be the path of a directory, not {export_dir!r}.")
+        raise TypeError(f"export_dir must be the path of a directory, not {export_dir!r}. Pass the path as a string.")
     directory = os.fspath(export_dir)
     if not directory:
-        raise ValueError("export_dir is an empty path. Please specify an empty or a new directory.")
+        raise ValueError(
+            "export_dir is an empty path; expected the path of a directory. Please specify an empty or a new directory."
+        )
     if os.path.isdir(directory) and os.listdir(directory) and not purge:
         raise ValueError(
             f'Directory "{directory}" is not empty. Please specify an empty or a new directory, or '
             "purge_export_dir=True to delete what is in it."
         )
     if os.path.exists(directory) and not os.path.isdir(directory):
-        raise ValueError(f'"{directory}" is a file. Please specify an empty or a new directory.')
+        raise ValueError(f'"{directory}" is a file; expected a directory. Please specify an empty or a new directory.')
     return directory
 
 
@@ -186,7 +191,7 @@ def check_count(name: str, value: Any) -> int:
     except (TypeError, ValueError):
         number = 0
     if isinstance(value, bool) or number != value or number < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
+        raise ValueError(f"{name} must be an integer of at least 1, not {value!r}. Pass an integer of 1 or more.")
     return number
 
 
@@ -195,7 +200,12 @@ def _check_output_names(output_names: Any) -> list[str] | None:
         return None
     names = [output_names] if isinstance(output_names, str) else output_names
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"output_names must be either a string or a list of strings, not {output_names!r}.")
+        raise TypeError(
+            f"output_names must be either a string or a list of strings, not {output_names!r}. Pass a string or a list "
+            "of strings."
+        )
     if "" in names or len(set(names)) < len(names):
-        raise ValueError(f"output_names must be different from each other, and none of them empty. They are {names}.")
+        raise ValueError(
+            f"output_names must be different from each other, and none of them empty. They are {names}. Rename them."
+        )
     return names

@@ -70,7 +70,9 @@ def add_call(
         stand_ins = [array_ops.placeholder(spec.dtype, spec.shape) for spec in plan.predict.signature]
         graph, _ = tracing.trace_function("served", predict, stand_ins)
     if not outputs:
-        raise ValueError(f"`{plan.predict.label}` returned nothing. A served model has at least one output.")
+        raise ValueError(
+            f"`{plan.predict.label}` returned nothing. A served model has at least one output. Return a tensor."
+        )
     argument_by_id = {id(stand_in): argument for stand_in, argument in zip(stand_ins, arguments)}
     captured = {id(inside): outside for outside, inside in around.captures}
     inputs = []

@@ -58,7 +58,7 @@ def request_signatures(
     if dataset is not None and not isinstance(dataset, _DATASETS):
         raise TypeError(
             "If `input_dataset` is provided, it should be an instance of tf.data.Dataset, not "
-            f"{type(dataset).__name__}."
+            f"{type(dataset).__name__}. Pass a tf.data.Dataset."
         )
     specs = _dataset_specs(first, dataset) if dataset is not None else _declared_specs(first)
     request = _name_specs(first, specs)
@@ -86,11 +86,12 @@ def _check_spec(step: StepSignature) -> None:
         )
     if not signature:
         must = "cannot be" if in_graph else "must be not"
-        raise ValueError(f"`{step.argument}` {must} empty. Give a tf.TensorSpec for each argument.")
+        raise ValueError(f"`{step.argument}` {must} empty; expected a tf.TensorSpec for each argument. Add them.")
     for position, spec in enumerate(signature):
         if not isinstance(spec, tensor_spec.TensorSpec):
             raise TypeError(
-                f"`{step.argument}[{position}]` is not an instance of TensorSpec, but {type(spec).__name__}."
+                f"`{step.argument}[{position}]` is not an instance of TensorSpec, but {type(spec).__name__}. Pass a "
+                "tf.TensorSpec."
             )
 
 
@@ -105,8 +106,9 @@ def _declared_specs(step: StepSignature) -> list[Any]:
         if step.function.input_signature is None:
             inside = "inside" if ops.executing_eagerly_outside_functions() else "in the"
             raise ValueError(
-                f"Empty `input_signature` {inside} provided tf.function `{step.label}`. Please give "
-                f"`{step.argument}`, or the decorator's input_signature."
+                f"Empty `input_signature` {inside} provided tf.function `{step.label}`; expected a "
+                f"tf.TensorSpec for each argument. Please give `{step.argument}`, or the decorator's "
+                "input_signature."
             )
         signature = nest.flatten(step.function.input_signature)
     specs = list(signature)
@@ -122,16 +124,16 @@ def _dataset_specs(step: StepSignature, dataset: Any) -> list[Any]:
     for spec in nest.flatten(structure):
         if not isinstance(spec, tensor_spec.TensorSpec):
             raise TypeError(
-                f"The elements of `input_dataset` are requests, which are made of tensors, and have a "
-                f"{spec.value_type.__name__}. Make it dense, or take it apart in `preprocessing_step`."
+                "The elements of `input_dataset` are requests, which must consist of dense tensors, but have "
+                f"a {spec.value_type.__name__}. Make it dense, or convert it in `preprocessing_step`."
             )
     if not isinstance(structure, Mapping):
         return nest.flatten(structure)
     names = argument_names(step, len(structure))
     if set(names) != set(structure):
         raise ValueError(
-            f"`input_dataset` has the elements {sorted(structure)}, and `{step.label}` takes {names}. Give the "
-            "elements the names of the arguments."
+            f"`input_dataset` has the elements {sorted(structure)}, and `{step.label}` takes {names}; "
+            "both must have the same names. Give the elements the names of the arguments."
         )
     return [structure[name] for name in names]
 
@@ -145,7 +147,8 @@ def _name_specs(step: StepSignature, specs: Sequence[Any]) -> list[Any]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
-            f"Two inputs of `{step.label}` have the name {twice[0]!r}. Give each tf.TensorSpec a name of its own."
+            f"Two inputs of `{step.label}` have the name {twice[0]!r}; names must be unique. Give "
+            "each tf.TensorSpec another name."
         )
     return [tensor_spec.TensorSpec(spec.shape, spec.dtype, name=name) for spec, name in zip(specs, names)]
 
@@ -173,6 +176,6 @@ def argument_names(step: StepSignature, number: int | None) -> list[str]:
     if number < required or (number > len(names) and not variadic):
         raise ValueError(
             f"Length of input_signature does not match the number of arguments of `{step.label}`: it has {number}, "
-            f"and the function takes {', '.join(names) or 'none'}."
+            f"and the function takes {', '.join(names) or 'none'}. Pass one tf.TensorSpec for each argument."
         )
     return (names + [f"{variadic[0]}_{i}" for i in range(number - len(names))])[:number] if variadic else names[:number]

@@ -99,7 +99,7 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
 
     Raises:
         ValueError: an iterable holds several different indices, or the index is below -1.
-        TypeError: the index is no integer.
+        TypeError: the index is not an integer.
 
     Source: `tensorflow.python.ipu.scopes.ipu_shard`.
 
@@ -112,14 +112,18 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
     shards = sorted(set(index)) if isinstance(index, Iterable) else [index]
     if len(shards) != 1:
         raise ValueError(
-            f"ipu_shard was given the indices {shards}. An op is on one IPU: give one index, or -1 for every IPU."
+            f"ipu_shard was given the indices {shards}; expected one, as an op is on one IPU. Pass one "
+            "index, or -1 for every IPU."
         )
     number: Any = shards[0]
     if isinstance(number, bool) or not isinstance(number, numbers.Integral):
-        raise TypeError(f"ipu_shard({index!r}): expected the number of an IPU, from 0 up, or -1 for every IPU.")
+        raise TypeError(
+            f"ipu_shard({index!r}): expected the number of an IPU, from 0 up, or -1 for every IPU. Pass one of these."
+        )
     if int(number) < -1:
         raise ValueError(
-            f"ipu_shard({index!r}): there is no such IPU. Count from 0 within the device; -1 means every IPU."
+            f"ipu_shard({index!r}): there is no such IPU; expected 0 or more within the device, or -1 "
+            "for every IPU. Pass such an index."
         )
     sharding = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_devices=shards)
     with tracing.attribute_scope(
@@ -168,7 +172,10 @@ def host_scope(name: str) -> Iterator[None]:
             "ipu_compiler.compile or IPUStrategy.run compiles."
         )
     if OUTSIDE_COMPILATION_NAME in tf_graphs.attr_scope_map(graph):
-        raise ValueError("Illegal nesting of outside_compilation_scope: close the outer scope first.")
+        raise ValueError(
+            "Illegal nesting of outside_compilation_scope: one is entered inside another, which is not "
+            "supported. Close the outer scope first."
+        )
     group = graph.unique_name(name)
     with tracing.attribute_scope({OUTSIDE_COMPILATION_NAME: attr_value_pb2.AttrValue(s=group.encode())}):
         yield
@@ -217,7 +224,7 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
         override: whether to round stochastically.
 
     Raises:
-        TypeError: it is no boolean.
+        TypeError: it is not a boolean.
 
     Source: `tensorflow.python.ipu.scopes.stochastic_rounding`.
 
@@ -226,7 +233,7 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
         ...     y = tf.matmul(tf.ones([2, 4], tf.float16), tf.ones([4, 3], tf.float16))
     """
     if override not in (True, False):
-        raise TypeError(f"stochastic_rounding({override!r}): expected True or False.")
+        raise TypeError(f"stochastic_rounding({override!r}): expected True or False. Pass True or False.")
     name = "STOCHASTIC_ROUNDING"
     on, off, undefined = "THREESTATE_ON", "THREESTATE_OFF", "THREESTATE_UNDEFINED"
     before = _current_attributes(ops.get_default_graph()).map

@@ -1,6 +1,6 @@
 """The strategy of one worker in a cluster of TensorFlow servers, possibly threads of one process.
 
-Each worker builds a graph of its own and runs it on a server that the script started. Variables' first values,
+Each worker builds its own graph and runs it on a server that the script started. Variables' first values,
 gradients and reductions meet in TensorFlow's collective ops on the workers' hosts, as they do with
 `collective_all_reduce_strategy.CollectiveAllReduceExtended`, which this fills in; checked on TensorFlow 2.15.1 and
 2.21.0.
@@ -178,13 +178,13 @@ def _initialize_on_device(device: str) -> Iterator[None]:
 
 
 def _warn_open_server(address: str) -> None:
-    """Warns of a worker's server, once: TensorFlow binds it to all interfaces and asks nobody for a password."""
+    """Warns of a worker's server, once: TensorFlow binds it to all interfaces and asks no one for a password."""
     if address in _warned_addresses:
         return
     _warned_addresses.add(address)
     log.warning(
         f"The tf.distribute.Server of this worker, {address}, listens on all interfaces at port "
-        f"{address.rpartition(':')[2]} without a password: whoever reaches it runs graphs as you, which read and write "
-        "your files. Use it only where you trust all users and the network, or run the workers as processes of a job "
-        "(tf-ipu poprun) with strategies of TensorFlow 2, whose connections are private."
+        f"{address.rpartition(':')[2]} without a password. Anyone who reaches it runs graphs as you, which can read "
+        "and write your files. Use it only if you trust all users and the network. Strategies of TensorFlow 2 in a "
+        "job (tf-ipu poprun) have private connections."
     )

@@ -1,4 +1,4 @@
-"""Lets a strategy's extension override methods of Keras classes.
+"""Applies `keras.ipu` extensions that a script registers for its own Keras classes.
 
 An extension says for a method `call` whether it takes part (`_call_supported`) and what happens (`_call_delegate`). An
 object that is made in the scope of a strategy which has an extension registered for its class becomes one of a class
@@ -78,10 +78,14 @@ def _find_delegate(owner: Any, name: str) -> Any:
 def register_extension(strategy: Any, kind: type, base: type, extension: type) -> None:
     """Registers an extension for objects of a class created in a strategy's scope."""
     if not (isinstance(base, type) and issubclass(base, KerasExtension)):
-        raise ValueError(f"Extensions are registered under KerasExtension of keras.engine.base_layer, not {base!r}.")
+        raise ValueError(
+            f"Extensions must be registered under KerasExtension of keras.engine.base_layer, not {base!r}. Use "
+            "KerasExtension of that module as the base class."
+        )
     if not (isinstance(extension, type) and issubclass(extension, base)):
         raise ValueError(
             f"The extension for {kind.__name__} must be a subclass of {base.__name__}, and {extension!r} is none."
+            " Register a subclass."
         )
     vars(strategy).setdefault(_REGISTERED, {})[kind] = extension
 
@@ -92,7 +96,7 @@ def delete_extension(strategy: Any, kind: type, base: type) -> None:
     if not issubclass(known.get(kind, object), base):
         raise ValueError(
             f"No extension is registered for {kind.__name__}; there are for: "
-            f"{', '.join(sorted(one.__name__ for one in known)) or 'none'}."
+            f"{', '.join(sorted(one.__name__ for one in known)) or 'none'}. Register an extension first."
         )
     del known[kind]
 

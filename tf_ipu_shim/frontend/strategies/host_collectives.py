@@ -1,7 +1,7 @@
 """Differentiable TensorFlow ops for collectives between the processes of a job.
 
-In a graph an operation is two ops on the host: one begins it and waits for nobody, the other waits for the others.
-What stands first in one process may then stand last in another.
+In a graph an operation is two ops on the host: one begins it and waits for no one, the other waits for the others.
+The first op in one process may be the last in another.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
     root = check_integer("root_rank", root)
     if not 0 <= root < current_job.size:
         raise ValueError(
-            f"root_rank must be from 0 to {current_job.size - 1}, the ranks of this job, but {root} was given."
+            f"root_rank must be from 0 to {current_job.size - 1}, the ranks of this job, but {root} was given. Pass "
+            "a rank in "
+            "this range."
         )
 
     @custom_gradient.custom_gradient
@@ -185,7 +187,7 @@ def _host_placement() -> Any:
 
 
 def collective_name(tensor: Any, kind: str) -> str | None:
-    """What a collective operation of a script's is called where the script gives no name: it goes by its tensor's.
+    """The name of a collective operation without a name from the script: that of its tensor.
 
     Processes may then come to several such operations in any order, as long as their graphs name the tensors alike.
 

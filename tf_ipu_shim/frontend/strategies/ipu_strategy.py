@@ -74,7 +74,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
             options: a `tf.distribute.RunOptions`; nothing in it changes what a compiled function does.
 
         Returns:
-            What the function returns.
+            The function's result.
 
         Raises:
             ValueError: eager, and `fn` is no `tf.function`.
@@ -97,10 +97,10 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
             kwargs: keyword arguments.
 
         Returns:
-            What the function returns.
+            The function's result.
 
         Raises:
-            RuntimeError: the user has named an SDK that is 2.2 or newer. Where none is named, it can only mean `run`.
+            RuntimeError: the user has named an SDK that is 2.2 or newer. If none is named, it can only mean `run`.
             ValueError: eager, and `fn` is no `tf.function`.
 
         Source: `tensorflow.python.ipu.ipu_strategy.IPUStrategy.experimental_run_v2`.

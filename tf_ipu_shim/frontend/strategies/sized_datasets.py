@@ -17,11 +17,13 @@ from tf_ipu_shim.tf_private.distribute import input_lib
 def _dataset_length(self: Any) -> int:
     count = int(self.cardinality)
     if count == cardinality.INFINITE:
-        raise TypeError("len() of a distributed dataset that repeats for ever: it has no length. Use .take(count).")
+        raise TypeError(
+            "len() needs a dataset with an end, but this distributed dataset repeats indefinitely. Use .take(count)."
+        )
     if count == cardinality.UNKNOWN:
         raise TypeError(
-            "len() of a distributed dataset whose length TensorFlow cannot tell. Say it with "
-            "tf.data.experimental.assert_cardinality(count)."
+            "len() of a distributed dataset whose length is unknown to TensorFlow: it must be known. Set "
+            "it with tf.data.experimental.assert_cardinality(count)."
         )
     return count
 

@@ -44,7 +44,9 @@ def _check_device(strategy: Any, argument: str, device: Any) -> None:
     """A name that TensorFlow refuses would leave the strategy's scope half entered."""
     call = f"{type(strategy).__name__}({argument}={device!r})"
     if not isinstance(device, str):
-        raise TypeError(f"{call}: expected the name of a device, such as '/device:IPU:0' or '/device:CPU:0'.")
+        raise TypeError(
+            f"{call}: expected the name of a device, such as '/device:IPU:0' or '/device:CPU:0'. Pass such a name."
+        )
     try:
         device_lib.DeviceSpec.from_string(device)
     except ValueError as error:
@@ -54,7 +56,7 @@ def _check_device(strategy: Any, argument: str, device: Any) -> None:
 
 
 class SingleDevice:
-    """What is asked of the extended part of a strategy whose functions run on one IPU device."""
+    """The extended part of a strategy whose functions run on one IPU device."""
 
     _ipu_device: str
     _variable_device: str
@@ -87,7 +89,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
         cpu_device: where initial values are computed and datasets run.
 
     Raises:
-        TypeError: a device is no string.
+        TypeError: a device is not a string.
         ValueError: a device's name cannot be read.
 
     Source: `tensorflow.python.ipu.ipu_strategy.IPUExtendedV1`.
@@ -115,7 +117,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Whether each worker builds a graph of its own."""
+        """Whether each worker builds its own graph."""
         return False
 
     @property
@@ -226,7 +228,10 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
 
     def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
         if not isinstance(dataset, dataset_ops.DatasetV2):
-            raise TypeError(f"A strategy distributes a tf.data.Dataset, not a {type(dataset).__name__}.")
+            raise TypeError(
+                f"A strategy can only distribute a tf.data.Dataset, not a {type(dataset).__name__}. "
+                "Pass a tf.data.Dataset."
+            )
         return sized_datasets.add_length(
             input_util.get_distributed_dataset(
                 dataset, self._input_workers, self._container_strategy(), options=options

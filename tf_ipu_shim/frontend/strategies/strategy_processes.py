@@ -43,7 +43,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
             options: a `tf.distribute.RunOptions`; nothing in it changes what a compiled function does.
 
         Returns:
-            What the function returns, in this process.
+            The function's result, in this process.
 
         Example:
             >>> strategy = ipu.distributed.popdist_strategy.PopDistStrategy()
@@ -65,7 +65,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
             kwargs: keyword arguments.
 
         Returns:
-            What the function returns, in this process.
+            The function's result, in this process.
 
         Example:
             >>> strategy = ipu.distributed.popdist_strategy.PopDistStrategy()

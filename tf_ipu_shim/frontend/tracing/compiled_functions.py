@@ -28,7 +28,7 @@ def is_function(function: Any) -> bool:
 def compile_function(function: Any) -> Any:
     """The `tf.function` that does the same as one program.
 
-    A function that was not declared with `jit_compile=True` gets a twin that is: it has traces of its own, so that the
+    A function that was not declared with `jit_compile=True` gets a twin that is: it has its own traces, so that the
     function itself stays what it is on the CPU.
 
     Example:

@@ -26,8 +26,8 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None) -> Any:
     """Builds an op that runs a function on the IPU, compiled with XLA.
 
-    What the function runs as, and on how many IPUs, is decided when the op first runs: the system may be configured
-    after the graph is built.
+    The program and its number of IPUs are determined when the op first runs: the system may be configured after the
+    graph is built.
 
     Args:
         computation: a Python function of as many arguments as there are inputs. It returns tensors, then operations
@@ -39,9 +39,9 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
         returns operations only, or None; the same structure for a nested one.
 
     Raises:
-        TypeError: `inputs` is no list.
-        ValueError: the function returns operations before tensors, or something that is no tensor; it uses tensors of
-            another graph; or it is called in another compiled function.
+        TypeError: `inputs` is not a list.
+        ValueError: the function returns operations before tensors, or something that is not a tensor; it uses tensors
+            of another graph; or it is called in another compiled function.
         Exception: none of its ops is on an IPU device: use `ipu_scope`.
 
     Source: `tensorflow.python.ipu.ipu_compiler.compile`.
@@ -141,7 +141,7 @@ def _compile_traced(computation: Callable[..., Any], inputs: Sequence[Any] | Non
 
 
 class ComputationResult:
-    """What a compiled function returned, inside and outside of it.
+    """The result of a compiled function, inside and outside of it.
 
     Attributes:
         tensors: of the function's graph.
@@ -165,7 +165,7 @@ class ComputationResult:
                 if not self._is_flat:
                     raise ValueError(
                         "A compiled function does not support an Operation as a return value in a non-flat output "
-                        f"structure, and {value.name} is one. Return it beside the tensors in one flat list, or make "
+                        f"structure, and {value.name} is one. Return it with the tensors in one flat list, or make "
                         "it a control dependency of a returned tensor."
                     )
                 self.operations.append(value)
@@ -173,7 +173,8 @@ class ComputationResult:
             if self.operations:
                 raise ValueError(
                     "XLA computation function must return zero or more Tensor values followed by zero or more "
-                    f"Operations; {value!r} follows the operation {self.operations[-1].name}."
+                    f"Operations; {value!r} follows the operation {self.operations[-1].name}. Return the tensors "
+                    "before the operations."
                 )
             try:
                 tensor = ops.convert_to_tensor(value)
@@ -181,6 +182,7 @@ class ComputationResult:
                 raise ValueError(
                     "XLA computation function return values must all either be Operations or convertible to Tensors. "
                     f"{value!r} is neither: {error}"
+                    ". Return tensors or operations."
                 ) from error
             self.tensors.append(array_ops.identity(tensor))
 
@@ -197,8 +199,8 @@ class ComputationResult:
     def _refuse_estimator_spec(returned: Any) -> None:
         if _holds_estimator_spec(returned):
             raise ValueError(
-                "Your computation output contains an EstimatorSpec or is one, which is no tensor. Use IPUEstimator, "
-                "or return the spec's loss and train_op."
+                "Your computation output contains an EstimatorSpec or is one; expected tensors and "
+                "operations. Use IPUEstimator, or return the spec's loss and train_op."
             )
 
 
@@ -270,8 +272,8 @@ def _check_captured_tensors(graph: Any) -> None:
     for tensor in graph.external_captures:
         if getattr(tensor, "graph", around[0]) not in around:  # an eager tensor has none
             raise ValueError(
-                f"The compiled function uses {tensor.name}, which is from another graph. Make it in the graph that "
-                "compile is called in."
+                f"The compiled function uses {tensor.name}, which is from another graph; expected the graph "
+                "that compile is called in. Create it there."
             )
 
 

@@ -59,7 +59,7 @@ def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Op
 
 
 _ELSEWHERE = 0
-"""Stands for what is no variable, where objects have their addresses."""
+"""Stands for what is not a variable, where objects have their addresses."""
 
 
 def _required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> set[ops.Operation]:

@@ -24,7 +24,7 @@ _LEFT_OUT = (
 
 
 def skip_summaries() -> None:
-    """Has programs be built without summaries, from now on; what is no program is not changed."""
+    """Has programs be built without summaries, from now on; what is not a program is not changed."""
     why = "summaries are left out of programs, as `xla.compile` leaves them out, but for scopes on the host"
     patches.replace(summary_op_util, "skip_summary", _patch_skip_summary, why=why)
 

@@ -103,7 +103,7 @@ def resource_variable_scope() -> Iterator[None]:
 def trace_function(
     name: str, function: Callable[..., Any], arguments: Sequence[Any]
 ) -> tuple[func_graph.FuncGraph, Any]:
-    """Calls a Python function with placeholders in a graph of its own."""
+    """Calls a Python function with placeholders in its own graph."""
     summaries.skip_summaries()
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.

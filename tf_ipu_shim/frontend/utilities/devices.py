@@ -68,7 +68,7 @@ def reset_ipu_seed(
         experimental_identical_replicas: whether all replicas draw the same numbers.
 
     Raises:
-        TypeError: if the seed is no integer.
+        TypeError: if the seed is not an integer.
         tf.errors.InvalidArgumentError: if the text names no IPU device.
 
     Source: `tensorflow.python.ipu.utils`.
@@ -84,7 +84,9 @@ def reset_ipu_seed(
     try:
         number = operator.index(seed)
     except TypeError:
-        raise TypeError(f"`seed` must be an integer; received {seed!r}, a {type(seed).__name__}.") from None
+        raise TypeError(
+            f"`seed` must be an integer; received {seed!r}, a {type(seed).__name__}. Pass an integer."
+        ) from None
     seeds.reset(_device_ordinal(device), number, bool(experimental_identical_replicas))
 
 
@@ -114,6 +116,6 @@ def _device_ordinal(device: str) -> int:
         from tensorflow.compat.v2 import errors
 
         raise errors.InvalidArgumentError(
-            None, None, f"{device!r} is no IPU device. Use a device string such as /device:IPU:0."
+            None, None, f"{device!r} is not an IPU device; expected a device string such as /device:IPU:0. Pass one."
         )
     return int(match[1])

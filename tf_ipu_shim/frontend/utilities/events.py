@@ -100,8 +100,8 @@ def _flatten_events(events: Any) -> Iterator[bytes]:
         yield events
     elif isinstance(events, str) or not hasattr(events, "__iter__"):
         raise TypeError(
-            f"Trace events are serialised messages (bytes), alone or in lists; received {type(events).__name__}. "
-            "Pass what running the ipu_event_trace op returned."
+            "Trace events must be serialised messages (bytes), or lists of them; received "
+            f"{type(events).__name__}. Pass what running the ipu_event_trace op returned."
         )
     elif hasattr(events, "numpy"):
         yield from _flatten_events(events.numpy())

@@ -37,17 +37,19 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
         An int64 tensor: the number of elements written.
 
     Raises:
-        TypeError: `dataset` is no dataset, or it has elements that are no plain tensors, `num_elements` is no integer,
-            or `filename` no path.
+        TypeError: `dataset` is not a dataset, or it has elements that are no plain tensors, `num_elements` is not an
+            integer, or `filename` no path.
         NotFoundError: there is no directory for the file.
         ValueError: `num_elements` is below one, or a shape is not fully defined.
         OutOfRangeError: when run, the dataset ends too early; nothing is left of the file.
     """
     if not isinstance(dataset, dataset_ops.DatasetV2):
-        raise TypeError(f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}.")
+        raise TypeError(
+            f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}. Pass a tf.data.Dataset."
+        )
     num_elements = check_integer("num_elements", num_elements)
     if num_elements < 1:
-        raise ValueError(f"num_elements must be at least 1. It is {num_elements}.")
+        raise ValueError(f"num_elements must be at least 1. It is {num_elements}. Pass at least 1.")
     check_filename(filename)
     tensors = _name_tensors(dataset.element_spec)
     writer = _DatasetWriter(filename, tensors, feed_name, num_elements, print_stats)
@@ -65,7 +67,7 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
 
 
 class _DatasetWriter:
-    """Writes the elements of one dataset, each time anew when the first one comes."""
+    """Writes the elements of one dataset, each time again when the first one comes."""
 
     def __init__(
         self, filename: str, tensors: Sequence[TensorInfo], feed: str, expected: int, print_stats: bool
@@ -89,7 +91,10 @@ class _DatasetWriter:
             if writer is not None:
                 writer.discard()
             raise errors_impl.OutOfRangeError(
-                None, None, f"The dataset ended after {number} elements; {self._expected} were to be exported."
+                None,
+                None,
+                f"The dataset ended after {number} elements; expected {self._expected} to export. Lower "
+                "num_elements, or repeat the dataset.",
             )
         writer.close()
         if self._print_stats:
@@ -102,7 +107,10 @@ def _name_tensors(structure: Any) -> list[TensorInfo]:
     tensors = []
     for path, part in nest.flatten_with_joined_string_paths(structure, separator="."):
         if not isinstance(part, tensor_spec.TensorSpec):
-            raise TypeError(f"Only tensors can be exported, and {path or 'the element'} is a {type(part).__name__}.")
+            raise TypeError(
+                f"Only tensors can be exported, and {path or 'the element'} is a {type(part).__name__}. Convert it "
+                "with tf.convert_to_tensor."
+            )
         if not part.shape.is_fully_defined():
             raise ValueError(
                 f"{path or 'The element'} has the shape {part.shape}. Shapes must be fully defined; give a batch "
@@ -152,7 +160,7 @@ def export_dataset_to_file(
     if not isinstance(dataset, dataset_ops.DatasetV2):
         raise AssertionError(
             "export_dataset_to_file takes a tf.data.Dataset or an IPUInfeedQueue, not a "
-            f"{type(dataset_or_infeed).__name__}."
+            f"{type(dataset_or_infeed).__name__}. Pass one of these."
         )
     op = write_dataset(dataset, num_elements, output_filename, feed_name, print_stats=False)
     if not context.executing_eagerly():
@@ -190,10 +198,15 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
     tensors, values = [], []
     for tensor in inputs:
         if _tensor_name(tensor) not in by_reference:
-            raise ValueError(f"feed_dict has no value for the input {tensor.name}.")
+            raise ValueError(
+                f"feed_dict has no value for the input {tensor.name}; expected one for each input. Add it."
+            )
         value = np.asarray(by_reference[_tensor_name(tensor)], tensor.dtype.as_numpy_dtype)
         if not tensor.shape.is_compatible_with(value.shape):
-            raise ValueError(f"The input {tensor.name} has the shape {tensor.shape}, and its value {value.shape}.")
+            raise ValueError(
+                f"The input {tensor.name} has the shape {tensor.shape}, and its value {value.shape}; "
+                "both must be equal. Reshape the value."
+            )
         tensors.append(TensorInfo(tensor.op.name, tensor.dtype.name, value.shape))
         values.append(value)
     check_names(tensors, "Give each input once.")

@@ -41,11 +41,11 @@ def check_filename(filename: Any) -> None:
         filename: a path.
 
     Raises:
-        TypeError: it is no path.
+        TypeError: it is not a path.
         NotFoundError: there is no directory for the file.
     """
     if not isinstance(filename, (str, os.PathLike)):
-        raise TypeError(f"The file to write must be given by its path, not as {filename!r}.")
+        raise TypeError(f"The file to write must be given by its path, not as {filename!r}. Pass the path as a string.")
     directory = os.path.dirname(os.path.abspath(filename))
     if not os.path.isdir(directory):
         raise errors_impl.NotFoundError(
@@ -145,7 +145,10 @@ class TensorFile:
         except FileNotFoundError:
             raise
         except (StopIteration, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self._filename} is no file of exported tensors: {error or 'it is empty'}.") from error
+            raise ValueError(
+                f"{self._filename} is no file of exported tensors: {error or 'it is empty'}. Pass a file that "
+                "export_dataset_to_file or export_inputs_to_file wrote."
+            ) from error
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
         """The elements, one after another: a dictionary from names to arrays."""
@@ -159,13 +162,18 @@ class TensorFile:
                 yield element
                 element = {}
         if element:
-            raise ValueError(f"{self._filename} ends in the middle of an element, after {name!r}.")
+            raise ValueError(
+                f"{self._filename} ends in the middle of an element, after {name!r}; expected a complete "
+                "file. Export it again."
+            )
 
     def _records(self) -> Iterator[bytes]:
         if not os.path.exists(self._filename):
-            raise FileNotFoundError(f"There is no file {self._filename}.")
+            raise FileNotFoundError(f"There is no file {self._filename}; expected one that exists. Check the path.")
         try:
             # What `tf_record_iterator` gives, which logs that `tf.data` should be used: that is no way in a graph.
             yield from _pywrap_record_io.RecordIterator(self._filename, "")
         except (errors_impl.DataLossError, errors_impl.OutOfRangeError) as error:
-            raise ValueError(f"{self._filename} is damaged or no file of exported tensors: {error}") from error
+            raise ValueError(
+                f"{self._filename} is damaged or no file of exported tensors: {error}. Export it again."
+            ) from error

@@ -1,4 +1,4 @@
-"""Moves the initialization of variables to the CPU."""
+"""Moves the initialization of variables to the host CPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
         graph: a graph; the default one if None.
 
     Raises:
-        TypeError: it is no graph.
+        TypeError: it is not a graph.
 
     Source: `tensorflow.python.ipu.utils`.
 

@@ -11,14 +11,14 @@ from tf_ipu_shim.messages import threestate_pb2
 
 
 def check_boolean(name: str, value: Any) -> None:
-    """Refuses what is no switch: a text such as `"False"`, say, would pass for True.
+    """Refuses what is not a switch: a text such as `"False"`, say, would pass for True.
 
     Example:
         >>> check_boolean("offload_activations", None)
     """
     is_number = isinstance(value, (numbers.Integral, np.bool_)) and value in (0, 1)
     if value is not None and not is_number:
-        raise TypeError(f"{name} must be True or False, not {value!r}.")
+        raise TypeError(f"{name} must be True or False, not {value!r}. Pass True or False.")
 
 
 def three_state(name: str, value: Any) -> bool | None:

@@ -17,14 +17,14 @@ def check_integer(name: str, value: Any) -> int:
         Python's integer, where scripts give NumPy's.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
 
     Example:
         >>> check_integer("buffer_depth", np.int64(3))
         3
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, not {value!r}.")
+        raise TypeError(f"{name} must be an integer, not {value!r}. Pass an integer.")
     return int(value)
 
 
@@ -35,7 +35,7 @@ def check_whole(name: str, value: Any) -> int:
         Python's integer.
 
     Raises:
-        ValueError: it is no whole number.
+        ValueError: it is not a whole number.
 
     Example:
         >>> check_whole("steps", np.ceil(7 / 4) * 4)
@@ -46,5 +46,5 @@ def check_whole(name: str, value: Any) -> int:
     except (ValueError, OverflowError):  # of NaN, and of infinity
         integer = None
     if integer is None or integer != value:
-        raise ValueError(f"{name} is {value!r}. Give a whole number, or leave it out.")
+        raise ValueError(f"{name} is {value!r}; expected a whole number. Pass one, or leave it out.")
     return integer

@@ -23,12 +23,12 @@ def check_trip_count(name: str, count: Any) -> Any:
     """
     if not isinstance(count, numbers.Integral):
         if count is None:
-            raise TypeError(f"{name} is None. Give an integer.")
+            raise TypeError(f"{name} is None; expected an integer. Pass one.")
         tensor = ops.convert_to_tensor(count)
         if not tensor.dtype.is_integer:
             raise TypeError(
-                f"{name} is a {tensor.dtype.name}, and a loop runs a whole number of times. Give an integer, or "
-                "cast it: tf.cast(n, tf.int32)."
+                f"{name} is a {tensor.dtype.name}; expected an integer number of iterations. Pass an "
+                "integer, or cast it: tf.cast(n, tf.int32)."
             )
         if tensor.shape.rank:
             raise ValueError(f"{name} has the shape {tensor.shape}: it has to be a scalar. Give one of its elements.")
@@ -37,14 +37,14 @@ def check_trip_count(name: str, count: Any) -> Any:
         count = tensor_util.constant_value(tensor)
     if int(count) > _MOST:
         raise ValueError(
-            f"{name} is {count}, and a loop counts its iterations in an int32: up to {_MOST}. Run the loop in a loop, "
-            "or run the program again: an infeed goes on where it was."
+            f"{name} is {count}; expected at most {count}, as a loop counts its iterations in an "
+            "int32. Nest two loops, or run the program again: an infeed continues where it was."
         )
     return int(count)
 
 
 def check_int32_trip_count(name: str, count: Any) -> Any:
-    """As `check_trip_count`, for what counts in int32 alone; larger tensors are taken for the largest."""
+    """As `check_trip_count`, for what counts only in int32; larger tensors are taken for the largest."""
     count = check_trip_count(name, count)
     if isinstance(count, int) or count.dtype == dtypes.int32:
         return count

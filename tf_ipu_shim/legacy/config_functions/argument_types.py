@@ -45,11 +45,12 @@ def check(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
             if not isinstance(value, config_pb2.IpuOptions):
                 raise TypeError(
                     f"ipu.utils.{function.__name__}: `opts` must be what ipu.utils.create_ipu_config returns, not "
-                    f"{value!r}."
+                    f"{value!r}. Pass that object."
                 )
             continue
         words = str(signature.parameters[name].annotation).split(" | ")
         if set(words) <= set(_PLAIN) and not isinstance(value, tuple(_PLAIN[word] for word in words)):
             raise TypeError(
-                f"ipu.utils.{function.__name__}: `{name}` must be of type {' or '.join(words)}, not {value!r}."
+                f"ipu.utils.{function.__name__}: `{name}` must be of type {' or '.join(words)}, not {value!r}. Pass a "
+                "value of this type."
             )

@@ -86,7 +86,7 @@ def set_norm_options(
     if group < 1:
         raise ValueError(
             f"experimental_distributed_batch_norm_replica_group_size needs to be at least 1. It is {group}; "
-            "1 shares nothing."
+            "1 shares nothing. Pass 1 or more."
         )
     opts.use_stable_norm_statistics = use_stable_statistics
     opts.experimental_distributed_batch_norm_replica_group_size = group
@@ -167,7 +167,9 @@ def set_io_tile_options(
     if place_ops_on_io_tiles and num_io_tiles == 0:
         raise ValueError("Cannot place ops on I/O tiles when num_io_tiles is 0. Give the number of I/O tiles.")
     if num_io_tiles < 0:
-        raise ValueError(f"`num_io_tiles` is {num_io_tiles}: it is a number of tiles, from 0 on.")
+        raise ValueError(
+            f"`num_io_tiles` is {num_io_tiles}; expected a number of tiles, 0 or more. Pass such a number."
+        )
     translate.set_number(opts, "num_io_tiles", num_io_tiles, "`num_io_tiles`")
     if place_ops_on_io_tiles is not None:
         opts.place_ops_on_io_tiles = place_ops_on_io_tiles
@@ -203,7 +205,10 @@ def set_experimental_multi_replica_distribution_options(opts: Any, process_count
     Source: `tensorflow.python.ipu.utils` (SDK 1.3 to 2.3).
     """
     if not 0 <= process_index < process_count:
-        raise ValueError(f"0 <= process_index < process_count does not hold: {process_index} of {process_count}.")
+        raise ValueError(
+            f"0 <= process_index < process_count does not hold: {process_index} of {process_count}. Set process_index "
+            "below process_count."
+        )
     opts.multi_replica_process_count, opts.multi_replica_process_index = process_count, process_index
     return opts
 

@@ -102,7 +102,10 @@ def create_ipu_config(
         raise Exception("`profiling` is required when `profile_execution` is set. Set both, or none.")
 
     if not isinstance(selection_order, (SelectionOrder, type(None))):
-        raise TypeError(f"`selection_order` must be one of {types.members(SelectionOrder)}, not {selection_order!r}.")
+        raise TypeError(
+            f"`selection_order` must be one of {types.members(SelectionOrder)}, not {selection_order!r}. Pass one of "
+            "these."
+        )
     options = translate.old_defaults()
     options.profiling.enable_compilation_trace = profiling
     options.profiling.enable_io_trace = profiling

@@ -31,7 +31,7 @@ def set_compilation_options(opts: Any, compilation_options: _Options | None = No
         `opts`.
 
     Raises:
-        Exception: if it is no dictionary.
+        Exception: if it is not a dictionary.
         TypeError: if a name or value is not text.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
@@ -85,7 +85,7 @@ def set_gcl_options(opts: Any, gcl_options: _Options | int | None = None, num_io
     number in the place of `gcl_options` is taken for it.
 
     Raises:
-        TypeError: if the options are no dictionary of texts.
+        TypeError: if the options are no dictionary of strings.
     """
     if isinstance(gcl_options, int) and not isinstance(gcl_options, bool):
         first: Any = gcl_options

@@ -23,7 +23,7 @@ def auto_select_ipus(opts: Any, num_ipus: int | Sequence[int]) -> Any:
         `opts`.
 
     Raises:
-        Exception: if devices were chosen before, or `num_ipus` is no number, list or tuple.
+        Exception: if devices were chosen before, or `num_ipus` is not a number, list or tuple.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
 
@@ -52,7 +52,7 @@ def select_ipus(opts: Any, indices: Sequence[int]) -> Any:
         `opts`.
 
     Raises:
-        Exception: if devices were chosen before, `indices` is no list or tuple, or an id is in it twice.
+        Exception: if devices were chosen before, `indices` is not a list or tuple, or an id is in it twice.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
 

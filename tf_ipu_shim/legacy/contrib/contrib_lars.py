@@ -16,7 +16,7 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     """Momentum with a rate for each layer (You et al., "Large Batch Training of Convolutional Networks", 2017).
 
     A layer's rate is `learning_rate * eeta * |w| / (|g| + weight_decay * |w| + epsilon)`, and `weight_decay * w` is
-    added to its gradient. Where a norm is zero the rate is `learning_rate`. Where only rows of a variable have a
+    added to its gradient. Where a norm is zero the rate is `learning_rate`. If only rows of a variable have a
     gradient, these have plain momentum, at `learning_rate`.
 
     Args:
@@ -53,7 +53,7 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
         if momentum < 0.0:
             raise ValueError(f"momentum should be positive: {momentum}")
         if weight_decay < 0.0:
-            raise ValueError(f"weight_decay should be positive: {weight_decay}")
+            raise ValueError(f"weight_decay should be positive: {weight_decay}. Pass a value above 0.")
         super().__init__(False, name)
         self._learning_rate = learning_rate
         self._momentum = momentum

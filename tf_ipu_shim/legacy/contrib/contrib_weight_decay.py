@@ -65,7 +65,7 @@ class DecoupledWeightDecayExtension:
         return self._decay_var_list is None or any(var is decaying for decaying in self._decay_var_list)
 
     def _decayed(self, var: Any, grad: Any) -> list[Any]:
-        """What an update of a whole variable waits for; the gradient is that of the weight before it decays."""
+        """The ops that an update of a whole variable waits for; the gradient is that of the weight before it decays."""
         if not self._decays(var):
             return []
         with v1.control_dependencies([grad]):

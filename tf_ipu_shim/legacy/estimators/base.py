@@ -35,7 +35,7 @@ from tf_ipu_shim.tf_private.training import basic_session_run_hooks, training_ut
 from tf_ipu_shim.tf_private.variables import variable_scope
 
 PROGRAM_NAMES = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "evaluate", ModeKeys.PREDICT: "predict"}
-"""What a profile calls the program of each mode."""
+"""The name of each mode's program in a profile."""
 HOST = "/device:CPU:0"
 
 
@@ -67,11 +67,15 @@ class IPUEstimatorBase(stock.EstimatorV2):
         config = RunConfig() if config is None else config
         if not isinstance(config, RunConfig):
             raise ValueError(
-                f"`config` must be provided with type `ipu_run_config.RunConfig`, not {type(config).__name__}."
+                f"`config` must be provided with type `ipu_run_config.RunConfig`, not {type(config).__name__}. Pass "
+                "ipu.ipu_run_config.RunConfig."
             )
         self._ipu = config.ipu_run_config
         if self._ipu.iterations_per_loop < 1:
-            raise ValueError(f"iterations_per_loop must be positive, but {self._ipu.iterations_per_loop} was given.")
+            raise ValueError(
+                f"iterations_per_loop must be positive, but {self._ipu.iterations_per_loop} was given. Pass a value "
+                "above 0."
+            )
         self._check_distribution(config)
         sizes = {
             ModeKeys.TRAIN: ("train_batch_size", train_batch_size, config.train_distribute),
@@ -80,7 +84,10 @@ class IPUEstimatorBase(stock.EstimatorV2):
         }
         set_sizes = {mode: size for mode, size in sizes.items() if size[1] is not None}
         if set_sizes and "batch_size" in (params or {}):
-            raise ValueError("batch_size cannot be passed in params when a batch size argument is passed.")
+            raise ValueError(
+                "batch_size cannot be passed in params when a batch size argument is passed. Remove batch_size from "
+                "params."
+            )
         self._config: Any
         self._batch_sizes = {mode: _share_of(*size, self._ipu.num_replicas) for mode, size in set_sizes.items()}
         self._prediction_feeds: Any = None
@@ -116,8 +123,8 @@ class IPUEstimatorBase(stock.EstimatorV2):
             The estimator.
 
         Raises:
-            TypeError: `steps` is no integer.
-            ValueError: `steps` is no multiple of `iterations_per_loop`, or `input_fn` returns no dataset.
+            TypeError: `steps` is not an integer.
+            ValueError: `steps` is not a multiple of `iterations_per_loop`, or `input_fn` returns no dataset.
         """
         self._check_steps(steps)
         self._configure()
@@ -147,8 +154,8 @@ class IPUEstimatorBase(stock.EstimatorV2):
             The metrics by name, with `loss` and `global_step`.
 
         Raises:
-            TypeError: `steps` is no integer.
-            ValueError: `steps` is no multiple of `iterations_per_loop`, or `input_fn` returns no dataset.
+            TypeError: `steps` is not an integer.
+            ValueError: `steps` is not a multiple of `iterations_per_loop`, or `input_fn` returns no dataset.
         """
         self._check_steps(steps)
         self._configure()
@@ -211,7 +218,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
         check_integer("steps", steps)
         loop = self._ipu.iterations_per_loop
         if steps % loop:
-            raise ValueError(f"steps ({steps}) must be a multiple of iterations_per_loop ({loop}).")
+            raise ValueError(f"steps ({steps}) must be a multiple of iterations_per_loop ({loop}). Change one of them.")
 
     def _convert_train_steps_to_hooks(self, steps: int | None, max_steps: int | None) -> list[Any]:
         if steps is None and max_steps is None:
@@ -292,7 +299,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
             return self._call_model_fn_eval(input_fn, config)
         self._call_input_fn(input_fn, ModeKeys.EVAL, workers.input_context(strategy))
         raise errors.UnsupportedError(
-            f"An evaluation that is distributed over {workers.number_of(strategy)} workers is not emulated: leave "
+            f"An evaluation that is distributed over {workers.number_of(strategy)} workers is not emulated. Leave "
             "eval_distribute out and evaluate in one process, as the evaluator of a cluster does."
         )
 
@@ -306,7 +313,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
         if mode in self._batch_sizes and "params" not in function_utils.fn_args(input_fn):
             raise ValueError(
                 "input_fn must have params argument to receive params['batch_size'], because the estimator was given "
-                "batch sizes."
+                "batch sizes. Add an argument named params to input_fn."
             )
         stock_call = super()._call_input_fn
         return self._with_params(mode, lambda: stock_call(input_fn, mode, input_context))
@@ -323,9 +330,9 @@ class IPUEstimatorBase(stock.EstimatorV2):
             self._params = params
 
     def _call_model_fn(self, features: Any, labels: Any, mode: str, config: Any) -> Any:
-        """What the session runs: the program of a mode where `features` is a dataset, else the model's own ops."""
+        """The tensors that the session runs: the program of a mode if `features` is a dataset, else the model's ops."""
         if mode not in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
-            raise ValueError(f"Unknown mode: {mode}.")
+            raise ValueError(f"Unknown mode: {mode}. Use a mode of tf.estimator.ModeKeys.")
         if features is not None and not isinstance(features, dataset_ops.DatasetV2) and self._is_exporting:
             return self._exported(self._user_spec(features, labels, mode))
         make = {ModeKeys.TRAIN: self._training, ModeKeys.EVAL: self._evaluation, ModeKeys.PREDICT: self._prediction}
@@ -356,7 +363,10 @@ class IPUEstimatorBase(stock.EstimatorV2):
         if "labels" in names:
             arguments["labels"] = labels
         elif labels is not None:
-            raise ValueError("model_fn does not take labels, but input_fn returns labels.")
+            raise ValueError(
+                "model_fn does not take labels, but input_fn returns labels. Add a labels argument, or return features "
+                "only."
+            )
         if "mode" in names:
             arguments["mode"] = mode
         if "config" in names:
@@ -373,7 +383,10 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
     def _check_spec(self, spec: Any) -> None:
         if not isinstance(spec, (stock_specs.EstimatorSpec, IPUEstimatorSpec)):
-            raise ValueError(f"model_fn must return EstimatorSpec or IPUEstimatorSpec, not {type(spec).__name__}.")
+            raise ValueError(
+                f"model_fn must return EstimatorSpec or IPUEstimatorSpec, not {type(spec).__name__}. Return one of "
+                "these."
+            )
 
     def _count_steps(self, after: Sequence[Any]) -> Any:
         """Adds a loop's steps to the global step once it has run."""
@@ -392,7 +405,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
     def _evaluation_spec(
         self, spec: Any, feeds: EvaluationFeeds, loss: Any, found: dict[str, Any], program: Any, sent: Any
     ) -> Any:
-        """What the session evaluates, where `loss` is the mean of those in `sent`."""
+        """The tensors that the session evaluates; `loss` is the mean of those in `sent`."""
         counted = self._count_steps([program])
         metric_ops: dict[str, Any] = {}
         for name, (value, update) in found.items():
@@ -425,10 +438,11 @@ def _share_of(name: str, size: Any, strategy: Any, replicas: int) -> int:
     processes = 1 if strategy is None else workers.number_of(strategy)
     size = check_integer(name, size)
     if size < 1:
-        raise ValueError(f"{name} (got {size}) must be positive.")
+        raise ValueError(f"{name} (got {size}) must be positive. Pass a value above 0.")
     if size % (processes * replicas):
         raise ValueError(
-            f"{name} (got {size}) must be divisible by num_workers * num_replicas ({processes} * {replicas})."
+            f"{name} (got {size}) must be divisible by num_workers * num_replicas ({processes} * {replicas}). Choose a "
+            "multiple."
         )
     return size // (processes * replicas)
 
@@ -436,7 +450,10 @@ def _share_of(name: str, size: Any, strategy: Any, replicas: int) -> int:
 def _examples(batch: Any) -> Iterator[Any]:
     length = len(nest.flatten(batch)[0])
     if any(len(values) != length for values in nest.flatten(batch)):
-        raise ValueError("Batch length of predictions should be same. Set yield_single_examples=False for others.")
+        raise ValueError(
+            "Batch length of predictions should be same, but they are different. Set "
+            "yield_single_examples=False for such predictions."
+        )
     for index in range(length):
         yield nest.map_structure(lambda values: values[index], batch)  # noqa: B023  used at once
 

@@ -63,14 +63,16 @@ class IPUEstimator(IPUEstimatorBase):
     def _check_distribution(self, config: RunConfig) -> None:
         loop = self._ipu.iterations_per_loop
         if loop > 1 and (config.train_distribute is not None or config.eval_distribute is not None):
-            raise NotImplementedError(f"iterations_per_loop > 1 (got {loop}) not supported with distribution.")
+            raise NotImplementedError(
+                f"iterations_per_loop > 1 (got {loop}) not supported with distribution. Set iterations_per_loop to 1."
+            )
 
     def _training(self, dataset: Any) -> Any:
         feeds = Feeds(dataset, self._ipu)
 
         def step(spec: Any) -> tuple[Any, list[Any]]:
             if spec.loss is None or spec.train_op is None:
-                raise ValueError("EstimatorSpec must contain loss and train_op when training.")
+                raise ValueError("EstimatorSpec must contain loss and train_op when training: one is None. Pass both.")
             sent = {"loss": loops.reported_loss(spec.loss)}
             host_call = getattr(spec, "host_call", None)
             if host_call is not None:
@@ -83,8 +85,8 @@ class IPUEstimator(IPUEstimatorBase):
         self._loss_is_divided = loop.loss_is_divided
         if self._ipu.num_replicas > 1 and not loop.reduces_over_replicas:
             raise ValueError(
-                f"This is not a valid replicated training graph: it runs on {self._ipu.num_replicas} replicas, and no "
-                "cross-replica op reduces gradients over them, so that each replica would train weights of its own. "
+                f"This is not a valid replicated training graph: it runs on {self._ipu.num_replicas} replicas, but "
+                "no cross-replica op reduces gradients over them. Each replica would train other weights. "
                 "Wrap the optimizer in CrossReplicaOptimizer, or reduce with cross_replica_ops.cross_replica_sum."
             )
         sent, spec = loop.results(), loop.spec
@@ -108,11 +110,16 @@ class IPUEstimator(IPUEstimatorBase):
         def step(spec: Any) -> tuple[Any, list[Any]]:
             on_host = getattr(spec, "eval_metrics", None)
             if spec.loss is None:
-                raise ValueError("EstimatorSpec must contain loss when evaluating.")
+                raise ValueError("EstimatorSpec must contain loss when evaluating: it is None. Pass loss.")
             if not spec.eval_metric_ops and not on_host:
-                raise ValueError("EstimatorSpec must contain either eval_metric_ops or eval_metrics when evaluating.")
+                raise ValueError(
+                    "EstimatorSpec must contain either eval_metric_ops or eval_metrics when evaluating: both are "
+                    "None. Pass one of them."
+                )
             if spec.eval_metric_ops and on_host:
-                raise ValueError("EstimatorSpec cannot contain both eval_metric_ops and eval_metrics.")
+                raise ValueError(
+                    "EstimatorSpec cannot contain both eval_metric_ops and eval_metrics. Leave one of them out."
+                )
             sent = {"loss": loops.reported_loss(spec.loss)}
             if on_host:
                 return {**sent, "metrics": on_host[1]}, []
@@ -133,7 +140,9 @@ class IPUEstimator(IPUEstimatorBase):
 
         def step(spec: Any) -> tuple[Any, list[Any]]:
             if spec.predictions is None:
-                raise ValueError("EstimatorSpec must contain predictions when predicting.")
+                raise ValueError(
+                    "EstimatorSpec must contain predictions when predicting: it is None. Pass predictions."
+                )
             return spec.predictions, []
 
         loop = self._loop(ModeKeys.PREDICT, step, feeds)
@@ -153,8 +162,9 @@ class IPUEstimator(IPUEstimatorBase):
             )
         if self._ipu.num_replicas > 1:
             raise errors.UnsupportedError(
-                f"host_call with {self._ipu.num_replicas} replicas: each would give it tensors of its own. Reduce them "
-                "in the model with cross_replica_ops and train with one replica, or use training_hooks."
+                f"host_call with {self._ipu.num_replicas} replicas: each has other tensors, but it needs "
+                "one set. Reduce them in the model with cross_replica_ops and train with one replica, or use "
+                "training_hooks."
             )
 
 
@@ -164,6 +174,6 @@ def _host_call(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     if not (isinstance(returned, ops.Operation) or hasattr(returned, "op")):
         raise TypeError(
             f"`host_call` return value must be Operation or Tensor, not {type(returned).__name__}: the session runs it "
-            "after each step."
+            "after each step. Return one of these."
         )
     return returned

@@ -22,7 +22,7 @@ class Feeds(session_run_hook.SessionRunHook):
         config: of the estimator.
 
     Raises:
-        ValueError: it is no dataset, or its elements are tuples of another length than two.
+        ValueError: it is not a dataset, or its elements are tuples of another length than two.
     """
 
     def __init__(self, dataset: Any, config: IPURunConfig) -> None:
@@ -35,7 +35,7 @@ class Feeds(session_run_hook.SessionRunHook):
         if isinstance(spec, tuple) and not hasattr(spec, "_fields") and len(spec) != 2:
             raise ValueError(
                 "input_fn should return (features, labels) as a len 2 tuple. The elements of its dataset are tuples "
-                f"of {len(spec)}."
+                f"of {len(spec)}. Return tuples of features and labels."
             )
         self.infeed = IPUInfeedQueue(dataset, device_ordinal=config.ordinal, prefetch_depth=config.prefetch_depth)
         self.outfeed = IPUOutfeedQueue(device_ordinal=config.ordinal)

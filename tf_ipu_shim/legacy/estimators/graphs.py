@@ -17,7 +17,7 @@ _ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"
 
 
 def outermost(tensor: Any) -> Any:
-    """What a tensor is outside of all functions: itself, unless it is an argument that stands for a captured one."""
+    """The tensor outside of all functions: itself, unless it is an argument for a captured one."""
     graph = tensor.graph
     while isinstance(graph, func_graph.FuncGraph):
         outer = next((outside for outside, inside in graph.captures if inside is tensor), None)
@@ -43,8 +43,9 @@ def refuse_global_step_writes(operations: Sequence[Any]) -> None:
     for operation in operations:
         if operation.type in _ASSIGNMENTS and outermost(operation.inputs[0]) is handle:
             raise ValueError(
-                f"Illegal increment of the `global_step` variable in the `model_fn`, by {operation.name}. The "
-                "estimator counts the steps of a loop when it ends; leave `global_step` out of `minimize`."
+                f"Illegal increment of the `global_step` variable in the `model_fn`, by {operation.name}; "
+                "only the estimator may count steps, at the end of a loop. Leave `global_step` out of "
+                "`minimize`."
             )
 
 
@@ -74,7 +75,7 @@ def sources(tensor: Any) -> set[str]:
 
 
 def lifted(tensor: Any) -> Any:
-    """A tensor that depends on variables only, computed anew in the graph around all functions.
+    """A tensor that depends on variables only, computed again in the graph around all functions.
 
     Args:
         tensor: of a function's graph.
@@ -92,8 +93,8 @@ def lifted(tensor: Any) -> Any:
         operation = one.op
         if operation.type == "Placeholder":
             raise ValueError(
-                f"The value {tensor.name} of a metric depends on the data of a step, not on the metric's variables "
-                "alone. Return (value, update) of tf.metrics, or compute it on the host with `eval_metrics`."
+                f"The value {tensor.name} of a metric depends on the data of a step, not only on the metric's "
+                "variables. Return (value, update) of tf.metrics, or compute it on the host with `eval_metrics`."
             )
         if operation not in copies:
             inputs = [copy(operand) for operand in operation.inputs]

@@ -31,10 +31,10 @@ def on_ipu(eval_metric_ops: Mapping[str, Any], program: Any, sent: Mapping[str, 
         eval_metric_ops: what the model function returned.
         program: the operation that runs an evaluation loop.
         sent: the updates of each iteration, for several replicas.
-        replicas: how many there are, each with variables of its own.
+        replicas: how many there are, each with its own variables.
 
     Raises:
-        UnsupportedError: several replicas, and a metric that is no mean.
+        UnsupportedError: several replicas, and a metric that is not a mean.
     """
     if replicas == 1:
         values = {
@@ -47,9 +47,9 @@ def on_ipu(eval_metric_ops: Mapping[str, Any], program: Any, sent: Mapping[str, 
         used = sorted(graphs.sources(eval_metric_ops[name][1]) & of_metrics)
         if {variable.rpartition("/")[2] for variable in used} != _OF_MEANS or len(used) != len(_OF_MEANS):
             raise errors.UnsupportedError(
-                f"Metric {name!r}, with variables {', '.join(used)}, is computed by {replicas} replicas, each from its "
-                "own share of the data, and is no mean that could be averaged over them. Compute it on the host: "
-                "return an IPUEstimatorSpec with eval_metrics=(function, tensors)."
+                f"Metric {name!r}, with variables {', '.join(used)}, is computed by {replicas} "
+                "replicas, each from its own share of the data; only means can be averaged over replicas. "
+                "Compute it on the host: return an IPUEstimatorSpec with eval_metrics=(function, tensors)."
             )
     return {
         name: _reduced(name, math_ops.reduce_mean(values[-1], axis=0), eval_metric_ops[name][1].shape)
@@ -85,7 +85,7 @@ def on_host(function: Any, sent: Any) -> dict[str, Any]:
     if not isinstance(found, Mapping):
         raise TypeError(
             "The function of eval_metrics must return a dictionary of metrics by name, and returned a "
-            f"{type(found).__name__}."
+            f"{type(found).__name__}. Return a dictionary."
         )
     return dict(found)
 
@@ -106,7 +106,10 @@ def _pair(name: str, metric: Any) -> Any:
     if not hasattr(metric, "result"):
         return metrics_impl.mean(metric)
     if not metric.updates:
-        raise ValueError(f"Metric {name!r} is never updated. Call its update_state() in the function that returns it.")
+        raise ValueError(
+            f"Metric {name!r} is never updated; expected a call of its update_state(). Call it in the "
+            "function that returns the metric."
+        )
     for variable in metric.variables:  # Keras' are in no collection, and sessions of estimators initialise collections
         for collection in (ops.GraphKeys.LOCAL_VARIABLES, ops.GraphKeys.METRIC_VARIABLES):
             ops.add_to_collection(collection, variable)

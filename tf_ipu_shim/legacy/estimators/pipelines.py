@@ -38,7 +38,7 @@ _Fields: Any = collections.namedtuple(
 
 
 class IPUPipelineEstimatorSpec(_Fields):
-    """What the model function of an `IPUPipelineEstimator` returns.
+    """The return value of the model function of an `IPUPipelineEstimator`.
 
     Args:
         mode: a `tf.estimator.ModeKeys`.
@@ -60,7 +60,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         **pipeline_op_kwargs: further arguments of `pipelining_ops.pipeline`.
 
     Raises:
-        TypeError: an argument is none of the pipeline's either, or the count is no integer.
+        TypeError: an argument is none of the pipeline's either, or the count is not an integer.
         ValueError: what the mode needs is missing, `accumulate_outfeed` is given, or updates are to be counted under
             SDK 2.1 or later.
 
@@ -112,8 +112,9 @@ class IPUPipelineEstimatorSpec(_Fields):
         elif not count_gradient_accumulation_as_iterations and not counts_updates_too:
             raise ValueError(
                 f"iterations_per_loop counts mini-batches under SDK {sdk.current()}, and "
-                "count_gradient_accumulation_as_iterations=False asks for updates, as SDKs up to 2.0 counted. Leave it "
-                "out and multiply steps and iterations_per_loop by gradient_accumulation_count, or run with --sdk 2.0."
+                "count_gradient_accumulation_as_iterations=False asks for updates, which only SDKs up to 2.0 "
+                "count. Leave it out and multiply steps and iterations_per_loop by "
+                "gradient_accumulation_count, or run with --sdk 2.0."
             )
         count: Any = gradient_accumulation_count or pipeline_depth
         missing = [("gradient_accumulation_count", not count, "")]
@@ -123,19 +124,20 @@ class IPUPipelineEstimatorSpec(_Fields):
             missing.insert(0, ("eval_metrics_fn", not eval_metrics_fn, " when evaluating"))
         for name, is_missing, when in missing:
             if is_missing:
-                raise ValueError(f"`IPUPipelineEstimatorSpec` must contain `{name}`{when}.")
+                raise ValueError(f"`IPUPipelineEstimatorSpec` must contain `{name}`{when}. Add it to the spec.")
         if not isinstance(count, numbers.Integral):
-            raise TypeError(f"gradient_accumulation_count must be an integer, not {count!r}.")
+            raise TypeError(f"gradient_accumulation_count must be an integer, not {count!r}. Pass an integer.")
         unknown = sorted(set(pipeline_op_kwargs) - set(inspect.signature(pipelining_ops.pipeline).parameters))
         if unknown:
             raise TypeError(
-                f"IPUPipelineEstimatorSpec takes no argument {unknown[0]!r}, and pipelining_ops.pipeline, which is "
-                "given what else it takes, has none of this name."
+                f"IPUPipelineEstimatorSpec takes no argument {unknown[0]!r}, and neither does "
+                "pipelining_ops.pipeline; expected an argument of one of them. Remove it, or correct its "
+                "name."
             )
         if "accumulate_outfeed" in pipeline_op_kwargs:
             raise ValueError(
                 "The `accumulate_outfeed` pipeline keyword argument cannot be given: the estimator decides what the "
-                "outfeed holds."
+                "outfeed holds. Remove it."
             )
         note_arguments("IPUPipelineEstimatorSpec", loss_accumulator_dtype=loss_accumulator_dtype)
         return super().__new__(
@@ -209,7 +211,10 @@ class IPUPipelineEstimator(IPUEstimatorBase):
 
     def _check_spec(self, spec: Any) -> None:
         if not isinstance(spec, IPUPipelineEstimatorSpec):
-            raise TypeError(f"model_fn must return `IPUPipelineEstimatorSpec`, not {type(spec).__name__}.")
+            raise TypeError(
+                f"model_fn must return `IPUPipelineEstimatorSpec`, not {type(spec).__name__}. Return an "
+                "IPUPipelineEstimatorSpec."
+            )
         shards.check_pipeline(spec.computational_stages, spec.device_mapping, self._ipu.num_shards)
         if not spec.count_gradient_accumulation_as_iterations:
             return

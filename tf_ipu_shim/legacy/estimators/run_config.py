@@ -42,7 +42,7 @@ class IPURunConfig(_Fields):
         compile_summary: whether an estimator writes such a summary.
 
     Raises:
-        TypeError: `ipu_options` is no `IPUConfig`, or a number is no integer.
+        TypeError: `ipu_options` is no `IPUConfig`, or a number is not an integer.
         ValueError: a number is out of range, or the options do not select as many IPUs as replicas and shards need.
         NotImplementedError: `autosharding` is asked for, or `compile_summary` of SDK 2.4 or newer.
 
@@ -81,7 +81,7 @@ class IPURunConfig(_Fields):
             ("ordinal", ordinal, 0),
         ):
             if value < least:
-                raise ValueError(f"{name} must be at least {least}, but {value} was given.")
+                raise ValueError(f"{name} must be at least {least}, but {value} was given. Raise it.")
         needed = num_replicas * num_shards
         if ipu_options is None:
             if needed > 1:
@@ -107,15 +107,18 @@ def _check_old_arguments(arguments: dict[str, Any]) -> bool:
     compile_summary = bool(arguments.pop("compile_summary", False))
     if compile_summary and sdk.current() >= _NO_COMPILE_SUMMARY:
         raise NotImplementedError(
-            "IPURunConfig.compile_summary is deprecated, is no longer functional and gives nothing. Leave it out, and "
-            "look at tf_ipu_shim.memory_report()."
+            "IPURunConfig.compile_summary is deprecated, is no longer functional and has no effect. Leave it out, "
+            "and use tf_ipu_shim.memory_report()."
         )
     if arguments.pop("autosharding", False):
         raise NotImplementedError(
             "IPURunConfig.autosharding is not emulated: mark the layers of the model_fn with ipu.scopes.ipu_shard."
         )
     if arguments:
-        raise TypeError(f"IPURunConfig takes no argument {sorted(arguments)[0]!r}.")
+        raise TypeError(
+            f"IPURunConfig takes no argument {sorted(arguments)[0]!r}; expected those of Graphcore's "
+            "class. Remove it, or correct its name."
+        )
     return compile_summary
 
 
@@ -125,17 +128,21 @@ def _check_devices(options: Any, needed: int, replicas: int, shards: int, ordina
     elif isinstance(options, config_pb2.IpuOptions) and (not sdk.named() or sdk.current() < _ONLY_IPU_CONFIG):
         message = options
     else:
-        raise TypeError(f"ipu_options must be an IPUConfig instance. Received {type(options).__name__}.")
+        raise TypeError(
+            f"ipu_options must be an IPUConfig instance. Received {type(options).__name__}. Pass an IPUConfig instance."
+        )
     devices = message.device_config
     if ordinal >= len(devices):
         raise ValueError(
             f"Only {len(devices)} device(s) available to choose from. Cannot select a device with ordinal {ordinal}."
+            " Pass a smaller ordinal."
         )
     selected = devices[ordinal].auto_count
     if selected and selected != needed:  # a device selected by its id has as many IPUs as the machine says
         raise ValueError(
-            f"`IPURunConfig` configured with {needed} devices ({replicas} replicas times {shards} shards), but "
-            f"`IpuOptions` configured with {selected} devices. Set auto_select_ipus to {needed}."
+            f"`IPURunConfig` configured with {needed} devices ({replicas} replicas times {shards} "
+            f"shards), but `IpuOptions` configured with {selected} devices; both must be equal. Set "
+            f"auto_select_ipus to {needed}."
         )
 
 
@@ -160,7 +167,9 @@ class RunConfig(run_config.RunConfig):
     def __init__(self, ipu_run_config: IPURunConfig | None = None, master: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if ipu_run_config is not None and not isinstance(ipu_run_config, IPURunConfig):
-            raise TypeError(f"ipu_run_config must be an IPURunConfig, not {type(ipu_run_config).__name__}.")
+            raise TypeError(
+                f"ipu_run_config must be an IPURunConfig, not {type(ipu_run_config).__name__}. Pass an IPURunConfig."
+            )
         self._ipu_run_config = ipu_run_config or IPURunConfig()
         if master is not None:
             self._master = master

@@ -41,8 +41,9 @@ def refuse_others(graph: Any, shards: int) -> None:
         mark = sharding_annotations.shard_of(node)
         if mark is not None and (mark.shard or 0) >= shards:
             raise ValueError(
-                f"{node.name} is on IPU {mark.shard} of a replica, and `IPURunConfig.num_shards` was set to {shards}. "
-                f"Set num_shards to {(mark.shard or 0) + 1} or more, auto_select_ipus to its product with num_replicas."
+                f"{node.name} is on IPU {mark.shard} of a replica, but `IPURunConfig.num_shards` is "
+                f"{shards}; expected at least {(mark.shard or 0) + 1}. Set it to that or more, and "
+                "auto_select_ipus to its product with num_replicas."
             )
 
 
@@ -83,7 +84,7 @@ def check_device(ordinal: int, replicas: int, shards: int) -> None:
     found = devices.get(ordinal, attach=False).num_ipus
     if found // selection.ipus_of_replica(shards, found) != replicas:
         raise ValueError(
-            f"`IPURunConfig` configured with {replicas * shards} devices ({replicas} replicas times {shards} shards), "
-            f"but /device:IPU:{ordinal} has {found}. Select {replicas * shards}, by auto_select_ipus or by a device "
-            "that has as many."
+            f"`IPURunConfig` configured with {replicas * shards} devices ({replicas} replicas times "
+            f"{shards} shards), but /device:IPU:{ordinal} has {found}; both must be equal. Select "
+            f"{replicas * shards} with auto_select_ipus, or with a device that has as many."
         )

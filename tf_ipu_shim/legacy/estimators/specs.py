@@ -16,7 +16,7 @@ _Fields: Any = collections.namedtuple(
 
 
 class IPUEstimatorSpec(_Fields):
-    """What a model function returns, with functions that run on the host.
+    """The return value of a model function, with functions that run on the host.
 
     Args:
         mode: a `tf.estimator.ModeKeys`.
@@ -34,7 +34,7 @@ class IPUEstimatorSpec(_Fields):
         prediction_hooks: for prediction.
 
     Raises:
-        TypeError: `eval_metrics` or `host_call` is no tuple of a function and its arguments.
+        TypeError: `eval_metrics` or `host_call` is not a tuple of a function and its arguments.
         ValueError: it has not two elements.
 
     Source: `tensorflow.python.ipu.ipu_estimator.IPUEstimatorSpec`.
@@ -114,9 +114,14 @@ def _check_call(name: str, spec: Any, expected_types: tuple[type, ...]) -> None:
     if spec is None:
         return
     if not isinstance(spec, tuple):
-        raise TypeError(f"`{name}` must be a tuple of a function and its arguments, not {type(spec).__name__}.")
+        raise TypeError(
+            f"`{name}` must be a tuple of a function and its arguments, not {type(spec).__name__}. Pass a tuple."
+        )
     if len(spec) != 2:
-        raise ValueError(f"`{name}` must have two elements, a function and its arguments, but it has {len(spec)}.")
+        raise ValueError(
+            f"`{name}` must have two elements, a function and its arguments, but it has {len(spec)}. Pass (function, "
+            "arguments)."
+        )
     if not callable(spec[0]):
         raise TypeError(f"first element in `{name}` must be callable, not {type(spec[0]).__name__}.")
     if not isinstance(spec[1], expected_types):

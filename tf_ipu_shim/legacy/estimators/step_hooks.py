@@ -16,7 +16,7 @@ class StopAtStep(session_run_hook.SessionRunHook):
     """Ends training once enough steps have run.
 
     TensorFlow's own hook looks at the step as it was before the loop, and would run one loop too many. A run gives the
-    step from before or after its loop: only where the difference matters it is read once more, by a run of its own.
+    step from before or after its loop: only where the difference matters it is read once more, by its own run.
 
     Args:
         steps: how many more; None if `last` is given.

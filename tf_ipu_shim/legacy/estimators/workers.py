@@ -25,7 +25,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.training import basic_session_run_hooks
 
 _STEPS_BETWEEN_CHECKPOINTS = 1000
-"""What a number of seconds becomes where all workers save together, as with TensorFlow's own strategies."""
+"""The seconds between saves if all workers save together, as with TensorFlow's strategies."""
 
 
 @contextlib.contextmanager
@@ -105,7 +105,7 @@ def _changed(config: Any, **values: Any) -> Any:
 
 
 def save_on_all_processes(strategy: Any) -> bool:
-    """Whether a checkpoint takes all workers: it has the mean or sum of what each has in a variable of its own."""
+    """Whether a checkpoint takes all workers: it has the mean or sum of what each has in its own variable."""
     variables = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
     return _job(strategy) is None and any(isinstance(variable, values.SyncOnReadVariable) for variable in variables)
 
@@ -118,7 +118,7 @@ def saving_by_steps(config: Any) -> Any:
 
 
 def saving_hooks(config: Any, scaffold: Any) -> list[Any]:
-    """What has a worker that is not the first take part in checkpoints."""
+    """A hook that lets workers other than the first take part in checkpoints."""
     if config.is_chief or not config.save_checkpoints_steps:
         return []
     return [SavesAlong(config.save_checkpoints_steps, scaffold)]

@@ -62,7 +62,7 @@ def loaded(name: str, module: Any) -> None:
         patches.replace(module, "__getattr__", lambda _: looks_into, why="names that are internal now")
     elif name in SPLIT:
         beside = _with_split_module(module, *SPLIT[name])
-        patches.replace(module, "__getattr__", lambda _: beside, why="names that went to modules of their own")
+        patches.replace(module, "__getattr__", lambda _: beside, why="names that moved to separate modules")
 
 
 def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:

@@ -95,8 +95,9 @@ def _check_loss_scale(name: str, loss_scale: Any) -> None:
     usual = _DYNAMIC if name == "mixed_float16" else None
     if loss_scale not in ("auto", usual):
         raise errors.UnsupportedError(
-            f"Policy({name!r}, loss_scale={loss_scale!r}): a policy of the installed Keras scales the loss as "
-            f"{usual!r}. Leave loss_scale out, and give compile an optimizer that says how the loss is scaled: "
+            f"Policy({name!r}, loss_scale={loss_scale!r}): a policy of the installed Keras can only "
+            f"scale the loss as {usual!r}. Leave loss_scale out, and pass compile an optimizer that "
+            "says how the loss is scaled: "
             "tf.keras.mixed_precision.experimental.LossScaleOptimizer(optimizer, loss_scale)."
         )
 
@@ -122,7 +123,7 @@ def get_layer_policy(layer: Any) -> Any:
         layer: a Keras layer.
 
     Raises:
-        ValueError: it is no layer.
+        ValueError: it is not a layer.
 
     Source: `tf.keras.mixed_precision.experimental.get_layer_policy` of TensorFlow 2.1 to 2.6.
 
@@ -132,7 +133,9 @@ def get_layer_policy(layer: Any) -> Any:
         'float32'
     """
     if not isinstance(layer, keras2.module("engine.base_layer").Layer):
-        raise ValueError(f"get_layer_policy(layer): layer is no Keras layer, it is {type(layer).__name__!r}")
+        raise ValueError(
+            f"get_layer_policy(layer): layer is a {type(layer).__name__!r}; expected a Keras layer. Pass a layer."
+        )
     return layer.dtype_policy
 
 
@@ -170,6 +173,7 @@ def _scaling(loss_scale: Any) -> dict[str, Any]:
     if kind == "DynamicLossScale" and loss_scale.multiplier == 2:
         return {"initial_scale": loss_scale.initial_loss_scale, "dynamic_growth_steps": loss_scale.increment_period}
     raise errors.UnsupportedError(
-        f"LossScaleOptimizer(optimizer, {loss_scale!r}): the installed Keras scales by a number, or dynamically by "
-        "powers of 2. Give it a number, 'dynamic', a FixedLossScale, or a DynamicLossScale whose multiplier is 2."
+        f"LossScaleOptimizer(optimizer, {loss_scale!r}): the installed Keras only scales by a "
+        "number, or dynamically by powers of 2. Give it a number, 'dynamic', a FixedLossScale, or a "
+        "DynamicLossScale whose multiplier is 2."
     )

@@ -63,7 +63,7 @@ def loaded(name: str, module: Any) -> None:
     elif name.endswith(_BATCH_NORM):
         if not hasattr(module, "BatchNormalizationBase"):
             return  # Keras 3
-        why = "batch normalisation of halves keeps parameters of halves, as on IPUs"
+        why = "batch normalisation of float16 keeps float16 parameters, as on IPUs"
         patches.replace(module.BatchNormalizationBase, "_param_dtype", _of_the_layer, why=why)
     elif name.endswith(_LAYER_V1):
         methods.layers_loaded(module.Layer)

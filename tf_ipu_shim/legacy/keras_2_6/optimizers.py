@@ -59,7 +59,7 @@ def loaded(module: Any) -> None:
 
 
 def meant(value: Any) -> Any:
-    """What a script that has imported one of the later classes means by it; any other value as it is.
+    """The class that a script means by an imported later class; any other value unchanged.
 
     Args:
         value: of a script's.

@@ -18,7 +18,7 @@ HALF_NORM_CAST = mode.HALF_NORM_CAST
 
 
 def find(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
-    """The spec of a module that nobody has under this name today, or None.
+    """The spec of a module that no one has under this name today, or None.
 
     Args:
         fullname: under which a script imports it.

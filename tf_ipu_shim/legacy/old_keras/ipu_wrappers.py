@@ -21,7 +21,7 @@ class IpuOptimizer(_OptimizerV2Wrapper):
         **kwargs: of Keras's base class.
 
     Raises:
-        TypeError: `opt` is no Keras 2 optimizer.
+        TypeError: `opt` is not a Keras 2 optimizer.
 
     Source: `tensorflow.python.ipu.keras.optimizers.ipu_wrappers.IpuOptimizer`.
 

@@ -58,14 +58,20 @@ def chosen_count(name: str, given: Any, older: Mapping[str, Any]) -> int:
     if given is not None:
         found["gradient_accumulation_count"] = given
     if not found:
-        raise TypeError(f"{name} is missing the argument 'gradient_accumulation_count'.")
+        raise TypeError(
+            f"{name} is missing the argument 'gradient_accumulation_count', which it needs. Pass a "
+            "number of mini-batches."
+        )
     if len(set(found.values())) > 1:
-        raise ValueError(f"{name} takes one number of mini-batches to an update, and was given {found}.")
+        raise ValueError(
+            f"{name} takes one number of mini-batches to an update, and was given {found}; expected "
+            "one. Leave the others out."
+        )
     count = next(iter(found.values()))
     if isinstance(count, bool) or not hasattr(count, "__index__"):
-        raise TypeError(f"{name}: gradient_accumulation_count must be an integer, not {count!r}.")
+        raise TypeError(f"{name}: gradient_accumulation_count must be an integer, not {count!r}. Pass an integer.")
     if count < 1:
-        raise ValueError(f"{name}: gradient_accumulation_count must be at least 1, not {count}.")
+        raise ValueError(f"{name}: gradient_accumulation_count must be at least 1, not {count}. Pass at least 1.")
     return int(count)
 
 
@@ -96,7 +102,10 @@ def refuse_keras(kwargs: Mapping[str, Any], known: tuple[str, ...], method: str)
         if key not in known:
             if method == "compile":
                 continue
-            raise TypeError(f"{method}() got an unexpected keyword argument {key!r}.")
+            raise TypeError(
+                f"{method}() got an unexpected keyword argument {key!r}; expected "
+                "those of Graphcore's method. Remove it."
+            )
         if value:
             raise NotImplementedError(
                 f"IPU Keras models do not support the `{key}` argument of `{method}`. Leave it out."

@@ -1,6 +1,6 @@
 """The base class of Keras models of SDK 1.2 to 2.1: `ipu.keras.Model`, `Sequential` and pipelined models.
 
-They are models of stock Keras with the extensions of `keras.ipu`, told once and for all how to run. What differs: they
+They are models of stock Keras with the extensions of `keras.ipu`, told once and for all how to run. Differences: they
 count in steps of several mini-batches, average gradients over replicas, and cannot be called.
 """
 
@@ -53,7 +53,7 @@ class OldModel(PipelinedExtension):
         if threading.get_ident() not in vars(self).get("_running_in", ()):
             raise ValueError(
                 "This model can only be called through the `fit`, `evaluate`, or `predict` interfaces: an "
-                f"{type(self).__name__} cannot be called directly."
+                f"{type(self).__name__} cannot be called directly. Call one of these methods."
             )
         return super().call(inputs, training=training, mask=mask)  # type: ignore[misc]
 
@@ -106,7 +106,7 @@ class OldModel(PipelinedExtension):
 
         Args:
             x: inputs: arrays, tensors, or a dataset of pairs of inputs and targets.
-            y: targets, where `x` is no dataset.
+            y: targets, where `x` is not a dataset.
             batch_size: samples of one mini-batch; 32 when left out.
             epochs: number after the last epoch's.
             verbose: 0, 1 or 2.
@@ -123,7 +123,7 @@ class OldModel(PipelinedExtension):
 
         Raises:
             RuntimeError: the model is not compiled, or neither made nor called in the scope of an `IPUStrategy`.
-            ValueError: the data cannot be fed to a compiled program, or is no multiple of a step.
+            ValueError: the data cannot be fed to a compiled program, or is not a multiple of a step.
             NotImplementedError: an argument that these models do not support.
         """
         arguments.refuse_keras(kwargs, arguments.KERAS_FIT, "fit")
@@ -164,7 +164,7 @@ class OldModel(PipelinedExtension):
 
         Raises:
             RuntimeError: the model is not compiled, or neither made nor called in the scope of an `IPUStrategy`.
-            ValueError: the data cannot be fed to a compiled program, or is no multiple of a step.
+            ValueError: the data cannot be fed to a compiled program, or is not a multiple of a step.
             NotImplementedError: an argument that these models do not support.
         """
         arguments.refuse_keras(kwargs, arguments.KERAS_FIT, "evaluate")
@@ -196,7 +196,7 @@ class OldModel(PipelinedExtension):
 
         Raises:
             RuntimeError: the model was neither made nor is called in the scope of an `IPUStrategy`.
-            ValueError: the data cannot be fed to a compiled program, or is no multiple of a step.
+            ValueError: the data cannot be fed to a compiled program, or is not a multiple of a step.
             NotImplementedError: an argument that these models do not support.
         """
         arguments.refuse_keras(kwargs, arguments.KERAS_FIT, "predict")

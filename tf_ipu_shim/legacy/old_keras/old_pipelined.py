@@ -77,7 +77,7 @@ class Pipelined(OldModel):
 
         Args:
             x: inputs: arrays, tensors, or a dataset of pairs of inputs and targets.
-            y: targets, where `x` is no dataset.
+            y: targets, where `x` is not a dataset.
             batch_size: samples of one mini-batch; 32 when left out.
             epochs: number after the last epoch's.
             verbose: 0, 1 or 2.
@@ -87,8 +87,8 @@ class Pipelined(OldModel):
             steps_per_epoch: steps of an epoch; all the data when left out.
             steps_per_run: steps of one run of the compiled program; the whole epoch when left out.
             prefetch_depth: elements that the infeed holds ready.
-            accumulate_outfeed: whether the real device adds up what it sends. What is reported is the mean over
-                mini-batches with and without it.
+            accumulate_outfeed: whether the real device adds up what it sends. The reported value is the mean over
+                mini-batches in both cases.
             accumulate_outfeed_dtype: of those sums.
             **kwargs: refused by name.
 
@@ -147,5 +147,8 @@ class Pipelined(OldModel):
 
 def _note_outfeed(accumulate: bool, dtype: Any) -> None:
     if dtype is not None and not accumulate:
-        raise ValueError("accumulate_outfeed_dtype is the dtype of sums: set accumulate_outfeed=True, too.")
+        raise ValueError(
+            "accumulate_outfeed_dtype was set without accumulate_outfeed, which it needs: it is the "
+            "dtype of sums. Set accumulate_outfeed=True, too."
+        )
     note_arguments("PipelineModel.fit", accumulate_outfeed=accumulate, accumulate_outfeed_dtype=dtype)

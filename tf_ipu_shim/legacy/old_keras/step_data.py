@@ -23,7 +23,7 @@ class StepData(IPUDataHandler):
     Args:
         owner: name of the model's class, for messages.
         accumulation: mini-batches to a step, on each replica.
-        strict: whether data that is no multiple of a step is refused; if not, a step is then one mini-batch.
+        strict: whether data that is not a multiple of a step is refused; if not, a step is then one mini-batch.
         steps: steps of an epoch; what the data has when left out.
         steps_per_run: steps of one execution of the compiled program; the whole epoch when left out.
         **data: of `IPUDataHandler`.
@@ -81,14 +81,14 @@ class StepData(IPUDataHandler):
         elif 0 <= size < steps * self._accumulation * value:
             raise ValueError(
                 f"Steps per epoch times {count} count ({steps} x {self._accumulation}) is greater than the number of "
-                f"mini-batches in the dataset ({size}) that each of {value} replicas has its part of. Use "
+                f"mini-batches in the dataset ({size}) that {value} replicas share. Use "
                 "dataset.repeat(), or fewer steps."
             )
         per_run = self._wanted_steps_per_run or steps
         if per_run < 0 or (per_run and steps % per_run):
             raise ValueError(
                 f"{self._owner} requires the number of steps in an epoch ({steps}) to be a multiple of `steps_per_run` "
-                f"({per_run}): each run of the compiled program takes as many."
+                f"({per_run}): a run of the program takes as many. Change steps_per_run, or the size of the dataset."
             )
         self.steps_per_epoch, self.steps_per_run = steps, per_run
         self._steps_per_execution = max(per_run * self._accumulation, 1)
@@ -113,8 +113,9 @@ class StepData(IPUDataHandler):
 def _check_size(size: int) -> None:
     if size < 0:
         raise ValueError(
-            "When using an infinitely repeating dataset, or one of unknown size, you must specify the number of steps: "
-            "`steps_per_epoch` in fit, `steps` in evaluate and predict."
+            "When using an infinitely repeating dataset, or one of unknown size, you must specify the "
+            "number of steps, which is missing. Pass `steps_per_epoch` to fit, or `steps` to evaluate "
+            "and predict."
         )
 
 
@@ -133,6 +134,7 @@ def with_targets(owner: str, x: Any) -> Any:
         if not isinstance(spec, tuple) or len(spec) not in _INPUTS_AND_TARGETS:
             raise ValueError(
                 f"{owner} requires a dataset with a structure containing a tuple of inputs and targets, not {spec!r}."
+                " Return (inputs, targets) from the dataset."
             )
     return x
 
@@ -155,7 +157,7 @@ def inputs_only(owner: str, x: Any, inputs: int) -> Any:
         return x
     if len(x.element_spec) != inputs:
         raise ValueError(
-            f"{owner} requires a dataset with a structure containing the inputs alone, not {x.element_spec!r}. Leave "
+            f"{owner} requires a dataset with a structure containing only the inputs, not {x.element_spec!r}. Leave "
             "the targets out: dataset.map(lambda x, y: x)."
         )
     return x.map(lambda *values: (values,))

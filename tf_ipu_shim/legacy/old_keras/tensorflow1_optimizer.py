@@ -75,5 +75,6 @@ def keras_optimizer(optimizer: Any) -> Any:
         raise ValueError(
             f"Optimizer must be a native TensorFlow optimizer or a Keras optimizer, not a {type(optimizer).__name__}: "
             "the model itself averages gradients over replicas and accumulates them (gradient_accumulation_count)."
+            " Pass such an optimizer."
         )
     return TensorFlow1Optimizer(optimizer) if isinstance(optimizer, optimizer_v1.Optimizer) else optimizer

@@ -74,7 +74,7 @@ def parse(text: str) -> dict[str, str]:
     """
     if not text.strip():
         return {}
-    advice = 'Write a JSON object of texts, as in {"debug.allowOutOfMemory": "true"}.'
+    advice = 'Write a JSON object of strings, as in {"debug.allowOutOfMemory": "true"}.'
     try:
         options = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
     except ValueError as error:

@@ -18,7 +18,10 @@ def requested_mode() -> str:
     """
     value = os.environ.get(ENVIRONMENT_VARIABLE, "").lower() or AUTO
     if value not in WAYS:
-        raise ValueError(f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {AUTO!r}, {XLA!r} or {KERNELS!r}.")
+        raise ValueError(
+            f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {AUTO!r}, {XLA!r} or {KERNELS!r}. Set it to one of "
+            "these."
+        )
     return value
 
 

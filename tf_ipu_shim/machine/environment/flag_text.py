@@ -44,14 +44,16 @@ def split(text: str, variable: str) -> list[tuple[str, str | None]]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UnknownFlagError(f"{variable} is {text!r}, which cannot be split into flags: {error}.") from None
+        raise UnknownFlagError(
+            f"{variable} is {text!r}, which cannot be split into flags: {error}. Check its quotation marks."
+        ) from None
     flags: list[tuple[str, str | None]] = []
     for word in words:
         name, equals, value = word[2:].partition("=")
         if not word.startswith("--") or not name:
             raise UnknownFlagError(
                 f"{variable} holds {word!r}, which is not of the form --name=value or --name. Separate flags by "
-                "blanks, and a flag's value from its name by '=' alone."
+                "blanks, and write only '=' between a flag's name and its value."
             )
         flags.append((name, value if equals else None))
     return flags

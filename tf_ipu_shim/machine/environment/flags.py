@@ -77,7 +77,7 @@ class PoplarFlags:
     )
     synthetic_data_initializer: str = _flag(
         "",
-        "How made-up data is filled in. Needs use_synthetic_data or synthetic_data_categories.",
+        "How synthetic data is initialized. Needs use_synthetic_data or synthetic_data_categories.",
         values="random, uniform, normal or a whole number",
         recompiles=True,
         effect=RESULTS,
@@ -88,7 +88,7 @@ class PoplarFlags:
         "Run on the IPU Model instead of on IPUs.",
         recompiles=True,
         effect=DEVICES,
-        why="no IPUs are attached; the chip is that of `ipu_model`; programs compute float16 in float32",
+        why="no IPUs are attached, and the chip is that of `ipu_model`. Programs compute float16 in float32",
     )
     log_cycle_count: int = _flag(
         -1,
@@ -276,7 +276,7 @@ def parse(text: str) -> PoplarFlags:
         raise flag_text.bad_value(
             "synthetic_data_initializer",
             flags.synthetic_data_initializer,
-            "use_synthetic_data or synthetic_data_categories beside it, which say that data is to be made up at all",
+            "use_synthetic_data or synthetic_data_categories, which turn on synthetic data",
         )
     return flags
 
@@ -323,7 +323,7 @@ def help_text() -> str:
 
 
 def effects() -> tuple[OptionEffect, ...]:
-    """What each flag changes here, the retired ones too.
+    """The effect of each flag, including retired ones.
 
     Example:
         >>> next(flag for flag in effects() if flag.name == "ipu_model_tiles").effect

@@ -17,5 +17,7 @@ def current() -> str:
     """
     value = os.environ.get(ENVIRONMENT_VARIABLE, "").lower() or ON
     if value not in (ON, OFF, CALLS):
-        raise ValueError(f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {ON!r}, {OFF!r} or {CALLS!r}.")
+        raise ValueError(
+            f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {ON!r}, {OFF!r} or {CALLS!r}. Set it to one of these."
+        )
     return value

@@ -6,7 +6,7 @@ PRODUCTS = (
     "`partialsType`: float16 partials take half the bytes, and on Mk2 chips half the cycles. "
     "`availableMemoryProportion`: a smaller one takes less temporary memory and more cycles. Others have no effect"
 )
-"""What options of matmuls and convolutions change."""
+"""The effect of options of matmuls and convolutions."""
 PLANNING = "guides how PopLibs plans over tiles; XLA's CPU library computes here"
 COMPILER = "a pass of Poplar's compiler, which does not run here"
 TRANSFERS = "how data travel between host and IPU, which share their memory here"

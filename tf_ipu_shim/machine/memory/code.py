@@ -2,7 +2,7 @@
 
 Poplar publishes it for whole programs only. One is small enough to be all overhead: an adder of three inputs on one
 GC2, whose report Graphcore's documentation prints. Every program has at least that much on each tile, and this is what
-is reported: a figure of its own, in no plan.
+is reported: its own figure, in no plan.
 """
 
 from __future__ import annotations

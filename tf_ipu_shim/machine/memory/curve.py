@@ -1,4 +1,4 @@
-"""Computes live memory at every step of a program and the lifetime of each value."""
+"""Computes the live bytes at every step of a program, and the lifetime of each value."""
 
 from __future__ import annotations
 

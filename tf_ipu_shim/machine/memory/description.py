@@ -12,7 +12,7 @@ class Mode(enum.Enum):
 
     `ALWAYS`: in memory of its own, from before the program starts until after it ends. `NEW`: in memory of its own,
     while it is needed. `VIEW`: in the memory of the values it is made of, as a reshape or a slice is. `IN_PLACE`: in
-    the memory of an operand that nobody needs any more, else in new memory. `CARRIED`: an argument of a block, in
+    the memory of an operand that no one needs any more, else in new memory. `CARRIED`: an argument of a block, in
     memory of the caller's that the block may write to. `BORROWED`: the same, but read only.
     """
 
@@ -44,7 +44,7 @@ class Value(NamedTuple):
 
     @property
     def is_on_io_tiles(self) -> bool:
-        """Whether it is an element of a feed that has tiles of its own: there is memory for it at every step."""
+        """Whether it is an element of a feed that has its own tiles: there is memory for it at every step."""
         return self.mode is Mode.ALWAYS and self.kind == "argument"
 
 

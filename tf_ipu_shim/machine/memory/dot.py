@@ -12,8 +12,8 @@ def dot_of(program: str, blocks: Mapping[int, Block], line_of: Callable[[str], s
     """Returns a graph of each IPU's steps and the values between them.
 
     Steps are boxes, numbered in the order in which they run; what is there before the program, such as a variable, is
-    an ellipse. An arrow bears the bytes of the value that it stands for. What runs within a step (the body of a loop,
-    a branch) is a frame that a dashed arrow leads to.
+    an ellipse. An arrow bears the bytes of the value that it stands for. Steps within a step (the body of a loop, a
+    branch) are a frame that a dashed arrow points to.
 
     Example:
         >>> block = Block("nothing")

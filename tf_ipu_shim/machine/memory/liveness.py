@@ -13,7 +13,7 @@ from tf_ipu_shim.machine.memory.schedule import greedy
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Liveness:
-    """What a block keeps alive.
+    """The values that a block keeps alive.
 
     Args:
         always: values that are alive at every step, those of inner blocks included.
@@ -33,8 +33,8 @@ class Liveness:
 def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
     """Runs through a block's steps and finds the peak.
 
-    A step needs what it takes and what it gives at the same time, and during it one of its inner blocks. What an
-    inner block is given is counted outside, and its peak on top of that.
+    A step needs what it takes and what it gives at the same time, and during it one of its inner blocks. Values passed
+    to an inner block are counted outside, and its peak is added.
 
     Example:
         >>> block = Block("double")

@@ -70,14 +70,14 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
 
 
 def advice_lines(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
-    """What the script's author can do about a program that does not fit: lines; none where it fits."""
+    """Advice for a program that does not fit, as lines; empty if it fits."""
     full = fullest_ipu(plan)
     if full is None:
         return []
     if not plan.savings:
         return [f"What to try: {'; '.join(_advice(plan, full, is_keras))}."]
     return [
-        f"What would save most on IPU {full.ipu}, by a new memory plan for each:",
+        f"The actions that save most on IPU {full.ipu}, by a new memory plan for each:",
         *(
             f"  {saving.bytes:>15,} bytes  {saving.action}: {'fits then' if saving.fits else 'not enough alone'}"
             for saving in plan.savings

@@ -26,10 +26,10 @@ CATEGORIES = (
     "gradient",
     "temporary",
 )
-"""What memory is for. `weight`: variables, but for `optimizer_state`, which only the update uses, and `accumulator`,
-gradients of several mini-batches; `argument`: fed for a run; `exchange`: copied from another IPU or replica;
-`activation`: kept for the backward pass; `fifo`: the same of further mini-batches that are in a pipeline; `stash`: what
-these are computed from anew, where they are not kept; `temporary`: everything else that is computed."""
+"""The purposes of memory. `weight`: variables, but for `optimizer_state`, which only the update uses, and
+`accumulator`, gradients of several mini-batches; `argument`: fed for a run; `exchange`: copied from another IPU or
+replica; `activation`: kept for the backward pass; `fifo`: the same of further mini-batches that are in a pipeline;
+`stash`: what these are computed from again, where they are not kept; `temporary`: everything else that is computed."""
 
 _OWNERS_KEPT = 50
 
@@ -41,7 +41,7 @@ class Owner:
     Args:
         name: a variable's name, or an op's.
         kind: one of `CATEGORIES`.
-        line: the user's own source line, such as `train.py:12`; None where it is not known.
+        line: the user's source line, such as `train.py:12`; None where it is not known.
     """
 
     name: str
@@ -79,7 +79,7 @@ LIBRARY_ERROR_FACTOR = 3.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IpuPlan:
-    """What a program needs on one IPU at its largest step.
+    """The memory that a program needs on one IPU at its largest step.
 
     Args:
         ipu: the shard.
@@ -91,8 +91,8 @@ class IpuPlan:
         tile_runs: bytes on each tile at that step, and how many tiles one after another have so many.
         bytes_per_tile: memory of one tile.
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
-        library: the call that needs most beside the tensors, in none of the other figures; None where there is none,
-            or where it was not asked for.
+        library: the call that needs most in addition to the tensors, in none of the other figures; None where there is
+            none, or where it was not asked for.
         code: what each tile holds beside tensors, in none of the other figures; nothing where it was not asked for.
 
     Example:
@@ -169,7 +169,7 @@ class Saving(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MemoryPlan:
-    """What a program needs on each IPU, known before it runs.
+    """The memory that a program needs on each IPU, known before it runs.
 
     Args:
         program: the name of the op that runs it.

@@ -36,7 +36,7 @@ def from_text(text: str) -> MemoryPlan:
         fields["shard_ipus"] = tuple(map(tuple, fields["shard_ipus"]))
         return MemoryPlan(**fields)
     except (KeyError, TypeError) as error:
-        raise ValueError(f"No memory plan: {error!r}.") from error
+        raise ValueError(f"No memory plan: {error!r}. Lower the program again.") from error
 
 
 def _ipu(fields: dict[str, Any]) -> IpuPlan:

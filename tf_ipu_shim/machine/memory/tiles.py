@@ -1,6 +1,6 @@
 """Distributes tensors over the tiles of a chip by a linear mapping like Poplar's.
 
-Poplar maps convolutions and matrix products by plans of its own, so one tile of a real program may hold more than
+Poplar maps convolutions and matrix products by its own plans, so one tile of a real program may hold more than
 here. Exact here: the sum over the tiles, and that the same program is always spread the same way.
 """
 

@@ -15,7 +15,7 @@ SCHEDULES = ("Grouped", "Interleaved", "Sequential")
 
 
 class Work(NamedTuple):
-    """What an IPU does in a slot: one direction of its stage for one mini-batch."""
+    """The work of an IPU in a slot: one direction of its stage for one mini-batch."""
 
     slot: int
     stage: int
@@ -55,14 +55,17 @@ class PipelineTimetable:
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
-            raise ValueError(f"No pipeline schedule is called {self.schedule!r}; there are {', '.join(SCHEDULES)}.")
+            raise ValueError(
+                f"No pipeline schedule is called {self.schedule!r}; expected one of {', '.join(SCHEDULES)}. "
+                "Choose one of these."
+            )
         if self.stages < 1:
-            raise ValueError(f"A pipeline has at least one stage, not {self.stages}.")
+            raise ValueError(f"A pipeline has at least one stage, not {self.stages}. Pass at least 1.")
         multiple = multiple_of(self.schedule, self.stages, self.training)
         if self.mini_batches < 1 or self.mini_batches % multiple:
             raise ValueError(
                 f"The schedule {self.schedule} with {self.stages} stages runs multiples of {multiple} mini-batches, "
-                f"not {self.mini_batches}. Sequential runs any number."
+                f"not {self.mini_batches}. Sequential runs any number. Choose a multiple."
             )
 
     @property

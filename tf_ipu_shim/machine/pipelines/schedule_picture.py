@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the timetable, and writes the picture where one is asked for."""
+    """Prints the timetable, and writes the image where one is asked for."""
     try:
         timetable = PipelineTimetable(
             schedule=arguments.schedule,
@@ -63,7 +63,7 @@ def as_text(timetable: PipelineTimetable) -> str:
 
 
 def as_svg(timetable: PipelineTimetable) -> str:
-    """The same as a picture: in a slot with both directions, forward is above and backward below.
+    """The same as an image: in a slot with both directions, forward is above and backward below.
 
     Example:
         >>> as_svg(PipelineTimetable(schedule="Grouped", stages=2, mini_batches=4)).startswith("<svg")

@@ -9,7 +9,7 @@ _Tensor = TypeVar("_Tensor", bound=Hashable)
 
 
 class ConsumedBytes(NamedTuple):
-    """What a layer consumes of earlier layers.
+    """An input of a layer from an earlier layer.
 
     Args:
         since: the last layer before it that makes this or takes it too. A stage that begins behind that is given it.
@@ -59,9 +59,9 @@ class StageMemory:
     """The memory of a stage to which layers are added in order.
 
     The backward pass goes from the last layer to the first. When it is at one, there are the gradients of that one's
-    weights and of all behind it, what is kept of that one and of all before it, and the gradient that it hands on,
+    weights and of all behind it, what is kept of that one and of all before it, and the gradient that it passes on,
     which is as large as what the layer before it makes and keeps. That is largest somewhere: where, depends on whether
-    weights or activations are larger. What layers before the stage hand to others behind it is not in the stage.
+    weights or activations are larger. Tensors that pass the stage without being used are not counted.
 
     Args:
         waiting: mini-batches that wait in the stage, besides the one in work.
@@ -93,7 +93,7 @@ class StageMemory:
 
     @property
     def bytes(self) -> int:
-        """What the stage needs with the layers that it has."""
+        """The memory of a stage with the given layers."""
         each = self._comes_in + (self._fed if self._recomputes else self._kept)
         return round(self._always + self._waiting * each + self._comes_in + self._behind)
 
@@ -106,7 +106,7 @@ def stashed(
 ) -> tuple[set[_Tensor], set[_Tensor]]:
     """Returns what a recomputing stage keeps of a waiting mini-batch.
 
-    What it hands on to later stages and does not read for its own gradients is not among it.
+    Tensors passed to later stages that its own gradients do not read are not counted.
 
     Example:
         >>> made_of = {"product": ["x", "scale"], "tanh": ["product"], "sum": ["tanh", "labels"]}

@@ -1,4 +1,4 @@
-"""Attaches to the IPUs of a device, so that nobody else can use them."""
+"""Attaches to the IPUs of a device and holds them exclusively."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def wait(
 
 
 def in_use(system: System) -> dict[int, Holder]:
-    """Who holds which IPU: process, command and since when, by IPU number."""
+    """The holder of each IPU: process, command and start time, by IPU number."""
     return locks.holders(system.name, system.num_ipus)

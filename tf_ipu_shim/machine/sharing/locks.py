@@ -1,7 +1,7 @@
 """Locks chips between threads and between processes of one user.
 
-Each IPU has a file; whoever holds the file's `flock` has the IPU. The kernel lets go of it when the holder dies. What
-the file says (process, command, since when) is only for people: it counts while somebody holds the lock.
+Each IPU has a file; anyone who holds the file's `flock` has the IPU. The kernel lets go of it when the holder dies.
+The file's content (process, command, start time) is only for people: it is valid while a process holds the lock.
 
 Several chips are taken together under one short guard lock, so that two takers cannot keep each other out, and a
 look at who holds what is never taken for a holder.
@@ -41,7 +41,7 @@ class LockDirectoryError(ShimError, OSError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Holder:
-    """Who uses an IPU."""
+    """The user of an IPU."""
 
     pid: int
     """Process id; 0 where the holder wrote none down."""
@@ -108,7 +108,7 @@ os.register_at_fork(
 
 
 def directory(system_name: str) -> pathlib.Path:
-    """Where the chips of a system are locked: a directory of the user's own, or under `TF_IPU_SHIM_LOCK_DIR`."""
+    """Where the chips of a system are locked: a directory of the user's, or under `TF_IPU_SHIM_LOCK_DIR`."""
     root = os.environ.get(ENVIRONMENT_VARIABLE)
     base = pathlib.Path(root) if root else pathlib.Path(tempfile.gettempdir()) / f"tf_ipu_shim-{os.getuid()}"
     return base / "".join(c if c.isalnum() or c in "-_." else "_" for c in system_name)
@@ -139,7 +139,7 @@ def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | N
 
 
 def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
-    """Who holds which IPU now; IPUs that nobody holds are left out."""
+    """The current holder of each IPU; free IPUs are left out."""
     folder = directory(system_name)
     try:
         if not (folder / "guard.lock").exists():

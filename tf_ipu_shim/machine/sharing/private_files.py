@@ -1,8 +1,8 @@
 """Checks that files and directories cannot have been written by another user.
 
-Libraries that are loaded, programs that are run and files that are written must be the user's own (or root's). A
-directory that its group or everybody may write to is anybody's, and so is all below it, whoever owns that; in a sticky
-one, such as the shared temporary directory, nobody can take away or replace what another user owns.
+Libraries that are loaded, programs that are run and files that are written must be the user's (or root's). A
+directory that its group or everybody may write to is anybody's, and so is all below it, anyone who owns that; in a
+sticky one, such as the shared temporary directory, no one can take away or replace what another user owns.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def distrust_of_file(status: os.stat_result) -> str:
 
 
 def open_own(path: str | os.PathLike[str], flags: int) -> int:
-    """Opens a file of the user's own, made where it is missing and the flags say so; never through a symbolic link."""
+    """Opens a file of the user's, made where it is missing and the flags say so; never through a symbolic link."""
     try:
         # A FIFO would have its opener wait for a writer.
         file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)

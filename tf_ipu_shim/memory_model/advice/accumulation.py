@@ -105,7 +105,7 @@ class _Training:
     def _write_updates(self, steps: Sequence[Step], instead: Mapping[int, int], by_variable: bool) -> None:
         """Writes all updates, with some input values substituted.
 
-        What a condition guards is in the order in which the optimizer updates, variable by variable.
+        Ops guarded by a condition are in the order of the optimizer's updates, variable by variable.
         """
         block, last = self._block, ""
         block.begin_segment()

@@ -37,7 +37,7 @@ Lower = Callable[[ProgramRequest, int], LoweredProgram]
 """Lowers a program for so many IPUs."""
 
 Named = tuple[str, Scenario]
-"""What is done, and the program then."""
+"""The action, and the changed program."""
 
 
 class Group(NamedTuple):

@@ -310,7 +310,7 @@ _NOT_FUSED = Fusion()
 
 
 def _fusion_of(instruction: Any, context: ComputationContext, owner: str) -> Fusion | None:
-    """Returns the library call an instruction is part of; None if it is no compute set of its own."""
+    """Returns the library call an instruction is part of; None if it is not its own compute set."""
     if _derives_seed(owner) or _is_norm_cast(instruction):
         return None
     fusion = context.fusions.get(instruction.id, _NOT_FUSED)

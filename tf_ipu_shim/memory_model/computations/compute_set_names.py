@@ -1,8 +1,8 @@
 """Generates names of compute sets as Poplar numbers them.
 
 Names follow one rule: scope and name of the TensorFlow op, then XLA's instruction with its number (`add.1`), then what
-PopLibs calls its compute set (`Op/Add`). What the IPU's compiler makes of several instructions (see `fusions`), and
-matmuls, have a number only where there are several.
+PopLibs calls its compute set (`Op/Add`). Fused instructions of the IPU's compiler (see `fusions`) and matmuls only have
+a number if there are several.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ComputeSetNames:
 
     Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
     the name of the first. So have norms, updates that are part of something, kernels that are turned round, calls of
-    outlined functions, and all that is in branches or loops that contain the same. Each IPU has functions of its own.
+    outlined functions, and all that is in branches or loops that contain the same. Each IPU has its own functions.
 
     Attributes:
         products: the op and the type of each matmul, see `product_types`.

@@ -82,7 +82,7 @@ def has_matmuls(opcode: str, types: Iterable[str]) -> bool:
 
 
 Marks = dict[str, dict[str, Any]]
-"""What an op is marked with: options by XLA's instruction."""
+"""The options that an op is annotated with, by XLA's instruction."""
 
 
 def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:

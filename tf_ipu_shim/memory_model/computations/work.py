@@ -60,7 +60,7 @@ class Work:
         looped_convolutions: the same of convolutions within a loop of an XLA program.
         windows: numbers that gradients of pooling look at.
         iterations: of loops within XLA programs.
-        results: numbers that XLA programs give back, new values of variables among them.
+        results: numbers that XLA programs return, new values of variables among them.
     """
 
     ops: float = 0.0
@@ -106,7 +106,7 @@ class ProgramWork:
         launches: of XLA programs, but for those in chunks.
         iterations: that run in chunks.
         compiled: how large each XLA program is, by its function.
-        random: random ops, which are XLA programs of one op each in both ways.
+        random: random ops, which are XLA programs of one op each in both execution modes.
         feeds: for each infeed the elements that are taken, and their samples by the first axis.
     """
 

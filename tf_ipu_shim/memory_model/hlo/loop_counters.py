@@ -1,4 +1,4 @@
-"""Finds loop counters that nothing else uses, which an IPU's repeat loop does not need."""
+"""Finds loop counters that nothing else uses: an IPU's repeat loop does not store them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _INTEGERS = ("s32s", "s64s", "u32s", "u64s")
 def find_counters(body: Any) -> set[int]:
     """Returns the instructions of a loop's body that add a constant to an otherwise unused variable.
 
-    A loop whose iterations are known before it runs is a repeat on an IPU, which has a counter of its own.
+    A loop whose iterations are known before it runs is a repeat on an IPU, which has its own counter.
     """
     by_id = {instruction.id: instruction for instruction in body.instructions}
     root = by_id[body.root_id]

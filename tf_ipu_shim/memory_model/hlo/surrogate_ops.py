@@ -1,6 +1,6 @@
 """Substitutes surrogate ops with equal memory that XLA converts much faster.
 
-TensorFlow builds the HLO of some common ops with a compiler of its own (MLIR), at 3 to 16 ms for each op in the
+TensorFlow builds the HLO of some common ops with its own compiler (MLIR), at 3 to 16 ms for each op in the
 graph; for all others it takes below 0.1 ms. A function that is only looked at gets others of the same shape and the
 same memory instead: an element-wise op for an element-wise one, a sum for a sum. On the IPU the gradient of a ReLU is
 one library call, as its stand-in is; the HLO of it has a mask besides. Batch normalisation is taken in an older form

@@ -1,6 +1,6 @@
 """Propagates the mini-batch axis from operands of HLO instructions to their results.
 
-Products and sums over that axis, such as gradients of weights, have it no more. Where an instruction is not known, its
+Products and sums over that axis, such as gradients of weights, have it no more. If an instruction is not known, its
 result has the axis if it is as long there as the operand.
 """
 

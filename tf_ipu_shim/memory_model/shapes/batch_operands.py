@@ -1,7 +1,7 @@
 """Propagates the mini-batch axis backwards, from results of HLO instructions to operands.
 
 A gradient begins with one number that is spread over the mini-batch, and a bias is spread over it to be added: nothing
-they are made of has that axis. What they meet has it, element by element, so they have it too.
+they are made of has that axis. The other operands have it, element by element, so they have it too.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class MiniBatch:
         parts: of so many parts of what has the mini-batch as an axis one counts.
 
     Attributes:
-        axes: where the mini-batch is in values, by number, as far as is known; whoever gives values adds theirs.
+        axes: where the mini-batch is in values, by number, as far as is known; anyone who gives values adds theirs.
     """
 
     def __init__(self, block: Block, parts: int) -> None:

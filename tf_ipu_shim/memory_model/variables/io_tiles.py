@@ -11,7 +11,7 @@ from tf_ipu_shim.cycle_model.sizes import FeedSizes, HostSizes
 from tf_ipu_shim.machine.chips import ChipSpec
 
 HOST_PACKET_BYTES = 256
-"""What goes to the host or comes from it is not cut into smaller parts."""
+"""Transfers to and from the host are not divided into smaller parts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +19,7 @@ class IoTiles:
     """The I/O tiles that a configuration reserves.
 
     Args:
-        count: tiles on each IPU that has feeds; 0 where feeds have no tiles of their own.
+        count: tiles on each IPU that has feeds; 0 where feeds have no their own tiles.
         proportion: the part of their memory that feeds may take.
 
     Source: docs/facts.md, section "I/O tiles".

@@ -57,7 +57,7 @@ class MappedTensor(NamedTuple):
 class MappedTensors:
     """The tensors of one program, in creation order.
 
-    Products have a computation of their own, which those that are alike share, and are in the map once. So have
+    Products have their own computation, which those that are alike share, and are in the map once. So have
     outlined functions with several calls.
     """
 

@@ -35,8 +35,8 @@ class Stash:
 def stashes(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -> Iterator[Stash]:
     """Yields the FIFOs and stashes of a pipeline.
 
-    A stage that works through several mini-batches before the next one begins has as many in each slot. What a stage
-    on several IPUs keeps is taken to be spread evenly over them.
+    A stage that works through several mini-batches before the next one begins has as many in each slot. The bytes of a
+    stage on several IPUs are assumed to be spread evenly over them.
 
     Source: docs/facts.md, section "Recomputation".
 

@@ -47,7 +47,7 @@ _PATH_LIMIT = 256  # instructions to look at between a variable's next value and
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HloEnvironment:
-    """What surrounds an XLA program in the analysis.
+    """The context of an XLA program in the analysis.
 
     Args:
         owner_of: returns the name to report for an op's own name.

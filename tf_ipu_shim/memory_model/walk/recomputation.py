@@ -26,7 +26,7 @@ _FIRST: Rank = (sys.maxsize, 0)  # of gradients that need weights alone
 
 
 class StageOp(NamedTuple):
-    """What is known of an op of a stage.
+    """The known facts about an op of a stage.
 
     Args:
         rank: where it is.

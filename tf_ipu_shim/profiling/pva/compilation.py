@@ -126,7 +126,8 @@ class Compilation(Refusing):
 
     @functools.cached_property
     def livenessProgramSteps(self) -> list[LivenessStep]:
-        """The steps of all IPUs, in the order in which they begin. What is on other IPUs meanwhile is counted too."""
+        """The steps of all IPUs, in the order in which they begin. Steps on other IPUs at the same time are counted
+        too."""
         rows, starts = self._profile.liveness, {row.id: row.start for row in self._profile.programs}
         live_bytes, at = [0] * len(self._profile.ipus), [-1] * len(self._profile.ipus)
         calls = [Temporaries()] * len(self._profile.ipus)

@@ -77,7 +77,7 @@ class Step:
 
     @property
     def computeSets(self) -> list[ComputeSet]:
-        """What it computes; nothing for exchanges, syncs and copies."""
+        """The computation; empty for exchanges, syncs and copies."""
         found = self.program.computeset
         return [] if found is None else [found]
 
@@ -88,7 +88,7 @@ class Step:
 
     @property
     def ipus(self) -> list[IpuStep]:
-        """What it means for each IPU."""
+        """The step's meaning for each IPU."""
         return [self._on(ipu) for ipu in range(self._ipus)]
 
     def _on(self, ipu: int) -> IpuStep:
@@ -177,7 +177,7 @@ class Steps(Sequence[Step]):
 
     @staticmethod
     def _turns(schedule: Schedule) -> Iterator[tuple[ProgramRow, float]]:
-        """What runs in a pipeline, with the cycle at which it begins, from the beginning of the loop."""
+        """The steps that run in a pipeline, with the cycle at which each begins, from the start of the loop."""
         for slot in range(schedule.slots):
             for turn, _, begin in schedule.in_slot(slot):
                 yield turn.row, begin
@@ -203,7 +203,9 @@ class Steps(Sequence[Step]):
             return [self[number] for number in range(*index.indices(len(self)))]
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
-            raise IndexError(f"There is no step {index}: a run has {len(self)}.")
+            raise IndexError(
+                f"There is no step {index}; expected one of a run with {len(self)}. Choose a smaller index."
+            )
         return self._at(number)
 
     def _at(self, number: int) -> Step:

@@ -91,7 +91,7 @@ class Variable(NamedTuple):
     Args:
         size: bytes.
         category: what it is for; not in Graphcore's library.
-        line: the user's own; not in Graphcore's library.
+        line: the user's; not in Graphcore's library.
     """
 
     name: str

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Type(enum.Enum):
-    """What a program can be, as far as profiles of this package have it."""
+    """The kinds of a program, as far as profiles of this package have them."""
 
     OnTileExecute = "compute"
     DoExchange = "exchange"
@@ -115,7 +115,7 @@ class Program(Refusing):
 
     @property
     def type(self) -> _Type:
-        """What it is."""
+        """The kind of the program."""
         return self._kind or (_Type.Sequence if self._row.kind in ("part", "step") else _Type(self._row.kind))
 
     @property

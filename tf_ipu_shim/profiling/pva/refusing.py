@@ -8,7 +8,7 @@ from typing import Any
 from tf_ipu_shim.errors import UnsupportedError
 
 NO_CODE = "the code of programs is not modelled: there is no Poplar compiler here"
-NO_MAPPING = "which tile each tensor is on is modelled for sums alone"
+NO_MAPPING = "the tile of each tensor is only modelled for totals"
 
 
 class NotInProfile(AttributeError, UnsupportedError):  # noqa: N818

@@ -57,7 +57,7 @@ class Report(Refusing):
         self._profile, self._runs = profile, runs
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the page of the profile, in a frame of its own."""
+        """The notebook display: the page of the profile, in its own frame."""
         page = html.escape(render_page(self._profile, None if self._runs is None else list(self._runs)))
         return f'<iframe srcdoc="{page}" title="profile" style="width:100%;height:720px;border:0"></iframe>'
 
@@ -66,8 +66,8 @@ class Report(Refusing):
         """Its runs."""
         if self._runs is None:
             raise UnsupportedError(
-                "This profile counts no runs. Ask for them with the engine option "
-                '"autoReport.outputExecutionProfile": "true".'
+                "This profile has no execution report, which this attribute needs. Set the engine option "
+                '"autoReport.outputExecutionProfile" to "true" before the programs run.'
             )
         return Execution(self.compilation, self._profile.programs, self._runs, self.facts)
 

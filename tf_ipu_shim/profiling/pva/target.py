@@ -20,7 +20,7 @@ class IPU:
 
 
 class _Type(enum.Enum):
-    """What a target can be."""
+    """The kinds of a target."""
 
     Ipu = "ipu"
     IpuModel = "model"

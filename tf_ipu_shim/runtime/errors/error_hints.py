@@ -46,13 +46,14 @@ _WRITTEN_ON_HOST_HINT = (
 )
 _NO_IPU = re.compile(r"explicitly assigned to /device:IPU:\d+ but available devices are \[(?![^\]]*IPU)[^\]]*CPU")
 _NO_IPU_HINT = (
-    "\nThe session has run something before the script named an IPU, and has the devices of that time: make it later, "
-    "or import tensorflow.python.ipu before it."
+    "\nThe session has run something before the script named an IPU, so it does not have the IPU device. Create it "
+    "later, or import tensorflow.python.ipu before it."
 )
 _NO_DEVICE = re.compile(r"explicitly assigned to (?P<name>/device:IPU:\d+) but available devices are")
 _NO_DEVICE_HINT = (
-    "\nThe configuration makes no {name}: one entry of `auto_select_ipus` is one TensorFlow device, such as [1, 1] for "
-    "two; ipu.scopes.ipu_shard chooses among the IPUs of one. A session has the devices that were configured before it."
+    "\nThe configuration makes no {name}. Each entry of `auto_select_ipus` is one TensorFlow device, such as [1, 1] "
+    "for two. Use ipu.scopes.ipu_shard to choose among the IPUs of one. A session has the devices that were "
+    "configured before it."
 )
 _NO_GRADIENT = re.compile(r"^gradient registry has no entry for: (?P<op>\w+)$")
 _NO_GRADIENT_HINT = (
@@ -75,8 +76,8 @@ _NO_NUMPY_HINT = (
 )
 _NO_ARRAY = re.compile(r"Cannot convert a symbolic (tf\.)?Tensor \(.*\) to a numpy array\.")
 _NO_ARRAY_HINT = (
-    "\nA tensor has a value only while the program runs: use TensorFlow's function in place of NumPy's, such as "
-    "tf.reduce_sum for np.sum, or NumPy's where the program has returned."
+    "\nA tensor has a value only while the program runs. Use TensorFlow's function instead of NumPy's, such as "
+    "tf.reduce_sum for np.sum, or call NumPy's after the program has returned."
 )
 _OF_EXTENSIONS = re.compile(
     r"'\w+' object has no attribute '(?P<name>"
@@ -89,12 +90,12 @@ _OF_EXTENSIONS_HINT = (
 )
 _MIXED = re.compile("^Mixing different tf.distribute.Strategy objects")
 _MIXED_HINT = (
-    ".\nA model is made, compiled and trained in the scope of one strategy: make one object for the whole script, and "
-    "enter no other strategy's scope inside its own."
+    ".\nA model must be created, compiled and trained in the scope of one strategy. Create one strategy for the "
+    "whole script, and do not nest scopes of others in it."
 )
 _GROWS = re.compile(r"'.+' has shape .* before the loop, but shape .* after one iteration\.")
 _GROWS_HINT = (
-    "\nShape invariants do not help a program for IPUs, which is made for one shape: begin with a tensor of the "
+    "\nShape invariants have no effect on IPUs: a program is compiled for one shape. Begin with a tensor of the "
     "largest size, and write a part of it in each iteration."
 )
 # Read, set, or given to the constructor, as the oldest scripts do.
@@ -152,7 +153,8 @@ def _is_eager() -> bool:
 def _differentiated(error: BaseException) -> str:
     """Returns the op whose gradient was requested: layer name and script line.
 
-    What a tape calls for each op (`frontend/sharding/sharded_tape`) has the op's results. Checked on 2.15.1 and 2.21.0.
+    The callback of a tape for each op (`frontend/sharding/sharded_tape`) has the op's results. Checked on 2.15.1 and
+    2.21.0.
     """
     calls = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if "outputs" in frame.f_locals]
     if not calls:

@@ -121,7 +121,7 @@ def _only_root(text: str) -> str:
 def _script_frames(lines: list[str]) -> Iterator[str]:
     """Lines without the frames of TensorFlow and ours, and with the script's where autograph's files are named.
 
-    Autograph puts a traceback into a message of its own, and TensorFlow one of Python that ops call.
+    Autograph puts a traceback into its own message, and TensorFlow one of Python that ops call.
     """
     hidden, margin = False, ""
     for line in lines:

@@ -45,7 +45,7 @@ _CALLED_FILES = _directories(*_CALLED)
 
 
 def is_users(file: str) -> bool:
-    """Whether a source file is the user's own.
+    """Whether a source file is the user's.
 
     Example:
         >>> is_users("/home/me/train.py"), is_users(os.__file__)
@@ -116,7 +116,7 @@ def origin(file: str, line: int) -> tuple[str, int, str, str] | None:
 
 
 def _factories() -> Iterator[Any]:
-    """What autograph has made of each function."""
+    """The functions that AutoGraph generated from each function."""
     if "tensorflow.python.autograph.impl.api" in sys.modules:
         from tf_ipu_shim.tf_private import autograph
 

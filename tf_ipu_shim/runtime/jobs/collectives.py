@@ -1,7 +1,7 @@
 """Collective operations between the processes of a job.
 
 Every process gathers what all give, and makes the result itself, in the order of ranks: all get the same, in every
-run. What a process gives says which operation it is in, so that processes that do not agree all learn of it.
+run. Each message names its operation, so that all processes learn of a mismatch.
 """
 
 from __future__ import annotations
@@ -65,7 +65,11 @@ def _check_alone(members: Sequence[int], name: str, kind: str, root: int, curren
             "in one."
         )
     if kind == "broadcast" and root != current_job.rank:
-        raise ValueError(f"Rank {root} broadcasts {name!r}, and only instance {current_job.rank} takes part.")
+        raise ValueError(
+            f"Rank {root} broadcasts {name!r}, and only instance {current_job.rank} takes part. Broadcast from an "
+            "instance "
+            "that takes part."
+        )
 
 
 def run(

@@ -2,7 +2,7 @@
 
 On one machine they are Unix sockets in a directory that no other user can enter. Between machines a process listens at
 its own address of the job only, takes connections from the machines of the job only, and each side proves that it
-knows the job's key. What is read is a frame: a header of JSON and bytes. Nothing that is read is run or unpickled.
+knows the job's key. A frame is a header of JSON and bytes. Nothing that is read is run or unpickled.
 """
 
 from __future__ import annotations

@@ -69,8 +69,9 @@ def current() -> Instance:
     total = _number(TOTAL_REPLICAS, current_job.size)
     if total % current_job.size:
         raise ValueError(
-            f"{total} replicas cannot be shared out evenly over {current_job.size} instances: the number of replicas "
-            "must be a multiple of the number of instances."
+            f"{total} replicas cannot be shared out evenly over {current_job.size} instances: the number of "
+            "replicas must be "
+            "a multiple of the number of instances. Change one of them."
         )
     return Instance(current_job.rank, current_job.size, total, _number(IPUS_PER_REPLICA, 1), current_job.local_rank)
 
@@ -80,9 +81,9 @@ def checked_ipus_per_replica(value: Any, instance: Instance) -> int:
     if value is None:
         return instance.ipus_per_replica
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"ipus_per_replica must be an integer, not {value!r}.")
+        raise TypeError(f"ipus_per_replica must be an integer, not {value!r}. Pass an integer.")
     if value < 1:
-        raise ValueError(f"ipus_per_replica must be at least 1, but {value} was given.")
+        raise ValueError(f"ipus_per_replica must be at least 1, but {value} was given. Pass at least 1.")
     return int(value)
 
 
@@ -122,9 +123,9 @@ def share_of_programs(options: Any) -> tuple[int, int, str]:
         index,
         count,
         (
-            f"The configuration says that this is process {index} of {count} whose replicas run one program "
-            f"(experimental.multi_replica_distribution), but it is process {current_job.rank} of {current_job.size} of "
-            "its job. "
+            f"The configuration says that this is process {index} of {count} "
+            f"(experimental.multi_replica_distribution), but it is process {current_job.rank} of {current_job.size} "
+            "of its job. "
             f"Start the script with poprun --num-instances {count}, and let popdist.tensorflow.set_ipu_config set it."
         ),
     )
@@ -133,5 +134,5 @@ def share_of_programs(options: Any) -> tuple[int, int, str]:
 def _number(variable: str, default: int) -> int:
     text = os.environ.get(variable, "")
     if text and not (text.isdecimal() and int(text) > 0):
-        raise ValueError(f"{variable} must be a number above 0; it is {text!r}.")
+        raise ValueError(f"{variable} must be a number above 0; it is {text!r}. Set it to a number above 0.")
     return int(text) if text else default

@@ -105,7 +105,10 @@ def _configured_addresses(environment: Mapping[str, str], size: int) -> tuple[st
     text = environment.get(ADDRESSES, "")
     addresses = tuple(address.strip() for address in text.split(",") if address.strip())
     if addresses and (len(addresses) != size or not all(_is_address(address) for address in addresses)):
-        raise ValueError(f'{ADDRESSES} must be {size} times "host:port", separated by commas; it is {text!r}.')
+        raise ValueError(
+            f'{ADDRESSES} must be {size} times "host:port", separated by commas; it is {text!r}.'
+            " Write one address for each process."
+        )
     return addresses
 
 
@@ -158,7 +161,9 @@ def _of_cluster(text: str) -> Job | None:
         workers = [(kind, index, address) for kind in task_types for index, address in enumerate(cluster[kind])]
         own_task = (str(task.get("type", "worker")), int(task.get("index", 0)))
     except (ValueError, AttributeError, TypeError) as error:
-        raise ValueError(f"TF_CONFIG must be JSON with a cluster and a task; it is {text!r}: {error}") from error
+        raise ValueError(
+            f"TF_CONFIG must be JSON with a cluster and a task; it is {text!r}: {error}. Correct its JSON."
+        ) from error
     ranks = [(kind, index) for kind, index, _ in workers]
     if len(workers) < 2 or own_task not in ranks:
         return None
@@ -169,7 +174,9 @@ def _of_cluster(text: str) -> Job | None:
 
 def _moved(address: str) -> str:
     if not _is_address(address):
-        raise ValueError(f"TF_CONFIG: a worker's address must be host:port; it is {address!r}.")
+        raise ValueError(
+            f"TF_CONFIG: a worker's address must be host:port; it is {address!r}. Write each address as host:port."
+        )
     host, _, port = address.rpartition(":")
     other = int(port) + _PORTS_AWAY
     return f"{host}:{other if other < 65536 else int(port) - _PORTS_AWAY}"
@@ -189,5 +196,5 @@ def _machine(address: str) -> str:
 def _number(environment: Mapping[str, str], variable: str, default: int) -> int:
     text = environment.get(variable, "") if variable else ""
     if text and not text.isdecimal():
-        raise ValueError(f"{variable} must be a number; it is {text!r}.")
+        raise ValueError(f"{variable} must be a number; it is {text!r}. Set it to a number.")
     return int(text) if text else default

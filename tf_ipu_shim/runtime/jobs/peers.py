@@ -1,7 +1,7 @@
 """Exchanges arrays between the processes of a job over their own connections.
 
 Each process sends what it gives to all others, in frames by name and number: the calls of one name follow each other,
-those of other names may come in any order. A thread for each process takes what that sends, so that nobody who sends
+those of other names may come in any order. A thread for each process takes what that sends, so that no one who sends
 waits for one who computes.
 """
 
@@ -223,7 +223,7 @@ class Peers:
                 return connection
             except connections.UntrustedPeer as error:
                 raise CollectiveError(
-                    f"What listens at {self._place(rank)} is {error}, and not the process of rank {rank}. Give all "
+                    f"The listener at {self._place(rank)} is {error}; expected the process of rank {rank}. Give all "
                     f"processes of the job the same {connections.KEY} and the same addresses."
                 ) from error
             except OSError as error:
@@ -249,7 +249,7 @@ class Peers:
             return f"Collective operation {title}: {ended}{before}"
         return (
             f"Collective operation {title} in the process of rank {self._here.rank}: not all {self.size} processes "
-            f"came to it within {self._seconds:g} s.{self._waits.missing_participants(call)} Start the job again: with "
-            f"more time in {collective_timeout.ENVIRONMENT_VARIABLE} if one takes long, and with all processes going "
-            "the same way through the script."
+            f"came to it within {self._seconds:g} s.{self._waits.missing_participants(call)} Start the job again. "
+            f"Give it more time with {collective_timeout.ENVIRONMENT_VARIABLE} if one is slow, and let all "
+            "processes run the same collectives."
         )

@@ -1,6 +1,6 @@
 """Lets the processes of a job on one machine find each other (rendezvous in a directory).
 
-Each listens at a socket in a directory of the user's own, says so in a file named by its rank, and holds the file's
+Each listens at a socket in a directory of the user's, says so in a file named by its rank, and holds the file's
 `flock` while it lives: what an ended job has left there counts for nothing.
 """
 
@@ -76,7 +76,8 @@ def take_rank(directory: pathlib.Path, rank: int) -> int:
             if time.monotonic() > deadline:
                 os.close(file)
                 raise RendezvousError(
-                    f"Two processes of this job have rank {rank}. Give each its own TF_IPU_SHIM_RANK."
+                    f"Two processes of this job have rank {rank}; ranks must be unique. Set another "
+                    "TF_IPU_SHIM_RANK for each."
                 ) from None
             time.sleep(_POLL_SECONDS)
     os.ftruncate(file, 0)
@@ -104,7 +105,9 @@ def _directory(name: str) -> pathlib.Path:
     base.mkdir(mode=0o700, exist_ok=True)
     status = base.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise PermissionError(f"{base} must belong to you alone: processes of a job meet there. Remove it.")
+        raise PermissionError(
+            f"{base} must belong only to you: processes of a job use it for their rendezvous. Remove it."
+        )
     directory = base / f"job-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     directory.mkdir(mode=0o700, exist_ok=True)
     return directory

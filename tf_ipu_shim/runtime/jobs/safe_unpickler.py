@@ -24,6 +24,6 @@ class _SafeUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise errors.UnsupportedError(
-            f"An object of {module}.{name} between processes is not emulated: numbers, texts, bytes, lists, tuples, "
-            "sets and dictionaries are. Send tensors and arrays with broadcast or allgather."
+            f"An object of {module}.{name} between processes is not emulated: only numbers, strings, bytes, lists, "
+            "tuples, sets and dictionaries are. Send tensors and arrays with broadcast or allgather."
         )

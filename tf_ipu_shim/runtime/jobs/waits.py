@@ -29,7 +29,7 @@ _Report = _State | str
 
 
 class Waits:
-    """What this process waits for, and the state that others report.
+    """The wait of this process, and the state that others report.
 
     Args:
         size: how many processes there are.
@@ -56,7 +56,7 @@ class Waits:
     def at(self, call: str, title: str, place: str = "") -> Iterator[None]:
         """Records that this thread waits in a collective.
 
-        What fails stays noted: the others may still ask for it.
+        A failed wait stays recorded: the others may still ask for it.
         """
         wait = _Wait(call, title, place)
         with self._lock:
@@ -144,7 +144,7 @@ class _Wait:
         self._place = self._place or _line_of_thread(self._thread) or _line_of_script()
 
     def state(self, line: str) -> dict[str, str]:
-        """What the others are told; `line` is that of the script, for threads that are TensorFlow's."""
+        """The report to the others; `line` is that of the script, for threads of TensorFlow."""
         place = self._place or _line_of_thread(self._thread) or line
         return {"call": self._call, "title": self._title, "place": place}
 
@@ -189,7 +189,7 @@ def _past_tense(when: float, heard: _State) -> str:
 
 
 def _activity(heard: _State) -> str:
-    """What follows on `waits in` or `is in`."""
+    """The words after `waits in` or `is in`."""
     waits = heard["waits"]
     if not waits:
         last, line = heard["last"], heard["line"]

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.keras`. Its modules load when asked for."""
+"""`ipu_tensorflow_addons.keras`: Keras layers and optimizers for IPUs. Its modules load when asked for."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

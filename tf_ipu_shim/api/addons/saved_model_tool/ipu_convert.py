@@ -19,7 +19,7 @@ _DEFAULT_SIGNATURE = v1.saved_model.signature_constants.DEFAULT_SERVING_SIGNATUR
 
 
 class IpuConversionParams:
-    """What to convert a SavedModel to.
+    """The parameters of a SavedModel conversion.
 
     Args:
         batch_size: of each batch, where the model leaves it open.
@@ -96,10 +96,12 @@ class IpuConversionParams:
             directory: of the file.
 
         Raises:
-            ValueError: it is no directory, or not writable.
+            ValueError: it is not a directory, or not writable.
         """
         if not os.path.isdir(directory) or not os.access(directory, os.W_OK):
-            raise ValueError(f"dir {directory} is not a directory or is not writable.")
+            raise ValueError(
+                f"dir {directory} is not a directory or is not writable. Create the directory, or choose another."
+            )
         with open(os.path.join(directory, _FILE), "w", encoding="utf-8") as file:
             json.dump(vars(self), file, indent=2)
 
@@ -110,19 +112,25 @@ class IpuConversionParams:
             config_file: a JSON object with the names of the arguments, or `no_ipu_placement`.
 
         Raises:
-            ValueError: the file is not readable, is no JSON object, or has a name that is none of these.
+            ValueError: the file is not readable, is not a JSON object, or has a name that is none of these.
         """
         if not os.access(config_file, os.R_OK):
-            raise ValueError(f"config_file {config_file} is not readable.")
+            raise ValueError(f"config_file {config_file} is not readable. Check the path and its permissions.")
         with open(config_file, encoding="utf-8") as file:
             values = json.load(file)
         if not isinstance(values, dict):
-            raise ValueError(f"config_file {config_file} holds no JSON object, but a {type(values).__name__}.")
+            raise ValueError(
+                f"config_file {config_file} must hold a JSON object, but it holds a {type(values).__name__}. "
+                "Correct the file."
+            )
         if "no_ipu_placement" in values:
             values["ipu_placement"] = not values.pop("no_ipu_placement")
         for name, value in values.items():
             if name not in vars(self):
-                raise ValueError(f"config_file {config_file} has {name!r}, which is none of {', '.join(vars(self))}.")
+                raise ValueError(
+                    f"config_file {config_file} has the key {name!r}; expected one of {', '.join(vars(self))}. "
+                    "Remove or correct it."
+                )
             setattr(self, name, value)
 
 
@@ -159,14 +167,22 @@ class IpuGraphConverter:
         output_saved_model_dir: str | None = None,
     ) -> None:
         if input_meta_graph_def and input_saved_model_dir:
-            raise ValueError("Can only specify one of input_meta_graph_def and input_saved_model_dir.")
+            raise ValueError(
+                "Can only specify one of input_meta_graph_def and input_saved_model_dir: both were given. "
+                "Leave one out."
+            )
         if not input_meta_graph_def and not input_saved_model_dir:
-            raise ValueError("Must specify one of input_meta_graph_def and input_saved_model_dir.")
+            raise ValueError(
+                "Must specify one of input_meta_graph_def and input_saved_model_dir: none was given. Pass one of them."
+            )
         if input_meta_graph_def and not input_sess:
-            raise ValueError("Must specify input_sess when specify input_meta_graph_def.")
+            raise ValueError("Must specify input_sess when specify input_meta_graph_def: it is None. Pass a session.")
         self._params = IpuConversionParams() if conversion_params is None else conversion_params
         if not isinstance(self._params, IpuConversionParams):
-            raise TypeError(f"conversion_params should be an IpuConversionParams, not {conversion_params!r}.")
+            raise TypeError(
+                f"conversion_params should be an IpuConversionParams, not {conversion_params!r}. Pass an "
+                "IpuConversionParams."
+            )
         parameter_checks.check_params(self._params)
         self._directory = None if input_saved_model_dir is None else os.fspath(input_saved_model_dir)
         self._meta_graph_def = input_meta_graph_def
@@ -189,7 +205,10 @@ class IpuGraphConverter:
             RuntimeError: it has been converted before.
         """
         if self._converted:
-            raise RuntimeError("The model can't be converted multiple times. Make another converter.")
+            raise RuntimeError(
+                "The model can't be converted multiple times: convert() has already been called. Make "
+                "another converter."
+            )
         if self._directory:
             self._frozen = frozen_graph.load(self._directory, self._tags, self._key)
             self._params.pb_md5sum = _md5_of(self._directory)
@@ -202,7 +221,7 @@ class IpuGraphConverter:
     def call_converter(self) -> None:
         """Converts the model that `convert` has read."""
         if self._frozen is None:
-            raise RuntimeError("There is no model yet: call convert(), which reads it.")
+            raise RuntimeError("There is no model yet: it must be read first. Call convert(), which reads it.")
         graph_def, signature_def = self._pipeline.ApplyConverters(self._frozen.graph_def, self._frozen.signature_def)
         self._frozen = frozen_graph.FrozenGraph(graph_def, signature_def, self._frozen.initializers)
 
@@ -220,7 +239,9 @@ class IpuGraphConverter:
         if not self._converted or self._frozen is None:
             raise AssertionError("The model has not been converted: call convert() first.")
         if not directory:
-            raise ValueError("Where to? Give output_saved_model_dir.")
+            raise ValueError(
+                "output_saved_model_dir is missing; expected the path of a directory. Pass output_saved_model_dir."
+            )
         frozen_graph.save(self._frozen, directory, self._tags, self._key)
         self.save_ipu_config(directory)
 

@@ -79,7 +79,9 @@ def run(args: argparse.Namespace) -> None:
     Source: `ipu_tensorflow_addons.saved_model_tool.saved_model_cli.run`.
     """
     if not (args.inputs or args.input_exprs or args.input_examples):
-        raise AttributeError("At least one of --inputs, --input_exprs or --input_examples must be required.")
+        raise AttributeError(
+            "At least one of --inputs, --input_exprs or --input_examples must be required: none was given. Pass one."
+        )
     if args.init_ipu:
         system_options.configure(args)
     feeds = stock.load_inputs_from_input_arg_string(args.inputs, args.input_exprs, args.input_examples)

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.v1`. Its modules load when asked for."""
+"""`ipu_tensorflow_addons.v1`: the addons for TensorFlow 1. Its modules load when asked for."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

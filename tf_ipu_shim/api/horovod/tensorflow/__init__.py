@@ -222,7 +222,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
     if not hasattr(optimizer, "apply_gradients") or not hasattr(optimizer, "get_config"):
         raise ValueError(
             "Provided optimizer doesn't inherit from either legacy TensorFlow or Keras optimizer: "
-            f"{type(optimizer).__name__}."
+            f"{type(optimizer).__name__}. Pass an optimizer of tf.compat.v1.train or tf.keras."
         )
     kind = type(optimizer)
 

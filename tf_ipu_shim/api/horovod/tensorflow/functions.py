@@ -32,12 +32,12 @@ class _NotCompressed:
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
-        """What is sent, and the type that it is made again; None: it has that."""
+        """The tensor to send, and the dtype to restore; None if unchanged."""
         return tensor, None
 
     @staticmethod
     def decompress(tensor: Any, context: Any) -> Any:
-        """What was received, of the type that it had."""
+        """The received tensor, in its original dtype."""
         return tensor if context is None else tf.cast(tensor, context)
 
 
@@ -46,12 +46,12 @@ class _Float16(_NotCompressed):
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
-        """What is sent, and the type that it had."""
+        """The tensor to send, and its original dtype."""
         return (tf.cast(tensor, tf.float16), tensor.dtype) if tensor.dtype.is_floating else (tensor, None)
 
 
 class Compression:
-    """What tensors are on their way: as they are, or float16.
+    """How tensors are sent: unchanged, or as float16.
 
     Source: `horovod.tensorflow.Compression`.
     """
@@ -149,7 +149,9 @@ def _operation(average: bool | None, op: Any) -> Any:
     if average is None:
         return op
     if op is not None:
-        raise ValueError("The op parameter supersedes average. Please provide only one of them.")
+        raise ValueError(
+            "The op parameter supersedes average: both `op` and `average` were given. Please provide only one of them."
+        )
     return distributed.Average if average else distributed.Sum
 
 
@@ -178,8 +180,8 @@ def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> 
     """The Python objects of all processes.
 
     Args:
-        obj: numbers, texts, bytes, None, and lists, tuples, sets and dictionaries of them. An object of any other class
-            is refused: to make it again, code that comes from another process would be run.
+        obj: numbers, strings, bytes, None, and lists, tuples, sets and dictionaries of them. An object of any other
+            class is refused: to make it again, code that comes from another process would be run.
         session: of TensorFlow 1; nothing is run in it.
         name: the same in every process.
 
@@ -224,17 +226,20 @@ class Reduction:
     ) -> None:
         unknown = sorted(set(options) - set(_DEFAULTS))
         if unknown:
-            raise TypeError(f"Horovod's distributed gradients have no argument {', '.join(unknown)}.")
+            raise TypeError(
+                f"Horovod's distributed gradients have no argument {', '.join(unknown)}; expected arguments "
+                "of horovod.tensorflow. Remove it, or correct its name."
+            )
         changed = {name: value for name, value in options.items() if value not in _DEFAULTS[name]}
         if compression is not None and not hasattr(compression, "decompress"):
             changed["compression"] = compression
         if changed:
             settings = ", ".join(f"{name}={value!r}" for name, value in changed.items())
             raise errors.UnsupportedError(
-                f"horovod.tensorflow with {settings} is not emulated: gradients are reduced on the host in each step, "
-                "by "
-                "all processes. Leave it out; ipu.optimizers.GradientAccumulationOptimizerV2 accumulates gradients; "
-                "Compression.none and Compression.fp16 say what is sent."
+                f"horovod.tensorflow with {settings} is not emulated: gradients are reduced on the host in each "
+                "step, by "
+                "all processes. Leave it out. Use ipu.optimizers.GradientAccumulationOptimizerV2 to accumulate "
+                "gradients. Compression.none and Compression.fp16 say what is sent."
             )
         self._compression = compression or Compression.none
         self._factors = prescale, postscale

@@ -1,1 +1,1 @@
-"""`tensorflow.python.ipu.data`."""
+"""`tensorflow.python.ipu.data`: the package of Graphcore's dataset functions."""

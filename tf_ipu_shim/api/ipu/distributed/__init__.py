@@ -160,7 +160,9 @@ def _is_mean(op: Any) -> bool:
     if op is None or (isinstance(op, int) and op == Average):
         return True
     if isinstance(op, int) and op == Adasum:
-        raise NotImplementedError("The Adasum reduction is not implemented. Use Average or Sum.")
+        raise NotImplementedError(
+            "hvd.Adasum was requested: the Adasum reduction is not implemented. Use Average or Sum."
+        )
     if isinstance(op, int) and op == Sum:
         return False
     return host_collectives.is_mean(op)

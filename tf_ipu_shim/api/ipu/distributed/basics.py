@@ -47,8 +47,8 @@ class HorovodBasics:
             not isinstance(comm, (list, tuple)) or list(comm) not in ([], list(range(current_job.size)))
         ):
             raise errors.UnsupportedError(
-                f"init(comm={comm!r}) would leave out some of the {current_job.size} processes. Start as many as shall "
-                "take part, and call init() without comm."
+                f"init(comm={comm!r}) would leave out some of the {current_job.size} processes; all must take "
+                "part. Start only as many as are needed, and call init() without comm."
             )
         self._job = current_job
 
@@ -73,7 +73,7 @@ class HorovodBasics:
         return self._joined().local_size
 
     def is_homogeneous(self) -> bool:
-        """Whether every machine has as many processes, as far as this one knows: theirs are a multiple of its own."""
+        """Whether every machine has as many processes, as far as this one knows: theirs are its own multiple."""
         return self._joined().size % self._joined().local_size == 0
 
     def mpi_threads_supported(self) -> bool:

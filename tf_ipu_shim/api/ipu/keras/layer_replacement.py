@@ -56,7 +56,7 @@ class IPULayerReplacer:
         """Exchanges a layer.
 
         Args:
-            layer_instance: a layer; of the user's own classes stays as it is, as do all that IPUs have no layer for.
+            layer_instance: a layer; of the user's classes stays as it is, as do all that IPUs have no layer for.
 
         Returns:
             The layer, or one with the same name, configuration and weights.
@@ -125,7 +125,7 @@ def _is_stock(kind: type) -> bool:
 
 
 def _arguments(layer: Any, kind: type) -> dict[str, Any]:
-    """What a layer was made with, without what stands at its default and the other class does not take."""
+    """The arguments of a layer, without defaults that the other class does not take."""
     known = inspect.signature(kind).parameters
     defaults = {name: value.default for name, value in inspect.signature(type(layer)).parameters.items()}
     found = {}

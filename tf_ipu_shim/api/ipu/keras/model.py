@@ -125,7 +125,7 @@ class SequentialMethods(OldModel, SequentialExtension):
         name: of the model.
 
     Raises:
-        ValueError: `layers` is no list of layers, or the count is smaller than 1.
+        ValueError: `layers` is not a list of layers, or the count is smaller than 1.
         RuntimeError: SDK 2.2 to 2.5 is emulated.
 
     Source: `tensorflow.python.ipu.keras.model.IPUSequential`.
@@ -151,7 +151,9 @@ class SequentialMethods(OldModel, SequentialExtension):
         name: str | None = None,
     ) -> None:
         if not isinstance(layers, list):
-            raise ValueError(f"IPU Sequential requires a list of Layers. It was given {layers!r}.")
+            raise ValueError(
+                f"IPU Sequential requires a list of Layers. It was given {layers!r}. Pass a list of layers."
+            )
         check_layers(layers, keras_package(self), "An IPU Sequential's list of Layers may only contain Keras Layers")
         older = {"accumulation_count": None if accumulation_count == 1 else accumulation_count}
         mini_batches = (
@@ -186,7 +188,7 @@ def check_inputs_and_outputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     """
     if len(args) != 2 - sum(name in kwargs for name in ("inputs", "outputs")):
         raise ValueError(
-            "Model was not provided with 'inputs' and 'outputs'. Models of layers with a call of their own are not "
+            "Model was not provided with 'inputs' and 'outputs'. Subclassed models that define call() are not "
             "supported: give the Keras tensors that the model begins and ends with."
         )
 
@@ -205,7 +207,7 @@ def check_layers(layers: Sequence[Any], package: str, phrase: str) -> None:
     kind = keras2.module("engine.base_layer", package).Layer
     for layer in layers:
         if not isinstance(layer, kind):
-            raise ValueError(f"{phrase}. It has {layer!r}, of type {type(layer).__name__}.")
+            raise ValueError(f"{phrase}. It has {layer!r}, of type {type(layer).__name__}. Pass a list of layers.")
 
 
 def init_graph(init: Any, package: str, args: Sequence[Any], kwargs: Mapping[str, Any], replace: bool) -> None:

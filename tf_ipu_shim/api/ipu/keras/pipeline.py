@@ -141,7 +141,7 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
 
     Raises:
         TypeError: the count is missing.
-        ValueError: `stages` is no list of lists of layers, or a list is empty.
+        ValueError: `stages` is not a list of lists of layers, or a list is empty.
         RuntimeError: SDK 2.2 to 2.5 is emulated.
 
     Source: `tensorflow.python.ipu.keras.pipeline.PipelineSequential`; SDK 1.3 and 1.4: `SequentialPipelineModel`.
@@ -209,17 +209,20 @@ def _check_stages(stages: Any, package: str) -> None:
     if not isinstance(stages, list) or not stages:
         raise ValueError(
             f"An IPU pipeline must take a non-empty list of stages, where each stage is a list of Keras Layers. It was "
-            f"given {stages!r}."
+            f"given {stages!r}. Pass a list of lists of layers."
         )
     for number, stage in enumerate(stages):
         if not isinstance(stage, list):
             raise ValueError(
                 f"An IPU pipeline may only contain lists of stages, where each stage is a list of Keras Layers. Stage "
-                f"{number} is {stage!r}."
+                f"{number} is {stage!r}. Pass a list of layers for that stage."
             )
         check_layers(stage, package, "Each list in the `stages` list must contain only Keras Layers")
         if not stage:
-            raise ValueError(f"Pipeline stage {number} has no layer. Give it one, or leave it out of `stages`.")
+            raise ValueError(
+                f"Pipeline stage {number} has no layer; expected at least one. Add a layer, or leave the "
+                "stage out of `stages`."
+            )
 
 
 def _pipeline_class(methods: type, stock_name: str, name: str) -> Any:
@@ -252,7 +255,8 @@ class PipelinedModel:
         first, past = _PIPELINED_MODEL_REFUSED
         if first <= sdk.current() < past:
             raise NotImplementedError(
-                "PipelinedModel is no longer used. For pipelining use SequentialPipelineModel or PipelineModel."
+                "PipelinedModel is no longer used. For pipelining use SequentialPipelineModel or PipelineModel. Use "
+                "one of these two."
             )
         return PipelineSequential(*args, **kwargs)
 

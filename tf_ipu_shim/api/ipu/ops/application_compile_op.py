@@ -34,7 +34,7 @@ def experimental_application_compile_op(
         A scalar string tensor, the path. In graph mode the file is written when it is fetched.
 
     Raises:
-        TypeError: `inputs` is no list.
+        TypeError: `inputs` is not a list.
         ValueError: the function uses tensors that are computed around it.
         tf.errors.InvalidArgumentError: when the op runs: XLA cannot compile the function, or there is nothing to
             compile, or it writes a variable that is frozen.

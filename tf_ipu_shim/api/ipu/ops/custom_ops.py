@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.custom_ops`: the user's own ops."""
+"""`tensorflow.python.ipu.ops.custom_ops`: the user's ops."""
 
 from __future__ import annotations
 

@@ -174,9 +174,15 @@ def instance_norm(
     inputs = tf.convert_to_tensor(inputs)
     rank = inputs.shape.rank
     if rank is None:
-        raise ValueError(f"Inputs {_described(inputs)} has undefined rank.")
+        raise ValueError(
+            f"Inputs {_described(inputs)} has undefined rank; expected a known number of axes. Set the "
+            "static shape, for example with tf.ensure_shape."
+        )
     if not -rank <= channels_axis < rank:
-        raise ValueError(f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}.")
+        raise ValueError(
+            f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}; "
+            "expected an axis below the rank. Choose another channels_axis."
+        )
     return _normalised(
         "InstanceNorm",
         inputs,
@@ -217,7 +223,8 @@ def _normalised(
     note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
     if sdk.current() >= _WARNS_SINCE and epsilon < _SAFE_EPSILON:
         warnings.warn(
-            f"{default_scope} has an epsilon of {epsilon:g}. One below {_SAFE_EPSILON:g} may be lost beside a variance "
+            f"{default_scope} has an epsilon of {epsilon:g}. One below {_SAFE_EPSILON:g} may be lost when added to "
+            "a variance "
             "in half precision, and the result may be infinite or NaN: make it larger."
         )
     inputs = tf.convert_to_tensor(inputs)

@@ -54,4 +54,7 @@ def get_ipu_reports() -> None:
     Source: `tensorflow.python.ipu.ops.summary_ops.get_ipu_reports`.
     """
     if not tf.executing_eagerly():
-        raise ValueError("Eager execution mode should be used.")
+        raise ValueError(
+            "summary_ops.get_ipu_reports was called in graph mode: Eager execution mode should be used. "
+            "Call it eagerly."
+        )

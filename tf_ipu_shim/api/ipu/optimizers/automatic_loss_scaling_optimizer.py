@@ -42,26 +42,33 @@ def check_factors(
         ("update_frequency", update_frequency),
     ):
         if value <= 0:
-            raise ValueError(f"{name} must be nonzero and positive. It is {value}.")
+            raise ValueError(f"{name} must be nonzero and positive. It is {value}. Pass a value above 0.")
     if decrease >= increase:
         relation = "increase_factor must be greater than decrease_factor"
         if blamed == "decrease_factor":
             relation = "decrease_factor must be less than increase_factor"
-        raise ValueError(f"{relation}: increase_factor is {increase} and decrease_factor {decrease}.")
+        raise ValueError(
+            f"{relation}: increase_factor is {increase} and decrease_factor {decrease}. Change one of them."
+        )
     if maximum <= 1:
-        raise ValueError(f"max_loss_scaling_factor must be greater than one. It is {maximum}.")
+        raise ValueError(
+            f"max_loss_scaling_factor must be greater than one. It is {maximum}. Pass a larger max_loss_scaling_factor."
+        )
     if initial >= maximum:
         raise ValueError(
             "initial_loss_scaling_factor must be less than max_loss_scaling_factor: "
-            f"{initial} and {maximum} were given."
+            f"{initial} and {maximum} were given. Lower initial_loss_scaling_factor."
         )
     if initial * increase >= maximum:
         raise ValueError(
             "initial_loss_scaling_factor x increase_factor must be less than max_loss_scaling_factor: "
-            f"{initial} x {increase} is not less than {maximum}."
+            f"{initial} x {increase} is not less than {maximum}. Lower one of the two factors."
         )
     if not 0.0 < ratio_threshold < 1.0:
-        raise ValueError(f"ratio_threshold must be greater than zero and less than one. It is {ratio_threshold}.")
+        raise ValueError(
+            f"ratio_threshold must be greater than zero and less than one. It is {ratio_threshold}. Pass a value "
+            "between 0 and 1."
+        )
 
 
 class AutomaticLossScalingOptimizer(IpuOptimizer):

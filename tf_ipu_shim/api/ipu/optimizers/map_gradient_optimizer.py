@@ -37,7 +37,7 @@ class MapGradientOptimizer(IpuOptimizer):
         if not callable(gradient_mapping_function):
             raise TypeError(
                 "gradient_mapping_function of MapGradientOptimizer must be a function of a gradient and its variable, "
-                f"not {gradient_mapping_function!r}."
+                f"not {gradient_mapping_function!r}. Pass a function."
             )
         self._gradient_mapping_function = gradient_mapping_function
 

@@ -33,7 +33,7 @@ def get_ci_num_ipus() -> int:
     """How many IPUs tests may use: `TF_IPU_COUNT`, 0 when it is unset.
 
     Raises:
-        ValueError: it is no number.
+        ValueError: it is not a number.
 
     Source: `tensorflow.python.ipu.test_utils.hardware_test_utils.get_ci_num_ipus`.
     """
@@ -41,7 +41,10 @@ def get_ci_num_ipus() -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{_COUNT} is {text!r}; it must be the number of IPUs tests may use, such as 8.") from None
+        raise ValueError(
+            f"{_COUNT} is {text!r}; it must be the number of IPUs tests may use, such as 8. Set it to a whole number, "
+            "or unset it."
+        ) from None
 
 
 def has_ci_ipus() -> bool:
@@ -157,7 +160,7 @@ def skip_with_asan(reason: str) -> Callable[[_Test], _Test]:
         reason: shown with the skipped test.
 
     Raises:
-        TypeError: the reason is no text, as when the decorator is written without brackets.
+        TypeError: the reason is not a string, as when the decorator is written without brackets.
 
     Source: `tensorflow.python.ipu.test_utils.hardware_test_utils.skip_with_asan`.
     """

@@ -97,7 +97,8 @@ class ReportHelper:
         if len(found) != 1:
             raise AssertionError(
                 f"One profile was to be found in {self._directory}, and there are {len(found)}: {found}. "
-                "clear_reports() removes those of programs that ran before."
+                "clear_reports() removes those of programs that ran before. Call clear_reports() before the program "
+                "runs."
             )
         return found[0]
 
@@ -157,7 +158,10 @@ class ReportJSON:
             return gen_ipu_ops.ipu_event_trace().numpy()
         running = session or self.session or session_lib.get_default_session()
         if running is None:
-            raise ValueError("ReportJSON has no session to read events in: give sess, session, or eager_mode=True.")
+            raise ValueError(
+                "ReportJSON has no session to read events in, and needs one in graph mode. Pass sess or "
+                "session, or eager_mode=True."
+            )
         return running.run(self._op)
 
     def get_ipu_events(self, session: Any = None) -> list[Any]:
@@ -289,7 +293,7 @@ class ReportJSON:
             self.test.assertEqual([[ipu] for ipu in expected_ipus], stages)
 
     def get_instruction_info(self) -> dict[str, Any]:
-        """What the event of the last compilation tells of the program's products; nothing where there is none."""
+        """The matmuls of the program in the last compilation event; empty without such an event."""
         text = self._compiled("instruction_info")
         return json.loads(text) if text else {}
 

@@ -32,7 +32,9 @@ def ipu_session(disable_grappler_optimizers: Iterable[str] | None = None) -> Ite
     rewriting = config.graph_options.rewrite_options
     for name in disable_grappler_optimizers or ():
         if name not in rewriting.DESCRIPTOR.fields_by_name:
-            raise ValueError(f"There is no Grappler optimizer {name!r}; see RewriterConfig for their names.")
+            raise ValueError(
+                f"There is no Grappler optimizer {name!r}; expected a name in RewriterConfig. Use one of these names."
+            )
         setattr(rewriting, name, rewriter_config_pb2.RewriterConfig.OFF)
     with session.Session(config=config) as running:
         yield running

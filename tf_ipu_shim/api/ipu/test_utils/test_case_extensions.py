@@ -63,7 +63,7 @@ class TestCaseExtensions:
         _assert(self, max(_tile_bytes(report)) <= max_expected * (1 + tolerance), f"max {max(_tile_bytes(report))}")
 
     def assert_always_live_memory(self, report: Any, expected: float, tolerance: float = 0.01) -> None:
-        """What is always alive needs so many bytes; `tolerance` is a part of them."""
+        """The always-live bytes are this number; `tolerance` is a fraction of it."""
         always = sum(tile.memory.alwaysLiveBytes for tile in report.compilation.tiles)
         _assert_near(self, always, expected, tolerance)
 
@@ -111,9 +111,9 @@ class TestCaseExtensions:
         _assert(self, 100 * moved <= p * total, f"{moved} of {total} cycles")
 
     def assert_compute_io_overlap_percentage(self, report: Any, p: float) -> None:
-        """More than such a part, 0 to 1, of compute, or of the copies with the host, goes on beside the other.
+        """More than such a part, 0 to 1, of compute, or of the copies with the host, goes on in addition to the other.
 
-        That is so where `IPUConfig.io_tiles` gives feeds tiles of their own. The first IPU's first run is looked at.
+        That is so where `IPUConfig.io_tiles` gives feeds their own tiles. The first IPU's first run is looked at.
         """
         compute, copies = _Intervals(), _Intervals()
         for step in report.execution.runs[0].steps:

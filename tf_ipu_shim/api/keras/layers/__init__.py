@@ -1,4 +1,4 @@
-"""`keras.ipu.layers`."""
+"""`keras.ipu.layers`: layers that capture gradients."""
 
 from tf_ipu_shim.api.keras.layers.capture_upstream_gradients import CaptureActivationGradients, CaptureUpstreamGradients
 

@@ -43,19 +43,19 @@ OPTIONS = tuple(name for name in vars(ALSDefaults) if not name.startswith("_"))
 
 
 def _further(aggregate: bool) -> dict[str, Any]:
-    """What the wrapped optimizer is told beside the name; only Keras's know of it."""
+    """Arguments of the wrapped optimizer in addition to the name; only Keras optimizers have any."""
     return {} if aggregate else {"experimental_aggregate_gradients": False}
 
 
 def _check_number(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, not {value!r}.")
+        raise TypeError(f"{name} must be a number, not {value!r}. Pass a number.")
 
 
 def _check_power_of_two(name: str, value: Any) -> None:
     _check_number(name, value)
     if value <= 0 or math.frexp(value)[0] != 0.5:
-        raise ValueError(f"{name} must be a power of two. It is {value}.")
+        raise ValueError(f"{name} must be a power of two. It is {value}. Pass a power of two.")
 
 
 def _read_only(name: str) -> ValueError:
@@ -81,7 +81,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         name: of the operations.
 
     Raises:
-        TypeError: `opt` is no Keras 2 optimizer, or an argument has no such value.
+        TypeError: `opt` is not a Keras 2 optimizer, or an argument has no such value.
         ValueError: a number is out of range, or they do not go together.
 
     Source: `keras.ipu.optimizers.als_optimizer.ALSOptimizer`.
@@ -113,7 +113,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         if isinstance(opt, ALSOptimizer) and opt.brings_its_optimizer:
             raise ValueError(
                 "ALSOptimizer has been used to wrap an optimizer that scales the loss by itself, "
-                f"{type(opt).__name__}. Use it without {type(self).__name__}."
+                f"{type(opt).__name__}; expected one that does not. Use it without {type(self).__name__}."
             )
         booleans.check_boolean("accumulate_statistics_over_update_period", accumulate_statistics_over_update_period)
         booleans.check_boolean("captured_grads_only", captured_grads_only)
@@ -175,7 +175,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
             captured_grads: further gradients of the scaled loss that count; any structure of tensors.
             global_step: recorded; Keras counts `iterations`.
             name: of the operation.
-            experimental_aggregate_gradients: handed to the wrapped optimizer.
+            experimental_aggregate_gradients: passed to the wrapped optimizer.
         """
         pairs = [(g, v) if g is None else self.preprocess_gradients(g, v) for g, v in grads_and_vars]
         captured = [] if captured_grads is None else nest.flatten(captured_grads)
@@ -214,7 +214,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         )
 
     def reset(self) -> None:
-        """Starts anew with the initial factor."""
+        """Starts again with the initial factor."""
         self._state.initial = self.initial_loss_scaling_factor
         self._state.reset()
 
@@ -290,12 +290,14 @@ class ALSOptimizer(_OptimizerV2Wrapper):
     def update_frequency(self, value: int) -> None:
         value = check_integer("update_frequency", value)
         if value <= 0:
-            raise ValueError(f"update_frequency must be nonzero and positive. It is {value}.")
+            raise ValueError(
+                f"update_frequency must be nonzero and positive. It is {value}. Pass an update_frequency above 0."
+            )
         self._update_frequency = value
 
     @property
     def increase_factor(self) -> float:
-        """What the factor is multiplied or divided by."""
+        """The factor by which the loss scale is multiplied or divided."""
         return self._increase_factor
 
     @increase_factor.setter
@@ -316,7 +318,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
 
     @property
     def max_loss_scaling_factor(self) -> Any:
-        """What the factor stays below."""
+        """The upper limit of the factor."""
         return self._maximum
 
     @max_loss_scaling_factor.setter
@@ -331,12 +333,12 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         if initial >= maximum:
             raise ValueError(
                 "initial_loss_scaling_factor must be less than max_loss_scaling_factor: "
-                f"{initial} and {maximum} were given."
+                f"{initial} and {maximum} were given. Lower initial_loss_scaling_factor."
             )
         if initial * self.increase_factor >= maximum:
             raise ValueError(
                 "initial_loss_scaling_factor x increase_factor must be less than max_loss_scaling_factor: "
-                f"{initial} x {self.increase_factor} is not less than {maximum}."
+                f"{initial} x {self.increase_factor} is not less than {maximum}. Lower one of the two factors."
             )
 
     @property
@@ -348,7 +350,10 @@ class ALSOptimizer(_OptimizerV2Wrapper):
     def ratio_threshold(self, value: float) -> None:
         _check_number("ratio_threshold", value)
         if not 0.0 < value < 1.0:
-            raise ValueError(f"ratio_threshold must be greater than zero and less than one. It is {value}.")
+            raise ValueError(
+                f"ratio_threshold must be greater than zero and less than one. It is {value}. Pass a value between 0 "
+                "and 1."
+            )
         self._ratio_threshold = value
 
     def get_config(self) -> dict[str, Any]:
@@ -391,7 +396,8 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         if not isinstance(als_optimizer, ALSOptimizer):
             raise ValueError(
                 "ALSGradientAccumulationOptimizer can only be used with instances of ALSOptimizer, not "
-                f"{type(als_optimizer).__name__}. For others there is GradientAccumulationOptimizer."
+                f"{type(als_optimizer).__name__}. For others there is GradientAccumulationOptimizer. Use "
+                "GradientAccumulationOptimizer instead, or wrap an ALSOptimizer."
             )
         super().__init__(
             als_optimizer,
@@ -425,7 +431,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
             grads_and_vars: pairs of gradient and variable.
             captured_grads: as for `ALSOptimizer.apply_gradients`; those of all mini-batches count.
             name: of the operation.
-            experimental_aggregate_gradients: handed to the wrapped optimizer.
+            experimental_aggregate_gradients: passed to the wrapped optimizer.
         """
         counted = [] if captured_grads is None else [self._opt.count_captured_gradients(captured_grads)]
         with ops.control_dependencies([operation for operation in counted if isinstance(operation, ops.Operation)]):
@@ -446,7 +452,8 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         if kind not in {ALSOptimizer.__name__, *(each.__name__ for each in ALSOptimizer.__subclasses__())}:
             raise ValueError(
                 "ALSGradientAccumulationOptimizer.from_config can only be used with configurations of an "
-                f"ALSOptimizer inside; this one has {kind!r}."
+                f"ALSOptimizer inside; this one has {kind!r}. Pass a configuration that get_config() of this class "
+                "returned."
             )
         config = dict(config)
         return cls(cls._inner_from_config(config, custom_objects), **config)

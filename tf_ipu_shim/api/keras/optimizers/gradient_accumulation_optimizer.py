@@ -28,7 +28,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         name: of the operations.
 
     Raises:
-        TypeError: `opt` is no Keras 2 optimizer.
+        TypeError: `opt` is not a Keras 2 optimizer.
         ValueError: a number below one, an unknown method, or state that is to be sharded but not offloaded.
 
     Source: `keras.ipu.optimizers.gradient_accumulation_optimizer.GradientAccumulationOptimizer`.
@@ -51,7 +51,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         name: str = "GradientAccumulationOptimizer",
     ) -> None:
         if isinstance(num_mini_batches, int) and num_mini_batches < 1:
-            raise ValueError(f"num_mini_batches must be >= 1. It is {num_mini_batches}.")
+            raise ValueError(f"num_mini_batches must be >= 1. It is {num_mini_batches}. Pass at least 1.")
         offload = booleans.three_state("offload_weight_update_variables", offload_weight_update_variables)
         sharding = booleans.three_state("replicated_optimizer_state_sharding", replicated_optimizer_state_sharding)
         check_options(num_mini_batches, offload, sharding)
@@ -119,6 +119,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         if cls is not GradientAccumulationOptimizer:
             raise ValueError(
                 "GradientAccumulationOptimizer.from_config can only be used to create "
-                f"GradientAccumulationOptimizers. {cls.__name__} needs a from_config of its own."
+                f"GradientAccumulationOptimizers. {cls.__name__} needs its own from_config. Override from_config in "
+                "the subclass."
             )
         return super().from_config(config, custom_objects)

@@ -1,6 +1,6 @@
 """`gen_poprand_ops`: ops with Graphcore's arguments, computed by `rand_ops`.
 
-An argument is an input of the op, then come attributes, then `name`. A mask follows from its seed alone here, so that
+An argument is an input of the op, then come attributes, then `name`. A mask follows only from its seed here, so that
 the reference, which on an IPU keeps its layout, holds nothing.
 """
 
@@ -14,7 +14,7 @@ from tf_ipu_shim.frontend.ops import rand_ops
 
 
 class IpuDropout(NamedTuple):
-    """What is left of the input, the seed `[2]` that the mask was made of, and a tensor without elements."""
+    """The remaining input, the seed `[2]` of the mask, and a tensor without elements."""
 
     output: Any
     seed: Any
@@ -22,14 +22,14 @@ class IpuDropout(NamedTuple):
 
 
 class IpuDropoutNoRef(NamedTuple):
-    """What is left of the input, and the seed `[2]` that the mask was made of."""
+    """The remaining input, and the seed `[2]` of the mask."""
 
     output: Any
     seed: Any
 
 
 class IpuDropoutWithSeed(NamedTuple):
-    """What is left of the input, the seed that was given, and a tensor without elements."""
+    """The remaining input, the given seed, and a tensor without elements."""
 
     output: Any
     output_seed: Any
@@ -37,7 +37,7 @@ class IpuDropoutWithSeed(NamedTuple):
 
 
 class IpuDropoutWithSeedNoRef(NamedTuple):
-    """What is left of the input, and the seed that was given."""
+    """The remaining input, and the given seed."""
 
     output: Any
     output_seed: Any

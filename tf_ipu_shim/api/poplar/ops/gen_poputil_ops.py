@@ -132,8 +132,8 @@ def ipu_stateful_gradient_accumulate_with_momentum(
     known = tf.get_static_value(tf.convert_to_tensor(momentum, value.dtype))
     if known is None:
         raise NotImplementedError(
-            "The momentum of accumulated gradients has to be known when the program is built: give a number, or a "
-            "constant tensor, instead of one that is computed while the program runs."
+            "momentum is a tensor that is computed while the program runs: the momentum of accumulated "
+            "gradients has to be known when the program is built. Pass a number, or a constant tensor."
         )
     return plugin.load().ops.ipu_stateful_gradient_accumulate_with_momentum(
         accum, value, _shape_of(value), momentum=float(known), num_mini_batches=num_mini_batches, name=name
@@ -142,7 +142,10 @@ def ipu_stateful_gradient_accumulate_with_momentum(
 
 def _shape_of(value: Any) -> Any:
     if not value.shape.is_fully_defined():
-        raise ValueError(f"A gradient of shape {value.shape} cannot be accumulated: its shape has to be fully defined.")
+        raise ValueError(
+            f"A gradient of shape {value.shape} cannot be accumulated: its shape has to be fully defined. Set the "
+            "gradient's static shape, for example with tf.ensure_shape."
+        )
     return value.shape
 
 

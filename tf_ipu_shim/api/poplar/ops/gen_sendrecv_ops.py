@@ -1,8 +1,8 @@
 """`gen_sendrecv_ops`: transfers tensors between a running program and the host part of the same step.
 
-Both ends belong to one graph and are fetched in one `session.run`; they find each other by their names. What is sent
-and not received is dropped when the step ends, and who receives what nobody sends is told so after
-`TF_IPU_SHIM_COLLECTIVE_TIMEOUT` (600). Between programs, or eagerly, an `IPUOutfeedQueue` does this.
+Both ends belong to one graph and are fetched in one `session.run`; they find each other by their names. A tensor that
+is sent but not received is dropped when the step ends. A receiver without a sender fails after
+`TF_IPU_SHIM_COLLECTIVE_TIMEOUT` seconds (600). Between programs, or eagerly, an `IPUOutfeedQueue` does this.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def ipu_recv_at_host(
         The tensor, of a shape that is not known before.
 
     Raises:
-        RuntimeError: it is called eagerly, where it would wait for ever.
+        RuntimeError: it is called eagerly, where it would wait indefinitely.
 
     Example:
         >>> with tf.Graph().as_default(), tf.device("cpu"):
@@ -85,8 +85,9 @@ def ipu_recv_at_host(
 def _ops(direction: str) -> Any:
     if tf.executing_eagerly():
         raise RuntimeError(
-            f"{direction} was called eagerly: what is sent is received in the same step of a graph. Build both ends in "
-            "one tf.Graph and fetch them in one session.run, or use an IPUOutfeedQueue."
+            f"{direction} was called eagerly, but needs a graph: the tensor is received in the same step. "
+            "Build both ends in one tf.Graph and fetch them in one session.run, or use an "
+            "IPUOutfeedQueue."
         )
     from tf_ipu_shim import frontend  # connects the plugin to this process's runtime
 

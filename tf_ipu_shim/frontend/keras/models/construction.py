@@ -158,7 +158,9 @@ def _make_extended_class(kind: type, registered: type | None) -> type:
             extension_class = extension
             break
     else:
-        raise TypeError(f"{kind.__name__} is no Keras 2 model.")
+        raise TypeError(
+            f"{kind.__name__} is not a Keras 2 model; expected a class of tf.keras. Derive it from tf.keras.Model."
+        )
     # One for each user class: Keras puts other bases into it when a subclass turns out to be a functional model.
     inherited = {"_ipu_generated": True, "__module__": stock.__module__}
     if registered is None:
@@ -185,7 +187,7 @@ def _make_registered_class(stock: type, registered: type, own: type) -> type:
     if not issubclass(registered, own):
         raise TypeError(
             f"The extension {registered.__name__} that is registered for {stock.__name__} must be a subclass of "
-            f"{own.__name__}, which runs such a model on the IPU."
+            f"{own.__name__}, which runs such a model on the IPU. Register a subclass of it."
         )
 
     @delegation.extension_delegate

@@ -189,7 +189,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         self._check_mode("evaluate")
         _note_queues(max_queue_size, workers, use_multiprocessing)
         if kwargs:
-            raise TypeError(f"Invalid keyword arguments: {list(kwargs)}")
+            raise TypeError(f"Invalid keyword arguments: {list(kwargs)}. Remove them, or correct their names.")
         with model.distribute_strategy.scope():
             handler = self._make_data_handler(
                 "evaluate", x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps_per_epoch=steps
@@ -296,19 +296,20 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         model: Any = self
         if ops.inside_function():
             raise RuntimeError(
-                "Detected a call to a Keras model's method that trains, evaluates or predicts inside a `tf.function`. "
-                f"Such a method ({mode}, or its form for one batch) makes functions of its own: call it outside."
+                "Detected a call to a Keras model's method that trains, evaluates or predicts inside a "
+                f"`tf.function`. Such a method ({mode}, or its form for one batch) can only be called "
+                "outside, because it creates functions. Move the call out of the tf.function."
             )
         if not ops.executing_eagerly_outside_functions():
             raise RuntimeError(
                 f"Keras' {mode} does not run on IPUs in a graph of TensorFlow 1. Run the script without `--tf1`, "
-                "disable_v2_behavior() and disable_eager_execution(), or write the loop: the model's layers in a "
-                "function for ipu_compiler.compile, with loops.repeat and an IPUInfeedQueue, inside an ipu_scope."
+                "disable_v2_behavior() and disable_eager_execution(). Or write the loop with ipu_compiler.compile, "
+                "loops.repeat and an IPUInfeedQueue, inside an ipu_scope."
             )
         if model.run_eagerly:
             raise RuntimeError(
-                "Keras models cannot run eagerly when using `IPUStrategy`. Leave out run_eagerly=True in compile, and "
-                "tf.config.run_functions_eagerly(True)."
+                "Keras models cannot run eagerly when using `IPUStrategy`: eager running was requested. "
+                "Leave out run_eagerly=True in compile, and tf.config.run_functions_eagerly(True)."
             )
         if mode != "predict":
             keras_members.assert_compile_was_called(model)
@@ -354,7 +355,8 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
                 return 1
             raise ValueError(
                 "The model which you are attempting to train is pipelined, however "
-                "`gradient_accumulation_steps_per_replica` hasn't been set. Set it with `set_pipelining_options()`."
+                "`gradient_accumulation_steps_per_replica` hasn't been set; pipelines need it. Set it with "
+                "`set_pipelining_options()`."
             )
         return chosen.pipelining_steps
 

@@ -108,7 +108,7 @@ class ModelExtension(NetworkExtension):
 
     @property
     def _trackable_saved_model_saver(self) -> Any:
-        """Keras' writer, with an entry beside the configuration, which the user's class has for itself."""
+        """Keras' writer, with an entry in addition to the configuration, which the user's class has for itself."""
         saver = super()._trackable_saved_model_saver  # type: ignore[misc]
         keras_members.add_saved_property(saver, saved_options.ENTRY, lambda: saved_options.options_to_config(self))
         return saver
@@ -255,7 +255,7 @@ class ModelExtension(NetworkExtension):
         )
 
     def _check_call(self, step: str = "") -> bool:
-        """Whether the model has a `call`, where a step of its own does not do without."""
+        """Whether the model has a `call`, where its own step does not do without."""
         model: Any = self
         call = getattr(model.call, "__func__", model.call)  # one that was loaded has an attribute of its own
         if call is not keras2.module("engine.training", model_step.keras_package(model)).Model.call:

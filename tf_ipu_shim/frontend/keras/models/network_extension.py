@@ -38,7 +38,7 @@ class NetworkExtension(PipelinedExtension):
             pipeline_stage_assignment: one for each call, in the order in which they were got.
 
         Raises:
-            TypeError: a stage is no integer.
+            TypeError: a stage is not an integer.
             ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
         """
         network = self._network()
@@ -123,8 +123,8 @@ class NetworkExtension(PipelinedExtension):
             call = id(keras_members.inbound_nodes(stage.layer)[stage.node_index])
             if call in found:
                 raise ValueError(
-                    f"Duplicate assignment for layer {stage.layer.name} with node index {stage.node_index}. Give every "
-                    "call of a layer one."
+                    f"Duplicate assignment for layer {stage.layer.name} with node index {stage.node_index}; "
+                    "expected one for each call of a layer. Remove one of them."
                 )
             found[call] = stage
         return [found[id(node)] for node in network.nodes] if all(id(n) in found for n in network.nodes) else stages
@@ -139,8 +139,9 @@ class NetworkExtension(PipelinedExtension):
             calls = len(keras_members.inbound_nodes(node.layer))
             if layer is node.layer and not 0 <= one.node_index < calls:
                 raise ValueError(
-                    f"Layer {layer.name} has {calls} invocation(s) in the model, and is assigned by the node index "
-                    f"{one.node_index}. Keep the assignments of get_pipeline_stage_assignment()."
+                    f"Layer {layer.name} has {calls} invocation(s) in the model, and is assigned by the node "
+                    f"index {one.node_index}; expected an index below that number. Keep the assignments of "
+                    "get_pipeline_stage_assignment()."
                 )
             if layer is not node.layer or keras_members.inbound_nodes(layer)[one.node_index] is not node:
                 raise checks.wrong_order_error(node.layer.name, f"{layer.name} (node index {one.node_index})")

@@ -64,7 +64,7 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
             pipeline_stage_assignment: one for each layer, in their order; the stage's number alone will do.
 
         Raises:
-            TypeError: a stage is no integer.
+            TypeError: a stage is not an integer.
             ValueError: they do not go with the layers, or a stage is skipped.
         """
         model: Any = self
@@ -138,7 +138,8 @@ def _check_assignments(model: Any, assignments: Any) -> None:
         must = "need to" if wording == checks.Wording.FIRST else "must"
         raise ValueError(
             f"All elements of `pipeline_stage_assignment` {must} be instances of "
-            "`SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`."
+            "`SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`; "
+            "expected no others. Pass what get_pipeline_stage_assignment() returned."
         )
     _check_nested_assignment(model, assignments)
     previous = 0
@@ -147,8 +148,9 @@ def _check_assignments(model: Any, assignments: Any) -> None:
         if assigned_layer is not layer:
             raise ValueError(
                 f"The provided assignment at index {place} `pipeline_stage_assignment` is for layer "
-                f"{assigned_layer.name}, but "
-                f"the layer in the Sequential model at index {place} is {layer.name}. Keep the order of the layers."
+                f"{assigned_layer.name}, but the layer in the Sequential model at index {place} is {layer.name}. "
+                "Both must "
+                "be equal. Keep the order of the layers."
             )
         for inner in _flatten_assignments([one]):
             previous = _check_stage_order(inner, previous, first=place == 0 and inner is _flatten_assignments([one])[0])
@@ -175,12 +177,13 @@ def _check_stage_order(one: Any, previous: int, first: bool) -> int:
     if first and one.pipeline_stage != 0:
         raise ValueError(
             "The first layer in a pipelined sequential model needs to be assigned to the 0th pipeline stage, however "
-            f"it was assigned to {one.pipeline_stage}."
+            f"it was assigned to {one.pipeline_stage}. Assign the first layer to stage 0."
         )
     if one.pipeline_stage not in (previous, previous + 1):
         raise ValueError(
             f"Layer {one.layer.name} has been assigned to pipeline stage {one.pipeline_stage}, however the previous "
             f"layer in the Sequential model was assigned to pipeline stage {previous}. A layer in a Sequential model "
             "can only be assigned to the same pipeline stage as the previous layer or to the next pipeline stage."
+            " Assign the layer to one of these two stages."
         )
     return one.pipeline_stage

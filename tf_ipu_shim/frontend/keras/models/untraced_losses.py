@@ -49,6 +49,6 @@ def check_losses(program: Any) -> None:
             if not loss.consumers() and id(loss) not in returned:
                 raise errors_impl.InaccessibleTensorError(
                     f"The layer or model {layer} adds a loss in the tf.function {graph.name}, which the model calls: "
-                    f"{loss!r} is out of scope and cannot be used in the model's loss, which would leave it out. Take "
+                    f"{loss!r} is out of scope there. The model's loss would leave it out. Take "
                     "`@tf.function` off that `call`: Keras compiles the whole step."
                 )

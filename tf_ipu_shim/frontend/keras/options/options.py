@@ -73,6 +73,7 @@ def check_steps(steps: Any) -> int | None:
     if not _is_integer(steps) or steps < 1:
         raise ValueError(
             f"Expected `gradient_accumulation_steps_per_replica` to be a positive integer, but got {steps!r} instead."
+            " Pass a positive integer."
         )
     return int(steps)
 
@@ -85,11 +86,11 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
     """Checks what the accumulating optimizer is to be given."""
     name = "gradient_accumulation_optimizer_kwargs"
     if not isinstance(kwargs, Mapping):
-        raise TypeError(f"`{name}` must be a dictionary.")
+        raise TypeError(f"`{name}` must be a dictionary. Pass a dictionary.")
     if "opt" in kwargs:
         raise ValueError(
             f"Found `opt` key in `{name}`. This is not supported: the optimizer which the model has been compiled with "
-            "is used."
+            "is used. Remove `opt`."
         )
     if "num_mini_batches" in kwargs:
         raise ValueError(
@@ -100,8 +101,8 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
     for key in kwargs:
         if key not in _ACCUMULATOR_OPTIONS:
             raise TypeError(
-                f"The gradient accumulation optimizer takes no argument {key!r}. It takes "
-                f"{', '.join(_ACCUMULATOR_OPTIONS)}."
+                f"The gradient accumulation optimizer takes no argument {key!r}; expected one of "
+                f"{', '.join(_ACCUMULATOR_OPTIONS)}. Remove it, or correct its name."
             )
     check_options(1, kwargs.get("offload_weight_update_variables"), kwargs.get("replicated_optimizer_state_sharding"))
 
@@ -111,14 +112,16 @@ def check_device_mapping(mapping: Any) -> list[int] | None:
     if mapping is None:
         return None
     if not isinstance(mapping, list) or not all(_is_integer(ipu) for ipu in mapping):
-        raise ValueError(f"Expected `device_mapping` to be a list of integers, but got {mapping!r} instead.")
+        raise ValueError(
+            f"Expected `device_mapping` to be a list of integers, but got {mapping!r} instead. Pass a list of integers."
+        )
     return [int(ipu) for ipu in mapping]
 
 
 def check_pipelining_kwargs(kwargs: Any) -> None:
     """Checks what the pipeline is to be given."""
     if not isinstance(kwargs, Mapping):
-        raise TypeError("`pipelining_kwargs` must be a dictionary.")
+        raise TypeError(f"`pipelining_kwargs` must be a dictionary, not {type(kwargs).__name__}. Pass a dictionary.")
     for key, argument in _PIPELINE_EXPLICIT.items():
         if key in kwargs:
             raise ValueError(
@@ -147,10 +150,15 @@ def check_outfeed_kwargs(kwargs: Mapping[str, Any]) -> None:
 def _check_no_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str], invalid: Sequence[str]) -> None:
     for key in automatic:
         if key in kwargs:
-            raise ValueError(f"Found `{key}` key in `{where}`. This argument is automatically set by Keras.")
+            raise ValueError(
+                f"Found `{key}` key in `{where}`. This argument is automatically set by Keras and must "
+                "not be passed. Remove it."
+            )
     for key in invalid:
         if key in kwargs:
-            raise ValueError(f"Found `{key}` key in `{where}`. This argument is not compatible with Keras models.")
+            raise ValueError(
+                f"Found `{key}` key in `{where}`. This argument is not compatible with Keras models. Remove the key."
+            )
 
 
 def _check_known_keys(
@@ -165,7 +173,10 @@ def _check_known_keys(
     ]
     for key in kwargs:
         if key not in (*names, *older):
-            raise TypeError(f"{label} takes no argument {key!r}. It takes {', '.join(names)}.")
+            raise TypeError(
+                f"{label} takes no argument {key!r}; expected one of {', '.join(names)}. Remove it, or correct its "
+                "name."
+            )
 
 
 def reduction_from_normalise(kwargs: dict[str, Any], reduction: Any) -> Any:

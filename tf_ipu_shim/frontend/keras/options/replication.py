@@ -51,7 +51,7 @@ class ReplicatedMetricReductionMethod(enum.Enum):
         if found is None:
             raise ValueError(
                 f"Cannot parse {value!r} as a ReplicatedMetricReductionMethod. Valid values are "
-                f"{', '.join(cls.__members__)}."
+                f"{', '.join(cls.__members__)}. Pass one of these."
             )
         return found
 
@@ -69,8 +69,8 @@ def num_ipus(device: str) -> int:
     spec = device_lib.DeviceSpec.from_string(device or "")
     if spec.device_type != "IPU":
         raise ValueError(
-            f"Keras models with IPU extensions can only be used on an IPU device, not on {device or 'the CPU'}: call "
-            "fit, evaluate and predict in the scope of an IPUStrategy."
+            f"Keras models with IPU extensions can only be used on an IPU device, not on {device or 'the CPU'}: "
+            "Call fit, evaluate and predict in the scope of an IPUStrategy."
         )
     return devices.get(spec.device_index or 0).num_ipus
 
@@ -108,8 +108,8 @@ def _mapped_ipus(mapping: Sequence[int] | None, available: int) -> str:
 def _replication_fix(shards: int, mapped: bool) -> str:
     if devices.configured() is None:
         return (
-            f"No IPU system is configured, so that there is one IPU: set auto_select_ipus of an IPUConfig to {shards} "
-            "or a multiple, and call its configure_ipu_system() before the strategy is made."
+            f"No IPU system is configured, so there is one IPU. Set auto_select_ipus of an IPUConfig to {shards} "
+            "or a multiple, and call its configure_ipu_system() before creating the strategy."
         )
     other = "name only IPUs that there are" if mapped else "give the model fewer pipeline stages or shards"
     return f"Set auto_select_ipus of the IPUConfig to {shards} or a multiple before configure_ipu_system, or {other}."

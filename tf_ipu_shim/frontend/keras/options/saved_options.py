@@ -1,7 +1,7 @@
 """Saves and restores a model's accumulation and pipelining options as part of its configuration.
 
 A model that is saved and loaded in the scope of an `IPUStrategy` keeps it; outside, stock Keras passes over the entry.
-What cannot be written as JSON (`pipelining_kwargs`, `gradient_accumulation_optimizer_kwargs`) is left out, as in
+Values that JSON cannot represent (`pipelining_kwargs`, `gradient_accumulation_optimizer_kwargs`) are left out, as in
 Graphcore's Keras.
 """
 

@@ -67,14 +67,15 @@ def check_assignments(assignments: Any, expected: int, wording: Wording, counted
             quantity, which = "size", f"{counted} in the model (currently {expected})"
         raise ValueError(
             f"The {quantity} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the "
-            f"{which}. A layer counts as often as it is called."
+            f"{which}. "
+            "A layer counts as often as it is called. Add or remove assignments."
         )
 
 
 def check_stage(layer: str, stage: Any) -> None:
     """Checks the number of a layer's stage."""
     if stage is not None and not isinstance(stage, numbers.Integral):
-        raise TypeError(f"`pipeline_stage` of layer {layer} must be an integer, not {stage!r}.")
+        raise TypeError(f"`pipeline_stage` of layer {layer} must be an integer, not {stage!r}. Pass an integer.")
 
 
 def print_summary(

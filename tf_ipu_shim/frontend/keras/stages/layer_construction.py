@@ -34,7 +34,7 @@ current = _CurrentStage()
 
 def install(layer: type) -> None:
     """Patches a Keras package's layers to accept any `trainable` and to record their stage and source line."""
-    why = "what is made in a `PipelineStage`, in its thread, remembers it; the script's line; `trainable` of any type"
+    why = "layers record their `PipelineStage` and the script's line, and accept `trainable` of any type"
 
     def constructor(stock: Callable[..., None]) -> Callable[..., None]:
         known = _patch_recording_init(stock)

@@ -26,7 +26,7 @@ class PipelineStage:
         stage: its number, from 0.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
         ValueError: the number is negative.
         RuntimeError: outside the scope of an `IPUStrategy` under SDK 2.2 or newer, or inside another stage.
 
@@ -47,13 +47,19 @@ class PipelineStage:
 
         self._stage = check_integer("`stage` of PipelineStage", self._stage)
         if self._stage < 0:
-            raise ValueError(f"{self._stage} is not a valid pipeline stage. Stages are numbered from 0.")
+            raise ValueError(
+                f"{self._stage} is not a valid pipeline stage. Stages are numbered from 0. Pass 0 or more."
+            )
         if sdk.current() > _LAST_OUTSIDE and not isinstance(distribute_lib.get_strategy(), IPUStrategyV1):
             raise RuntimeError(
-                "PipelineStage may only be used from within an IPUStrategy context: with strategy.scope()."
+                "PipelineStage may only be used from within an IPUStrategy context: there is none here. "
+                "Enter one first: with strategy.scope()."
             )
         if layer_construction.current.stage is not None:
-            raise RuntimeError("Pipeline stages must not be nested. Leave one before entering the next.")
+            raise RuntimeError(
+                "Pipeline stages must not be nested: this PipelineStage is entered inside another. Leave one "
+                "before entering the next."
+            )
         for root in _loaded_packages():
             layer_construction.install(keras2.module("engine.base_layer", root).Layer)
             why = "what is made in a `PipelineStage`, in its thread, remembers it"

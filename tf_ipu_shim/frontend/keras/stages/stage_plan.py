@@ -1,7 +1,7 @@
 """Represents a pipelined model as a list of steps, each in one stage.
 
 A step calls one layer on tensors that have names, and gives names to what comes out. The layers of a model in a model
-are steps of their own, between a step that names the inner model's inputs and one that names its outputs.
+are their own steps, between a step that names the inner model's inputs and one that names its outputs.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _check_tensor_order(steps: Sequence[PipelineLayerStep]) -> None:
                 raise ValueError(
                     f"Layer {step.name} in pipeline stage {own} has a dependency from a pipeline stage which has not "
                     f"yet been executed: stage {stage_of[key]}. A layer can only take tensors of its own stage and of "
-                    "those before."
+                    "those before. Assign the layer to that stage or a later one."
                 )
         stage_of.update((key, own) for key in step.outputs)
 
@@ -142,12 +142,13 @@ def check_set_gaps(steps: Sequence[PipelineLayerStep], wording: assignments.Word
 
 
 def check_gaps(steps: Sequence[PipelineLayerStep]) -> None:
-    """Checks stages that were set, when the model runs: until then they may be set anew."""
+    """Checks stages that were set, when the model runs: until then they may be set again."""
     found, missing = _find_gaps(steps)
     if missing:
         raise RuntimeError(
             "All stages in a pipeline must have at lease one layer assigned to them. The highest stage with an "
-            f"assignment is stage {found[-1]}, however the preceeding stages {missing} had no assignments."
+            f"assignment is stage {found[-1]}, however the preceeding stages {missing} had no assignments. Assign a "
+            "layer to each of these stages, or renumber the stages."
         )
 
 

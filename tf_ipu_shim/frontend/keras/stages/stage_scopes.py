@@ -1,4 +1,4 @@
-"""Whether a model's code names `PipelineStage`: its first trace is then the one that stages need."""
+"""Detects whether a model's code uses `PipelineStage`, which requires a symbolic trace first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _content(cell: types.CellType) -> object:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """What a function's code refers to, and the functions inside it."""
+    """The objects that a function's code refers to, and the functions inside it."""
     yield from (*code.co_names, *code.co_freevars)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

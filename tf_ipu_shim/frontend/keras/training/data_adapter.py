@@ -47,12 +47,12 @@ class IPUDataHandler:
         workers: recorded: generators are refused.
         use_multiprocessing: recorded: generators are refused.
         model: whose Keras package's adapters are used.
-        steps_per_execution: mini-batches a replica takes in one execution; 1 when left out. Where an epoch has
+        steps_per_execution: mini-batches a replica takes in one execution; 1 when left out. If an epoch has
             fewer, it is all of an epoch's, with a warning.
         replication_factor: number of replicas; None: `set_replication_factor` tells later.
 
     Raises:
-        TypeError: `batch_size` is no integer.
+        TypeError: `batch_size` is not an integer.
         ValueError: the data cannot be fed to a compiled program.
 
     Source: `keras.ipu.extensions.data_adapter.IPUDataHandler`.
@@ -90,18 +90,21 @@ class IPUDataHandler:
         if steps_per_epoch is not None:
             if steps_per_epoch <= 0:
                 raise ValueError(
-                    f"`steps_per_epoch` (or `steps`) is {steps_per_epoch}. Give a positive number, or leave it out."
+                    f"`steps_per_epoch` (or `steps`) is {steps_per_epoch}; expected a positive number. Pass "
+                    "one, or leave it out."
                 )
             steps_per_epoch = check_whole("`steps_per_epoch` (or `steps`)", steps_per_epoch)
         if batch_size is not None:
             batch_size = check_integer("batch_size", batch_size)
             if batch_size < 1:
-                raise ValueError(f"batch_size is {batch_size}. Give a positive number, or leave it out.")
+                raise ValueError(f"batch_size is {batch_size}; expected a positive number. Pass one, or leave it out.")
         self._initial_epoch, self._epochs = initial_epoch, epochs
         self._steps_per_epoch = steps_per_epoch
         self._steps_per_execution = 1 if steps_per_execution is None else int(steps_per_execution)
         if self._steps_per_execution < 1:
-            raise ValueError(f"steps_per_execution is {self._steps_per_execution}. Give compile a positive number.")
+            raise ValueError(
+                f"steps_per_execution is {self._steps_per_execution}; expected a positive number. Pass one to compile."
+            )
         self._batch_size = batch_size
         x = sized_datasets.unwrap_dataset(x)
         kind = adapters.select_data_adapter(x, y)
@@ -157,8 +160,9 @@ class IPUDataHandler:
         steps = self._steps_per_execution
         if steps % replicas:
             raise RuntimeError(
-                f"Currently `steps_per_execution` is set to {steps} and the model has {replicas} replicas, which share "
-                f"them in this SDK: it has to be a multiple of {replicas}. Change it in compile, or use fewer IPUs. "
+                f"Currently `steps_per_execution` is set to {steps} and the model has {replicas} replicas, which "
+                f"share them in this SDK. It has to be a multiple of {replicas}. Change it in compile, or use fewer "
+                "IPUs. "
                 "(Since SDK 2.5 it counts the steps of each replica.)"
             )
         self._steps_per_execution = steps // replicas
@@ -324,15 +328,18 @@ class IPUDataHandler:
             size = int(cardinality.cardinality(self._dataset))
         if size < 0:
             raise ValueError(
-                "Could not infer the size of the data. With an infinite dataset, or one of unknown size, specify the "
-                "number of steps: `steps_per_epoch` in fit, `steps` in evaluate and predict."
+                "Could not infer the size of the data, which is infinite or unknown. With such a dataset, "
+                "specify the number of steps: `steps_per_epoch` in fit, `steps` in evaluate and predict."
             )
         if size == 0:
             if self._adapter.get_size() is None:
-                raise ValueError("Expect x to be a non-empty array or dataset.")
+                raise ValueError(
+                    "Expect x to be a non-empty array or dataset: `x` of fit, evaluate or predict has no data. Pass at "
+                    "least one mini-batch."
+                )
             raise TypeError(
-                "Expect x to be a non-empty array or dataset: there are no samples, and the dataset length is unknown. "
-                "Give at least one mini-batch."
+                "Expect x to be a non-empty array or dataset: `x` of fit, evaluate or predict has no samples, and "
+                "the dataset length is unknown. Pass at least one mini-batch."
             )
         return size
 
@@ -355,7 +362,7 @@ class IPUDataHandler:
             if not spec.shape.is_fully_defined():
                 raise ValueError(
                     f"The provided set of data contains a shape {spec.shape} which is not fully defined. A compiled "
-                    "program takes batches of one size only: batch the dataset with drop_remainder=True."
+                    "program takes batches of one size only: use batch(size, drop_remainder=True)."
                 )
         epochs = 1 if self._adapter.should_recreate_iterator() else self._epochs - self._initial_epoch
         if size < 0 and self._adapter.get_size() is not None:  # arrays, which the adapter repeats each epoch
@@ -382,11 +389,13 @@ class IPUDataHandler:
 
     def _check_replication_factor_set(self, label: str) -> None:
         if self._replication_factor is None:
-            raise RuntimeError(f"Cannot call {label} before the replication factor is set: set_replication_factor(n).")
+            raise RuntimeError(
+                f"Cannot call {label} before the replication factor is set. Call set_replication_factor(n)."
+            )
 
 
 def _cast_float64(dataset: Any, package: Any) -> Any:
-    """The dataset with its doubles in Keras' float type, as Keras' adapters hand on those of arrays."""
+    """The dataset with its doubles in Keras' float type, as Keras' adapters pass on those of arrays."""
     spec, kind = dataset.element_spec, keras2.module("backend", package).floatx()
     flat = nest.flatten(spec)
     doubles = [isinstance(one, tensor_spec.TensorSpec) and one.dtype == dtypes.float64 for one in flat]

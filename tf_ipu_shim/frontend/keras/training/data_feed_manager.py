@@ -85,7 +85,7 @@ class _Infeed(IPUInfeedQueue):
     selected: InfeedIterator | None = None  # kept for who has no iterator of its own
 
     def _make_initializer(self) -> None:
-        """Starts nothing: each call has an iterator of its own."""
+        """Starts nothing: each call has its own iterator."""
 
     def _check_types(self) -> None:
         if not keras2.module("engine.base_layer_utils").v2_dtype_behavior_enabled():

@@ -57,7 +57,7 @@ class FairLock:
             raise RuntimeError(
                 f"A call of a Keras model from a Python function of a dataset or program has waited for "
                 f"{HOST_FUNCTION_LIMIT:g} seconds for "
-                "another call of the same model, which may be the one that needs the function's result. Call the model "
+                "another call of the same model. That call may need the function's result. Call the model "
                 "before, or use another model with the same weights there."
             )
         self._lock.release()
@@ -128,7 +128,7 @@ class ModelLocks:
         self._evaluating: int | None = None  # the thread of an `evaluate` that goes on
 
     def __reduce__(self) -> Any:
-        """A copy of a model has turns of its own."""
+        """A copy of a model has its own turns."""
         return ModelLocks, ()
 
     def hold_for_predict(self) -> contextlib.AbstractContextManager[None]:

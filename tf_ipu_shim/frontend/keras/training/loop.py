@@ -222,7 +222,10 @@ def fit(model: Any, handler: Any, callbacks: Any, validate: Callable[[int], dict
                 if model.stop_training:
                     break
             if logs is None:
-                raise ValueError("Expect x to be a non-empty array or dataset.")
+                raise ValueError(
+                    "Expect x to be a non-empty array or dataset: `x` of fit, evaluate or predict has no data. Pass at "
+                    "least one mini-batch."
+                )
             epoch_logs = copy.copy(logs)
             if validate is not None:
                 epoch_logs.update(validate(epoch))
@@ -269,7 +272,10 @@ def predict(model: Any, handler: Any, callbacks: Any) -> Any:
         keras_members.predict_counter(model).assign(handler.inferred_steps)
     callbacks.on_predict_end()
     if not parts:
-        raise ValueError("Expect x to be a non-empty array or dataset.")
+        raise ValueError(
+            "Expect x to be a non-empty array or dataset: `x` of fit, evaluate or predict has no data. Pass at "
+            "least one mini-batch."
+        )
     return nest.map_structure(lambda *values: np.concatenate(values), *parts)
 
 

@@ -1,4 +1,4 @@
-"""Loss scales that follow overflows of float16, which a configuration may clip before anything sees them."""
+"""Warns about loss scales that can only grow, because the configuration clips float16 overflows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def warn_if_they_only_grow(model: Any, device: str) -> None:
         return
     tf_logging.warn(
         f"The dynamic loss scale of {model.name}'s {type(optimizer).__name__} only grows: it is "
-        f"{float(optimizer.loss_scale):g}, doubles every {optimizer.dynamic_growth_steps} steps, and expects overflows "
-        "to be infinite, which IPUs clip to 65504. Set IPUConfig.floating_point_behaviour.nanoo = True, or give the "
+        f"{float(optimizer.loss_scale):g}, doubles every {optimizer.dynamic_growth_steps} steps. It expects "
+        "overflows to be infinite, but IPUs clip them to 65504. Set IPUConfig.floating_point_behaviour.nanoo = "
+        "True, or give the "
         "optimizer dynamic=False and an initial_scale."
     )

@@ -129,7 +129,11 @@ def unscale_gradients(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tupl
     """
     pairs = [(ops.convert_to_tensor(gradient), variable) for gradient, variable in pairs if gradient is not None]
     if not pairs:
-        raise ValueError("No gradients provided for any variable: the loss depends on none that can be trained.")
+        raise ValueError(
+            "No gradients provided for any variable: the `loss` is computed without trainable variables, and must "
+            "depend on "
+            "one. Compute the loss from the outputs of trainable layers."
+        )
     if hasattr(optimizer, "get_unscaled_gradients") and not getattr(optimizer, "takes_scaled_gradients", False):
         values = optimizer.get_unscaled_gradients([gradient for gradient, _ in pairs])
         return list(zip(values, (variable for _, variable in pairs)))

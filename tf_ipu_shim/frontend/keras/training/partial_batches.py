@@ -35,7 +35,7 @@ def pad_dataset(dataset: Any, mini_batches: int, padding: int) -> Any:
 
 
 def _as_element(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
-    """An element, in a tuple of its own, from the arguments of the function that `map` calls."""
+    """An element, in its own tuple, from the arguments of the function that `map` calls."""
     return (arguments if isinstance(dataset.element_spec, tuple) else arguments[0],)
 
 
@@ -73,8 +73,8 @@ def _check_no_writes(model: Any, written: list[str], mini_batches: int, replicas
         return
     names = ", ".join(written[:_NAMED]) + (", ..." if len(written) > _NAMED else "")
     raise ValueError(
-        f"predict cannot share {mini_batches} mini-batches between {replicas} replicas of model {model.name}: the last "
-        f"ones do not fill all replicas, and further ones would change variables that the model writes ({names}). Give "
+        f"predict cannot share {mini_batches} mini-batches between {replicas} replicas of model {model.name}: the "
+        f"last ones do not fill all replicas. Padding would change variables that the model writes ({names}). Give "
         f"a multiple of {replicas} mini-batches, or use fewer IPUs."
     )
 

@@ -209,8 +209,8 @@ def check_no_custom_minimize(optimizer: Any) -> None:
     found = next((kind for kind in type(optimizer).__mro__ if "minimize" in vars(kind)), object)
     if found.__module__.partition(".")[0] not in ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras"):
         raise ValueError(
-            "When using Gradient Accumulation or Pipelining, the optimizer must not override OptimizerV2.minimize: "
-            "gradients of several mini-batches are applied by one `apply_gradients`, and "
+            "When using Gradient Accumulation or Pipelining, the optimizer must not override OptimizerV2.minimize. "
+            "One `apply_gradients` applies the gradients of several mini-batches; "
             f"`{found.__name__}.minimize` would not be called. "
             "Put what it does into `apply_gradients`."
         )
@@ -277,7 +277,8 @@ def check_not_overridden(model: Any, names: tuple[str, ...], why: str) -> None:
     for name in names:
         if model_step.overrides_method(model, name):
             raise RuntimeError(
-                f"The function `{name}` for the model {model.name} has been overridden. This is not supported {why}."
+                f"The function `{name}` for the model {model.name} has been overridden. This is not supported {why}. "
+                "Remove the override."
             )
 
 

@@ -74,11 +74,15 @@ def all_to_all(
     x = ops.convert_to_tensor(x)
     for argument, axis in (("split_dimension", split_dimension), ("concat_dimension", concat_dimension)):
         if not -len(x.shape) <= axis < len(x.shape):
-            raise ValueError(f"all_to_all({argument}={axis}): a tensor of the shape {x.shape} has no such axis.")
+            raise ValueError(
+                f"all_to_all({argument}={axis}): a tensor of the shape {x.shape} does not have this axis; "
+                "expected an axis below its rank. Choose another axis."
+            )
     size = x.shape.as_list()[split_dimension]
     if size is not None and size % replication_factor:
         raise ValueError(
             f"Axis {split_dimension} of {x.shape} cannot be split into {replication_factor} equal parts, one a replica."
+            " Choose an axis whose size is a multiple of the number of replicas."
         )
     with ops.name_scope(name, "all_to_all", [x]):
         parts = stack_tensors(array_ops.split(x, replication_factor, axis=split_dimension))
@@ -95,7 +99,8 @@ def check_replication_factor(label: str, replication_factor: int) -> None:
     """
     if check_integer(f"replication_factor of {label}", replication_factor) < 1:
         raise ValueError(
-            f"{label}(replication_factor={replication_factor}): expected the number of replicas, 1 or more."
+            f"{label}(replication_factor={replication_factor}): expected the number of replicas, 1 or more. Pass 1 or "
+            "more."
         )
 
 

@@ -41,13 +41,17 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
     shards = _check_shards(input_shards)
     rank = shards[0].shape.rank
     if not -rank <= axis < rank:
-        raise AssertionError(f"all_gather along axis {axis} of shards of rank {rank}: give an axis that they have.")
+        raise AssertionError(
+            f"all_gather along axis {axis} of shards of rank {rank}; expected an axis below the rank. "
+            "Choose another axis."
+        )
     for shard in shards[1:]:
         for dimension, (size, first) in enumerate(zip(shard.shape.as_list(), shards[0].shape.as_list())):
             if dimension != axis % rank and size != first:
                 raise ValueError(
-                    f"Expecting tensor dimensions to all have the same size, but for axis {axis}. "
-                    f"Dimension {dimension} has {first} and {size} elements."
+                    f"Expecting tensor dimensions to all have the same size, but for axis {axis}. Dimension "
+                    f"{dimension} has {first} and {size} elements; both must be equal. Reshape or pad the "
+                    "shards."
                 )
     return [_on_ipu(index, lambda: array_ops.concat(shards, axis=axis)) for index in range(len(shards))]
 
@@ -81,7 +85,10 @@ def all_reduce(input_shards: Sequence[Any], op: str) -> list[Any]:
     shards, reduce = _check_shards(input_shards), _parse_reduction(op)
     shapes = {tuple(shard.shape.as_list()) for shard in shards}
     if len(shapes) > 1:
-        raise ValueError(f"The shards of an all_reduce have to be of one shape, not {sorted(shapes)}.")
+        raise ValueError(
+            f"The shards of an all_reduce have to be of one shape, not {sorted(shapes)}. Reshape the shards to one "
+            "shape."
+        )
     return [_on_ipu(index, lambda: reduce(stack_tensors(shards))) for index in range(len(shards))]
 
 
@@ -113,7 +120,10 @@ def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
     """
     shards, reduce = _check_shards(input_shards), _parse_reduction(op)
     if any(shard.shape.rank != 1 for shard in shards):
-        raise ValueError(f"reduce_scatter takes shards of rank 1, not of shapes {[str(s.shape) for s in shards]}.")
+        raise ValueError(
+            f"reduce_scatter takes shards of rank 1, not of shapes {[str(s.shape) for s in shards]}. Flatten them with "
+            "tf.reshape."
+        )
     sizes = [shard.shape.as_list()[0] for shard in shards]
     part = -(-max(sizes) // len(shards))
     padded = [array_ops.pad(shard, [[0, part * len(shards) - size]]) for shard, size in zip(shards, sizes)]
@@ -131,17 +141,23 @@ def _on_ipu(ipu: int, make: Any) -> Any:
 def _check_shards(shards: Sequence[Any]) -> list[Any]:
     if len(shards) < 2:
         raise ValueError(
-            f"Collectives within a replica take a tensor for each of at least two IPUs, not {len(shards)}."
+            f"Collectives within a replica take a tensor for each of at least two IPUs, not {len(shards)}. Pass a list "
+            "with a tensor for each IPU."
         )
     tensors = [ops.convert_to_tensor(shard) for shard in shards]
     if len({id(tensor) for tensor in tensors}) < len(tensors):
-        raise ValueError("input_shards should not contain any duplicate entries. Give each IPU a tensor of its own.")
+        raise ValueError(
+            "input_shards should not contain any duplicate entries: one tensor is there twice. Pass a "
+            "separate tensor for each IPU."
+        )
     types = [tensor.dtype.name for tensor in tensors]
     if len(set(types)) > 1:
         raise ValueError(f"Expected tensors to all be of the same type, got {types}. Convert them with tf.cast.")
     ranks = [tensor.shape.rank for tensor in tensors]
     if len(set(ranks)) > 1:
-        raise ValueError(f"Expected tensors to all be of the same rank, got ranks {ranks}.")
+        raise ValueError(
+            f"Expected tensors to all be of the same rank, got ranks {ranks}. Reshape the tensors to one rank."
+        )
     return tensors
 
 

@@ -96,13 +96,16 @@ def _beam_search(
 ) -> tuple[Any, Any, Any]:
     if log_probs.shape.rank != 3 or None in log_probs.shape.as_list():
         raise ValueError(
-            f"The beam search needs scores of a known shape [max_time, batch, classes], got {log_probs.shape}."
+            f"The beam search needs scores of a known shape [max_time, batch, classes], got {log_probs.shape}. Set the "
+            "static shape, for example with tf.ensure_shape."
         )
     times, batch, classes = log_probs.shape.as_list()
     if not 1 <= top_paths <= width:
-        raise ValueError(f"top_paths must be from 1 to beam_width ({width}), got {top_paths}.")
+        raise ValueError(
+            f"top_paths must be from 1 to beam_width ({width}), got {top_paths}. Choose a value in this range."
+        )
     if not -classes <= blank < classes:
-        raise ValueError(f"blank_index must be one of the {classes} classes, got {blank}.")
+        raise ValueError(f"blank_index must be one of the {classes} classes, got {blank}. Pass one of these.")
     blank %= classes
     lengths = tf.cast(lengths, tf.int32)
     first = tf.tile(tf.equal(tf.range(width)[tf.newaxis], 0), [batch, 1])

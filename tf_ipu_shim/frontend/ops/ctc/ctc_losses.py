@@ -34,7 +34,7 @@ def ctc_loss_v2(
         `[batch]`: the negative logarithm of the labels' probability; infinity where no path gives them.
 
     Raises:
-        ValueError: a float16 loss of float32 scores, or a blank that is no class.
+        ValueError: a float16 loss of float32 scores, or a blank that is not a class.
 
     Source: `tensorflow.python.ipu.nn_ops.ctc_loss_v2`.
 
@@ -76,7 +76,7 @@ def ctc_loss_with_log_probs(
         `[batch]`.
 
     Raises:
-        ValueError: a float16 loss of float32 data, or a blank that is no class.
+        ValueError: a float16 loss of float32 data, or a blank that is not a class.
 
     Source: `tensorflow.python.ipu.nn_ops.ctc_loss_with_log_probs`.
 
@@ -111,7 +111,7 @@ def _forward_loss(
     label_length, data_length = tf.cast(label_length, tf.int32), tf.cast(data_length, tf.int32)
     times, batch, classes = _sizes(log_probs)
     if not -classes <= blank_index < classes:
-        raise ValueError(f"blank_index must be one of the {classes} classes, got {blank_index}.")
+        raise ValueError(f"blank_index must be one of the {classes} classes, got {blank_index}. Pass one of these.")
     blank_index %= classes
     # What is behind a label's length may be any number, such as -1.
     labels = tf.clip_by_value(labels, 0, classes - 1)
@@ -152,5 +152,6 @@ def _sizes(log_probs: Any) -> tuple[int, Any, int]:
     if times is None or classes is None:
         raise ValueError(
             f"The CTC loss needs the number of time steps and classes to be known; got data of shape {log_probs.shape}."
+            " Set the static shape, for example with tf.ensure_shape."
         )
     return times, tf.shape(log_probs)[1] if batch is None else batch, classes

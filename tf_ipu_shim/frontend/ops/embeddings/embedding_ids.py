@@ -22,14 +22,14 @@ def register_table(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -
     in_graph = not tf.executing_eagerly()
     if optimizer != _OPTIMIZER and not (in_graph and optimizer == _GATHERING):
         raise ValueError(
-            f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}: there is 'SGD' alone, and 'SGD+GA' in "
-            "a session's graph."
+            f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}; expected 'SGD', or "
+            "'SGD+GA' in a session's graph. Use 'SGD'."
         )
     is_variable = hasattr(table, "handle")
     if not is_variable and not (in_graph and tf_tensors.is_ref_dtype(getattr(table, "dtype", None))):
         raise ValueError(
-            f"The table of host embedding {embedding_id!r} is a {type(table).__name__}: give a resource variable, "
-            "which lookups read and updates write."
+            f"The table of host embedding {embedding_id!r} is a {type(table).__name__}; expected a "
+            "resource variable, which lookups read and updates write. Create it with use_resource=True."
         )
     registered = tables.get(embedding_id)
     if in_graph and (not is_variable or optimizer == _GATHERING or isinstance(registered, DeferredTable)):
@@ -58,7 +58,9 @@ def lookup_trainable(
 ) -> tf.Tensor:
     """Rows of a table, read on the host; their gradient updates it, when that of `dummy` is computed."""
     if optimizer != _OPTIMIZER:
-        raise ValueError(f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}: there is 'SGD' alone.")
+        raise ValueError(
+            f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}; expected 'SGD'. Use 'SGD'."
+        )
     spec = HostEmbeddingOptimizerSpec(learning_rate)
     return spec.trainable_lookup(_find_table(embedding_id, shape, dtype), tf.convert_to_tensor(indices), [], dummy)
 
@@ -111,8 +113,9 @@ def _check_table_spec(embedding_id: str, table: Any, shape: Any, dtype: Any) -> 
     expected_dtype = tf.as_dtype(dtype).base_dtype
     if not table.shape.is_compatible_with(tf.TensorShape(shape)) or table.dtype.base_dtype != expected_dtype:
         raise ValueError(
-            f"Host embedding {embedding_id!r} is {table.dtype.base_dtype.name} of the shape {table.shape}, and the op "
-            f"is told {expected_dtype.name} of the shape {tf.TensorShape(shape)}."
+            f"Host embedding {embedding_id!r} is {table.dtype.base_dtype.name} of the shape "
+            f"{table.shape}, and the op was given {expected_dtype.name} of the shape {tf.TensorShape(shape)}; "
+            "both must be equal. Pass the dtype and shape of the table."
         )
 
 

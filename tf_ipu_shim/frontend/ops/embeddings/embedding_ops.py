@@ -43,7 +43,7 @@ def embedding_lookup(
         Shape [*ids.shape, *params.shape[1:]].
 
     Raises:
-        TypeError: the ids are no integers, or the factor is no whole number.
+        TypeError: the ids are no integers, or the factor is not a whole number.
         ValueError: it is below 1 or does not divide the table's first dimension, or there is no table.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.embedding_lookup`.
@@ -66,11 +66,14 @@ def embedding_lookup(
     table, rows = tf.convert_to_tensor(params), _row_indices(ids)
     serialization_factor = check_factor(serialization_factor)
     if not table.shape.rank:
-        raise ValueError(f"embedding_lookup takes rows of a table, but params has the shape {table.shape}.")
+        raise ValueError(
+            f"embedding_lookup needs a table with rows, but params has the shape {table.shape}. Pass a "
+            "tensor of rank 2."
+        )
     if table.shape[0] % serialization_factor:
         raise ValueError(
             f"The serialization_factor ({serialization_factor}) must divide the size of the 0th dimension of params "
-            f"({table.shape[0]})."
+            f"({table.shape[0]}). Choose a divisor of this size."
         )
 
     @tf.custom_gradient
@@ -89,8 +92,8 @@ def _row_indices(ids: Any) -> tf.Tensor:
     rows = tf.convert_to_tensor(ids)
     if not rows.dtype.is_integer:
         raise TypeError(
-            f"embedding_lookup takes the numbers of rows, and ids is a {rows.dtype.name}. Give integers, or cast it: "
-            "tf.cast(ids, tf.int32)."
+            f"embedding_lookup needs row numbers, and ids is a {rows.dtype.name}. Pass integers, or "
+            "cast it: tf.cast(ids, tf.int32)."
         )
     is_supported = rows.dtype in (tf.int16, tf.int32, tf.int64)  # by tf.gather
     return rows if is_supported else tf.cast(rows, tf.int32 if rows.dtype.size < 4 else tf.int64)

@@ -31,7 +31,7 @@ class HostEmbeddingOptimizerSpec:
         optimizer_name: of the optimizer; recorded.
 
     Raises:
-        TypeError: the learning rate is no number.
+        TypeError: the learning rate is not a number.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingOptimizerSpec`.
 
@@ -45,7 +45,7 @@ class HostEmbeddingOptimizerSpec:
         if isinstance(learning_rate, (bool, str)) or not hasattr(learning_rate, "__float__"):
             raise TypeError(
                 f"learning_rate of a host embedding's optimizer must be a number, not {learning_rate!r}: the host "
-                "multiplies gradients with it."
+                "multiplies gradients with it. Pass a number."
             )
         self._learning_rate = learning_rate
 
@@ -112,7 +112,7 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         accumulation_factor: how many gradients make an update.
 
     Raises:
-        TypeError: the learning rate is no number, or the factor no integer.
+        TypeError: the learning rate is not a number, or the factor no integer.
         ValueError: the factor is below 1.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingSGDGAOptimizerSpec`.
@@ -126,7 +126,9 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         super().__init__(learning_rate)
         accumulation_factor = check_integer("accumulation_factor", accumulation_factor)
         if accumulation_factor < 1:
-            raise ValueError(f"accumulation_factor must be at least 1, but {accumulation_factor} was given.")
+            raise ValueError(
+                f"accumulation_factor must be at least 1, but {accumulation_factor} was given. Pass at least 1."
+            )
         self._accumulation_factor = accumulation_factor
 
     def get_accumulation_factor(self) -> int:
@@ -199,10 +201,12 @@ class HostEmbedding:
         if not isinstance(optimizer_spec, (type(None), HostEmbeddingOptimizerSpec)):
             raise ValueError(
                 "HostEmbedding optimizer_spec is not a HostEmbeddingOptimizerSpec or None but "
-                f"{type(optimizer_spec).__name__}."
+                f"{type(optimizer_spec).__name__}. Pass a HostEmbeddingOptimizerSpec or None."
             )
         if partition_strategy not in _STRATEGIES:
-            raise ValueError(f"Unknown partition strategy {partition_strategy!r}. Choose 'TOKEN' or 'ENCODING'.")
+            raise ValueError(
+                f"Unknown partition strategy {partition_strategy!r}; expected 'TOKEN' or 'ENCODING'. Use one of these."
+            )
         note_arguments("HostEmbedding", partition_strategy=partition_strategy)
         tables[name] = embedding_tensor
         self._name = name
@@ -258,7 +262,7 @@ class HostEmbedding:
             clip_indices: whether to move indices into the table's range.
 
         Returns:
-            Shape [*indices.shape, encoding]. Where `TF_POPLAR_FLAGS` makes host embeddings synthetic, rows are made up
+            Shape [*indices.shape, encoding]. If `TF_POPLAR_FLAGS` makes host embeddings synthetic, rows are made up
             on the IPU, and gradients do not reach the table.
         """
         if isinstance(count, bool):
@@ -317,10 +321,14 @@ def create_host_embedding(
         >>> table = create_host_embedding("words", [30000, 64], tf.float32, optimizer_spec=optimizer)
     """
     if tf.TensorShape(shape).rank != 2:
-        raise ValueError(f"create_host_embedding({name!r}) was given the shape {shape}: expected [tokens, encoding].")
+        raise ValueError(
+            f"create_host_embedding({name!r}) was given the shape {shape}: expected [tokens, encoding]. Pass a shape "
+            "of two dimensions."
+        )
     if tf.as_dtype(dtype) not in (tf.float16, tf.float32):
         raise ValueError(
-            f"create_host_embedding({name!r}) was given the type {tf.as_dtype(dtype).name}: use float16 or float32."
+            f"create_host_embedding({name!r}) was given the type {tf.as_dtype(dtype).name}; expected "
+            "float16 or float32. Use one of these."
         )
     with tf.init_scope(), tf.device("/device:CPU:0"):
         if initializer is None or callable(initializer):
@@ -367,7 +375,7 @@ def call_update(update: Any, table: Any, slots: Any, indices: Any, gradient: Any
 def _is_eager_variable(variable: Any) -> bool:
     """Whether graphs cannot reach a variable by name, as those are that were made where ops run at once.
 
-    They cannot be handed to a program either: TensorFlow keeps the variables of an op on the op's device.
+    They cannot be passed to a program either: TensorFlow keeps the variables of an op on the op's device.
     """
     return not tf.executing_eagerly() and hasattr(variable.handle, "numpy")
 

@@ -57,7 +57,9 @@ def create_metadata(fmt: Format, scale: int = 0) -> np.uint8:
     """
     half = 1 << (_SCALE_BITS - 1)
     if not -half <= scale < half:
-        raise ValueError(f"The scale of an F8 tensor is from {-half} to {half - 1}, not {scale}.")
+        raise ValueError(
+            f"The scale of an F8 tensor is from {-half} to {half - 1}, not {scale}. Choose a scale in this range."
+        )
     return np.uint8(int(Format(fmt)) << _SCALE_BITS | scale & (2 * half - 1))
 
 
@@ -187,7 +189,7 @@ def convert_to_f8(values: Any, metadata: Any, name: Any = None) -> QuarterTensor
 
 
 def convert_from_f8(packed_input: Any, dtype: Any = tf.float16, name: Any = None) -> tf.Tensor:
-    """Reads numbers of eight bits.
+    """Reads 8-bit floats.
 
     Args:
         packed_input: a `QuarterTensor`, or data and metadata.
@@ -265,7 +267,7 @@ def canonicalise_output(output: Any, lhs: Any) -> tf.Tensor:
 
 
 def f8_matmul(lhs: Any, rhs: Any, name: str = "f8_matmul") -> tf.Tensor:
-    """A matrix product of numbers of eight bits, summed in float32.
+    """A matrix product of 8-bit floats, summed in float32.
 
     Args:
         lhs: a `QuarterTensor`, or data and metadata, shape [..., m, k]. A plain tensor is taken as it is.
@@ -296,7 +298,7 @@ def f8_conv_1d(
     dilations: Any = (1,),
     name: str = "f8_conv_1d",
 ) -> tf.Tensor:
-    """A convolution over one axis of numbers of eight bits, summed in float32.
+    """A convolution over one axis of 8-bit floats, summed in float32.
 
     Args:
         inputs: a `QuarterTensor`, or data and metadata, shape [batch, width, channels].
@@ -322,7 +324,9 @@ def f8_conv_1d(
         TensorShape([1, 8, 4])
     """
     if data_format not in ("NWC", "NCW"):
-        raise ValueError(f"`data_format` must be 'NWC' or 'NCW'. Received: data_format={data_format}")
+        raise ValueError(
+            f"`data_format` must be 'NWC' or 'NCW'. Received: data_format={data_format}. Pass one of these two."
+        )
     return _convolution(tf.nn.conv1d, inputs, filters, strides, padding, data_format, list(dilations), name)
 
 
@@ -335,7 +339,7 @@ def f8_conv_2d(
     dilations: Any = (1, 1, 1, 1),
     name: str = "f8_conv_2d",
 ) -> tf.Tensor:
-    """A convolution over two axes of numbers of eight bits, summed in float32.
+    """A convolution over two axes of 8-bit floats, summed in float32.
 
     Args:
         inputs: a `QuarterTensor`, or data and metadata, shape [batch, height, width, channels].
@@ -369,7 +373,7 @@ def f8_conv_3d(
     dilations: Any = (1, 1, 1, 1, 1),
     name: str = "f8_conv_3d",
 ) -> tf.Tensor:
-    """A convolution over three axes of numbers of eight bits, summed in float32.
+    """A convolution over three axes of 8-bit floats, summed in float32.
 
     Args:
         inputs: a `QuarterTensor`, or data and metadata, shape [batch, depth, height, width, channels].
@@ -425,8 +429,8 @@ def _check_data(data: Any) -> Any:
     tensor = data if isinstance(data, tf.Variable) else tf.convert_to_tensor(data)
     if tensor.dtype != tf.uint8:
         raise TypeError(
-            f"Trying to set/update QuarterTensor data with a tensor of type {tensor.dtype.name}; it holds uint8. "
-            "Convert numbers with convert_to_f8."
+            f"Trying to set/update QuarterTensor data with a tensor of type {tensor.dtype.name}; expected "
+            "uint8. Convert numbers with convert_to_f8."
         )
     return tensor
 

@@ -204,7 +204,7 @@ class GenericFloat:
         if wide and requested_dtype == "fp16":
             raise RuntimeError(
                 f"Gfloat format cannot be generated using IEEE fp16: {self.man} mantissa and {self.exp} exponent bits "
-                "need calc_type='fp32'."
+                "need calc_type='fp32'. Pass calc_type='fp32', or fewer bits."
             )
         self._calc_dtype = tf.float32 if wide or requested_dtype == "fp32" else tf.float16
         self.is_set = True

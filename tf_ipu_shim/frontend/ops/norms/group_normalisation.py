@@ -28,22 +28,37 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
         3
     """
     if rank is None:
-        raise ValueError(f"{what} has undefined rank.")
+        raise ValueError(
+            f"{what} has undefined rank; expected a known number of axes. Set the static shape, for "
+            "example with tf.ensure_shape."
+        )
     axis = channels_axis + rank if channels_axis < 0 else channels_axis
     if axis > rank - 1 or axis < 0:
-        raise ValueError(f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}.")
+        raise ValueError(
+            f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}; "
+            "expected an axis below the rank. Choose another channels_axis."
+        )
     if axis not in (1, rank - 1):
         raise ValueError(
             "Unsupported data format, group norm only supports NCHW (channel axis 1) and NHWC (channel axis -1); "
-            f"got channels_axis {channels_axis} for rank {rank}."
+            f"got channels_axis {channels_axis} for rank {rank}. Transpose the input, or set channels_axis."
         )
     if channels is None:
-        raise ValueError(f"{what} has undefined channel dimension: axis {channels_axis} must be known.")
+        raise ValueError(
+            f"{what} has undefined channel dimension: axis {channels_axis} must be known. Set the channel dimension of "
+            "the input shape."
+        )
     groups = check_integer("groups", groups)
     if not 1 <= groups <= channels:
-        raise ValueError(f"Invalid groups {groups} for {channels} channels.")
+        raise ValueError(
+            f"Invalid groups {groups} for {channels} channels; expected a number of groups from 1 to "
+            "the channels. Choose another number."
+        )
     if channels % groups != 0:
-        raise ValueError(f"{channels} channels is not commensurate with {groups} groups.")
+        raise ValueError(
+            f"{channels} channels is not commensurate with {groups} groups. Choose a number of groups that divides the "
+            "channels."
+        )
     return axis
 
 

@@ -201,11 +201,14 @@ def _split_groups(inputs: Any, data_format: str, groups: int, strided: bool) -> 
     """The inputs in float32 with the channels' axis split into groups and the channels of each, and how they lie."""
     inputs = tf.convert_to_tensor(inputs)
     if data_format not in ("NHWC", "NCHW"):
-        raise ValueError(f"data_format must be 'NHWC' or 'NCHW', got {data_format!r}.")
+        raise ValueError(f"data_format must be 'NHWC' or 'NCHW', got {data_format!r}. Pass one of these two.")
     axis = 1 if data_format == "NCHW" else inputs.shape.rank - 1
     sizes = inputs.shape.as_list()
     if sizes[axis] is None or sizes[axis] % groups:
-        raise ValueError(f"{sizes[axis]} channels (axis {axis} of {inputs.shape}) do not make {groups} equal groups.")
+        raise ValueError(
+            f"{sizes[axis]} channels (axis {axis} of {inputs.shape}) do not make {groups} equal groups. Choose a "
+            "number of groups that divides the channels."
+        )
     dynamic = tf.unstack(tf.shape(inputs)) if None in sizes else sizes
     of_each = sizes[axis] // groups
     split = [of_each, groups] if strided else [groups, of_each]

@@ -129,7 +129,8 @@ def _check_channels(channels: int, biases: Any) -> None:
     shape = tf.convert_to_tensor(biases).shape
     if shape.rank is not None and not shape[-1:].is_compatible_with([channels]):
         raise ValueError(
-            f"num_channels is {channels}, and the biases have the shape {shape}. Give biases [gates, num_channels]."
+            f"num_channels is {channels}, and the biases have the shape {shape}; expected [gates, "
+            "num_channels]. Pass such biases."
         )
 
 

@@ -1,6 +1,6 @@
 """The recurrent ops of `gen_popnn_ops` in SDK 1.2 to 2.5.
 
-Last states are outputs of an op of their own, and up to SDK 2.4 shares of memory are arguments instead of options.
+Last states are their own outputs op, and up to SDK 2.4 shares of memory are arguments instead of options.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ def _bind_operands(
         raise TypeError(f"{name}: SDK {line} has the arguments {', '.join(order)}. Give each of them once at most.")
     arguments = {**_DEFAULTS, **dict(zip(order, args)), **kwargs}
     if missing := [each for each in order if each not in arguments]:
-        raise TypeError(f"{name}: the argument {missing[0]} is missing; SDK {line} has {', '.join(order)}.")
+        raise TypeError(
+            f"{name}: the argument {missing[0]} is missing; SDK {line} has the arguments "
+            f"{', '.join(order)} and expects all. Pass it."
+        )
     note_arguments("gen_popnn_ops", is_training=arguments["is_training"])
     for share, options in zip(_SHARES, ("options", "options_bwd")):
         if arguments.get(share) not in (None, -1.0):
@@ -94,8 +97,8 @@ def _bind_operands(
 def _check_channels(name: str, channels: int, biases: Any) -> None:
     if biases.rank is not None and not biases[-1:].is_compatible_with([channels]):
         raise ValueError(
-            f"{name}: num_channels is {channels}, and the biases have the shape {biases}. "
-            "Give biases [gates, num_channels]."
+            f"{name}: num_channels is {channels}, and the biases have the shape {biases}; expected "
+            "[gates, num_channels]. Pass such biases."
         )
 
 

@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.rnn_ops`: TensorFlow 1 recurrent layers, time-major, with one kernel and one bias variable.
 
-They were moved to `ipu_tensorflow_addons.layers` and `ipu_tensorflow_addons.v1.layers`, which give out these classes.
+They were moved to `ipu_tensorflow_addons.layers` and `ipu_tensorflow_addons.v1.layers`, which export these classes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         super().__init__(dtype=dtype, name=name)
         dtype = tf.as_dtype(dtype)
         if dtype not in (tf.float16, tf.float32):
-            raise ValueError(f"Only support float16, float32, provided {dtype}")
+            raise ValueError(f"Only support float16, float32, provided {dtype}. Pass one of these two types.")
         self._activation = check_activation(activation, ACCEPTED_ACTIVATIONS, "activation")
         self._recurrent_activation = check_activation(
             recurrent_activation, ACCEPTED_RECURRENT_ACTIVATIONS, "recurrent_activation"
@@ -115,7 +115,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
     def input_size(self) -> int:
         """The size of the inputs, known once the layer is built."""
         if not self._input_size:
-            raise ValueError("'input_size' is unknown since layer has not been built.")
+            raise ValueError("'input_size' is unknown since layer has not been built. Call build() first.")
         return self._input_size
 
     @property
@@ -127,7 +127,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
     def canonical_weight_shape(self) -> list[int]:
         """The kernel's shape: `[input_size + num_units, gates * num_units]`."""
         if not self._input_size:
-            raise RuntimeError("canonical_weight_shape invoked before input shape is known; build the layer first.")
+            raise RuntimeError("canonical_weight_shape invoked before input shape is known. It must be: call build().")
         return [self._input_size + self._num_units, self._num_units * self._num_gates]
 
     def _initial_biases(self) -> Any:
@@ -149,10 +149,13 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
             ValueError: it has another rank, or no known last dimension.
         """
         if tf.TensorShape(input_shape).rank != 3:
-            raise ValueError(f"Expecting input_shape with 3 dims, got {input_shape}")
+            raise ValueError(
+                f"Expecting input_shape with 3 dims, got {input_shape}; expected [time, batch, features]. "
+                "Reshape the inputs."
+            )
         shape = tf.TensorShape(input_shape).as_list()
         if shape[-1] is None:
-            raise ValueError("The last dimension of the inputs to the layer must be known, got None.")
+            raise ValueError("The last dimension of the inputs to the layer must be known, got None. Set input_shape.")
         self._input_size = shape[-1]
         self.kernel = self._variable(
             "kernel",
@@ -232,7 +235,10 @@ class PopnnLSTM(_PopnnRNN):
         if initial_state is None:
             initial_state = LSTMStateTuple(self._zeros(inputs), self._zeros(inputs))
         elif not (isinstance(initial_state, tuple) and hasattr(initial_state, "c") and hasattr(initial_state, "h")):
-            raise ValueError(f"Invalid initial_state type: `{type(initial_state)}`, expecting `LSTMStateTuple`.")
+            raise ValueError(
+                f"Invalid initial_state type: `{type(initial_state)}`, expecting `LSTMStateTuple`; no other "
+                "is supported. Pass an LSTMStateTuple."
+            )
         outputs, hidden, cell = recurrences.lstm(
             inputs,
             (tf.convert_to_tensor(initial_state.h), tf.convert_to_tensor(initial_state.c)),

@@ -54,13 +54,18 @@ def register_emulation(
     library, op = registry.parse_name(name)
     for argument, function in (("python_function", python_function), ("gradient", gradient)):
         if function is not None and not callable(function):
-            raise TypeError(f"register_emulation({name!r}): {argument} is {function!r}, and has to be a function.")
+            raise TypeError(
+                f"register_emulation({name!r}): {argument} is {function!r}, and has to be a function. Pass a function."
+            )
     if python_function is not None:
         registry.register_emulation(Emulation(library, op, python_function, gradient))
     elif gradient is None:
         registry.emulations.pop((library, op), None)
     else:
-        raise TypeError(f"register_emulation({name!r}): a gradient alone stands for no op. Give python_function too.")
+        raise TypeError(
+            f"register_emulation({name!r}): only a gradient was given; expected python_function. Pass "
+            "python_function too."
+        )
 
 
 def precompiled_user_op(
@@ -129,7 +134,9 @@ def _find_emulation(path: str, op_name: str) -> Emulation:
         "It needs no library. See the help of register_emulation for attributes and gradients."
     )
     if not os.path.exists(path):
-        raise tf.errors.NotFoundError(None, None, f"{path}: there is no such file. {reason}")
+        raise tf.errors.NotFoundError(
+            None, None, f"{path}: the file does not exist; expected a compiled library. {reason}"
+        )
     raise errors.UnsupportedError(reason)
 
 
@@ -152,14 +159,16 @@ def _check_outputs(emulation: Emulation, call: UserOpCall, values: Sequence[Any]
     results = [] if returned is None else list(returned) if isinstance(returned, (list, tuple)) else [returned]
     if len(results) != len(call.types):
         raise ValueError(
-            f"The emulation of {emulation.name!r} gave {len(results)} tensors, and `outs` has {len(call.types)}."
+            f"The emulation of {emulation.name!r} returned {len(results)} tensors, and `outs` has "
+            f"{len(call.types)}; both numbers must be equal. Return one tensor for each output."
         )
     for index, (result, dtype, shape) in enumerate(zip(results, call.types, call.shapes, strict=True)):
         tensor = results[index] = tf.convert_to_tensor(result)
         if tensor.dtype != dtype or not tensor.shape.is_compatible_with(shape):
             raise ValueError(
-                f"Output {index} of the emulation of {emulation.name!r} is {tensor.dtype.name} of the shape "
-                f"{tensor.shape}, and `outs` says {dtype.name} of the shape {shape}."
+                f"Output {index} of the emulation of {emulation.name!r} is {tensor.dtype.name} of the "
+                f"shape {tensor.shape}, and `outs` says {dtype.name} of the shape {shape}; both must be "
+                "equal. Change `outs` or the function."
             )
         if not tf.executing_eagerly():
             tensor.set_shape(shape)
@@ -181,8 +190,9 @@ def _call_gradient(
     gradients = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     if len(gradients) != len(call.differentiable):
         raise ValueError(
-            f"The gradient of {name!r} gave {len(gradients)} tensors, and {len(call.differentiable)} inputs "
-            f"have gradients: those with the indices {call.differentiable}. Give None where there is none."
+            f"The gradient of {name!r} returned {len(gradients)} tensors, but "
+            f"{len(call.differentiable)} inputs have gradients: those with the indices "
+            f"{call.differentiable}; expected one for each. Return None where there is no gradient."
         )
     return dict(zip(call.differentiable, gradients, strict=True))
 

@@ -49,13 +49,16 @@ def user_op_call(
                 "with json.dumps."
             )
     if not isinstance(inputs, (list, tuple)):
-        raise ValueError(f"Expected the inputs of a custom op as a list of tensors, got {inputs!r}.")
+        raise ValueError(
+            f"Expected the inputs of a custom op as a list of tensors, got {inputs!r}. Pass a list of tensors."
+        )
     types, shapes = _parse_outputs(outs)
     gradient_inputs = range(len(inputs)) if inputs_with_gradients is None else inputs_with_gradients
     for index in gradient_inputs:
         if not 0 <= index < len(inputs):
             raise ValueError(
-                f"inputs_with_gradients has {index}, and the op has {len(inputs)} inputs. Give indices below that."
+                f"inputs_with_gradients has {index}, and the op has {len(inputs)} inputs; expected "
+                "indices below that. Choose such indices."
             )
     return UserOpCall(
         [tf.convert_to_tensor(value) for value in inputs],
@@ -70,11 +73,13 @@ def user_op_call(
 def _parse_outputs(outs: Mapping[str, Any] | None) -> tuple[list[tf.DType], list[tf.TensorShape]]:
     if outs is None:
         return [], []
-    expected = "outs is a dictionary with the lists output_types and output_shapes, one entry for each output"
+    expected = "outs must be a dictionary with the lists output_types and output_shapes, one entry for each output"
     if not isinstance(outs, Mapping) or not {"output_types", "output_shapes"} <= set(outs):
-        raise ValueError(f"{expected}. Got {outs!r}.")
+        raise ValueError(f"{expected}. Got {outs!r}. Pass such a dictionary.")
     types = [tf.as_dtype(one) for one in outs["output_types"]]
     shapes = [tf.TensorShape(one) for one in outs["output_shapes"]]
     if len(types) != len(shapes):
-        raise ValueError(f"{expected}. Got {len(types)} types and {len(shapes)} shapes.")
+        raise ValueError(
+            f"{expected}. Got {len(types)} types and {len(shapes)} shapes. Make them as long as each other."
+        )
     return types, shapes

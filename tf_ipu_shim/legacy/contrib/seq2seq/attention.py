@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as v1
 
 
 class AttentionMechanism:
-    """What has `alignments_size` and `state_size`, and is called with a query and its state."""
+    """An object with `alignments_size` and `state_size` that is called with a query and its state."""
 
     @property
     def alignments_size(self) -> Any:
@@ -78,7 +78,7 @@ class MemoryAttention(AttentionMechanism):
         return v1.zeros([batch_size, self.alignments_size], dtype)
 
     def initial_state(self, batch_size: Any, dtype: Any) -> Any:
-        """What the state begins with."""
+        """The initial state."""
         return self.initial_alignments(batch_size, dtype)
 
     def _aligned(self, scores: Any) -> tuple[Any, Any]:
@@ -151,7 +151,7 @@ class BahdanauAttention(MemoryAttention):
         num_units: of a key, and of what the query becomes.
         memory: `[batch, time, depth]`.
         memory_sequence_length: of each row, `[batch]`; None for all of it.
-        normalize: whether the weights of the sum have a norm of their own, and the sum an offset (Salimans and
+        normalize: whether the weights of the sum have their own norm, and the sum an offset (Salimans and
             Kingma, 2016).
         probability_fn: from scores to alignments; softmax by default.
         score_mask_value: the score of what is behind a row's end.

@@ -41,7 +41,10 @@ class AttentionWrapperState(_State):
             if not (isinstance(old, v1.Tensor) and isinstance(new, v1.Tensor)):
                 return new
             if not old.shape.is_compatible_with(new.shape):
-                raise ValueError(f"A part of the state is of shape {old.shape}, and what replaces it of {new.shape}.")
+                raise ValueError(
+                    f"A part of the state is of shape {old.shape}, and its replacement of {new.shape}; both "
+                    "must be equal. Reshape the replacement."
+                )
             return new
 
         changed_state = self._replace(**kwargs)
@@ -96,7 +99,9 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
 
     def _layers(self, sizes: Any, layers: Any, dtype: Any) -> Sequence[Any] | None:
         if sizes is not None and layers is not None:
-            raise ValueError("Only one of attention_layer_size and attention_layer should be set.")
+            raise ValueError(
+                "Only one of attention_layer_size and attention_layer should be set: both are. Leave one out."
+            )
         count = len(self._attention_mechanisms)
         if sizes is not None:
             sizes = tuple(sizes) if isinstance(sizes, (list, tuple)) else (sizes,)
@@ -107,7 +112,8 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
             layers = [layers]
         if len(layers) != count:
             raise ValueError(
-                f"There are {count} attention mechanisms and {len(layers)} layers or sizes: give one each."
+                f"There are {count} attention mechanisms and {len(layers)} layers or sizes; both numbers "
+                "must be equal. Pass one for each mechanism."
             )
         return tuple(layers)
 
@@ -138,7 +144,7 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
         return sum(_width(layer, self._cell.output_size, mechanism) for layer, mechanism in values)
 
     def zero_state(self, batch_size: Any, dtype: Any) -> AttentionWrapperState:
-        """What the state begins with.
+        """The initial state.
 
         Args:
             batch_size: rows; has to be that of the memories.

@@ -45,7 +45,7 @@ class Decoder:
         raise NotImplementedError
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> tuple[Any, Any]:
-        """What becomes of all outputs, `[time, batch, ...]`, and of the last state."""
+        """The final form of all outputs, `[time, batch, ...]`, and of the last state."""
         raise NotImplementedError
 
 
@@ -68,7 +68,7 @@ class BasicDecoder(Decoder):
         if not all(hasattr(helper, name) for name in ("initialize", "sample", "next_inputs")):
             raise TypeError(f"helper must be a Helper, received: {type(helper).__name__}")
         if output_layer is not None and not hasattr(output_layer, "compute_output_shape"):
-            raise TypeError(f"output_layer must be a Layer, received: {type(output_layer).__name__}")
+            raise TypeError(f"output_layer must be a Layer, received: {type(output_layer).__name__}. Pass a Layer.")
         self._cell, self._helper = cell, helper
         self._initial_state, self._output_layer = initial_state, output_layer
 
@@ -98,7 +98,7 @@ class BasicDecoder(Decoder):
         return v1.nest.map_structure(lambda shape: shape[1:], self._output_layer.compute_output_shape(shapes))
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any, Any]:
-        """What the helper begins with, and the cell's first state."""
+        """The helper's first inputs, and the cell's first state."""
         return (*self._helper.initialize(), self._initial_state)
 
     def step(self, time: Any, inputs: Any, state: Any, name: str | None = None) -> tuple[Any, Any, Any, Any]:
@@ -141,16 +141,16 @@ def dynamic_decode(
         The outputs, the last state, and how long each sequence has become, `[batch]`.
 
     Raises:
-        TypeError: it is no decoder.
-        ValueError: `maximum_iterations` is no scalar, or is missing in a program.
+        TypeError: it is not a decoder.
+        ValueError: `maximum_iterations` is not a scalar, or is missing in a program.
 
     Source: `tensorflow.contrib.seq2seq.dynamic_decode`.
     """
     if not isinstance(decoder, Decoder):
-        raise TypeError(f"Expected decoder to be type Decoder, but saw: {type(decoder).__name__}")
+        raise TypeError(f"Expected decoder to be type Decoder, but saw: {type(decoder).__name__}. Pass a Decoder.")
     limit = None if maximum_iterations is None else v1.convert_to_tensor(maximum_iterations, v1.int32)
     if limit is not None and limit.shape.ndims != 0:
-        raise ValueError(f"maximum_iterations must be a scalar; its shape is {limit.shape}.")
+        raise ValueError(f"maximum_iterations must be a scalar; its shape is {limit.shape}. Pass a scalar.")
     is_compiled = control_flow_util.GraphOrParentsInXlaContext(v1.get_default_graph())
     if limit is None and is_compiled:
         raise ValueError("maximum_iterations is required for XLA compilation: say how long outputs may become.")
@@ -219,7 +219,7 @@ def _arrays(decoder: Decoder, size: Any) -> Any:
 
 
 def _unless(finished: Any, old: Any, new: Any) -> Any:
-    """What is new of sequences that go on, and old of others; what has no row for each is new."""
+    """The new values of sequences that continue, and the old values of others; a value without rows is new."""
     if isinstance(old, v1.TensorArray) or old.shape.ndims == 0:
         return new
     chosen = v1.where(finished, old, new)

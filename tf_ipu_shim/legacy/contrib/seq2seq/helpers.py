@@ -31,7 +31,7 @@ class Helper:
         raise NotImplementedError
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
-        """What the outputs of a step stand for."""
+        """The samples for the outputs of a step."""
         raise NotImplementedError
 
     def next_inputs(
@@ -92,11 +92,13 @@ class CustomHelper(_Sampling):
     def batch_size(self) -> Any:
         """Sequences at a time, once it was initialised."""
         if self._batch_size is None:
-            raise ValueError("batch_size accessed before initialize was called")
+            raise ValueError(
+                "batch_size accessed before initialize was called; the helper needs it. Call initialize() first."
+            )
         return self._batch_size
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
-        """What the first function gives."""
+        """The result of the first function."""
         with v1.name_scope(name, "CustomHelperInitialize"):
             finished, inputs = self._initialize()
             if self._batch_size is None:
@@ -104,14 +106,14 @@ class CustomHelper(_Sampling):
             return finished, inputs
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
-        """What the second one gives."""
+        """The result of the second function."""
         with v1.name_scope(name, "CustomHelperSample"):
             return self._sample(time=time, outputs=outputs, state=state)
 
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
     ) -> tuple[Any, Any, Any]:
-        """What the third one gives."""
+        """The result of the third function."""
         with v1.name_scope(name, "CustomHelperNextInputs"):
             return self._next_inputs(time=time, outputs=outputs, state=state, sample_ids=sample_ids)
 
@@ -126,7 +128,7 @@ class TrainingHelper(_Sampling):
         name: of the ops.
 
     Raises:
-        ValueError: `sequence_length` is no vector.
+        ValueError: `sequence_length` is not a vector.
 
     Source: `tensorflow.contrib.seq2seq.TrainingHelper`.
     """
@@ -141,6 +143,7 @@ class TrainingHelper(_Sampling):
             if self._sequence_length.shape.ndims != 1:
                 raise ValueError(
                     f"Expected sequence_length to be a vector, but received shape: {self._sequence_length.shape}"
+                    ". Pass a vector with a length for each sequence."
                 )
             self._zero_inputs = v1.nest.map_structure(lambda part: v1.zeros_like(part[0]), ordered)
             self._batch_size = v1.size(self._sequence_length)
@@ -238,7 +241,7 @@ class GreedyEmbeddingHelper(_Sampling):
         end_token: the word that ends them.
 
     Raises:
-        ValueError: the words are no vector, or what ends sequences is no number.
+        ValueError: the words are no vector, or what ends sequences is not a number.
 
     Source: `tensorflow.contrib.seq2seq.GreedyEmbeddingHelper`.
     """
@@ -248,9 +251,9 @@ class GreedyEmbeddingHelper(_Sampling):
         self._start_tokens = v1.convert_to_tensor(start_tokens, v1.int32, name="start_tokens")
         self._end_token = v1.convert_to_tensor(end_token, v1.int32, name="end_token")
         if self._start_tokens.shape.ndims != 1:
-            raise ValueError(f"start_tokens must be a vector; its shape is {self._start_tokens.shape}.")
+            raise ValueError(f"start_tokens must be a vector; its shape is {self._start_tokens.shape}. Pass a vector.")
         if self._end_token.shape.ndims != 0:
-            raise ValueError(f"end_token must be a scalar; its shape is {self._end_token.shape}.")
+            raise ValueError(f"end_token must be a scalar; its shape is {self._end_token.shape}. Pass a scalar.")
         self._batch_size = v1.size(self._start_tokens)
         self._start_inputs = self._embedding_fn(self._start_tokens)
 
@@ -334,7 +337,7 @@ class InferenceHelper(_Sampling):
         return v1.zeros([self._batch_size], v1.bool), self._start_inputs
 
     def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None) -> Any:
-        """What the function makes of outputs."""
+        """The function's result for some outputs."""
         return self._sample(outputs)
 
     def next_inputs(
@@ -351,7 +354,7 @@ def _embedding_of(embedding: Any) -> Callable[[Any], Any]:
 def _one(outputs: Any) -> Any:
     if isinstance(outputs, v1.Tensor):
         return outputs
-    raise TypeError(f"Expected outputs to be a single Tensor, got: {type(outputs).__name__}")
+    raise TypeError(f"Expected outputs to be a single Tensor, got: {type(outputs).__name__}. Return one tensor.")
 
 
 def _drawn(logits: Any, seed: int | None) -> Any:

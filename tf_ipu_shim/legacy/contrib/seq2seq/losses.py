@@ -47,13 +47,16 @@ def sequence_loss(
     logits, targets, weights = map(v1.convert_to_tensor, (logits, targets, weights))
     for tensor, label, rank in ((logits, "Logits", 3), (targets, "Targets", 2), (weights, "Weights", 2)):
         if tensor.shape.ndims != rank:
-            raise ValueError(f"{label} must be a tensor of {rank} dimensions; the shape is {tensor.shape}.")
+            raise ValueError(f"{label} must be a tensor of {rank} dimensions; the shape is {tensor.shape}. Reshape it.")
     for averages, sums, axis in (
         (average_across_timesteps, sum_over_timesteps, "timesteps"),
         (average_across_batch, sum_over_batch, "batch"),
     ):
         if averages and sums:
-            raise ValueError(f"average_across_{axis} and sum_over_{axis} cannot be set to True at same time.")
+            raise ValueError(
+                f"average_across_{axis} and sum_over_{axis} cannot be set to True at same time. Set one of them to "
+                "False."
+            )
     with v1.name_scope(name, "sequence_loss", [logits, targets, weights]):
         flat = v1.reshape(logits, [-1, v1.shape(logits)[2]]), v1.reshape(targets, [-1])
         loss = softmax_loss_function or v1.nn.sparse_softmax_cross_entropy_with_logits

@@ -37,7 +37,7 @@ def variance_scaling_initializer(
         [300, 10]
     """
     if mode not in _MODES:
-        raise ValueError(f"Unknown mode {mode!r}. It is one of {', '.join(_MODES)}.")
+        raise ValueError(f"Unknown mode {mode!r}. It is one of {', '.join(_MODES)}. Choose one of these.")
     distribution = "uniform" if uniform else "truncated_normal"
     kind = _v1().initializers.variance_scaling
     return kind(scale=factor, mode=_MODES[mode], distribution=distribution, seed=seed, dtype=_v1().as_dtype(dtype))
@@ -155,7 +155,7 @@ def apply_regularization(regularizer: Callable[[Any], Any], weights_list: Sequen
         A scalar.
 
     Raises:
-        ValueError: there are no weights, or a penalty is no scalar.
+        ValueError: there are no weights, or a penalty is not a scalar.
 
     Example:
         >>> with tf.Graph().as_default():
@@ -165,11 +165,17 @@ def apply_regularization(regularizer: Callable[[Any], Any], weights_list: Sequen
     v1 = _v1()
     weights = list(weights_list or v1.get_collection(v1.GraphKeys.WEIGHTS))
     if not weights:
-        raise ValueError("apply_regularization: there are no weights, neither given nor in the collection WEIGHTS.")
+        raise ValueError(
+            "apply_regularization: there are no weights, neither given nor in the collection WEIGHTS. Pass "
+            "weights_list."
+        )
     with v1.name_scope("get_regularization_penalty", values=weights):
         penalties = [one for one in map(regularizer, weights) if one is not None]
         if any(penalty.shape.rank != 0 for penalty in penalties):
-            raise ValueError(f"apply_regularization: the penalty of {regularizer!r} is no scalar.")
+            raise ValueError(
+                f"apply_regularization: the penalty of {regularizer!r} is not a scalar; it must be one. "
+                "Reduce it with tf.reduce_sum."
+            )
         total = v1.add_n(penalties) if penalties else v1.constant(0.0)
     v1.add_to_collection(v1.GraphKeys.REGULARIZATION_LOSSES, total)
     return total
@@ -189,7 +195,9 @@ def _regularizer(
     scale: float, scope: str | None, name: str, penalty: Callable[[Any, Any], Any]
 ) -> Callable[[Any], Any]:
     if isinstance(scale, int) or scale < 0.0:
-        raise ValueError(f"The scale of {name} must be a float that is not negative, not {scale!r}.")
+        raise ValueError(
+            f"The scale of {name} must be a float that is not negative, not {scale!r}. Pass 0 or a larger float."
+        )
 
     def regularizer(weights: Any) -> Any:
         if scale == 0.0:
@@ -243,6 +251,7 @@ def embed_sequence(
         raise ValueError(
             "Must specify vocab size and embedding dimension when not reusing. "
             f"Got vocab_size={vocab_size} and embed_dim={embed_dim}"
+            ". Pass both."
         )
     v1 = _v1()
     with v1.variable_scope(scope, "EmbedSequence", [ids], reuse=reuse):

@@ -9,7 +9,7 @@ from tf_ipu_shim import errors
 
 
 class ProblemType:
-    """What a model is for: one of these numbers."""
+    """The purpose of a model: one of these numbers."""
 
     UNSPECIFIED = 0
     CLASSIFICATION = 1
@@ -39,8 +39,9 @@ def build_standardized_signature_def(input_tensors: Any, output_tensors: Any, pr
     """
     if problem_type != ProblemType.UNSPECIFIED:
         raise errors.UnsupportedError(
-            f"build_standardized_signature_def(problem_type={problem_type!r}): tensorflow.contrib.learn is gone from "
-            "TensorFlow, and here it makes signatures of ProblemType.UNSPECIFIED alone. Use "
+            f"build_standardized_signature_def(problem_type={problem_type!r}) is not supported: "
+            "TensorFlow no longer has tensorflow.contrib.learn, and only signatures of "
+            "ProblemType.UNSPECIFIED can be made. Use "
             "tf.compat.v1.saved_model.classification_signature_def or regression_signature_def."
         )
     saved_model = importlib.import_module("tensorflow.compat.v1").saved_model

@@ -68,7 +68,7 @@ class HParams:
         kind, is_list = self._hparam_types[name]
         if is_list != isinstance(value, (list, tuple)):
             expected = "a list" if is_list else "one value"
-            raise ValueError(f"Hyperparameter {name} is {value!r}; expected {expected}.")
+            raise ValueError(f"Hyperparameter {name} is {value!r}; expected {expected}. Set a value of this type.")
         setattr(self, name, [_cast(name, kind, one) for one in value] if is_list else _cast(name, kind, value))
 
     def del_hparam(self, name: str) -> None:
@@ -92,7 +92,9 @@ class HParams:
         while place < len(values):
             found = _ASSIGNMENT.match(values, place)
             if not found:
-                raise ValueError(f"Malformed hyperparameter value: {values[place:]}; expected name=value,...")
+                raise ValueError(
+                    f"Malformed hyperparameter value: {values[place:]}; expected name=value,... Write it in this form."
+                )
             place = found.end()
             self._assign(found)
         return self
@@ -100,7 +102,10 @@ class HParams:
     def _assign(self, found: re.Match[str]) -> None:
         name = found["name"]
         if name not in self._hparam_types:
-            raise ValueError(f"Unknown hyperparameter type for {name}: there are {', '.join(self._hparam_types)}.")
+            raise ValueError(
+                f"Unknown hyperparameter type for {name}; expected one of {', '.join(self._hparam_types)}. "
+                "Remove it, or correct its name."
+            )
         kind, _ = self._hparam_types[name]
         if found["list"] is not None:
             self.set_hparam(name, [_read(name, kind, one.strip()) for one in found["list"].split(",")])
@@ -165,7 +170,10 @@ def _cast(name: str, kind: type, value: Any) -> Any:
     if kind is type(None):
         return value
     if not fits:
-        raise ValueError(f"Could not cast hyperparameter '{name}' of type '{kind.__name__}' from value {value!r}.")
+        raise ValueError(
+            f"Could not cast hyperparameter '{name}' of type '{kind.__name__}' from value {value!r}. Pass a value of "
+            "this type."
+        )
     return value if isinstance(value, kind) else kind(value)  # type: ignore[call-arg]
 
 
@@ -177,5 +185,6 @@ def _read(name: str, kind: type, text: str) -> Any:
         return text if kind is type(None) else kind(text)  # type: ignore[call-arg]
     except (KeyError, ValueError, TypeError):
         raise ValueError(
-            f"Could not parse hyperparameter value: {name}={text} is not of type {kind.__name__}."
+            f"Could not parse hyperparameter value: {name}={text} is not of type {kind.__name__}. Pass a value of this "
+            "type."
         ) from None

@@ -1,6 +1,6 @@
 """Loads `tensorflow.contrib` of TensorFlow 1.15, as far as published IPU scripts use it.
 
-Most of what they take from it is in TensorFlow proper today: `TABLE` says where. `slim` is a package of its own,
+Most of what they take from it is in TensorFlow proper today: `TABLE` says where. `slim` is its own package,
 `tf_slim`, which has the layers too; it is used where it is installed. Served in a process that uses `ipu`, or under the
 runner. Checked on 2.15.1 and 2.21.0, which has no Estimator, and tf_slim 1.1.0.
 """
@@ -254,10 +254,10 @@ def absence(path: str) -> str:
     module, _, name = path.rpartition(".")
     start = f"{NAME}.{path}: tensorflow.contrib is gone from TensorFlow, and "
     if (path in SLIM or module in SLIM) and not _is_installed("tf_slim"):
-        return f"{start}its layers and slim are a package of their own: pip install tf_slim"
+        return f"{start}its layers and slim are a separate package: pip install tf_slim"
     place = places(module).get(name, "").partition(".")[0]
     if place == "tensorboard" and not _is_installed(place):
-        return f"{start}this part of it is in a package of its own: pip install tensorboard"
+        return f"{start}this part of it is in a separate package: pip install tensorboard"
     instead = _INSTEAD.get(path.partition(".")[0])
     if instead:
         return f"{start}this part of it is not supported. {instead}"

@@ -24,7 +24,7 @@ from tf_ipu_shim.legacy.names.python import removed_names
 
 
 class ArgSpec(NamedTuple):
-    """What a function takes.
+    """The arguments of a function.
 
     Args:
         args: names of its arguments.
@@ -67,7 +67,7 @@ def gcd(a: Any, b: Any) -> Any:
 
 
 def getargspec(function: Callable[..., Any]) -> ArgSpec:
-    """What a function takes, as Python told it until 3.10.
+    """The arguments of a function, in the form Python used until 3.10.
 
     Args:
         function: without keyword-only arguments and annotations.

@@ -1,6 +1,6 @@
 """Accepts a float16 scale in `tf.nn.fused_batch_norm`, as Graphcore's TensorFlow does.
 
-What is computed is the same: the statistics are summed as float32 either way. Checked on 2.15.1 and 2.21.0.
+The results are the same: the statistics are summed as float32 in both cases. Checked on 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def activate() -> None:
         multiprocessing.spawn,
         "get_preparation_data",
         _telling_processes,
-        why="a process that the script starts anew, not by a fork, is one for TensorFlow 1 too (--tf1)",
+        why="processes that the script starts without a fork also use TensorFlow 1 (--tf1)",
     )
     version1 = TensorFlow1(tensorflow, v1)
     patches.change(
@@ -129,7 +129,7 @@ def activate() -> None:
 
 
 class _Activation:
-    """What a process that reads it does: it has TensorFlow 1 before it imports the script."""
+    """The start-up of a process that reads it: TensorFlow 1 is set up before the script is imported."""
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
         return activate, ()

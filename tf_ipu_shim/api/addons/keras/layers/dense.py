@@ -103,15 +103,21 @@ class SerialDense(_Layer):  # type: ignore[misc]
             input_shape: `[..., inputs]`.
 
         Raises:
-            TypeError: the layer's type is no float.
+            TypeError: the layer's type is not a float.
             ValueError: the last dimension is not known.
         """
         dtype = tf.as_dtype(self.dtype or "float32")
         if not (dtype.is_floating or dtype.is_complex):
-            raise TypeError(f"Unable to build `SerialDense` layer with non-floating point dtype {dtype}.")
+            raise TypeError(
+                f"Unable to build `SerialDense` layer with non-floating point dtype {dtype}; expected "
+                "float16 or float32. Pass such a dtype."
+            )
         size = tf.TensorShape(input_shape).as_list()[-1]
         if size is None:
-            raise ValueError("The last dimension of the inputs to `SerialDense` should be defined. Found `None`.")
+            raise ValueError(
+                "The last dimension of the inputs to `SerialDense` should be defined. Found `None`. Set the last "
+                "dimension of the input shape."
+            )
         self.input_spec = _keras.layers.InputSpec(min_ndim=2, axes={-1: size})
         self.kernel = self.add_weight(
             "kernel",
@@ -146,11 +152,15 @@ class SerialDense(_Layer):  # type: ignore[misc]
             ValueError: the factor or the dimension is wrong.
         """
         if isinstance(inputs, (tf.SparseTensor, tf.compat.v1.SparseTensorValue)):
-            raise TypeError("Unable to build `SerialDense` layer with sparse inputs. Make them dense first.")
+            raise TypeError(
+                "Unable to build `SerialDense` layer with sparse inputs: these are sparse; expected dense tensors. "
+                "Convert "
+                "them with tf.sparse.to_dense."
+            )
         if self.serialization_dimension not in _DIMENSIONS:
             raise ValueError(
                 f"Invalid serialization_dimension={self.serialization_dimension}, expected one of: "
-                "'input_columns', 'input_rows_kernel_columns', 'kernel_rows'."
+                "'input_columns', 'input_rows_kernel_columns', 'kernel_rows'. Pass one of these."
             )
         shape = inputs.shape.as_list()
         rows = tf.reshape(inputs, [-1, shape[-1]]) if len(shape) > 2 else inputs
@@ -180,7 +190,10 @@ class SerialDense(_Layer):  # type: ignore[misc]
         """
         shape = tf.TensorShape(input_shape).with_rank_at_least(2)
         if shape.as_list()[-1] is None:
-            raise ValueError(f"The innermost dimension of input_shape must be defined, but saw: {input_shape}")
+            raise ValueError(
+                f"The innermost dimension of input_shape must be defined, but saw: {input_shape}"
+                ". Set the last dimension of the input shape."
+            )
         return shape[:-1].concatenate(self.units)
 
     def get_config(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
     """Attends from sequences of numbers to others (https://arxiv.org/abs/1706.03762), and maps each to one output row.
 
     Queries, keys and values of padding are 0. A softmax over scores, products of queries and keys, weighs the values;
-    padding takes part in it with a score of 0. What all heads give for a sequence goes through one dense layer. Values
+    padding takes part in it with a score of 0. One dense layer combines the outputs of all heads for a sequence. Values
     and variables are those of the layer that Graphcore published, compared while it ran; that one leaves the last
     sequences of a batch at 0, which are computed here.
 
@@ -189,7 +189,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         return tf.reshape(contexts, [-1, *signature.shape[1:]])[:count]
 
     def _attend(self, pieces: Any, training: Any) -> tf.Tensor:
-        """What each head gives for each place of some sequences, `[sequences, from length, heads, head size]`."""
+        """The output of each head for each position of some sequences, `[sequences, from length, heads, head size]`."""
         from_sequences, from_lengths, to_sequences, to_lengths, *masks = pieces
         queries = self._heads(self.query_layer, from_sequences, from_lengths)
         keys = self._heads(self.key_layer, to_sequences, to_lengths)
@@ -217,32 +217,36 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         """Holds that the inputs fit together, as far as their shapes are known."""
         both = f"{from_sequences.shape} and {to_sequences.shape}"
         if len(from_sequences.shape) != len(to_sequences.shape):
-            raise ValueError(f"from_sequences and to_sequences must be equal rank, and have the shapes {both}.")
+            raise ValueError(
+                f"from_sequences and to_sequences must be equal rank, and have the shapes {both}. Reshape one of them."
+            )
         count = from_sequences.shape[:1]
         if not count.is_compatible_with(to_sequences.shape[:1]):
             raise ValueError(
-                f"from_sequences and to_sequences must contain an equal number of sequences, and are {both}."
+                f"from_sequences and to_sequences must contain an equal number of sequences, and are {both}. Pass "
+                "sequences of one number."
             )
         if not (from_lengths.shape[:1].is_compatible_with(count) and from_lengths.shape == to_lengths.shape):
             raise ValueError(
                 "from_sequence_lengths and to_sequence_lengths must have lengths equal to the number of sequences "
                 f"provided: they have the shapes {from_lengths.shape} and {to_lengths.shape}, the sequences {both}."
+                " Pass one length for each sequence."
             )
         if from_sequences.dtype != to_sequences.dtype:
             raise ValueError(
                 "from_sequences and to_sequences must be equal types, and are "
-                f"{from_sequences.dtype.name} and {to_sequences.dtype.name}."
+                f"{from_sequences.dtype.name} and {to_sequences.dtype.name}. Cast one of them with tf.cast."
             )
         if mask is not None and not mask.shape.is_compatible_with([*count, self.num_attention_heads]):
             raise ValueError(
                 f"q_mask must have shape [num_sequences, num_attention_heads], "
-                f"{[*count, self.num_attention_heads]} here, and has {mask.shape}."
+                f"{[*count, self.num_attention_heads]} here, and has {mask.shape}. Pass a q_mask of that shape."
             )
         if len(from_sequences.shape) != 2 or from_lengths.shape[1:].num_elements() != 1:
             raise ValueError(
-                "Sequences are rows of numbers, [num_sequences, length], and their lengths [num_sequences] or "
-                f"[num_sequences, 1]: they have the shapes {both}, the lengths {from_lengths.shape}. A sequence of "
-                "vectors is what keras.layers.MultiHeadAttention attends to."
+                "Sequences must be rows of numbers, [num_sequences, length], and their lengths "
+                f"[num_sequences] or [num_sequences, 1]: they have the shapes {both}, the lengths "
+                f"{from_lengths.shape}. Use keras.layers.MultiHeadAttention for sequences of vectors."
             )
 
     def get_config(self) -> dict[str, Any]:
@@ -268,7 +272,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
 
 
 def _copied(initializer: Any) -> Any:
-    """An initializer of its own: one that is used twice gives the same numbers twice."""
+    """Its own initializer: one that is used twice gives the same numbers twice."""
     return _keras.initializers.get(_keras.initializers.serialize(initializer))
 
 
@@ -276,5 +280,5 @@ def _check_number(verb: str, inputs: Any) -> None:
     if len(inputs) not in (4, 5):
         raise ValueError(
             f"EffectiveTransformer must {verb} either four or five inputs, sequences and lengths to attend from and to "
-            f"and perhaps a q_mask, and got {len(inputs)}."
+            f"and perhaps a q_mask, and got {len(inputs)}. Pass four or five inputs."
         )

@@ -59,7 +59,10 @@ class Embedding(IPULayer):
             kwargs.setdefault("dtype", _keras.backend.floatx())  # TensorFlow 1 would take the integers' type
         super().__init__(activity_regularizer=_keras.regularizers.get(activity_regularizer), **kwargs)
         if input_dim % check_factor(serialization_factor):
-            raise ValueError(f"serialization_factor must divide input_dim ({input_dim}), got {serialization_factor}.")
+            raise ValueError(
+                f"serialization_factor must divide input_dim ({input_dim}), got {serialization_factor}. Choose a "
+                "divisor of input_dim."
+            )
         self.input_dim = input_dim
         self.output_dim = output_dim
         self.embeddings_initializer = _keras.initializers.get(embeddings_initializer)
@@ -80,7 +83,10 @@ class Embedding(IPULayer):
             ValueError: it has another rank.
         """
         if tf.TensorShape(input_shape).rank != 2:
-            raise ValueError(f"The input shape should be a tensor of shape [batch, length], got {input_shape}.")
+            raise ValueError(
+                f"The input shape should be a tensor of shape [batch, length], got {input_shape}. Reshape it to two "
+                "dimensions."
+            )
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.input_dim, self.output_dim),

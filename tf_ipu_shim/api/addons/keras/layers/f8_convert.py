@@ -49,7 +49,7 @@ class ConvertToF8(_Layer):  # type: ignore[misc]
 
 
 class ConvertFromF8(_Layer):  # type: ignore[misc]
-    """Reads numbers of eight bits.
+    """Reads 8-bit floats.
 
     Args:
         dtype: of the result.

@@ -243,7 +243,10 @@ class LayerNormalization(GroupNormalization):
             **kwargs,
         )
         if not isinstance(axis, (numbers.Integral, list, tuple)):
-            raise ValueError(f"Expected an int or a list/tuple of ints for the argument 'axis', but received {axis!r}.")
+            raise ValueError(
+                f"Expected an int or a list/tuple of ints for the argument 'axis', but received {axis!r}. Pass an int, "
+                "or a list of ints."
+            )
         self.axis: Any = int(axis) if isinstance(axis, numbers.Integral) else list(axis)
         self.beta_regularizer = _keras.regularizers.get(beta_regularizer)
         self.gamma_regularizer = _keras.regularizers.get(gamma_regularizer)
@@ -262,17 +265,24 @@ class LayerNormalization(GroupNormalization):
         shape = tf.TensorShape(input_shape)
         rank = shape.rank
         if rank is None:
-            raise ValueError(f"Input shape {input_shape} has undefined rank.")
+            raise ValueError(
+                f"Input shape {input_shape} has undefined rank; expected a known number of axes. Set the input shape."
+            )
         axes = [self.axis] if isinstance(self.axis, int) else list(self.axis)
         axes = [axis + rank if axis < 0 else axis for axis in axes]
         for axis in axes:
             if not 0 <= axis < rank:
-                raise ValueError(f"Invalid axis: {axis} for an input of {rank} dimensions.")
+                raise ValueError(
+                    f"Invalid axis: {axis} for an input of {rank} dimensions. Choose an axis of the input."
+                )
         if len(axes) != len(set(axes)):
-            raise ValueError(f"Duplicate axis: {axes}")
+            raise ValueError(f"Duplicate axis: {axes}. Name each axis once.")
         sizes = [shape.as_list()[axis] for axis in axes]
         if None in sizes:
-            raise ValueError(f"Input shape {shape} has unknown dimensions - axes {axes} must be known.")
+            raise ValueError(
+                f"Input shape {shape} has unknown dimensions - axes {axes} must be known. Set these dimensions in the "
+                "input shape."
+            )
         self.axis = axes
         self._add_parameters(
             sizes,

@@ -28,7 +28,8 @@ class IpuOptimizerBase(OptimizerV2):
         **kwargs: of Keras's base class.
 
     Raises:
-        TypeError: there is no type to compute in, it is no floating-point type, or another argument has no such value.
+        TypeError: there is no type to compute in, it is not a floating-point type, or another argument has no such
+            value.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.ipu_optimizer_base.IpuOptimizerBase`.
 
@@ -56,12 +57,12 @@ class IpuOptimizerBase(OptimizerV2):
         if outline_apply_gradients_kwargs is not None and not isinstance(outline_apply_gradients_kwargs, Mapping):
             raise TypeError(
                 "outline_apply_gradients_kwargs must be a dictionary of arguments of outlined_function, not "
-                f"{outline_apply_gradients_kwargs!r}."
+                f"{outline_apply_gradients_kwargs!r}. Pass a dictionary."
             )
         if not isinstance(optimizer_compute_precisions, (list, tuple)) or not optimizer_compute_precisions:
             raise TypeError(
                 "optimizer_compute_precisions must be a list or a tuple of types, not "
-                f"{optimizer_compute_precisions!r}."
+                f"{optimizer_compute_precisions!r}. Pass a list or a tuple."
             )
         for dtype in optimizer_compute_precisions:
             check_dtype("Each of optimizer_compute_precisions", dtype)
@@ -122,8 +123,9 @@ class IpuOptimizerBase(OptimizerV2):
             strategy = tf.distribute.get_strategy()
             if not strategy.extended.variable_created_in_scope(var):
                 raise ValueError(
-                    f"Trying to create optimizer slot variable under the scope of {strategy}, but {var.name} was made "
-                    "under another one. Make variables and apply gradients under the same strategy."
+                    f"Trying to create optimizer slot variable under the scope of {strategy}, but {var.name} "
+                    "was made under another one; both must be the same. Make variables and apply gradients under "
+                    "one strategy."
                 )
             with strategy.extended.colocate_vars_with(var):
                 slot = tf.Variable(
@@ -185,7 +187,7 @@ def check_dtype(name: str, dtype: Any) -> None:
         dtype: a type; None for the variable's.
 
     Raises:
-        TypeError: it is no type, or one without fractions.
+        TypeError: it is not a type, or one without fractions.
     """
     if dtype is None:
         return
@@ -194,7 +196,9 @@ def check_dtype(name: str, dtype: Any) -> None:
     except TypeError:
         is_floating = False
     if not is_floating:
-        raise TypeError(f"{name} must be a floating-point type, such as tf.float32, not {dtype!r}.")
+        raise TypeError(
+            f"{name} must be a floating-point type, such as tf.float32, not {dtype!r}. Pass a floating-point type."
+        )
 
 
 def check_one_precision(optimizer: IpuOptimizerBase) -> None:
@@ -206,11 +210,12 @@ def check_one_precision(optimizer: IpuOptimizerBase) -> None:
     first, *others = (tf.as_dtype(dtype) for dtype in optimizer.opt_dtypes)
     if any(other != first for other in others):
         raise ValueError(
-            f"{type(optimizer).__name__} computes its whole update in one type: optimizer_compute_precisions has "
-            f"{', '.join(dtype.name for dtype in (first, *others))}. Give the first of them alone."
+            f"{type(optimizer).__name__} must compute its whole update in one type: "
+            f"optimizer_compute_precisions has {', '.join(dtype.name for dtype in (first, *others))}. "
+            "Pass only the first of them."
         )
 
 
 def unknown_slot(slot_name: str, known: str) -> AssertionError:
-    """What is raised for a slot that an optimizer does not have."""
+    """The error for a slot that an optimizer does not have."""
     return AssertionError(f"There is no slot {slot_name!r} in this optimizer; it has {known}.")

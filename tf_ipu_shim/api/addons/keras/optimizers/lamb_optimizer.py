@@ -69,7 +69,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         if len(self.opt_dtypes) != 2:
             raise ValueError(
                 "Must provide a list of two elements for optimizer_compute_precisions: for the moments, and for the "
-                f"norms and the step. It has {len(self.opt_dtypes)}."
+                f"norms and the step. It has {len(self.opt_dtypes)}. Pass two types."
             )
         check_dtype("m_dtype", m_dtype)
         check_dtype("v_dtype", v_dtype)
@@ -160,7 +160,9 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
 def _check_norm(norm: Any) -> None:
     is_number = isinstance(norm, numbers.Real) and not isinstance(norm, bool)
     if norm is not None and not is_number and not tf.is_tensor(norm):
-        raise TypeError(f"weight_norm_clip must be a number, the largest norm that counts, or None, not {norm!r}.")
+        raise TypeError(
+            f"weight_norm_clip must be a number, the largest norm that counts, or None, not {norm!r}. Pass a number."
+        )
 
 
 def _name(var: Any) -> str:

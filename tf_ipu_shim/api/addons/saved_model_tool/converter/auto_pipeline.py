@@ -70,11 +70,14 @@ class AutoPipelineImpl:
             conv_partial_type=conv_partial_type,
         )
         if priority not in _PRIORITIES:
-            raise ValueError(f"`priority` in `pipeline_cfg` is {priority!r}: it can be {' or '.join(_PRIORITIES)}.")
+            raise ValueError(
+                f"`priority` in `pipeline_cfg` is {priority!r}: it can be {' or '.join(_PRIORITIES)}. Pass one of "
+                "these."
+            )
         if not 2 <= min_ipu_quantity <= max_ipu_quantity:
             raise ValueError(
-                f"`pipeline_cfg` asks for {min_ipu_quantity} to {max_ipu_quantity} IPUs: a pipeline has two or more, "
-                "and min_ipu_quantity is no larger than max_ipu_quantity."
+                f"`pipeline_cfg` asks for {min_ipu_quantity} to {max_ipu_quantity} IPUs: a pipeline needs two or more, "
+                "and min_ipu_quantity is no larger than max_ipu_quantity. Change min_ipu_quantity or max_ipu_quantity."
             )
         self._batch_size = batch_size
         self._quantities = [n for n in (1 << power for power in range(1, 31)) if min_ipu_quantity <= n]
@@ -111,7 +114,7 @@ class AutoPipelineImpl:
                 return pipelines.saved(graph, list(range(ipus)), self._directory, _FILE)
         raise ValueError(
             f"(IPU-END) Can not find the optimal solution. With batch_size={self._batch_size}, {len(order)} nodes do "
-            f"not make pipelines of {self._quantities[0]} to {self._most} stages that have room on as many IPUs. "
+            f"not make pipelines of {self._quantities[0]} to {self._most} stages that fit on as many IPUs. "
             "Change min_ipu_quantity and max_ipu_quantity in `pipeline_cfg`, or batch_size."
         )
 

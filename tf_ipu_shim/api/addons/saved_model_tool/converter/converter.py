@@ -28,6 +28,6 @@ class Converter(abc.ABC):
             signature_def: a `SignatureDef`; it may be changed.
 
         Raises:
-            NotImplementedError: a converter of one's own calls this one.
+            NotImplementedError: its own converter calls this one.
         """
         raise NotImplementedError("Abstract method: a converter says itself what it does.")

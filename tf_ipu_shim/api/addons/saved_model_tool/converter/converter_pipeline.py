@@ -73,11 +73,16 @@ def _check(param: Any, signature_key: str) -> None:
         raise ValueError(
             f'`pipeline_cfg` must contain a value for "converter" ({where}): {", ".join(map(repr, _BEHAVIORS))}, not '
             f"{param.pipeline_cfg.get('converter')!r}."
+            ' Set "converter" to one of these.'
         )
     if param.batch_per_step and not param.embedded_runtime_save_config:
         raise ValueError(
-            f"batch_per_step={param.batch_per_step} ({where}) is a loop over batches in an application for the "
-            "embedded runtime. Give embedded_runtime_save_config too, or leave batch_per_step out."
+            f"batch_per_step={param.batch_per_step} ({where}) is a loop over batches, which needs an "
+            "application for the embedded runtime. Give embedded_runtime_save_config too, or leave "
+            "batch_per_step out."
         )
     if not isinstance(param.batch_size, numbers.Integral) or param.batch_size < 1:
-        raise ValueError(f"batch_size ({where}) should be an integer, and greater than 0, not {param.batch_size!r}.")
+        raise ValueError(
+            f"batch_size ({where}) should be an integer, and greater than 0, not {param.batch_size!r}. Pass an integer "
+            "of 1 or more."
+        )

@@ -26,7 +26,7 @@ class GeluReplacement(Converter):
             `node_use_gelu_output` (what reads it).
 
     Raises:
-        ValueError: it is no dictionary, or has not all three.
+        ValueError: it is not a dictionary, or has not all three.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.gelu_replacement.GeluReplacement`.
     """
@@ -37,9 +37,12 @@ class GeluReplacement(Converter):
         if not self._replaces:
             return
         if not isinstance(config, dict):
-            raise ValueError(f"gelu_replacement should be a dict, not {type(config).__name__}.")
+            raise ValueError(f"gelu_replacement should be a dict, not {type(config).__name__}. Pass a dict.")
         if not all(key in config for key in _KEYS):
-            raise ValueError(f"{', '.join(_KEYS)} must be set; gelu_replacement has {', '.join(config) or 'nothing'}.")
+            raise ValueError(
+                f"{', '.join(_KEYS)} must be set; gelu_replacement has {', '.join(config) or 'nothing'}. Add it to "
+                "gelu_replacement."
+            )
         self._nodes, self._inputs, self._users = (
             graph_nodes.check_patterns(config[key], f"gelu_replacement['{key}']") for key in _KEYS
         )
@@ -65,8 +68,8 @@ class GeluReplacement(Converter):
                     user.input[position] = functions[source][-1].name
         if not functions:
             raise ValueError(
-                "gelu_replacement names no GELU of this model: no node that node_use_gelu_output names reads one that "
-                "nodes names."
+                "gelu_replacement must name a GELU of this model: no node in node_use_gelu_output reads one "
+                "that is in nodes. Correct these names."
             )
         graph_def.node.extend(node for replacement in functions.values() for node in replacement)
         others = [node.name for node in graph_def.node if not graph_nodes.matches(node.name, self._nodes)]
@@ -91,11 +94,12 @@ class GeluReplacement(Converter):
                     raise ValueError(
                         f"The GELU that {user} reads needs {input_name}, which neither nodes nor node_as_gelu_input "
                         "names."
+                        " Add it to nodes, or name the input with node_as_gelu_input."
                     )
         if len(found) != 1:
             raise ValueError(
-                f"The GELU that {user} reads is computed of {', '.join(sorted(found)) or 'nothing'}: name its one "
-                "input with node_as_gelu_input."
+                f"The GELU that {user} reads is computed of {', '.join(sorted(found)) or 'nothing'}; "
+                "expected one input. Name it with node_as_gelu_input."
             )
         return found.pop()
 
@@ -105,7 +109,8 @@ def _gelu(source: Any) -> list[Any]:
     types = node_types.output_dtypes(source)
     if not types or not dtypes.as_dtype(types[0]).is_floating:
         raise ValueError(
-            f"{source.name}_gelu can not get type from {source.name}, which gives no floating-point tensor."
+            f"{source.name}_gelu can not get type from {source.name}, which gives no floating-point tensor. Choose "
+            "nodes of floating-point tensors."
         )
     prefix = f"{source.name}_gelu"
     with v1.Graph().as_default() as graph:

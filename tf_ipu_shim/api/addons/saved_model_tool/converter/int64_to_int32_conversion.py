@@ -26,7 +26,7 @@ class Int64Conversion(Converter):
         param: an `IpuConversionParams`.
 
     Raises:
-        ValueError: `excluded_nodes` is no list of regular expressions.
+        ValueError: `excluded_nodes` is not a list of regular expressions.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.int64_to_int32_conversion.Int64Conversion`.
     """
@@ -55,8 +55,9 @@ def _narrowed(node: Any, readers: list[Any]) -> Any:
     clipped = np.clip(values, limits.min, limits.max)
     if (clipped != values).any() and not all(reader.op in _SLICES for reader in readers):
         raise ValueError(
-            f"The constant {node.name} has the value {values[clipped != values].flat[0] if values.shape else values}, "
-            "which no int32 is. Keep what reads it on the host, with excluded_nodes, or leave out "
+            f"The constant {node.name} has the value "
+            f"{(values[clipped != values].flat[0] if values.shape else values)}, which int32 cannot "
+            "represent. Keep the ops that read it on the host with excluded_nodes, or leave out "
             "int64_to_int32_conversion."
         )
     return tensor_util.make_tensor_proto(clipped.astype(np.int32))

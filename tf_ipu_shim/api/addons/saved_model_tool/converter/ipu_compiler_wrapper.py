@@ -17,7 +17,7 @@ class IPUCompilerWrapper(Converter):
         param: an `IpuConversionParams`.
 
     Raises:
-        TypeError: `excluded_nodes` is no list of regular expressions, or `remove_excluded_nodes` no bool.
+        TypeError: `excluded_nodes` is not a list of regular expressions, or `remove_excluded_nodes` no bool.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.ipu_compiler_wrapper.IPUCompilerWrapper`.
     """
@@ -25,7 +25,9 @@ class IPUCompilerWrapper(Converter):
     def __init__(self, param: Any) -> None:
         graph_nodes.check_patterns(param.excluded_nodes, "excluded_nodes", TypeError)
         if not isinstance(param.remove_excluded_nodes, bool):
-            raise TypeError(f"remove_excluded_nodes must be a bool, not {param.remove_excluded_nodes!r}.")
+            raise TypeError(
+                f"remove_excluded_nodes must be a bool, not {param.remove_excluded_nodes!r}. Pass True or False."
+            )
         self._merges = param.merge_subgraphs
 
     def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:

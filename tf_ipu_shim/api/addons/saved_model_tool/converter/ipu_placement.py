@@ -21,7 +21,7 @@ class IPUPlacement(Converter):
         param: an `IpuConversionParams`: its `ipu_placement`, `excluded_nodes` and `remove_excluded_nodes`.
 
     Raises:
-        ValueError: `excluded_nodes` is no list of regular expressions.
+        ValueError: `excluded_nodes` is not a list of regular expressions.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.ipu_placement.IPUPlacement`.
     """

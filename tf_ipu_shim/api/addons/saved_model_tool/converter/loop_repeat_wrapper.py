@@ -20,7 +20,7 @@ class LoopRepeatWrapper(Converter):
             host is asked whether there is more to do; 1 for 0.
 
     Raises:
-        TypeError: `embedded_runtime_save_config` is no dictionary.
+        TypeError: `embedded_runtime_save_config` is not a dictionary.
         ValueError: it lacks an entry, or does not go with other parameters.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.loop_repeat_wrapper.LoopRepeatWrapper`.
@@ -40,7 +40,7 @@ class LoopRepeatWrapper(Converter):
         """See `Converter.apply`. The application's file is written.
 
         Raises:
-            ValueError: a shape is open, or the part on the IPU is no whole.
+            ValueError: a shape is open, or the part on the IPU is not a whole.
         """
         if not self._converts:
             return graph_def, signature_def

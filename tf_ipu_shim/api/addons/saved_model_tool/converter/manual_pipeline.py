@@ -96,7 +96,7 @@ class ManualPipeline(pipelines.PipelineConverter):
         param: see `PipelineConverter`.
 
     Raises:
-        TypeError: `manual_pipeline_config` is no list of lists of strings.
+        TypeError: `manual_pipeline_config` is not a list of lists of strings.
         ValueError: see `PipelineConverter`.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline.ManualPipeline`.
@@ -118,10 +118,13 @@ class ManualPipeline(pipelines.PipelineConverter):
         """Checks the patterns."""
         config = self.cfg["manual_pipeline_config"]
         if not isinstance(config, list):
-            raise TypeError(f"`manual_pipeline_config` must be a list, not {type(config).__name__}.")
+            raise TypeError(f"`manual_pipeline_config` must be a list, not {type(config).__name__}. Pass a list.")
         for patterns in config:
             if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-                raise TypeError(f"`manual_pipeline_config` must only contain lists of strings, but has {patterns!r}.")
+                raise TypeError(
+                    f"`manual_pipeline_config` must only contain lists of strings, but has {patterns!r}. Pass lists of "
+                    "regular expressions."
+                )
             graph_nodes.check_patterns(patterns, "manual_pipeline_config")
 
     def configuration_file(self, graph_def: Any, signature_def: Any) -> str:

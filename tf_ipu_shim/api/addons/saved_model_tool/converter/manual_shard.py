@@ -21,7 +21,7 @@ class ManualSharding(Converter):
             `num_ipus`.
 
     Raises:
-        TypeError: `manual_sharding` is no list of lists of strings.
+        TypeError: `manual_sharding` is not a list of lists of strings.
         ValueError: there are more lists than IPUs, or fewer.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.manual_shard.ManualSharding`.
@@ -42,7 +42,10 @@ class ManualSharding(Converter):
             return graph_def, signature_def
         placed = [node for node in graph_def.node if host_part.is_on_ipu(node)]
         if not placed:
-            raise ValueError("No ops placed on IPU device to shard. Leave out manual_sharding, or ipu_placement=False.")
+            raise ValueError(
+                "No ops placed on IPU device to shard: all nodes are on the host, but manual_sharding needs "
+                "nodes on the IPU. Leave out manual_sharding, or ipu_placement=False."
+            )
         for node in placed:
             node.attr[vocabulary.SHARDING_ATTRIBUTE].CopyFrom(_mark(self._shard_of(node.name)))
         return graph_def, signature_def

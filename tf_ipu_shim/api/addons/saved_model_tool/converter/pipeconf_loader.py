@@ -33,8 +33,8 @@ class PipelineConfLoader(pipelines.PipelineConverter):
         path = self.cfg["solution_path"]
         if not os.path.isfile(path):
             raise ValueError(
-                f"`solution_path` in `pipeline_cfg` is {path!r}, and there is no such file. Write it with the "
-                "converter 'manual' or 'auto'."
+                f"`solution_path` in `pipeline_cfg` is {path!r}; expected a file that exists. Write it with "
+                "the converter 'manual' or 'auto'."
             )
 
     def configuration_file(self, graph_def: Any, signature_def: Any) -> str:

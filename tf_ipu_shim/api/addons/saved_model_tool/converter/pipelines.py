@@ -52,7 +52,7 @@ class PipelineConverter(Converter):
         """See `Converter.apply`. The application's file is written.
 
         Raises:
-            ValueError: a shape is open, the part on the IPU is no whole, or its stages make no pipeline.
+            ValueError: a shape is open, the part on the IPU is not a whole, or its stages make no pipeline.
             AttributeError: a node has no stage.
         """
         if not self._converts:
@@ -98,7 +98,7 @@ class PipelineConverter(Converter):
             return
         for key in self.required:
             if key not in self.cfg:
-                raise ValueError(f"The `{key}` argument is required in `pipeline_cfg`.")
+                raise ValueError(f"The `{key}` argument is required in `pipeline_cfg`. Add it to `pipeline_cfg`.")
         self.check_values()
 
     def check_values(self) -> None:
@@ -106,7 +106,9 @@ class PipelineConverter(Converter):
 
     def _check_ipus(self, ipus: list[int]) -> None:
         if not ipus or min(ipus) < 0:
-            raise ValueError(f"The stages are on the IPUs {ipus}: give each a number from 0 up.")
+            raise ValueError(
+                f"The stages are on the IPUs {ipus}; expected 0, 1, 2, ... without a gap. Number the IPUs."
+            )
 
 
 def stages_of(graph_def: Any, signature_def: Any) -> TFv1Graph:

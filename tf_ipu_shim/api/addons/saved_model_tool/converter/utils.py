@@ -44,7 +44,9 @@ def str_to_dtype(type_name: str) -> int:
         True
     """
     if type_name not in _PRECISIONS:
-        raise ValueError(f"precision_mode is {type_name!r}: it can be {' or '.join(map(repr, _PRECISIONS))}.")
+        raise ValueError(
+            f"precision_mode is {type_name!r}: it can be {' or '.join(map(repr, _PRECISIONS))}. Pass one of these."
+        )
     return _PRECISIONS[type_name]
 
 
@@ -113,10 +115,12 @@ def tensor_name_to_placehoder_name(name: str) -> str:
     """The name of the placeholder for a tensor: that of the node for its first tensor, `"split_1"` for `"split:1"`.
 
     Raises:
-        ValueError: it is no name of a tensor.
+        ValueError: it is not a name of a tensor.
     """
     if ":" not in name:
-        raise ValueError(f"The input name ({name}) is not a tensor's name: those end in a colon and a number.")
+        raise ValueError(
+            f"The input name ({name}) is not a tensor's name: those end in a colon and a number. Write it as NAME:0."
+        )
     node, index = graph_nodes.parse_tensor(name)
     return f"{node}_{index}" if index else node
 
@@ -242,7 +246,7 @@ def extract_ipu_config_from_param(param: Any, cfg: Any) -> Any:
 
 
 def extract_emb_setting_from_param(param: Any) -> tuple[str, str, int, int]:
-    """What a conversion says of the embedded runtime.
+    """The embedded-runtime settings of a conversion.
 
     Args:
         param: an `IpuConversionParams`.
@@ -257,7 +261,7 @@ def extract_emb_setting_from_param(param: Any) -> tuple[str, str, int, int]:
 
 
 def application_settings(param: Any, num_ipus: int | None = None) -> application.ApplicationSettings:
-    """What a conversion says of the application that it makes.
+    """The settings of the application that a conversion writes.
 
     Args:
         param: an `IpuConversionParams`.
@@ -279,7 +283,7 @@ def validate_embedded_runtime_save_config(param: Any) -> None:
     """Checks what a conversion says of the embedded runtime.
 
     Raises:
-        TypeError: `embedded_runtime_save_config` is no dictionary.
+        TypeError: `embedded_runtime_save_config` is not a dictionary.
         ValueError: it lacks an entry; `merge_subgraphs` is set; `int64_to_int32_conversion` is not.
     """
     config = param.embedded_runtime_save_config
@@ -287,22 +291,24 @@ def validate_embedded_runtime_save_config(param: Any) -> None:
         return
     if not isinstance(config, dict):
         raise TypeError(
-            f"Invalid type ({type(config).__name__}) for `embedded_runtime_save_config`. Give a dictionary."
+            f"Invalid type ({type(config).__name__}) for `embedded_runtime_save_config`; expected a "
+            "dictionary. Pass one."
         )
     if param.merge_subgraphs:
         raise ValueError(
             "The `merge_subgraphs` must be false with `merge_subgraphs=False` when `embedded_runtime_save_config` is "
-            "set: the application is one program already."
+            "set: the application is one program already. Pass merge_subgraphs=False."
         )
     if not param.int64_to_int32_conversion:
         raise ValueError(
             "The `int64_to_int32_conversion` must be True with `int64_to_int32_conversion=True` when "
-            "`embedded_runtime_save_config` is set: IPUs have no 64-bit integers."
+            "`embedded_runtime_save_config` is set: IPUs have no 64-bit integers. Pass int64_to_int32_conversion=True."
         )
     for key in _EMBEDDED_KEYS:
         if key not in config:
             raise ValueError(
                 f"Key '{key}' missing from `embedded_runtime_save_config`. It needs {' and '.join(_EMBEDDED_KEYS)}."
+                " Add the key."
             )
 
 
@@ -319,13 +325,16 @@ def validate_pipeline_cfg(param: Any, kwargs: Mapping[str, Any], behavior: str) 
     """
     config = param.pipeline_cfg
     if "converter" not in config:
-        raise ValueError("`pipeline_cfg` must contain `behavior` keywords: set its `converter`.")
+        raise ValueError(
+            "`pipeline_cfg` must contain `behavior` keywords: its `converter` is missing. Set `converter`."
+        )
     if config["converter"].lower() != behavior:
         return
     for key in config:
         if key not in kwargs:
             raise ValueError(
-                f"Unkown keyword {key} in `pipeline_cfg` in {behavior} mode. It can have {', '.join(kwargs)}."
+                f"Unkown keyword {key} in `pipeline_cfg` in {behavior} mode. It can have {', '.join(kwargs)}. Remove "
+                "the keyword, or correct its name."
             )
 
 

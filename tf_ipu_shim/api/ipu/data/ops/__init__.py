@@ -1,1 +1,1 @@
-"""`tensorflow.python.ipu.data.ops`."""
+"""`tensorflow.python.ipu.data.ops`: the package of `dataset_ops`."""

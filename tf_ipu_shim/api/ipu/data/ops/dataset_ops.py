@@ -31,7 +31,7 @@ class BufferDataset(dataset_ops.UnaryUnchangedStructureDataset):
 
     def __init__(self, input_dataset: Any, buffer_size: int) -> None:
         if buffer_size < 1:
-            raise ValueError(f"buffer_size must be at least 1. It is {buffer_size}.")
+            raise ValueError(f"buffer_size must be at least 1. It is {buffer_size}. Pass at least 1.")
         self._input_dataset = input_dataset
         self._buffer_size = buffer_size
 

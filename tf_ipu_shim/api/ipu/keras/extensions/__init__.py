@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.extensions` of SDK 2.2 to 3.0."""
+"""`tensorflow.python.ipu.keras.extensions` (SDK 2.2 to 3.0): the older package of `keras.ipu.extensions`."""
 
 from tf_ipu_shim.api.keras.extensions import (
     FunctionalExtension,

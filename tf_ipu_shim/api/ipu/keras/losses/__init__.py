@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.losses`."""
+"""`tensorflow.python.ipu.keras.losses`: the package of the CTC loss."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

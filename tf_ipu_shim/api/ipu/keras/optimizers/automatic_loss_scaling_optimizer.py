@@ -36,7 +36,7 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         name: of the operations.
 
     Raises:
-        TypeError: `opt` is no Keras 2 optimizer.
+        TypeError: `opt` is not a Keras 2 optimizer.
         ValueError: a number is out of range, or they do not go together.
 
     Source: `tensorflow.python.ipu.keras.optimizers.automatic_loss_scaling_optimizer.AutomaticLossScalingOptimizer`.
@@ -94,7 +94,10 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
 
     @clip_levels.setter
     def clip_levels(self, _: Any) -> None:
-        raise ValueError("clip_levels is a read only property. It is the edge between the histogram's two bins.")
+        raise ValueError(
+            "clip_levels is a read only property. It is the edge between the histogram's two bins. Set histogram_bins "
+            "instead."
+        )
 
     def get_config(self) -> dict[str, Any]:
         """The configuration for `from_config`."""

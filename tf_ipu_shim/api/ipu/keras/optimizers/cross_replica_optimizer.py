@@ -17,7 +17,7 @@ class CrossReplicaOptimizer(IpuOptimizer):
         **kwargs: of Keras's base class.
 
     Raises:
-        TypeError: `opt` is no Keras 2 optimizer.
+        TypeError: `opt` is not a Keras 2 optimizer.
 
     Source: `tensorflow.python.ipu.keras.optimizers.cross_replica_optimizer.CrossReplicaOptimizer`.
 

@@ -33,7 +33,8 @@ class GradientAccumulationOptimizer(keras_optimizers.GradientAccumulationOptimiz
         if first <= sdk.current() <= last:
             raise NotImplementedError(
                 "Cannot use v2 optimizer. Have to use the model's set_gradient_accumulation_options() instead: SDK "
-                f"{sdk.current()} accumulates gradients of Keras models in no other way."
+                f"{sdk.current()} accumulates gradients of Keras models in no other way. Pass a Keras optimizer to "
+                "`compile`, and call set_gradient_accumulation_options() on the model."
             )
         super().__init__(*args, **kwargs)
 

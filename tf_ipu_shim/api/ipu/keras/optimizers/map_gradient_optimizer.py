@@ -20,7 +20,7 @@ class MapGradientOptimizerInvertedChaining(IpuOptimizer):
         name: of the operations.
 
     Raises:
-        TypeError: `opt` is no Keras 2 optimizer.
+        TypeError: `opt` is not a Keras 2 optimizer.
         ValueError: the function cannot be called.
 
     Source: `tensorflow.python.ipu.keras.optimizers.map_gradient_optimizer.MapGradientOptimizerInvertedChaining`.
@@ -41,13 +41,13 @@ class MapGradientOptimizerInvertedChaining(IpuOptimizer):
 
     @property
     def gradient_mapping_function(self) -> Callable[[Any, Any], Any]:
-        """What each gradient is put through."""
+        """The function that transforms each gradient."""
         return self._gradient_mapping_function
 
     @gradient_mapping_function.setter
     def gradient_mapping_function(self, function: Callable[[Any, Any], Any]) -> None:
         if not callable(function):
-            raise ValueError(f"gradient_mapping_function must be a callable. It is {function!r}.")
+            raise ValueError(f"gradient_mapping_function must be a callable. It is {function!r}. Pass a callable.")
         self._gradient_mapping_function = function
 
     def preprocess_gradients(self, grad: Any, var: Any) -> tuple[Any, Any]:

@@ -1,1 +1,1 @@
-"""`tensorflow.python.ipu.ops.experimental`."""
+"""`tensorflow.python.ipu.ops.experimental`: the package of casts to custom floating-point formats."""

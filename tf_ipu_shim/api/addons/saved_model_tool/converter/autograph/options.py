@@ -74,7 +74,7 @@ class RunConfig:
         with open(filename, encoding="utf-8") as file:
             values = json.load(file)
         if not isinstance(values, dict) or not isinstance(values.get(_KEY), dict):
-            raise ValueError(f"{filename} holds no {_KEY}: write one with to_json.")
+            raise ValueError(f"{filename} must contain {_KEY}, which is missing. Write the file with to_json.")
         return cls(**values[_KEY])
 
     def get_ipu_config(self) -> Any:

@@ -10,7 +10,7 @@ Groups = list[list[int]]
 
 
 class StrategyBase:
-    """What all strategies have.
+    """The base class of strategies.
 
     Args:
         config: a `RunConfig`.
@@ -72,7 +72,7 @@ def find_opt(arr: Sequence[int], num_group: int) -> list[Groups]:
     """Cuts a list of numbers into groups whose sums are as equal as can be.
 
     Graphcore's finds a cut that is near; this one is the best there is, by dynamic programming over the places where it
-    can be cut. Where several are as good, numbers are in the earliest group.
+    can be cut. If several are as good, numbers are in the earliest group.
 
     Args:
         arr: the numbers, in their order.
@@ -91,7 +91,7 @@ def find_opt(arr: Sequence[int], num_group: int) -> list[Groups]:
         [[[1, 2, 3, 4], [4, 3, 2, 1]]]
     """
     if not 0 < num_group <= len(arr):
-        raise ValueError(f"{len(arr)} numbers cannot be cut into {num_group} groups.")
+        raise ValueError(f"{len(arr)} numbers cannot be cut into {num_group} groups. Choose fewer groups.")
     before = [0]
     for number in arr:
         before.append(before[-1] + number)

@@ -85,7 +85,7 @@ class Node:
 
 
 class Graph(abc.ABC):
-    """What a graph has that can be cut.
+    """The parts of a graph that can be split.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.autograph.tfv1graph.Graph`.
     """
@@ -100,11 +100,11 @@ class TFv1Graph(Graph):
     """A frozen graph of TensorFlow 1, and the pipeline stage of each of its nodes.
 
     Constants have no stage of their own: each stage that needs one has it. Inputs go into the first stage and are
-    handed on.
+    passed on.
 
     Args:
         pb_tf_graph: a `tf.Graph`.
-        signature_def: names its inputs and outputs. Without one, these are its placeholders and what nobody reads.
+        signature_def: names its inputs and outputs. Without one, these are its placeholders and what no one reads.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.autograph.tfv1graph.TFv1Graph`.
     """
@@ -165,7 +165,7 @@ class TFv1Graph(Graph):
         return iter([nodes[name] for name in node_graph.topological_order(self.nxg, nodes, by_name)])
 
     def auto_assign_ipu_number(self, num_of_ipu: int) -> None:
-        """Puts stages on IPUs, one after another, where nobody has said which is where.
+        """Puts stages on IPUs, one after another, where no one has said which is where.
 
         Args:
             num_of_ipu: how many IPUs there are; with more stages it begins again with the first.
@@ -177,7 +177,10 @@ class TFv1Graph(Graph):
             return
         stages = self._stage_list()
         if not stages:
-            raise ValueError("The `stage_list` should not be empty: give nodes a pipeline_stage.")
+            raise ValueError(
+                "The `stage_list` should not be empty: no node has a pipeline_stage. Assign a pipeline_stage "
+                "to each node."
+            )
         self.device_info = [index % num_of_ipu for index in range(len(stages))]
 
     def set_pipeline_device_info(self, device_info: Sequence[int]) -> None:
@@ -189,7 +192,8 @@ class TFv1Graph(Graph):
         stages = self._stage_list()
         if stages and len(device_info) != len(stages):
             raise ValueError(
-                f"The length of device_info ({len(device_info)}) must be the number of stages ({len(stages)})."
+                f"The length of device_info ({len(device_info)}) must be the number of stages ({len(stages)}). Give "
+                "one device for each stage."
             )
         self.device_info = list(device_info)
 
@@ -223,7 +227,10 @@ class TFv1Graph(Graph):
             AttributeError: a node has no stage.
         """
         if not self.device_info and not num_of_ipu:
-            raise ValueError("No pipline device info specified. Please set it, or give num_of_ipu.")
+            raise ValueError(
+                "No pipline device info specified. Please set it, or give num_of_ipu: `device_info` is None, and "
+                "must have an IPU for each stage."
+            )
         functions = self.pipeline_stage_funcs()
         if not self.device_info and num_of_ipu:
             self.auto_assign_ipu_number(num_of_ipu)
@@ -231,6 +238,7 @@ class TFv1Graph(Graph):
         if len(placed) != len(functions):
             raise ValueError(
                 f"The length of the device info given ({len(placed)}) is not the number of stages ({len(functions)})."
+                " Give one device for each stage."
             )
         return functions, list(placed)
 
@@ -263,7 +271,10 @@ class TFv1Graph(Graph):
         with open(file_name, encoding="utf-8") as file:
             config = json.load(file)
         if _STAGES not in config:
-            raise ValueError(f"`{_STAGES}` must be specified in pipeconfig file. {file_name} has {', '.join(config)}.")
+            raise ValueError(
+                f"`{_STAGES}` must be specified in pipeconfig file. {file_name} has {', '.join(config)}. Add it to the "
+                "file."
+            )
         for name, stage in config[_STAGES].items():
             if name in self.nxg:
                 self.nxg.nodes[name]["node"].add_attr(pipeline_stage=stage)
@@ -274,7 +285,7 @@ class TFv1Graph(Graph):
             self.auto_assign_ipu_number(len(self._stage_list()))
 
     def _readers(self, name: str) -> set[str]:
-        """The nodes that a constant reaches, through others that hand it on."""
+        """The nodes that a constant reaches, through others that passes it on."""
         found: set[str] = set()
         waiting = [name]
         while waiting:

@@ -46,7 +46,7 @@ def load_tf_graph(
 
 
 def analyze_pb_inputs_outputs(graph: Any) -> tuple[list[Any], list[Any]]:
-    """The operations of a graph that are placeholders, and those whose results nobody reads."""
+    """The operations of a graph that are placeholders, and those whose results no one reads."""
     operations = graph.get_operations()
     inputs = [operation for operation in operations if operation.type == "Placeholder"]
     outputs = [
@@ -118,5 +118,8 @@ def configure_ipu(config: Any) -> None:
         TypeError: it is no `IPUConfig`.
     """
     if not isinstance(config, IPUConfig):
-        raise TypeError(f"Config should be of type `ipu.config.IPUConfig`, not {type(config).__name__}.")
+        raise TypeError(
+            f"Config should be of type `ipu.config.IPUConfig`, not {type(config).__name__}. Pass an "
+            "ipu.config.IPUConfig."
+        )
     config.configure_ipu_system()
