@@ -37,6 +37,7 @@ def test_keras_2_is_used_by_itself(python):
     assert variable == ("1" if APART else "None")
 
 
+@pytest.mark.one_version
 def test_a_wrong_value_is_an_error_where_ipu_is_imported_alone(python):
     """Not in every script of the environment that imports TensorFlow."""
     wrong = {**ENVIRONMENT, "TF_IPU_SHIM_COMPAT": "abacus"}

@@ -257,12 +257,16 @@ def test_elements_that_nothing_waits_for_are_sent(control_flow):
         assert [row.tolist() for row in session.run(rows)] == [[1, 2], [20]]
 
 
-DEEPEST = {"while_in_switch_case_in_while", "while_in_cond_in_while", "second_order"}
+# The deepest nets have what those within them do, and run on every TensorFlow.
+MARKS = {
+    **dict.fromkeys(("while_in_switch_case_in_while", "while_in_cond_in_while", "second_order"), ()),
+    **dict.fromkeys(("while_in_while", "while_in_cond", "cond_in_while", "cond_in_switch_case"), pytest.mark.slow),
+}
 
 
 @pytest.mark.parametrize(
     "net",
-    [net if net.__name__ in DEEPEST else pytest.param(net, marks=pytest.mark.one_version) for net in gradients.NETS],
+    [pytest.param(net, marks=MARKS.get(net.__name__, pytest.mark.one_version)) for net in gradients.NETS],
     ids=lambda net: net.__name__,
 )
 def test_training_passes_through(control_flow, net):

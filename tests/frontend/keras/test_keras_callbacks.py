@@ -28,6 +28,7 @@ class Recorder(keras.callbacks.Callback):
         self.calls.append((batch, logs["outputs"].shape))
 
 
+@pytest.mark.one_version
 def test_callbacks_come_once_an_execution(ipus, capsys):
     ipus(1)
     recorder = Recorder()
@@ -43,6 +44,7 @@ def test_callbacks_come_once_an_execution(ipus, capsys):
         assert recorder.calls == [(3, (32, 3)), (7, (32, 3))]
 
 
+@pytest.mark.one_version
 def test_asynchronous_callbacks_come_for_each_batch(ipus):
     ipus(1)
     recorder = Recorder()

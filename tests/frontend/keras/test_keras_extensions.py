@@ -22,7 +22,7 @@ from slow_cases import slowly
 pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"), pytest.mark.one_version]
 
 
-@pytest.mark.parametrize(("make", "steps"), [(sequential, 1), slowly(functional, 4), (subclassed, 8)])
+@pytest.mark.parametrize(("make", "steps"), [slowly(sequential, 1), slowly(functional, 4), (subclassed, 8)])
 def test_one_ipu(ipus, make, steps):
     ipus(1)
     with strategy().scope():

@@ -92,6 +92,7 @@ def test_executions_as_long_as_an_epoch(ipus, caplog, steps):
 
 
 @pytest.mark.parametrize("number", [float, slowly(np.float64)])
+@pytest.mark.one_version
 def test_steps_that_are_quotients_rounded_by_numpy(ipus, number):
     """`np.ceil(samples / batch) * accumulation` is a float, which stock Keras takes."""
     ipus(1)
@@ -170,6 +171,7 @@ def test_python_control_flow_over_tensors(ipus, way):
     assert_near(*in_both(run))
 
 
+@pytest.mark.one_version
 def test_a_subclass_takes_a_list_of_inputs(ipus):
     ipus(1)
 
@@ -239,6 +241,7 @@ def test_own_steps_and_own_fit(ipus):
             model.fit(X, X, batch_size=8)
 
 
+@pytest.mark.one_version
 def test_a_subclass_that_turns_out_to_be_functional(ipus):
     ipus(1)
 
@@ -273,6 +276,7 @@ def test_one_batch(ipus):
     assert_near(*in_both(run))
 
 
+@pytest.mark.one_version
 def test_what_is_trained_on_batches_is_what_compile_saw(ipus):
     """A generator and a discriminator, which is frozen when the two together are compiled."""
     ipus(1)
@@ -344,6 +348,7 @@ def test_weights_before_they_are_made_and_inputs_of_integers():
         np.testing.assert_array_equal(numbered.predict(numbers, batch_size=2), 2 * numbers)
 
 
+@pytest.mark.one_version
 def test_epochs_of_a_data_handler():
     handler = keras.ipu.extensions.data_adapter.IPUDataHandler(
         tf.data.Dataset.range(4).batch(1, drop_remainder=True), epochs=2, steps_per_epoch=2
@@ -376,6 +381,7 @@ def test_double_numbers_of_a_dataset_are_cast(structure):
     np.testing.assert_array_equal(parts[-1], X[:8])
 
 
+@pytest.mark.one_version
 def test_an_outfeed_that_a_layer_fills_once(ipus):
     """Graphs that are traced for variables alone leave its queue as it was."""
     ipus(1)
@@ -418,6 +424,7 @@ def test_a_wrapping_optimizer_has_variables_before_the_trace(ipus):
     assert np.any(wrapped.get_slot(model.trainable_variables[0], "momentum"))
 
 
+@pytest.mark.one_version
 def test_double_numbers_that_no_layer_casts_are_refused(ipus):
     """Arrays are cast by Keras itself; elements of datasets by layers, where these cast at all."""
     ipus(1)

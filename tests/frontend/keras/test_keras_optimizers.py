@@ -80,6 +80,8 @@ def assert_close(actual, expected, tolerance=1e-5):
     np.testing.assert_allclose(actual, expected, tolerance, tolerance)
 
 
+# `test_accumulated` runs each of them too.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_bare(name):
     assert_close(train(OPTIMIZERS[name])[0], on_cpu(OPTIMIZERS[name]))

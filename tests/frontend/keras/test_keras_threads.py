@@ -116,6 +116,7 @@ def test_first_calls_of_a_subclass(ipus):
     assert len(model.weights) == 2
 
 
+@pytest.mark.one_version
 def test_models_that_share_a_layer(ipus):
     ipus(1)
     with strategy().scope():
@@ -257,6 +258,7 @@ def test_replicas_whose_metrics_another_thread_uses(ipus, caplog):
     assert "count from here on, as 2 replicas keep their own" in caplog.text
 
 
+@pytest.mark.one_version
 def test_a_dataset_that_predicts_with_the_model_that_takes_it(ipus, monkeypatch):
     ipus(1)
     model = identity(steps_per_execution=1)
@@ -278,6 +280,7 @@ def test_a_dataset_that_predicts_with_the_model_that_takes_it(ipus, monkeypatch)
     predicts(model, 2)
 
 
+@pytest.mark.one_version
 def test_errors_leave_the_model_to_others(ipus):
     ipus(1)
     model = identity()

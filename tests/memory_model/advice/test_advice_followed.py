@@ -240,7 +240,7 @@ def dense_and_strided():
         (perceptron(), 4, "adam", 4),  # half of so small a mini-batch saves less
         slowly(perceptron(), 64, "adam", 32),
         (perceptron(200, 3), 512, "sgd", 256),
-        (dense_and_strided, 32, "adam", 32),
+        slowly(dense_and_strided, 32, "adam", 32),
     ],
 )
 def test_gradients_accumulated(model, batch, optimizer, then):
