@@ -13,6 +13,7 @@ from soak import (
     abrupt_ends,
     families,
     feed_programs,
+    keras_programs,
     legacy_graphs,
     list_programs,
     models,
@@ -152,6 +153,7 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     "tensorflow1": _each(
         lambda options: legacy_graphs.found(options.first, options.compared), "graphs of TensorFlow 1"
     ),
+    "keras_models": _each(lambda options: keras_programs.found(options.first, options.compared), "random Keras models"),
     "models": random_models,
     "programs": programs,
     **{name: _compared(kind) for name, kind in COMPARED.items()},

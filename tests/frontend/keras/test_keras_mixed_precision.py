@@ -67,6 +67,35 @@ def test_an_overflow_in_one_replica_is_one_in_all():
     np.testing.assert_array_equal(kernel, 1)
 
 
+def test_replicas_skip_the_steps_that_stock_skips():
+    """Gradients are summed over replicas: twice the learning rate and the scale for stock's mean over both."""
+
+    def run(rate, scale, batch_size, **compiling):
+        keras.utils.set_random_seed(7)
+        model = keras.Sequential([keras.layers.Dense(4, activation="tanh"), keras.layers.Dense(2)])
+        optimizer = keras.mixed_precision.LossScaleOptimizer(
+            keras.optimizers.SGD(rate), initial_scale=scale, dynamic_growth_steps=3
+        )
+        model.compile(optimizer, "mse", **compiling)
+        scales = []
+        for _ in range(6):
+            model.fit(x, y, batch_size=batch_size, shuffle=False, verbose=0)
+            scales.append(float(optimizer.loss_scale))
+        return scales, model.get_weights()
+
+    x = np.random.RandomState(0).randn(16, 3).astype(np.float32)
+    y = np.sin(x[:, :2])
+    x[:4] *= 1e4
+    y[:4] *= 60  # overflows the loss of the first replica, and of the first mini-batch of stock
+    expected, weights = run(0.02, 2.0**13, 8)
+    configure(2)
+    with strategy().scope():
+        scales, found = run(0.01, 2.0**12, 4, steps_per_execution=1)
+    assert len(set(expected)) > 1 and [2 * scale for scale in scales] == expected
+    for one, other in zip(found, weights):
+        np.testing.assert_allclose(one, other, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("nanoo", "options", "warned"), [(False, {}, True), (True, {}, False), (False, {"dynamic": False}, False)]
 )

@@ -12,8 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randran
 
 
 @pytest.fixture(autouse=True)
-def one_ipu(ipus):
-    ipus(1)
+def cleared():
     yield
     keras.backend.clear_session()
 

@@ -1,0 +1,54 @@
+"""Random Keras models of the tests' generator by number, each on an IPU and by stock Keras.
+
+`python -m soak.keras_programs NUMBER` prints one of them and runs it.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import random
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+_SHARED = pathlib.Path(__file__).parents[2] / "tests" / "shared"
+_SEED = 1_000_003  # of model 0
+
+
+def _generator() -> Any:
+    if str(_SHARED) not in sys.path:
+        sys.path.append(str(_SHARED))
+    import random_keras
+
+    return random_keras
+
+
+def difference(number: int) -> str:
+    """What is wrong with a model; empty if nothing is."""
+    generator = _generator()
+    model = generator.Model.draw(random.Random(_SEED + number))
+    try:
+        generator.check(model)
+    except AssertionError as error:
+        return f"model {number}: {error}\n{model}"
+    except Exception:
+        return f"model {number}: {traceback.format_exc(limit=-6)}\n{model}"
+    finally:
+        generator.keras.backend.clear_session()
+    return ""
+
+
+def found(first: int, count: int) -> Iterator[str]:
+    """Looks at so many models from a number on.
+
+    Yields:
+        For each what is wrong; empty if nothing is.
+    """
+    for number in range(first, first + count):
+        yield difference(number)
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        print(argument, difference(int(argument)) or "right", flush=True)
