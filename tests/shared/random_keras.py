@@ -263,15 +263,17 @@ class _Run:
             history = self.model.fit(self._dataset(), **options).history
         else:
             x, y, weights = data
-            history = self.model.fit(
-                x, y, batch_size=BATCH, shuffle=False, sample_weight=weights, **options
-            ).history
+            history = self.model.fit(x, y, batch_size=BATCH, shuffle=False, sample_weight=weights, **options).history
         if description.accumulated == 1:
-            self._add({name: values for name, values in history.items() if name != "lr"} | {"lr": history.get("lr", [])})
+            self._add(
+                {name: values for name, values in history.items() if name != "lr"} | {"lr": history.get("lr", [])}
+            )
         return None
 
     def _dataset(self) -> Any:
-        data = tuple(one for one in self.data if one is not None)
+        x, y, weights = self.data
+        y = tuple(y) if isinstance(y, list) else y  # which would be one tensor of a dataset
+        data = (x, y) if weights is None else (x, y, weights)
         return tf.data.Dataset.from_tensor_slices(data).batch(BATCH, drop_remainder=True)
 
 

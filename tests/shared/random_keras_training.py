@@ -74,20 +74,20 @@ CALLBACKS = ("record", "schedule", "stop", "plateau", "damp", "lambda")
 
 
 class _Recorder(keras.callbacks.Callback):
-    """Keeps the names, steps and logs of all calls."""
+    """Keeps the steps and logs of all calls."""
 
     def __init__(self, found: list[Any]) -> None:
         super().__init__()
         self.found = found
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.found.append((epoch, sorted((logs or {}).items())))
+        self.found.append((epoch, list((logs or {}).values())))
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.found.append((batch, sorted((logs or {}).items())))
+        self.found.append((batch, list((logs or {}).values())))
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.found.append((batch, sorted((logs or {}).items())))
+        self.found.append((batch, list((logs or {}).values())))
 
 
 class _Damp(keras.callbacks.Callback):

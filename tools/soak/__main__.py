@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sessions", type=int, default=100, help="sessions that are closed while they run")
     parser.add_argument("--processes", type=int, default=100, help="processes that a signal ends at any moment")
     parser.add_argument("--thread-runs", type=int, default=500, help="runs of each thread during reconfiguration")
+    parser.add_argument("--calls", type=int, default=1_000, help="of eight threads to one model, program or session")
     parser.add_argument("--silence", type=float, default=600, help="seconds without progress that count as hanging")
     parser.add_argument("--only", nargs="+", metavar="PART", help="of programs, models, memory, ... as it prints them")
     parser.add_argument("--ops", nargs="*", metavar="OP", help="only these TensorFlow ops; without names, all")

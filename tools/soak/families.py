@@ -1,4 +1,4 @@
-"""Processes that have one parent: workers that Python spawns, and forks of a process that has loaded TensorFlow."""
+"""Processes that have one parent: workers of multiprocessing, and forks of a process that has loaded TensorFlow."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def work(number: int) -> float:
 
 
 def found() -> Iterator[str]:
-    """Has spawned workers, then forks, each run programs on their own IPUs, in turns.
+    """Has workers of `spawn`, of `forkserver`, then forks, each run programs on their own IPUs, in turns.
 
     The one that forks has loaded TensorFlow and this package, and has run nothing: TensorFlow's threads are in no fork.
 
@@ -51,9 +51,10 @@ def found() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="families_") as locks:
         os.environ["TF_IPU_SHIM_LOCK_DIR"] = locks
         try:
-            with multiprocessing.get_context("spawn").Pool(2) as pool:
-                got = pool.map_async(work, range(6)).get(timeout=_PATIENCE)
-            yield "" if got == WANTED else f"spawned workers gave {got}, not {WANTED}"
+            for method in ("spawn", "forkserver"):
+                with multiprocessing.get_context(method).Pool(2) as pool:
+                    got = pool.map_async(work, range(6)).get(timeout=_PATIENCE)
+                yield "" if got == WANTED else f"{method} workers gave {got}, not {WANTED}"
             paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
             forks = [sys.executable, "-c", _FORKS]
             done = subprocess.run(forks, env=paths, capture_output=True, text=True, timeout=_PATIENCE)

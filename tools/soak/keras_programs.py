@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 import random
 import sys
@@ -19,9 +20,7 @@ _SEED = 1_000_003  # of model 0
 def _generator() -> Any:
     if str(_SHARED) not in sys.path:
         sys.path.append(str(_SHARED))
-    import random_keras
-
-    return random_keras
+    return importlib.import_module("random_keras")
 
 
 def difference(number: int) -> str:

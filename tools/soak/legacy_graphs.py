@@ -22,17 +22,22 @@ _AT_ONCE = 20
 _OPERATORS = ("multiply", "power", "sine", "add")
 
 
+Repeat = Callable[[int, Callable[[Any], Any], Any, bool], Any]
+
+
 class Net:
     """A random function of a boolean and a vector of three; it is the same each time it is built.
 
     Args:
         seed: of its structure.
         variables: gives the variable of a name.
+        repeat: repeats a function of a value so often; `tf.while_loop` if there is none.
     """
 
-    def __init__(self, seed: int, variables: Callable[[str], Any]) -> None:
+    def __init__(self, seed: int, variables: Callable[[str], Any], repeat: Repeat | None = None) -> None:
         import tensorflow as tf
 
+        self._repeat = repeat
         self._tf, self._variables, self._random = tf, variables, random.Random(seed)
         self._sites = 0
         self._has_gradients = self._random.random() < 0.6
@@ -51,14 +56,15 @@ class Net:
     def _step(self, value: Any, flag: Any, depth: int) -> Any:
         kinds = [*_OPERATORS, "effect", "effect"]
         if depth:
-            kinds += [*_BRANCHES, "loop", "loop", *([] if self._has_gradients else ["call"])]
+            kinds += [*_BRANCHES, "loop", "loop", "repeat", *([] if self._has_gradients else ["call"])]
         kind = self._random.choice(kinds)
         if kind == "effect":
             return self._effect(self._random.choice(_EFFECTS), value, flag)
         if kind in _OPERATORS:
             return self._operator(kind, value)
-        if kind == "loop":
-            return self._loop(value, lambda y: self._body(y, flag, depth - 1))
+        if kind in ("loop", "repeat"):
+            loop = self._loop if kind == "loop" else self._repeated
+            return loop(value, lambda y: self._body(y, flag, depth - 1))
         if kind == "call":
             return self._tf.function(lambda y: self._body(y, flag, depth - 1), autograph=False)(value)
         branches = [lambda: self._body(value, flag, depth - 1) for _ in range(2)]
@@ -93,6 +99,14 @@ class Net:
 
     def _loop(self, value: Any, step: Callable[[Any], Any]) -> Any:
         times = self._random.randint(1, 3)
+        return self._tf.compat.v1.while_loop(
+            lambda i, _: i < times, lambda i, y: (i + 1, step(y)), (0, value), maximum_iterations=times
+        )[1]
+
+    def _repeated(self, value: Any, step: Callable[[Any], Any]) -> Any:
+        times, use_while_v1 = self._random.randint(1, 3), self._random.random() < 0.5
+        if self._repeat is not None:
+            return self._repeat(times, step, value, use_while_v1)
         return self._tf.compat.v1.while_loop(
             lambda i, _: i < times, lambda i, y: (i + 1, step(y)), (0, value), maximum_iterations=times
         )[1]
@@ -149,8 +163,11 @@ def _ran(seed: int, where: str) -> dict[str, Any]:
             with tf.init_scope(), v1.variable_scope("net", reuse=v1.AUTO_REUSE, use_resource=True):
                 return v1.get_variable(name, [3], initializer=start, trainable="_" not in name)
 
+        def repeat(times: int, step: Callable[[Any], Any], value: Any, use_while_v1: bool) -> Any:
+            return ipu.loops.repeat(times, step, [value], use_while_v1=use_while_v1)
+
         def model(flag: Any, x: Any) -> list[Any]:
-            return Net(seed, variable)(flag, x)
+            return Net(seed, variable, repeat if where == "ipu" else None)(flag, x)
 
         if where == "ipu":
             with ipu.scopes.ipu_scope("/device:IPU:0"):

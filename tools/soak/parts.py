@@ -23,6 +23,7 @@ from soak import (
     size_programs,
     slice_programs,
     steadiness,
+    thread_calls,
 )
 
 
@@ -138,6 +139,11 @@ def _each(look: Callable[[Options], Iterable[str]], things: str) -> Callable[[Op
     return part
 
 
+def _calls(kind: str) -> Callable[[Options], Found]:
+    """A part that has eight threads call one model, program or session."""
+    return _each(lambda options: thread_calls.found(kind, options.calls), f"calls of {kind}")
+
+
 PARTS: dict[str, Callable[[Options], Found]] = {
     "ops": all_ops,
     "edges": edges,
@@ -146,6 +152,7 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     "keras": _one(steadiness.modelled, "recompilations", "Keras models"),
     "restarts": _one(steadiness.restarted, "restarts", "starts of an infeed"),
     "threads": _one(steadiness.beside_reconfiguration, "thread_runs", "runs of each thread during reconfiguration"),
+    **{f"calls_{kind}": _calls(kind) for kind in thread_calls.KINDS},
     "sessions": _one(steadiness.closed_while_running, "sessions", "sessions closed while they ran"),
     "signals": _each(lambda options: abrupt_ends.found(options.processes, options.seed), "processes ended by signals"),
     "room": _each(lambda _: abrupt_ends.without_room(), "processes on a full disk"),
