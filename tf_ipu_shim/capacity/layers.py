@@ -50,7 +50,7 @@ class Layer(NamedTuple):
         weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
         activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
         ipu: where it is now.
-        forward_cycles: of its forward work alone, which recomputation runs again.
+        forward_cycles: of its forward work only, which recomputation repeats.
         inputs: of layers before it.
         fed_bytes: what is fed to it, for one mini-batch.
         outputs: what it makes or is fed that layers behind it take.

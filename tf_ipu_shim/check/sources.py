@@ -47,7 +47,7 @@ def _imported_files(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) 
 
 
 def _module_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
-    """The files beside a script that importing a name would run."""
+    """The files next to a script that importing a name would run."""
     parts = [part for part in name.split(".") if part]
     found = []
     for length in range(1, len(parts) + 1):

@@ -5,7 +5,7 @@
 
 1. `checks` refuse what an IPU could not run, with the user's line.
 2. `passes` and `loops` rewrite the functions; `xla_semantics` has XLA give what TensorFlow's kernels do.
-3. `replicas` finds how many there are, and gives each its own functions where they ask which one it is.
+3. `replicas` finds the number of replicas, and copies functions that depend on the replica index.
 4. `placement` gives every op a location and a phase; `emit` writes the functions that run.
 5. `kernels` runs the XLA launches op by op instead, where that is asked for or faster.
 """

@@ -1,6 +1,6 @@
 """Formats and checks the types of options.
 
-An option of type `int` takes an `int` and nothing else: no bool, no NumPy scalar, no subclass. Lists and tuples may
+An option of type `int` only takes an `int`: a bool, a NumPy scalar or a subclass is an error. Lists and tuples may
 be subclasses (not in SDK 2.1), their items may not.
 """
 
@@ -71,7 +71,7 @@ def _container_checker(origin: Any, arguments: tuple[Any, ...]) -> Callable[[Any
 
 
 def enum_of(annotation: Any) -> type[Enum] | None:
-    """The `Enum` whose members an option holds, alone or as part of a `Union`; None if it holds none."""
+    """The `Enum` whose members an option holds, directly or as part of a `Union`; None if it holds none."""
     for candidate in (annotation, *typing.get_args(annotation)):
         if isinstance(candidate, type) and issubclass(candidate, Enum):
             return candidate

@@ -11,7 +11,7 @@ entry         a node of the timeline
 io_overlap    feed copies that overlap with an iteration
 timeline      when each part of a program begins, and which IPU waits for which
 
-`docs/machine_model.md` has the sources, and published figures beside these.
+`docs/machine_model.md` has the sources, and compares them with published figures.
 """
 
 from __future__ import annotations

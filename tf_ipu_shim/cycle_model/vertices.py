@@ -16,7 +16,7 @@ SUPERVISOR = 11
 LOAD_AND_STORE = 2
 """Cycles a vector takes in element-wise work besides the arithmetic itself."""
 REDUCE_CYCLES_PER_LOOP = 2
-"""Assumed: two 64-bit loads for the eight halves or four floats that a loop of a sum adds up."""
+"""Assumed: two 64-bit loads for the eight float16 or four float32 values that a loop of a sum adds."""
 TRANSCENDENTAL = 6
 """Assumed: cycles of the arithmetic unit for a vector of exponentials, roots, quotients and the like."""
 RANDOM_CYCLES_PER_VECTOR = 4

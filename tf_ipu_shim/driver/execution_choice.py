@@ -5,9 +5,9 @@ always gets the same answer. How often a program will be called is not known whe
 for `HORIZON_SECONDS` by the faster way, once at least and `MOST_RUNS` times at most. So what XLA takes to compile
 counts for more, the less there is to gain.
 
-The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to what the programs of
-`benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0, from 23 to 26 November 2026. Work
-that both modes have in common matters little; their differences decide.
+The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to measurements of
+`benchmarks/execution_ways.py` and other programs. Work that both modes have in common matters little; their differences
+decide.
 """
 
 from __future__ import annotations

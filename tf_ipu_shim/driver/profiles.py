@@ -130,7 +130,7 @@ def _profile(
 def _stages(request: ProgramRequest, program: LoweredProgram, ipus: int) -> list[list[int]]:
     """Returns the forward pipeline stages on each IPU of the first replica, except stages on all IPUs.
 
-    So are stages that have nothing to do, on IPUs that are in no plan.
+    So are idle stages, on IPUs without a plan.
     """
     found: list[set[int]] = [set() for _ in range(ipus)]
     for pipeline in find_pipelines(request.library.values()):

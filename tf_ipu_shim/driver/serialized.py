@@ -1,7 +1,7 @@
 """Writes the files of `serialization_output_folder`: a program with its inputs and outputs.
 
-A program is two files, called by a digest of what makes it this program: `DIGEST.ipu_bin` has the content of a file of
-the executable cache, as no Poplar executable is made here, and `DIGEST.json` says which streams it has.
+A program is two files, named by its digest. `DIGEST.ipu_bin` has the content of a file of the executable cache, and
+`DIGEST.json` lists its streams.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Profiles ops that a session step runs on a device outside compiled programs, as if they were one program.
 
 On a real system these ops are compiled together; here TensorFlow's kernels have run them when this is asked, one by
-one. So all shapes are known. What XLA has no kernel for, what hands tensors to other devices and what is a program of
-its own is around the program: what it takes are results, what it gives are arguments.
+one. So all shapes are known. Ops without an XLA kernel, transfers to other devices and nested programs are outside the
+program: their inputs are its results, and their outputs are its arguments.
 """
 
 from __future__ import annotations

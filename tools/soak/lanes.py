@@ -1,4 +1,4 @@
-"""Pieces of the soak side by side, each its own process, so that one that crashes or hangs ends no other."""
+"""Runs pieces of the soak in parallel, each in a separate process: a crash or hang ends only one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All TensorFlow ops with a CPU kernel on simulated IPUs, in lots that are their own processes."""
+"""All TensorFlow ops with a CPU kernel on simulated IPUs, in lots, each in a separate process."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def export_variables(
         An int64 tensor, the number of variables; in graph mode it writes when it runs.
 
     Raises:
-        ValueError: there is no file name, not a name for each variable, one name for several, or metadata.
+        ValueError: the file name or a variable's name is missing, a name is used twice, or metadata was passed.
 
     Source: `tensorflow.python.ipu.dataset_extractor.export_variables`.
 

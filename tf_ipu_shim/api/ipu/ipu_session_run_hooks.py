@@ -27,7 +27,7 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         every_n_secs: log after as many seconds.
         at_end: log when the session ends.
         formatter: makes a text of a dictionary of values by name.
-        logging_mode: `LoggingMode.LAST` for the last value alone, `LoggingMode.ALL` for all since the last time.
+        logging_mode: `LoggingMode.LAST` for only the last value, `LoggingMode.ALL` for all since the last time.
         **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`.
 
     Raises:

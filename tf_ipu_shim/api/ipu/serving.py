@@ -59,7 +59,7 @@ def export_single_step(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the directory is not empty; there is no signature, or there are two; the steps do not fit together.
+        ValueError: the directory is not empty; a signature is missing or given twice; or the steps do not fit together.
         UnsupportedError: the model has an op that TensorFlow Serving does not have.
 
     Source: `tensorflow.python.ipu.serving.export_single_step`.
@@ -207,8 +207,8 @@ def export_keras(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the model was not made in such a scope; a dimension of its inputs is not known; the directory is not
-            empty; the steps do not fit together.
+        ValueError: the model was created elsewhere, a dimension of its inputs is unknown, the directory is not empty,
+            or the steps do not fit together.
         RuntimeError: the model's inputs are not known: it is not built.
 
     Source: `tensorflow.python.ipu.serving.export_keras`.

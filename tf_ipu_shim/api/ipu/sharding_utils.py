@@ -214,7 +214,7 @@ def best_ends(costs: list[int], parts: int) -> list[int]:
 
 
 def mark(parts: dict[Any, int], operations: Iterable[Any]) -> None:
-    """Marks the ops of parts, and all they get data from alone, for shards of the same number.
+    """Annotates the ops of parts, and the ops that only feed them, with the part's shard.
 
     Args:
         parts: of ops.

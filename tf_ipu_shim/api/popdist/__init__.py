@@ -221,7 +221,7 @@ def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *
 
 
 def initializeBackend() -> None:  # noqa: N802
-    """As `init`: what instances say to each other needs no library of its own.
+    """As `init`: instances need no additional library to communicate.
 
     Source: `popdist.initializeBackend`.
 

@@ -113,10 +113,10 @@ def move_iterators_to_device(
     """Moves a loop's iterator handles to the IPU's device, so that the whole loop runs on that device.
 
     TensorFlow places what takes a handle where the resource is, which for an iterator is the host: the loop would be on
-    two devices that talk to each other in each iteration. By kernels (`loop_frames`) even less would do. TensorFlow
-    moves an `Enter` to the op that takes its result, one after the other in the order of a walk that follows addresses
-    in memory; where of two in a row, for a loop in a loop, the outer one is moved first, it stays only on the host,
-    sends the handle in the first iteration, and the IPU waits for it in the second. Checked on 2.15.1 and 2.21.0.
+    two devices that talk to each other in each iteration. Mode `kernels` (`loop_frames`) would need even less.
+    TensorFlow moves an `Enter` to the op that takes its result, one after the other in the order of a walk that follows
+    addresses in memory; where of two in a row, for a loop in a loop, the outer one is moved first, it stays only on the
+    host, sends the handle in the first iteration, and the IPU waits for it in the second. Checked on 2.15.1 and 2.21.0.
     """
     body = proto.attr["body"].func.name
     iterators = iterator_arguments(body, graphs, {})

@@ -100,7 +100,8 @@ class ClusterFunction:
         """Whether XLA may need an input as a compile-time constant.
 
         TensorFlow's analysis takes all inputs of a call for constants, weights and data of a Keras LSTM among them: XLA
-        would compile again for each value. So of what only calls use, integers alone count; variables never do.
+        would compile again for each value. So of arguments that only calls use, only integers count; variables never
+        do.
         """
         kind = self.inputs[tensor]
         if kind in _INTEGERS or kind in op_types.HANDLES:

@@ -50,7 +50,7 @@ class Emitter:
         clusters: the XLA programs.
         exchanges: the exchanges between IPUs.
         compiled: traced function and FunctionDef of each XLA program.
-        planned: what was emitted for the memory plan alone; None where that is nothing.
+        planned: the program emitted only for the memory plan; None if there is none.
         chunked_loops: for the function that runs a chunk, the loop to plan instead; None where none is planned.
     """
 

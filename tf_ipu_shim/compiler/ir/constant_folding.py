@@ -1,9 +1,9 @@
 """Finds ops of constants that XLA's compiler evaluates by TensorFlow's kernels (constant folding).
 
-Random numbers of a seed that is written down are the kernels' there, and others are XLA's: a program that runs by
-kernels asks here which are which. XLA knows the shapes of all tensors, and puts called functions in place; it hands
-constants to branches, and to loops where they stay the same. If it takes an op for one of constants that it cannot
-compute, it computes none of that function's. Checked on TensorFlow 2.15.1 and 2.21.0.
+Random numbers of constant seeds are the kernels', others are XLA's. A program in mode `kernels` asks here which op is
+which. XLA knows the shapes of all tensors, and puts called functions in place; it hands constants to branches, and to
+loops where they stay the same. If it takes an op for one of constants that it cannot compute, it computes none of that
+function's. Checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

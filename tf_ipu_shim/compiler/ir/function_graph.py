@@ -1,7 +1,7 @@
 """The graph representation of a function that all compiler passes read and change.
 
-A FunctionDef becomes nodes and edges once; passes replace ops and put new ones in; what runs is written from it at the
-end. Ops that no result needs, and that need not run, are left out. A node keeps its `NodeDef`: what is not changed is
+A FunctionDef becomes nodes and edges once. Passes replace ops and add new ones. At the end the result is written from
+it. Ops that no result needs, and that need not run, are left out. A node keeps its `NodeDef`: what is not changed is
 never copied. A tensor is named as in a FunctionDef: `"argument"`, or `"node:output:index"`.
 """
 

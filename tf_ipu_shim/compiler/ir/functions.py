@@ -113,7 +113,7 @@ class Functions(Mapping[str, FunctionGraph]):
 
         All are written under their own names. Another program, or TensorFlow itself, may know another function by
         the script's name: grappler rewrites functions in place, and in graphs that are put together names meet. The
-        plugin gives TensorFlow these alone.
+        plugin passes only these to TensorFlow.
         """
         if self._base is not None and name not in self._graphs:
             return self._base.external_name(name)

@@ -1,7 +1,7 @@
 """Reads and writes the sharding annotation of an op: the shard or the host that a script assigned to it.
 
 Graphcore's TensorFlow marks ops as the TPU's does: `_XlaSharding` holds a serialised `OpSharding`, maximal, with the
-IPU as its only device. The marks steer this lowering alone; XLA is never shown them.
+IPU as its only device. The annotations only steer this lowering; XLA never sees them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Gives op-by-op execution XLA's out-of-bounds semantics (clamp, drop, NaN) for bad inputs.
 
-TensorFlow's kernels refuse an index or a label that is out of range. A program on an IPU checks nothing: it takes the
-nearest row, leaves an update out, or gives NaN for a label that there is not. So that this does not hang on the way
-that is chosen for a program, such inputs are clamped first. If a script's environment asks for kernels by
-name, they refuse, which is what one looks for bad input with.
+TensorFlow's kernels refuse an index or a label that is out of range. A program on an IPU checks nothing: it reads the
+nearest row, leaves an update out, or returns NaN for an invalid label. So that this does not hang on the way that is
+chosen for a program, such inputs are clamped first. If a script's environment asks for kernels by name, they refuse,
+which is what one looks for bad input with.
 
 Input that is in range passes unchanged, bit for bit.
 """

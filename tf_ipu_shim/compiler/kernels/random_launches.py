@@ -1,7 +1,7 @@
 """Launches XLA for random ops in execution mode `kernels`, so that both modes draw the same numbers.
 
-TensorFlow's kernels and XLA make other numbers of the same bits. So that a script's random numbers do not hang on the
-way it runs in, these ops are XLA launches of one op each in both; those only of constants are the kernels' in both
+TensorFlow's kernels and XLA make other numbers of the same bits. A script's random numbers do not depend on the
+execution mode: these ops are XLA launches of one op each in both modes. Those of constants are the kernels' in both
 (`constant_folding`).
 """
 
@@ -29,7 +29,7 @@ LAUNCHED = {
 def launch_functions(
     node: node_def_pb2.NodeDef, name: str
 ) -> tuple[function_pb2.FunctionDef, function_pb2.FunctionDef]:
-    """Returns two functions that replace an op: one computes it, the other launches the first by XLA."""
+    """Returns two functions that replace an op: one computes it, the other launches the first with XLA."""
     inputs, (output,) = op_types.input_types(node), op_types.output_types(node).items()
     constants = LAUNCHED[node.op]
     order = [*constants, *(index for index in range(len(inputs)) if index not in constants)]

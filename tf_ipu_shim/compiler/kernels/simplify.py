@@ -3,9 +3,9 @@
 TensorFlow's own rewriting takes such ops out too. It makes others besides, which know of no IPU, so that programs of
 IPUs are spared it (see `kernels`).
 
-Left out are copies that wait for nothing, and what only makes a copy or a constant wait for ops without effect:
-`tf.gradients` has all gradients of an op wait for each other. Ops with side effects keep their order. A variable that a
-function only reads is read once.
+It removes copies that wait for nothing, and control dependencies on ops without effect: `tf.gradients` makes all
+gradients of an op wait for each other. Ops with side effects keep their order. A variable that a function only reads is
+read once.
 """
 
 from __future__ import annotations

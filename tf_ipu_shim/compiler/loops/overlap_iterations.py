@@ -30,8 +30,8 @@ _TURN = "ipu_turn_{}"
 def overlap_mini_batches(functions: Functions) -> None:
     """Makes pipeline loops run several mini-batches at a time, as their schedules allow.
 
-    Left as they are: `Sequential` ones; those with side effects beside their feeds, such as moving averages, which the
-    next mini-batch reads.
+    Not changed: `Sequential` pipelines, and those with other side effects than their feeds, such as moving averages
+    that the next mini-batch reads.
     """
     for name in functions.reached():
         graph = functions[name]

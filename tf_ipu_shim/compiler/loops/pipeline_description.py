@@ -32,7 +32,7 @@ class PipelineDescription:
         repeat_count: executions.
         batch_serialization_iterations: mini-batches that a stage works through before the next stage begins; an
             execution has `count` times as many.
-        devices: for each stage its IPUs within the replica; several for a concurrent stage, -1 alone for all.
+        devices: the IPUs of each stage within the replica; several for a concurrent stage, only -1 for all.
         recomputation_mode: name of a `RecomputationMode`; `"Auto"` when the script did not say.
         input_bytes: for each stage, what comes into it from stages before it and from feeds and is read again where
             its values are recomputed, for one mini-batch; all 0 in inference.

@@ -21,8 +21,8 @@ from tf_ipu_shim.machine.ids import Shard
 def assign_phases(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
     """Returns the phase of every placed node; other nodes get a position in the same order.
 
-    Invariant: an edge from one unit (an IPU's phase, or a single other node) to another never goes to a lower phase,
-    and from or to an IPU it goes to a higher one, so units never wait for each other in a circle.
+    Invariant: edges between units (an IPU's phase, or a single other node) never go to a lower phase, and edges from or
+        to an IPU go to a higher one. So units never wait for each other in a circle.
     """
     locations = placement.locations
     phases: dict[Node, int] = {}
@@ -84,7 +84,7 @@ def unneeded_reads(
 ) -> set[Node]:
     """Returns reads whose own phase does not need them because all consumers clone them.
 
-    That a function must run a read says nothing: a read has no effect.
+    A control dependency on a read has no effect.
     """
     locations = placement.locations
     needed = set(map(graph.producer, graph.returns))

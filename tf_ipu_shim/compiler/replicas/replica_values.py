@@ -1,6 +1,6 @@
 """Analyses by data flow which values of a replicated program may differ between replicas.
 
-Values of their own come from feeds, random numbers and the number of the replica. Sums over all replicas are common
+Different values come from feeds, random numbers and the replica index. Sums over all replicas are common
 again; gathers may be of groups of replicas. A variable is common where only common values are written to it; what
 another program wrote is not seen.
 """

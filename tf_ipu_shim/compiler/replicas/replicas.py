@@ -123,7 +123,7 @@ class Replica:
 
 
 def is_within_instance(proto: node_def_pb2.NodeDef) -> bool:
-    """Whether an op only concerns the its own replicas instance."""
+    """Whether an op only concerns the replicas of this instance."""
     name = vocabulary.WITHIN_INSTANCE_ATTRIBUTE
     return name in proto.attr and proto.attr[name].b
 

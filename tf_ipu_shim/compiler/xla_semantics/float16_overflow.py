@@ -1,8 +1,8 @@
 """Clips overflowing float16 results to 65504, as IPUs do, instead of infinity.
 
-With `floating_point_behaviour.nanoo` they are NaN; programs run in mode `kernels` then (`float_checks.cc`). By kernels,
-and in ops run by themselves, results are looked at after each op (`half_overflow.cc`). XLA programs have a clip behind
-each op that may overflow; what is planned and counted stays as it was.
+With `floating_point_behaviour.nanoo` they are NaN; programs run in mode `kernels` then (`float_checks.cc`). In mode
+`kernels`, and in uncompiled ops, results are checked after each op (`half_overflow.cc`). XLA programs have a clip
+behind each op that may overflow; what is planned and counted stays as it was.
 
 A finite number divided by zero is NaN: a division of float16 is one of float32 on an IPU, whose infinity is not a
 float16.

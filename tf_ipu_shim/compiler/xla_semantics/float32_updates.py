@@ -1,6 +1,6 @@
 """Runs updates of float16 variables on float32 copies, whose squares and products do not overflow.
 
-A copy is a variable of its own that nothing else refers to. XLA has none, so programs with copies run by kernels.
+A copy is a separate variable that nothing else refers to. XLA has none, so programs with copies run in mode `kernels`.
 """
 
 from __future__ import annotations

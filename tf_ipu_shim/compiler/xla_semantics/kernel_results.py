@@ -1,7 +1,7 @@
 """Rewrites ops whose XLA results differ from TensorFlow's kernels for NaN, infinity or out-of-range inputs.
 
-They are rewritten in what runs by XLA; what is planned and counted stays as it was. Maxima and minima of NaN are not
-here: XLA has an option for these (`launch_options.cc`). Checked on TensorFlow 2.15.1 and 2.21.0.
+They are rewritten only in programs that XLA runs; the memory plan and the counters stay the same. Maxima and minima of
+NaN are not here: XLA has an option for these (`launch_options.cc`). Checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

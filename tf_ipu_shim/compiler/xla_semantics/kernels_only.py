@@ -79,7 +79,7 @@ _OF_LISTS = re.compile(r"dynamic slice dimension|tensor list|TensorList|list ele
 
 
 def has_no_conversion(node: node_def_pb2.NodeDef) -> bool:
-    """Whether XLA does not have an op of a program that runs by kernels."""
+    """Whether XLA lacks an op of a program that runs in mode `kernels`."""
     return node.op in _WITHOUT_CONVERSION or is_copy(node)
 
 

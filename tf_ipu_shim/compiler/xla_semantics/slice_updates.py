@@ -1,7 +1,7 @@
 """Disables fusion for in-place slice updates that XLA of TensorFlow 2.15 miscompiles (read after write).
 
 It makes one loop of `v[1:].assign((v * 0.5)[:-1])` that writes to the memory that it reads. Programs that may have such
-an update are compiled without such loops: each op is one of its own.
+an update are compiled without such loops: each op is a separate one.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def _diagonals(node: Node) -> op_functions.Replacement | None:
 def _enough_boxes(node: Node) -> op_functions.Replacement:
     """XLA refuses, or crashes on, fewer boxes than may be chosen: pads with boxes that are never chosen.
 
-    It does not compile 16-bit floats beside 32 bits, which its own numbers have.
+    It does not compile 16-bit floats together with 32-bit ones, which its own numbers are.
     """
     attributes, kind = node.proto.attr, node.proto.attr["T"].type
     outputs = {"selected_indices": types_pb2.DT_INT32}

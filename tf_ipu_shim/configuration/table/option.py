@@ -15,7 +15,7 @@ class Option:
 
     Args:
         default: the default, or a function that makes a fresh one.
-        field: dotted protobuf field; a leading `!` stands for its opposite; empty where `translate` does more.
+        field: dotted protobuf field; a leading `!` means its opposite; empty if `translate` handles it.
         annotation: the type, where it is not the default's own.
         effect: what it changes here, one of `machine.environment.effects.EFFECTS`.
         since: the first SDK that has it.

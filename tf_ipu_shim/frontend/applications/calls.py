@@ -71,7 +71,7 @@ def embedded_runtime_start(
 ) -> RuntimeContext:
     """Starts an engine that runs an application, where there is none of this name.
 
-    The engine attaches to its own IPUs, beside those that the process has configured, and runs in a thread that
+    The engine attaches to separate IPUs, in addition to those that the process has configured. It runs in a thread that
     outlives sessions. It keeps what it was first started with.
 
     Args:

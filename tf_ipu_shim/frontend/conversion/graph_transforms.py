@@ -106,7 +106,7 @@ def _skip_removed(name: str, passing: dict[str, str]) -> str:
 
 
 def _fold_constants(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
-    """With constants in the place of what constants alone say."""
+    """With constants instead of expressions of constants."""
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(graph_def, name="")
         meta = v1.train.export_meta_graph(graph_def=graph.as_graph_def(add_shapes=True), graph=graph)

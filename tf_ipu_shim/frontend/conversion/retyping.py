@@ -16,14 +16,14 @@ Values = Callable[[Any, list[Any]], Any]
 class DtypeConversion:
     """A graph with one dtype in the place of another.
 
-    A node keeps its dtype where it has to: where the caller says so, where it touches a variable, a table or a list of
-    tensors, calls a function of the graph's library, or has no kernel for the other dtype. Casts are put between it and
-    the others. Inputs and outputs of signatures change with their nodes.
+    A node keeps its dtype if the caller says so, if it uses a variable, a table or a list of tensors, if it calls a
+    function of the graph's library, or if it has no kernel for the other dtype. Casts are put between it and the
+    others. Inputs and outputs of signatures change with their nodes.
 
     Args:
         source: the dtype to replace, as `DataType` of the protobuf.
         target: what to put in its place.
-        keeps: whether a node of this name is left alone.
+        keeps: whether a node of this name stays unchanged.
         values: gives a constant's value in the target dtype, from its node and the nodes that read it.
     """
 

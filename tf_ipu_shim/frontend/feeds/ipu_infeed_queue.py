@@ -224,8 +224,8 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
     """Splits an element into positional and keyword arguments of a function.
 
-    A tuple goes by position; a dict by keyword, also where a tuple holds nothing else; anything else as it is, and so
-    does a dict whose keys are no strings, which cannot be keywords.
+    A tuple is passed by position and a dict by keyword, also if a tuple contains only a dict. Anything else is passed
+    as it is, and so is a dict whose keys are not strings.
     """
     if isinstance(element, tuple) and len(element) == 1 and isinstance(element[0], dict):
         element = element[0]

@@ -29,7 +29,7 @@ class IPUOutfeedMode(enum.Enum):
 
     Attributes:
         ALL: everything that was enqueued since the last dequeue, stacked.
-        LAST: the last element alone.
+        LAST: only the last element.
     """
 
     ALL = "all"
@@ -51,7 +51,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
     Args:
         outfeed_mode: an `IPUOutfeedMode`; `ALL` when left out. SDKs up to 2.3 have the feed name here.
         device_ordinal: the TensorFlow device that fills it; that of the current IPU strategy, else 0, when left out.
-        buffer_depth: elements that the real device buffers; at least 1; recorded.
+        buffer_depth: elements that the real device buffers, at least 1; no effect.
         optimise_latency: recorded; on a simulated IPU nothing is faster for it.
         **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
 
@@ -194,9 +194,9 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         Returns:
             The structure that was enqueued. With mode `ALL` each tensor has a further first dimension: the iterations
             since the last dequeue. If the program runs as several replicas, they are the next dimension. In graph
-            mode the tensors are to be fetched; that is when the queue is emptied. If `TF_POPLAR_FLAGS` makes
-            outfeeds synthetic, programs send nothing: there are no iterations. An empty list where another thread,
-            which is eager, takes elements before the program is built that sends them.
+            mode the tensors are to be fetched; that is when the queue is emptied. If `TF_POPLAR_FLAGS` makes outfeeds
+            synthetic, programs send no iterations. An empty list where another thread, which is eager, takes elements
+            before the program is built that sends them.
 
         Raises:
             ValueError: no program enqueues to it, and this thread made it or builds a graph.

@@ -1,7 +1,7 @@
 """Accumulates the gradients of several mini-batches into one update, for pipelines and accumulating optimizers.
 
 Graphcore's compiler cuts the loop in two; here the state is in variables that only the program knows. They are in no
-collection, so checkpoints are those only of the model, and each loop sets them to zero before it begins.
+collection, so checkpoints contain only the model, and each loop sets them to zero before it begins.
 
 `cond_v2.cond_v2`, `ResourceVariable` made in `init_scope` and `Operation._add_control_inputs` checked on TensorFlow
 2.15.1 and 2.21.0.

@@ -11,7 +11,7 @@ from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def capture_upstream_gradients(args: Any, tag: str = "") -> Any:
-    """Hands on values, and keeps the gradients that come back for them.
+    """Returns the values, and keeps the gradients that come back for them.
 
     Args:
         args: a tensor, or a list or tuple of tensors.

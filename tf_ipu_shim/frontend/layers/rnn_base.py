@@ -29,7 +29,7 @@ class PopnnRNN(IPULayer):
         dropout: the share of each input feature that is dropped while training, the same at all time steps.
         dropout_seed: `[2]` integers: the same mask in every step. None: another one in each.
         implementation: 1 or 2, which are the same here.
-        return_sequences: gives the outputs of all time steps, not of the last one alone.
+        return_sequences: returns the outputs of all time steps instead of only the last one.
         return_state: gives the last state too.
         stateful: each batch begins with the state the one before it ended with.
         seed: of initializers that are given by name.

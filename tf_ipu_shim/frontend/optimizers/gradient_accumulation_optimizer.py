@@ -52,7 +52,7 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
         num_mini_batches: to an update; the loop's number of iterations must be a multiple of it.
-        offload_weight_update_variables: whether optimizer state is in remote memory: for the memory model alone.
+        offload_weight_update_variables: whether optimizer state is in remote memory. Only the memory model uses it.
         replicated_optimizer_state_sharding: whether replicas each have a part of it, as above.
         dtype: of the accumulators: a type, or a function from the variable to one; the variable's own by default.
         reduction_method: a `GradientAccumulationReductionMethod`, or its name.

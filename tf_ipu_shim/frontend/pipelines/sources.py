@@ -81,7 +81,7 @@ def tensor_bytes(tensor: Any) -> int:
 
 
 def source_bytes(tensor: Any) -> int:
-    """Bytes of a tensor of a graph, as `SourceFinder` gives them: those of a list by what it has room for."""
+    """The bytes of a tensor of a graph, as `SourceFinder` returns them; for a list, the bytes of its capacity."""
     return created_list(tensor.op).bytes if tensor.op.type in MAKE else tensor_bytes(tensor)
 
 

@@ -40,7 +40,7 @@ class IPUMirroredVariable(values.MirroredVariable, metaclass=_OfEveryStrategy):
 
     Args:
         strategy: the strategy in whose scope it was made.
-        values: the worker's variable, alone in a list.
+        values: the worker's variable, in a list.
         aggregation: how what replicas assign is put together.
 
     Source: `tensorflow.python.ipu.ipu_multi_worker_strategy.IPUMirroredVariable`.

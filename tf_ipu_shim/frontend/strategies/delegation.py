@@ -1,8 +1,8 @@
 """Applies `keras.ipu` extensions that a script registers for its own Keras classes.
 
 An extension says for a method `call` whether it takes part (`_call_supported`) and what happens (`_call_delegate`). An
-object that is made in the scope of a strategy which has an extension registered for its class becomes one of a class
-with that extension; class methods ask the strategy of the scope that they are called in. Checked on `keras` 2.15.0 and
+object created in the scope of a strategy that has an extension for its class becomes an object of a class with that
+extension. Class methods ask the strategy of the scope in which they are called. Checked on `keras` 2.15.0 and
 `tf_keras` 2.21.0.
 """
 

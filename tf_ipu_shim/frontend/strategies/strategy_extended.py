@@ -179,7 +179,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
             return next_creator(**kwargs)
 
     def _initial_value_on_host(self, initial_value: Any) -> Any:
-        """An initialiser that runs on the host: it is no part of the program, and need not be known to XLA."""
+        """An initialiser that runs on the host: it is outside of the program, and XLA need not support it."""
         if not callable(initial_value):
             return initial_value
 

@@ -16,7 +16,7 @@ _OURS = config.DoNotConvert("tf_ipu_shim")
 
 
 def install() -> None:
-    """Has autograph leave this package alone: converting it would take longer than tracing the script."""
+    """Makes AutoGraph skip this package: converting it would take longer than tracing the script."""
     patches.replace(
         config, "CONVERSION_RULES", lambda stock: (_OURS, *stock), why="autograph leaves this package's own code alone"
     )

@@ -35,13 +35,13 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
         inputs: a list of what can be converted to tensors, or of nested structures of it.
 
     Returns:
-        As Graphcore's: a list of tensors for a tensor or a flat sequence of tensors; an operation where the function
-        returns operations only, or None; the same structure for a nested one.
+        As Graphcore's: a list of tensors for a tensor or a flat sequence of tensors; an operation if the function
+        returns only operations, or None. A nested result keeps its structure.
 
     Raises:
         TypeError: `inputs` is not a list.
-        ValueError: the function returns operations before tensors, or something that is not a tensor; it uses tensors
-            of another graph; or it is called in another compiled function.
+        ValueError: the function returns operations before tensors, or something that is not a tensor, or it uses
+            tensors of another graph, or it is called in another compiled function.
         Exception: none of its ops is on an IPU device: use `ipu_scope`.
 
     Source: `tensorflow.python.ipu.ipu_compiler.compile`.

@@ -37,8 +37,8 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
         An int64 tensor: the number of elements written.
 
     Raises:
-        TypeError: `dataset` is not a dataset, or it has elements that are no plain tensors, `num_elements` is not an
-            integer, or `filename` no path.
+        TypeError: `dataset` is not a dataset, its elements are not plain tensors, `num_elements` is not an integer, or
+            `filename` is not a path.
         NotFoundError: there is no directory for the file.
         ValueError: `num_elements` is below one, or a shape is not fully defined.
         OutOfRangeError: when run, the dataset ends too early; nothing is left of the file.

@@ -82,7 +82,7 @@ def set_ipu_connection_type(
     Args:
         opts: an `IpuOptions`; it is changed.
         connection_type: when configured (also if None), when first used, or never.
-        ipu_version: the chip to compile for when none is attached: `ipu1`, `ipu2`, `ipu21`, or the number alone.
+        ipu_version: the chip to compile for if none is attached: `ipu1`, `ipu2`, `ipu21`, or only the number.
         enable_remote_buffers: whether that chip has remote buffers.
 
     Returns:

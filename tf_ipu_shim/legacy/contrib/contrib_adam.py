@@ -61,7 +61,7 @@ class _Adam(v1.train.AdamOptimizer):  # type: ignore[misc]
 
 
 class LazyAdamOptimizer(_Adam):
-    """Adam that leaves rows without a gradient alone, moments included.
+    """Adam that does not change rows without a gradient, including their moments.
 
     Where whole variables have gradients it is Adam. An index that is there twice has one update, with the sum.
 

@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as v1
 
 
 class DecoupledWeightDecayExtension:
-    """Decays weights beside an optimizer's update (Loshchilov and Hutter, "Decoupled Weight Decay", 2017).
+    """Decays weights separately from an optimizer's update (Loshchilov and Hutter, "Decoupled Weight Decay", 2017).
 
     `weight_decay * w` is taken off a weight before each of its updates; the learning rate is no part of it. A class
     that has an optimizer as its second base has that optimizer's arguments besides.

@@ -204,7 +204,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         self._stages_of = model_fn
 
         def accepted(features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
-            """TensorFlow wants a model function of features; stages take them by themselves."""
+            """TensorFlow requires a model function of features; stages consume them directly."""
             return self._stages(mode)
 
         super().__init__(accepted, model_dir, config, params, warm_start_from)

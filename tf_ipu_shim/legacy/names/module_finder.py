@@ -52,7 +52,7 @@ def find_in_contrib(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpe
 
 
 def _find_in_keras(fullname: str) -> ModuleSpec | None:
-    """A module that Keras of TensorFlow 2.6 and before had under this name. Keras 3 has other its own modules."""
+    """A module that Keras of TensorFlow 2.6 and before had under this name. Keras 3 has other modules."""
     package, _, path = fullname.partition(".")
     # `from keras import NAME` asks for `tf_keras.NAME` where `keras` is that.
     is_keras = package == "keras" or (package == "tf_keras" and sys.modules.get("keras") is sys.modules.get(package))

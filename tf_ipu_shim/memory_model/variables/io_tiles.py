@@ -19,7 +19,7 @@ class IoTiles:
     """The I/O tiles that a configuration reserves.
 
     Args:
-        count: tiles on each IPU that has feeds; 0 where feeds have no their own tiles.
+        count: tiles on each IPU that has feeds; 0 if feeds have no separate tiles.
         proportion: the part of their memory that feeds may take.
 
     Source: docs/facts.md, section "I/O tiles".

@@ -85,7 +85,7 @@ class HorovodBasics:
         return True
 
     def mpi_built(self) -> bool:
-        """As Graphcore's library, which knows MPI alone."""
+        """As in Graphcore's library, which only knows MPI."""
         return True
 
     def gloo_enabled(self) -> bool:

@@ -18,7 +18,7 @@ from tf_ipu_shim.legacy.old_keras.old_model import OldModel
 
 FUNCTIONAL, SEQUENTIAL = "functional.Functional", "sequential.Sequential"
 _NO_MODEL_OF_LAYERS = (1, 3), (2, 2)
-"""Releases whose `Model` takes inputs and outputs alone."""
+"""Releases whose `Model` takes only inputs and outputs."""
 
 
 def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:

@@ -33,7 +33,7 @@ def outlined_function(
         func: takes and returns tensors. When left out, what comes back is a decorator.
         unique_sharding: whether all its ops are on one IPU, which Graphcore's compiler uses; placement here follows the
             ops' own shards.
-        keep_input_layouts: about the layout of tensors over tiles; recorded by nothing, values do not depend on it.
+        keep_input_layouts: a layout of tensors over tiles; no effect.
         name: of the calls; the function's own name when left out. (SDK 1.4 has it as the second argument.)
 
     Returns:

@@ -20,8 +20,8 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
     Args:
         opt: a Keras 2 optimizer.
         num_mini_batches: to an update; loops around it must run a multiple of it.
-        offload_weight_update_variables: whether optimizer state is in remote memory: for the memory model alone. Like
-            the next, True, False, None or the driver's word: `"THREESTATE_ON"`, `"THREESTATE_OFF"`.
+        offload_weight_update_variables: whether optimizer state is in remote memory. Only the memory model uses it.
+            Like the next, True, False, None or the driver's word: `"THREESTATE_ON"`, `"THREESTATE_OFF"`.
         replicated_optimizer_state_sharding: whether replicas each have a part of it, as above.
         dtype: of the accumulators: a type, or a function from the variable to one; the variable's own by default.
         reduction_method: a `GradientAccumulationReductionMethod`, or its name.

@@ -50,7 +50,7 @@ class ModelState:
 
 
 class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtension):
-    """The methods that a Keras model made in the scope of an `IPUStrategy` has on top of its own.
+    """The methods that a Keras model created in the scope of an `IPUStrategy` has in addition.
 
     Mixed in between the user's class and Keras': what a user overrides comes first, and may call these by `super()`.
 

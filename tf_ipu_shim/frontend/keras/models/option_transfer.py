@@ -73,7 +73,7 @@ def _patch_loader(module: Any, stock: Callable[..., None]) -> Callable[..., None
 
 
 def _patch_finalize(module: Any, stock: Callable[..., None]) -> Callable[..., None]:
-    """Subclassed models, once they have their layers: what they were told is beside their configuration."""
+    """Subclassed models, once they have their layers: their options are stored next to their configuration."""
 
     @functools.wraps(stock)
     def finalize_objects(self: Any) -> None:

@@ -69,7 +69,7 @@ class PipelinedExtension(KerasExtensionBase):
 
         Raises:
             TypeError: an argument has the wrong type.
-            ValueError: a dimension of the inputs is not known; the directory is not empty; the steps do not fit
+            ValueError: a dimension of the inputs is unknown, the directory is not empty, or the steps do not fit
                 together.
             RuntimeError: the model's inputs are not known: it is not built.
         """

@@ -61,7 +61,7 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
         """Sets the pipeline stage of each layer.
 
         Args:
-            pipeline_stage_assignment: one for each layer, in their order; the stage's number alone will do.
+            pipeline_stage_assignment: one for each layer, in order; the stage's number is enough.
 
         Raises:
             TypeError: a stage is not an integer.

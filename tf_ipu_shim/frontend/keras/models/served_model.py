@@ -104,10 +104,10 @@ def _serving_function(model: Any, structure: Any) -> tuple[Callable[..., Any], i
 
 @dataclasses.dataclass
 class _RequestInfeed:
-    """Stands for the infeed that stages take from: a request is an element only of inputs."""
+    """Stands for the infeed that stages take from: a request is an element that only has inputs."""
 
     _structure: Any
 
 
 def _serve_inputs(*values: Any) -> Any:
-    """Whose arguments have no their own names: those of the model's inputs count."""
+    """A function without argument names: the names of the model's inputs are used."""

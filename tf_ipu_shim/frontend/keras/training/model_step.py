@@ -66,8 +66,8 @@ def forward_pass(model: Any, data: Any, training: bool) -> tuple[Any, dict[str, 
 
 
 def compute_gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, Any], dict[str, Any]]:
-    """Gradient and variable, for each trainable variable that the loss of a mini-batch depends on; the metrics; and
-    the gradients that layers of `keras.ipu.layers` captured, by tag."""
+    """The pairs of gradient and variable, for each trainable variable that the loss depends on, the metrics, and the
+    gradients that layers of `keras.ipu.layers` captured, by tag."""
     x, y, weights = unpack_element(model, data)
     compute = optimizer_gradients(model.optimizer)
     with backprop.GradientCaptureContext() if compute else backprop.GradientCaptureTape() as capturing:

@@ -51,7 +51,7 @@ def find_written_variables(concrete: Any, *expected: Any) -> list[str]:
 
 
 def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None:
-    """Refuses to pad the data of a prediction if the model would notice; does nothing if it need not be padded."""
+    """Refuses to pad the data of a prediction if the model would notice; does nothing if no padding is needed."""
     if not handler.padding:
         return
     if program.written is None:

@@ -120,7 +120,7 @@ def _cross_replica_sum_gradient(op: Any, gradient: Any) -> Any:
 
 
 def replica_scope_of(op: Any) -> Any:
-    """A scope whose ops know the same replicas as another one: all, or those of this instance alone."""
+    """A scope whose ops know the same replicas as another one: all, or only those of this instance."""
     if context.executing_eagerly():
         return contextlib.nullcontext()
     attributes = op.outputs[0].op.node_def.attr  # a tape's own `op` has none that a scope gave

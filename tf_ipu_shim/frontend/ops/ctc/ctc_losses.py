@@ -94,7 +94,7 @@ def ctc_loss_with_log_probs(
 
 @tf.custom_gradient
 def _log_probs_gradient(log_probs: Any) -> Any:
-    """The same numbers; their gradient is what `log_softmax` makes of it, which leaves it alone from then on."""
+    """The same elements. Their gradient is computed as for `log_softmax`, which does not change it later."""
     return tf.identity(log_probs), lambda up: up - tf.exp(log_probs) * tf.reduce_sum(up, axis=-1, keepdims=True)
 
 

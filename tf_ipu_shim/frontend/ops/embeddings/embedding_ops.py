@@ -43,7 +43,7 @@ def embedding_lookup(
         Shape [*ids.shape, *params.shape[1:]].
 
     Raises:
-        TypeError: the ids are no integers, or the factor is not a whole number.
+        TypeError: the ids are not integers, or the factor is not a whole number.
         ValueError: it is below 1 or does not divide the table's first dimension, or there is no table.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.embedding_lookup`.

@@ -54,7 +54,7 @@ class HostEmbeddingOptimizerSpec:
         return self._learning_rate
 
     def create_slot_variables(self, embedding_tensor: Any, name: str) -> list[Any]:
-        """The variables this optimizer keeps beside a table: none."""
+        """The variables that this optimizer keeps in addition to a table: none."""
         return []
 
     def create_register_instruction(self, embedding_tensor: Any, slot_vars: Any, name: str) -> Any:

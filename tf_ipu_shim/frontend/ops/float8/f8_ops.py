@@ -64,7 +64,7 @@ def create_metadata(fmt: Format, scale: int = 0) -> np.uint8:
 
 
 class QuarterTensor:
-    """Numbers of eight bits and what they mean.
+    """8-bit floats and their format.
 
     Args:
         data: uint8; the bits. A variable stays one, so that `assign` works.

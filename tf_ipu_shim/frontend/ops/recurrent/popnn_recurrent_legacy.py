@@ -1,6 +1,6 @@
 """The recurrent ops of `gen_popnn_ops` in SDK 1.2 to 2.5.
 
-Last states are their own outputs op, and up to SDK 2.4 shares of memory are arguments instead of options.
+Last states are separate outputs, and up to SDK 2.4 shares of memory are arguments instead of options.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ def register_emulation(
             the op's name behind it (`"libproduct.so:BuildSum"`), for one of them.
         python_function: stands for the op; in place of one that is registered under this path already. Another
             function under the same file name without a directory is refused. None takes away what is registered.
-        gradient: called with three lists, the gradients of the outputs, the inputs and the outputs, and with
-            `attributes=` (the op's `gradient_attributes`) where `python_function` would get it; it gives a list with a
-            gradient, or None, for each input that has one.
+        gradient: called with three lists: the gradients of the outputs, the inputs and the outputs. It also gets
+            `attributes=` (the op's `gradient_attributes`) if `python_function` does. It returns a list with a gradient,
+            or None, for each input that has one.
 
     Raises:
         TypeError: what is to be called cannot be.

@@ -59,7 +59,7 @@ def cpu_user_operation(
 
     Raises:
         ValueError: an argument is not what it has to be.
-        NotFoundError: when it runs, if there is no such library, or no such function in it.
+        NotFoundError: when it runs, if the library or the function in it does not exist.
         InternalError: when it runs, if the library is for an API level that there is not, or threw an exception.
         UnsupportedError: a gradient is asked for with `separate_gradients`.
 

@@ -241,7 +241,7 @@ class GreedyEmbeddingHelper(_Sampling):
         end_token: the word that ends them.
 
     Raises:
-        ValueError: the words are no vector, or what ends sequences is not a number.
+        ValueError: the start tokens are not a vector, or the end token is not a scalar.
 
     Source: `tensorflow.contrib.seq2seq.GreedyEmbeddingHelper`.
     """

@@ -121,7 +121,7 @@ class CTCInferenceLayer(_Layer):  # type: ignore[misc]
 
 
 class CTCPredictionsLayer(CTCInferenceLayer):
-    """The most likely labels alone, with the blank behind their end.
+    """Returns only the most likely labels, padded with blanks.
 
     Args: see `CTCInferenceLayer`.
 

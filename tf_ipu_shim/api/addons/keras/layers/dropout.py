@@ -35,7 +35,7 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
         self.ref = True
 
     def build(self, input_shape: Any) -> None:
-        """Makes nothing: the layer has no variables.
+        """Creates nothing: the layer has no variables.
 
         Args:
             input_shape: any.

@@ -119,7 +119,7 @@ class AutoPipelineImpl:
         )
 
     def _fitting(self, costs: list[Any], pieces: list[tuple[int, int]], ipus: int) -> list[int] | None:
-        """The stage of each node on so many IPUs; None where a stage has no room."""
+        """The stage of each node on this number of IPUs; None if a stage does not fit."""
         sums = [sum(cost.value(self._priority) for cost in costs[start:end]) for start, end in pieces]
         stages = _stages(sums, pieces, ipus)
         stage_bytes = [stage_costs.stage_bytes([costs[index] for index in one]) for one in stages]

@@ -99,7 +99,7 @@ class Graph(abc.ABC):
 class TFv1Graph(Graph):
     """A frozen graph of TensorFlow 1, and the pipeline stage of each of its nodes.
 
-    Constants have no stage of their own: each stage that needs one has it. Inputs go into the first stage and are
+    Constants are copied to each stage that needs them. Inputs go into the first stage and are
     passed on.
 
     Args:
@@ -302,7 +302,7 @@ class TFv1Graph(Graph):
         return sorted(stage for stage in found if stage is not None)
 
     def stages(self) -> dict[str, int]:
-        """The stage of each node that has one of its own."""
+        """The stage of each node that was assigned one."""
         fed = {graph_nodes.node_name(name) for name in self._inputs}
         for name, node in self.nodes.items():
             if name not in fed and not hasattr(node, "pipeline_stage"):
