@@ -54,7 +54,7 @@ class ChipSpec:
     exchange_bytes_per_cycle: int = 4
     """On-chip exchange, bytes a tile sends and bytes it receives in a cycle."""
     exchange_bytes_per_cycle_shared_bus: int = 8
-    """Bytes received in a cycle by two tiles that share a bus and want the same data."""
+    """Bytes received in a cycle by two tiles that share a bus and need the same data."""
     memcpy_bytes_per_cycle: int = 8
     """Copy inside a tile, bytes in a cycle."""
     load_bytes_per_cycle: int = 8

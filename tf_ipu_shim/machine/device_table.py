@@ -13,7 +13,7 @@ EIGHT_CARDS = (5, 7, 4, 6, 3, 1, 2, 0, 13, 15, 12, 14, 9, 11, 10, 8)
 class PoplarDevice:
     """One entry of the device list: some IPUs that are attached to as one.
 
-    An IPU is numbered by the id of the device that holds it alone, as in the listing of `gc-info`.
+    An IPU's number is the id of the device that contains only this IPU, as in the listing of `gc-info`.
 
     Example:
         >>> enumerate_devices(range(4))[4]
@@ -32,7 +32,7 @@ class PoplarDevice:
 
 
 def enumerate_devices(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
-    """Lists the devices of a server: every IPU alone, then pairs, fours and so on up to all of them.
+    """Lists the devices of a server: single IPUs, then pairs, fours and so on up to all of them.
 
     Source: docs/facts.md, section "Device ids".
 

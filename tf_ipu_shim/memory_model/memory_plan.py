@@ -83,8 +83,8 @@ def plan_memory(
 ) -> tuple[MemoryPlan | None, ProgramWork, PlanDetails]:
     """Computes how much memory a program needs on each IPU, before it runs.
 
-    A program that can run is not refused because its memory cannot be told: what TensorFlow itself refuses, its launch
-    reports in the words users know, and what is a bug of ours becomes a warning with the report of it.
+    A program that can run is not refused because its memory is unknown: its launch reports what TensorFlow refuses, and
+    a bug of ours becomes a warning with a report.
     """
 
     planner_options = planner_options_of(device.options, request)

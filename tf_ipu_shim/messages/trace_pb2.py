@@ -1,6 +1,6 @@
 """Messages of Graphcore's `trace_pb2`: trace events of the device.
 
-Texts are bytes, which scripts decode.
+Strings are bytes, which scripts decode.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def implementing_module(module: str, name: str) -> str:
 
 
 def class_lineage(module: str, name: str) -> list[str]:
-    """The names of a class and of those it is derived from; the name alone of anything else.
+    """The names of a class and of its base classes; only the name of anything else.
 
     Example:
         >>> class_lineage("tensorflow.python.ipu.ops.rnn_ops", "PopnnAUGRU")[:2]

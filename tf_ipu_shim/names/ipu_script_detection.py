@@ -22,7 +22,7 @@ _MOST_NEIGHBOURS = 200  # a folder with more files is no program's
 
 
 def is_importing_ipu(is_theirs: Callable[[str], bool]) -> bool:
-    """Whether a file that is being imported, the script, or a file beside one of them imports one of certain modules.
+    """Whether the imported file, the script, or a file next to one of them imports one of certain modules.
 
     Example:
         >>> is_importing_ipu(lambda name: name == "popdist")
@@ -42,7 +42,7 @@ def is_importing_ipu(is_theirs: Callable[[str], bool]) -> bool:
 
 
 def is_import_in_progress(is_theirs: Callable[[str], bool]) -> bool:
-    """As `is_importing_ipu`, without the files beside them.
+    """As `is_importing_ipu`, without the files next to them.
 
     Example:
         >>> is_import_in_progress(lambda name: name == "popdist")

@@ -90,7 +90,7 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
 
 
 def _was_loaded_since(package: str, name: str) -> bool:
-    """Whether a finder of somebody else's has a module in a package; `from` asks finders for our name alone."""
+    """Whether another finder has a module in a package; `from` asks finders only for our name."""
     if not hasattr(sys.modules.get(package), "__path__"):
         return False
     return importlib.util.find_spec(f"{package}.{name}") is not None

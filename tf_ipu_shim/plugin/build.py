@@ -4,8 +4,8 @@
 
 A library fits one TensorFlow build only (C++ ABI), so its file name carries a digest of everything it depends on:
 TensorFlow's version and git version, the platform, the flags and the sources, then the compiler. Python's version is
-no part of it: the plugin does not link against Python. Beside the package, neither the compiler nor glibc counts: the
-wheel's tag says which systems have what the library asks for. `CXX` asks for a compiler, and so for no such library.
+not part of it: the plugin does not link against Python. Within the package, neither the compiler nor glibc counts: the
+wheel's tag says which systems can use the library. `CXX` asks for a compiler, and so for no such library.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def first_writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
 
 @contextlib.contextmanager
 def scratch_path(target: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A directory beside `target` to build in, gone afterwards, also when the build is interrupted.
+    """A directory next to `target` to build in, deleted afterwards, also when the build is interrupted.
 
     Leftovers of a killed process are removed too: the caller holds the lock, so no one else is building this target.
     """

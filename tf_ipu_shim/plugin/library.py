@@ -20,7 +20,7 @@ MAXIMUM_CHIPS = 256
 APPLICATION_DEVICES = range(64, 128)
 """Ordinals of the devices of embedded applications; scripts configure those before them."""
 APPLICATION_SESSION = "tf_ipu_shim.application"
-"""Name in the metadata of a session of such a device alone, whose ordinal is the version there."""
+"""Name in the metadata of a session with only such a device, whose ordinal is the version there."""
 
 _LOWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64)

@@ -24,7 +24,7 @@ def check(
 ) -> None:
     """Refuses a plugin that takes TensorFlow's private symbols for what they are not.
 
-    Does nothing without the program among the sources, or for a sanitizer, whose runtime a program needs to know of.
+    Does nothing if the sources lack the program, or for a sanitizer, whose runtime a program must load.
     """
     programs = [source for source in sources if source.name == PROGRAM]
     if not programs or any("-fsanitize" in word for word in command.command):

@@ -132,7 +132,7 @@ class IpuDevice:
     def attach(self) -> None:
         """Attaches to the first free candidate; waits for one if the connection is on demand.
 
-        Nothing happens when it is attached already, or never attaches.
+        Does nothing if it is attached already, or never attaches.
         """
         if self.compiles_only:
             return

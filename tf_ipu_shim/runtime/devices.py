@@ -1,7 +1,7 @@
 """Manages the TensorFlow IPU devices that this process has configured.
 
-There is one configuration at a time. Every function may be called from any thread; after an exception nothing is
-configured and nothing attached, so that the next call starts afresh.
+There is one configuration at a time. Every function may be called from any thread. After an exception nothing is
+configured and nothing attached, so the next call starts from the beginning.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Refuses sessions in a forked process, which lacks TensorFlow's threads.
 
-All sessions of a process share one pool of threads, which is made with the first of them; a session has one of its own
-where its `ConfigProto` says so, and none where it runs on the thread that calls it. The plugin refuses eager ops
+All sessions of a process share one pool of threads, created with the first of them. A session has a separate pool if
+its `ConfigProto` says so, and none if it runs on the calling thread. The plugin refuses eager ops
 (`csrc/process/forks`).
 
 Nor can a fork end what those threads have part in: TensorFlow waits for them where it deletes an eager context, a

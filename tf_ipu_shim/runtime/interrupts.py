@@ -10,7 +10,7 @@ TensorFlow deletes a function, is therefore sent again a little later. So is one
 TensorFlow's is made: pybind11, which has it made, would report both exceptions as a RuntimeError. If the error then
 comes from a function or session, KeyboardInterrupt takes its place there.
 
-A script with its own handler is left alone. The kernel of a notebook puts Python's handler in place again for each
+A script with its own handler is not changed. The kernel of a notebook puts Python's handler in place again for each
 cell, by a `signal.signal` that it has had before ours: each call of TensorFlow's looks for that.
 """
 

@@ -106,7 +106,7 @@ def assert_no_growth(
         report: whose programs; those of this process when not given.
 
     Raises:
-        AssertionError: something grew, which it names by owner; there is no file; no program has run.
+        AssertionError: something grew, which it names by owner; the file is missing; or no program has run.
         ValueError: the file is not a baseline.
         TypeError: `percent` is not a number.
     """

@@ -40,7 +40,7 @@ def _with_other_base(public: type, of_the_time: type) -> Callable[..., type]:
 
 
 def _by_their_constructors(public: type, stock: Callable[..., Any]) -> Callable[..., Any]:
-    """Keras takes the first argument of all these classes by the name of its own one."""
+    """Keras names the first argument of all these classes as in its own class."""
 
     @functools.wraps(stock)
     def __call__(cls: type, *args: Any, **kwargs: Any) -> Any:

@@ -120,8 +120,8 @@ def _always(value: Any) -> Callable[[Any], Any]:
 
 
 def _of_the_layer(stock: property) -> property:
-    """Keras raises the parameters of a layer of float16 to float32; an IPU's batch normalisation takes them as halves,
-    and scripts of the time write optimizers for that."""
+    """Keras raises the parameters of a float16 layer to float32. An IPU's batch normalisation keeps them in float16,
+    and old scripts write optimizers for that."""
 
     def _param_dtype(layer: Any) -> Any:
         is_half = mode.is_requested() and layer.dtype == dtypes.float16

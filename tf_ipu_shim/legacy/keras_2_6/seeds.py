@@ -2,8 +2,8 @@
 
 Keras draws a seed for each initializer without one from Python's `random` today, so that two models made after the same
 `tf.random.set_seed` differ, and processes of a job start with different weights. In a process that uses `ipu` such an
-initializer draws from TensorFlow's generator where that has been given a seed, unless `tf.keras.utils.set_random_seed`
-has given Keras one of its own. Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
+initializer draws from TensorFlow's generator if that has a seed, unless `tf.keras.utils.set_random_seed` has seeded
+Keras. Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class OldModel(PipelinedExtension):
         return self._replicas()
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        """Refused: such a model runs in `fit`, `evaluate` and `predict` alone.
+        """Refused: such a model only runs in `fit`, `evaluate` and `predict`.
 
         Args:
             inputs: of the model.

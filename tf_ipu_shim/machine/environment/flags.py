@@ -351,7 +351,7 @@ def _categories(name: str, value: str | None) -> frozenset[str]:
 
 
 def _initializer(name: str, value: str | None) -> str:
-    """The kind of data, or a number's integer part: that alone counts."""
+    """The kind of data, or a number's integer part, the only part that counts."""
     text = flag_text.string(name, value)
     if text in ("", "random", "uniform", "normal"):
         return text

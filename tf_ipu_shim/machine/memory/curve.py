@@ -10,7 +10,7 @@ from tf_ipu_shim.machine.memory.liveness import order_of
 
 
 class Lifetime(NamedTuple):
-    """The lifetime of a value's memory; values written in place of others have none of their own.
+    """The lifetime of a value's memory; values written in place of others have none.
 
     Args:
         value: that it was made for, or that has overwritten one of another kind.

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 class Mode(enum.Enum):
     """Where a value's bytes are.
 
-    `ALWAYS`: in memory of its own, from before the program starts until after it ends. `NEW`: in memory of its own,
-    while it is needed. `VIEW`: in the memory of the values it is made of, as a reshape or a slice is. `IN_PLACE`: in
-    the memory of an operand that no one needs any more, else in new memory. `CARRIED`: an argument of a block, in
-    memory of the caller's that the block may write to. `BORROWED`: the same, but read only.
+    `ALWAYS`: in separate memory, from before the program starts until after it ends. `NEW`: in separate memory, while
+    it is needed. `VIEW`: in the memory of the values it is made of, as a reshape or a slice is. `IN_PLACE`: in the
+    memory of an operand that no one needs any more, else in new memory. `CARRIED`: an argument of a block, in memory of
+    the caller's that the block may write to. `BORROWED`: the same, but read only.
     """
 
     ALWAYS = "always"

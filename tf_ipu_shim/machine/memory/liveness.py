@@ -54,7 +54,7 @@ class _Peak(NamedTuple):
 
     Args:
         inner: the inner block that runs then; None where its figure is not the larger one.
-        with_outputs: whether what the step gives is alive beside that.
+        with_outputs: whether the step's results are alive in addition.
         overwritten: values that had overwritten others by then.
     """
 

@@ -93,7 +93,7 @@ class IpuPlan:
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
         library: the call that needs most in addition to the tensors, in none of the other figures; None where there is
             none, or where it was not asked for.
-        code: what each tile holds beside tensors, in none of the other figures; nothing where it was not asked for.
+        code: bytes of each tile in addition to tensors, in none of the other figures; empty if not requested.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS

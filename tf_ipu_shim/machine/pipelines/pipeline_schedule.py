@@ -39,7 +39,7 @@ class PipelineTimetable:
         training: whether there are backward stages.
 
     Raises:
-        ValueError: no such schedule; no stage; a number of mini-batches that the schedule cannot run.
+        ValueError: the schedule is unknown, there is no stage, or the schedule cannot run that number of mini-batches.
 
     Source: docs/facts.md, section "Pipeline schedules".
 

@@ -45,7 +45,7 @@ class Group(NamedTuple):
 
     Args:
         options: each makes it to a program that is changed already, or gives None where that cannot be.
-        bytes: that they save alone, at most.
+        bytes: the bytes that each saves by itself, at most.
         moves: whether layers go elsewhere: what needs no other IPUs is tried first.
     """
 

@@ -126,7 +126,7 @@ class ComputationClassifier:
         module: the program.
         functions: what it was made of, with the ops as the script has them.
         names: of the whole program; changed.
-        plannings: of matmuls that have no mark of their own.
+        plannings: of matmuls without an annotation.
         ipu: that runs it.
 
     Attributes:

@@ -21,7 +21,7 @@ _PRODUCTS = {
     "dot": re.compile("MatMul|Einsum|Dot|Popnn|Cholesky|Solve|Qr|Eig|Svd"),
     "convolution": re.compile("Conv"),
 }
-"""Ops that are matmuls, or have some in them, by XLA's instruction."""
+"""Ops that are matmuls, or contain some, by XLA's instruction."""
 
 
 class PlannerOptions(NamedTuple):
@@ -88,7 +88,7 @@ Marks = dict[str, dict[str, Any]]
 def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:
     """Returns the options set on ops by name; those of a loop, branch or call apply to the ops in it.
 
-    Not for those whose name an op of another function has too, as HLO tells ops by their names alone.
+    Not for ops whose name is also in another function, as HLO identifies ops only by name.
     """
     by_name = {function.signature.name: function for function in functions}
     names = collections.Counter(node.name for function in by_name.values() for node in function.node_def)

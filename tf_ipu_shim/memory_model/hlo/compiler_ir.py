@@ -1,9 +1,9 @@
 """Compiles a function to HLO without running it, like `experimental_get_compiler_ir`.
 
-It needs an eager context, with the function in it. This module keeps one of its own, so that a graph-mode script's
-global context stays as it is. The plugin asks (`csrc/launches/compiler_ir`), without Python's lock, and stands in
-variables of the right type and shape whose memory is never touched. Uses `context.Context`, its `_context_handle`,
-and `hlo_pb2`; checked on TensorFlow 2.15.1 and 2.21.0.
+It needs an eager context, with the function in it. This module keeps a separate context, so that a graph-mode script's
+global context stays unchanged. The plugin asks (`csrc/launches/compiler_ir`), without Python's lock, and stands in
+variables of the right type and shape whose memory is never touched. Uses `context.Context`, its `_context_handle`, and
+`hlo_pb2`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class _Sources:
 
 
 def _counts(step: Any, index: int, sources: _Sources) -> bool:
-    """Whether an instruction adds a constant to the loop variable of its own position."""
+    """Whether an instruction adds a constant to the loop variable at the same position."""
     if step.opcode != "add" or step.shape.dimensions:
         return False
     counted, added = (sources.of(number, step.id) for number in step.operand_ids)

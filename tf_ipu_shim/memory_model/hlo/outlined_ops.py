@@ -1,9 +1,9 @@
 """Outlines identical ops that TensorFlow converts slowly into called functions, converted only once.
 
-TensorFlow has the ops of `SLOW` made by its own compiler (MLIR), at 2 ms each on 2.15.1 and 4 ms on 2.21.0; it
-keeps what it has made of a function for arguments of the same shapes. A large model has some hundred of them and a
-dozen of different ones. In the form that comes of it, each call is put in place again. It says which op it stands for
-by what it is given: TensorFlow leaves calls without a name, so the first operand of each goes through an op with it.
+TensorFlow builds the ops of `SLOW` with its own compiler (MLIR), at several milliseconds each. It keeps the result of a
+function for arguments of the same shapes. A large model has some hundred of them and a dozen of different ones. In the
+form that comes of it, each call is put in place again. It says which op it stands for by what it is given: TensorFlow
+leaves calls without a name, so the first operand of each goes through an op with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides where variables and gradient accumulators are stored: on chip or remote, whole or sharded.
 
-Programs here always have them whole and in their arenas; this is what Graphcore's compiler would do with the same
-options, for the memory model alone.
+Programs here always have them whole and in their arenas. This is the storage that Graphcore's compiler would choose for
+the same options, only for the memory model.
 """
 
 from __future__ import annotations

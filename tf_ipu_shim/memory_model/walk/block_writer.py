@@ -19,7 +19,7 @@ from tf_ipu_shim.memory_model.walk.recomputation import StageOp
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 VIEWS = vocabulary.VIEWS | {"BroadcastTo", "Transpose", vocabulary.READ_VARIABLE}
-"""Ops that are looked at one by one, and that need no memory of their own."""
+"""Ops that are analysed one by one, and that need no separate memory."""
 
 
 @dataclasses.dataclass

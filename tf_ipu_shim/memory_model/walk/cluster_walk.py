@@ -1,8 +1,8 @@
 """Analyses the memory of one XLA program on its IPU.
 
-HLO of the program is read (see `hlo`). If XLA cannot give it without running the program, such as for
-one whose shapes depend on an argument's value, its TensorFlow ops are taken one by one instead: every result in new
-memory, nothing in place. That figure is coarser, usually higher, and the plan names the program and the reason.
+HLO of the program is read (see `hlo`). If XLA cannot provide it without running the program, its TensorFlow ops are
+analysed one by one: every result in new memory, nothing in place. That figure is coarser, usually higher, and the plan
+names the program and the reason.
 """
 
 from __future__ import annotations

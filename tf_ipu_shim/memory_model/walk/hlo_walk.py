@@ -1,8 +1,8 @@
 """Translates the HLO of one XLA program to values and steps of a memory block.
 
 Follows what Poplar does with an instruction: reshapes, broadcasts, slices and the like are views of their operands,
-element-wise work is done in place where an operand dies, everything else needs new memory. Nothing here knows the
-libraries' own temporaries (of a convolution, say): they are no part of XLA's program.
+element-wise work is done in place where an operand dies, everything else needs new memory. The temporary memory of
+library calls (of a convolution, for example) is not included: it is not part of XLA's program.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class HloEnvironment:
         owner_of: returns the name to report for an op's own name.
         classifier: describes what each instruction computes; None without cycle estimates.
         key_of: returns a new key for each loop and branch, with cycle estimates.
-        mapped: is called for each tensor that has memory of its own; None without a tensor map.
+        mapped: called for each tensor that has separate memory; None without a tensor map.
         options: of the analysis.
         mini_batch: tracks the mini-batch through the block, if sizes need it.
         away: values that are loaded for this program only: updates of them are not kept on the chip.

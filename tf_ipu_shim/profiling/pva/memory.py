@@ -33,7 +33,7 @@ class CategoryMemory(Refusing):
 
 
 class Categories(Refusing):
-    """The memory of one tile by libpva's categories, of which the profile has the constants alone.
+    """The memory of one tile by libpva's categories; the profile only has the constants.
 
     Args:
         constants: bytes of constants that are there.
@@ -123,7 +123,7 @@ class LiveMemory:
     Args:
         by_ipu: bytes of tensors on each IPU.
         steps: the step that each IPU is at; -1 for one that has not begun.
-        calls: what the library call of that step needs beside these, on each IPU.
+        calls: the bytes that the library call of that step needs in addition, on each IPU.
         variables: all of the profile's, with where and when they are there.
     """
 

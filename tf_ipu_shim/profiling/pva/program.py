@@ -148,7 +148,7 @@ class Program(Refusing):
 
 
 class ProgramVisitor:
-    """What `Program.accept` calls: a subclass has a method for each type that it wants to see.
+    """The function that `Program.accept` calls: a subclass has a method for each type that it handles.
 
     Source: `pva.ProgramVisitor`.
 

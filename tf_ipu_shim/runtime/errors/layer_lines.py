@@ -1,7 +1,7 @@
 """Records the script lines where Keras layers are created, for error messages.
 
-Ops are told by their names, in which Keras has the layer's: `while/model/dense/MatMul`. Which layer that is is known of
-the graph in which it was called; variables, and graphs of which no call is known, go by the layer's name alone.
+Ops are told by their names, in which Keras has the layer's: `while/model/dense/MatMul`. The layer is known from the
+graph in which it was called. Variables, and graphs without a known call, are found only by the layer's name.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def among(ranks: Collection[int]) -> Iterator[None]:
 
 
 def _check_alone(members: Sequence[int], name: str, kind: str, root: int, current_job: job.Job) -> None:
-    """Refuses an operation among some of the job's processes that is not of this one alone."""
+    """Refuses an operation among several but not all of the job's processes."""
     if len(members) > 1:
         raise errors.UnsupportedError(
             f"Collective operation {_title(kind, name)} in popdist.execute_on_instances({set(members)}, ...): "

@@ -1,7 +1,7 @@
 """Lets the processes of a job on one machine find each other (rendezvous in a directory).
 
-Each listens at a socket in a directory of the user's, says so in a file named by its rank, and holds the file's
-`flock` while it lives: what an ended job has left there counts for nothing.
+Each listens at a socket in a directory of the user, and writes a file named by its rank, whose `flock` it holds while
+it lives. Files of an ended job do not count.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def apply_regularization(regularizer: Callable[[Any], Any], weights_list: Sequen
         A scalar.
 
     Raises:
-        ValueError: there are no weights, or a penalty is not a scalar.
+        ValueError: the weights are missing, or a penalty is not a scalar.
 
     Example:
         >>> with tf.Graph().as_default():

@@ -97,7 +97,7 @@ def _python_getattr(name: str) -> Any:
 
 
 def _add_mixed_precision() -> None:
-    """`tf.mixed_precision`, and what else was of it; all of that is in `compat.v1` alone today."""
+    """`tf.mixed_precision`, and its other attributes; all of them are now only in `compat.v1`."""
     tensorflow = sys.modules.get("tensorflow")
     if type(tensorflow) is not types.ModuleType or "mixed_precision" in vars(tensorflow):
         return
