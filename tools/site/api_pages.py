@@ -93,7 +93,7 @@ def pages() -> dict[str, str]:
         found[f"{_FOLDER}/{name}.md"] = f"# {name}\n\n{shown}"
     for title, (page, purpose, example, objects) in OWN.items():
         shown = "\n".join(
-            f"::: tf_ipu_shim.{name}\n    options: {{show_root_heading: true, show_root_toc_entry: true}}\n"
+            f"::: tf_ipu_shim.{name}\n    options: {{show_root_heading: true, show_root_toc_entry: true, show_root_full_path: false}}\n"
             for name in objects
         )
         found[f"{_FOLDER}/{page}"] = f"# {title}\n\n{purpose}\n\n```python\n{example}\n```\n\n{shown}"
@@ -123,7 +123,7 @@ def load(name: str, path: pathlib.Path) -> Any:
 
 def _modules() -> dict[str, list[str]]:
     """By Graphcore's name of a module what its page documents: our module, or the names that it re-exports."""
-    return {**_reexporting_modules(), **_written_modules()}
+    return {name: own for name, own in {**_reexporting_modules(), **_written_modules()}.items() if own}
 
 
 def _reexporting_modules() -> dict[str, list[str]]:

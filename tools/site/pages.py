@@ -76,9 +76,8 @@ def on_files(files: Files, config: Any) -> Files:
     notebook = json.loads((ROOT / "tutorials" / "will_it_fit.ipynb").read_text(encoding="utf-8"))
     files.append(File.generated(config, "tutorials/will_it_fit.md", content=_notebook_page(notebook)))
     files.append(File.generated(config, "all_errors.md", content=error_messages.page()))
-    files.append(
-        File.generated(config, "assets/iframe-worker.js", abs_src_path=str(ROOT / "tools/site/iframe-worker.js"))
-    )
+    for name in ("iframe-worker.js", "site.css"):
+        files.append(File.generated(config, f"assets/{name}", abs_src_path=str(ROOT / "tools" / "site" / name)))
     for page, content in api_pages.pages().items():
         files.append(File.generated(config, page, content=content))
     for section in config["nav"]:
