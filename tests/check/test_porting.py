@@ -240,3 +240,12 @@ def test_a_run_says_what_arguments_it_refused(python):
     assert process.returncode == 1
     assert f"{script.name}:7: ValueError" in process.stdout
     assert "PopnnLSTM(options_bwd) = {'planType': 'serial'}" in process.stdout
+
+
+def test_a_script_checked_for_tensorflow_1_needs_no_further_option(tmp_path, capsys):
+    script = tmp_path / "script.py"
+    script.write_text("import tensorflow as tf\n" + CONFIGURED + "tf.Session()\n")
+    assert cli.main(["check", "--static", str(script)]) == 0
+    assert "tf-ipu run --tf1" in capsys.readouterr().out
+    assert cli.main(["check", "--static", "--tf1", str(script)]) == 0
+    assert "look at" not in capsys.readouterr().out

@@ -20,6 +20,7 @@ from tf_ipu_shim.keras2 import choice
 from tf_ipu_shim.legacy.names import activation
 
 NOT_CONFIGURED = "no configure_ipu_system"
+NEEDS_TF1 = "of TensorFlow 1: run the script with `tf-ipu run --tf1`, or import tensorflow.compat.v1."
 _CONFIGURE = ("configure_ipu_system", "set_ipu_config")
 _USERS = ("ipu_scope", "IPUStrategy", "IPUStrategyV1", "compile", "IPUEstimator", "IPUPipelineEstimator")
 _TF1 = ("Session", "placeholder", "get_variable", "ConfigProto", "variable_scope", "layers", "contrib", "app")
@@ -207,9 +208,5 @@ def _tf1_pitfalls(scan: Scan) -> Iterator[Pitfall]:
     for node in ast.walk(scan.tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _TF1:
             if scan.aliases.get(node.value.id) == "tensorflow":
-                yield Pitfall(
-                    node.lineno,
-                    f"tf.{node.attr}",
-                    "of TensorFlow 1: run the script with `tf-ipu run --tf1`, or import tensorflow.compat.v1.",
-                )
+                yield Pitfall(node.lineno, f"tf.{node.attr}", NEEDS_TF1)
                 return

@@ -50,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
         findings = [*read, *_run_observations(sources[0].path, failures, {source.path for source in sources})]
         if status == 0 and _configured_environment():
             findings = [finding for finding in findings if finding.name != pitfalls.NOT_CONFIGURED]
+    if arguments.tf1:
+        findings = [finding for finding in findings if finding.why != pitfalls.NEEDS_TF1]
     print(check.format_findings(findings))
     if arguments.static:
         print("Refusals that depend on arguments appear only in a run: leave out --static.")

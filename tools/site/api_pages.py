@@ -72,6 +72,7 @@ OWN = {
 }
 """Title of a page of the package's own names -> its path, what it is for, an example, and the objects on it."""
 _FOLDER = "reference"
+_HEADINGS = "{show_root_heading: true, show_root_toc_entry: true, show_root_full_path: false}"
 
 
 def navigation() -> list[dict[str, list[dict[str, str]]]]:
@@ -92,10 +93,7 @@ def pages() -> dict[str, str]:
         shown = "\n".join(f"::: {own}\n" for own in documented)
         found[f"{_FOLDER}/{name}.md"] = f"# {name}\n\n{shown}"
     for title, (page, purpose, example, objects) in OWN.items():
-        shown = "\n".join(
-            f"::: tf_ipu_shim.{name}\n    options: {{show_root_heading: true, show_root_toc_entry: true, show_root_full_path: false}}\n"
-            for name in objects
-        )
+        shown = "\n".join(f"::: tf_ipu_shim.{name}\n    options: {_HEADINGS}\n" for name in objects)
         found[f"{_FOLDER}/{page}"] = f"# {title}\n\n{purpose}\n\n```python\n{example}\n```\n\n{shown}"
     return found
 
