@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import ChipSpec
+from tf_ipu_shim.machine.pipelines.partitioner import balanced_parts, bytes_of
 from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory
 from tf_ipu_shim.machine.selection import shard_order
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
@@ -140,15 +140,8 @@ class _Stage:
         return layer.cycles + (layer.forward_cycles if self.runs_again else 0.0)
 
     def memory(self) -> StageMemory:
-        """Returns its memory without layers."""
+        """Returns its memory without layers: weights, optimizer state, accumulators and in-flight mini-batches."""
         return StageMemory(2 * (self.count - 1 - self.number), self.runs_again)
-
-    def bytes(self, part: Iterable[StageLayer]) -> int:
-        """Returns its bytes: weights, optimizer state, accumulators and in-flight mini-batches."""
-        memory = self.memory()
-        for layer in part:
-            memory.add(layer)
-        return memory.bytes
 
 
 def _in_stages(layers: Iterable[Layer]) -> list[StageLayer]:
@@ -199,55 +192,24 @@ def better_split(program: CapturedProgram, chip: ChipSpec, fits: bool) -> Split 
 
 def _balance(layers: Sequence[Layer], places: Sequence[_Stage], limit: int, handed: StageTransfers) -> Split | None:
     """Returns the split whose busiest stage is least busy, or None if none fits."""
-    cuts = _boundaries(layers, places, limit, handed)
+    needed, memories = _in_stages(layers), [stage.memory() for stage in places]
+    cuts = balanced_parts(
+        needed,
+        memories,
+        limit,
+        lambda stage, layer: places[stage].cycles(layers[layer]),
+        lambda first, end: handed.cycles(first, end, len(places)),
+    )
     if cuts is None:
         return None
     bounds = list(zip(cuts, cuts[1:]))
-    needed = _in_stages(layers)
     works = [sum(map(stage.cycles, layers[first:end])) for stage, (first, end) in zip(places, bounds)]
     return Split(
         tuple(tuple(layer.name for layer in layers[first:end]) for first, end in bounds),
         tuple(work + given for work, given in zip(works, handed.of_stages(bounds))),
-        tuple(stage.bytes(needed[first:end]) for stage, (first, end) in zip(places, bounds)),
+        tuple(int(bytes_of(needed[first:end], memory)) for memory, (first, end) in zip(memories, bounds)),
         places[0].recomputes,
     )
-
-
-def _boundaries(
-    layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, handed: StageTransfers
-) -> list[int] | None:
-    """Returns stage boundaries, by dynamic programming over leading layers and stages."""
-    total = len(layers)
-    least = [0.0, *[math.inf] * total]  # that the busiest stage has to do, by the number of layers
-    begins: list[list[int]] = []  # of the last stage, by stage and number of layers
-    for stage in stages:
-        least, begin = _add_stage(layers, stage, limit, least, handed)
-        begins.append(begin)
-    if least[total] == math.inf:
-        return None
-    cuts = [total]
-    for begin in reversed(begins):
-        cuts.append(begin[cuts[-1]])
-    return cuts[::-1]
-
-
-def _add_stage(
-    layers: Sequence[Layer], stage: _Stage, limit: int, before: Sequence[float], handed: StageTransfers
-) -> tuple[list[float], list[int]]:
-    """Returns the best maximum with one more stage, and its start, for each number of layers."""
-    total = len(layers)
-    least, begin, needed = [math.inf] * (total + 1), [0] * (total + 1), _in_stages(layers)
-    for first in range(stage.number, total):
-        cycles, memory = 0.0, stage.memory()
-        for end in range(first + 1, total + 1):
-            cycles += stage.cycles(layers[end - 1])
-            memory.add(needed[end - 1])
-            if memory.bytes > limit:
-                break
-            longest = max(before[first], cycles + handed.cycles(first, end, stage.count))
-            if longest < least[end]:
-                least[end], begin[end] = longest, first
-    return least, begin
 
 
 def to_text(found: Split, chip: ChipSpec) -> list[str]:

@@ -7,7 +7,6 @@ too. The lowering does the rest.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from tf_ipu_shim.machine.ids import Shard
 from tf_ipu_shim.machine.memory import Block, Mode
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.pipelines import pipeline_schedule
+from tf_ipu_shim.machine.pipelines.partitioner import bytes_of, smallest_parts
 from tf_ipu_shim.machine.pipelines.stage_memory import (
     ConsumedBytes,
     StageLayer,
@@ -72,6 +72,19 @@ class Partition(NamedTuple):
 
     first_layers: tuple[int, ...]
     bytes: int
+
+
+class _ShardMemory:
+    """The memory of a shard to which layers are added, as their weights and what is kept of a mini-batch."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self.bytes = 0.0
+
+    def add(self, layer: tuple[float, int]) -> None:
+        """Adds a layer."""
+        weights, kept = layer
+        self.bytes += weights + self._slots * kept
 
 
 class Layers:
@@ -186,22 +199,15 @@ class Layers:
             name = producer_name(self._nodes[self._number[name]].input[0])
         return name
 
-    def partition(self, count: int, by_weight: float, slots: Sequence[int]) -> Partition | None:
+    def partition(self, by_weight: float, slots: Sequence[int]) -> Partition | None:
         """Returns the partition into parts whose largest memory is least, or None with too few layers."""
-        if len(self.all) < count:
-            return None
         sizes = [(by_weight * layer.weight_bytes, layer.kept_bytes) for layer in self.all]
-        low, high = 0.0, sum(weights + max(slots) * kept for weights, kept in sizes)
-        while high - low > max(1.0, 0.001 * high):
-            middle = (low + high) / 2
-            low, high = (low, middle) if _fill_parts(sizes, slots, middle) else (middle, high)
-        begins = _fill_parts(sizes, slots, high)
-        return None if begins is None else Partition(tuple(begins), int(high))
+        memories, largest = [_ShardMemory(one) for one in slots], _ShardMemory(max(slots))
+        found = smallest_parts(sizes, memories, largest, tolerance=0.001)
+        return None if found is None else Partition(tuple(found[0]), int(found[1]))
 
     def stages(self, by_weight: float, waiting: Sequence[int], recomputes: bool = False) -> Partition | None:
         """Returns the pipeline stages whose largest memory is least, or None with too few layers."""
-        if len(self.all) < len(waiting):
-            return None
         grads = float(self.trains)
         parts = [
             StageLayer(
@@ -215,16 +221,13 @@ class Layers:
             for number, one in enumerate(self.all)
         ]
         memories = [StageMemory(slots, recomputes) for slots in waiting]
-        low, high = 0.0, float(_bytes_of(parts, StageMemory(max(waiting), recomputes=False)))
-        while high - low > max(1.0, 0.0001 * high):
-            middle = (low + high) / 2
-            low, high = (low, middle) if _fill_stages(parts, memories, middle) else (middle, high)
-        begins = _fill_stages(parts, memories, high)
-        if begins is None:
+        found = smallest_parts(parts, memories, StageMemory(max(waiting), recomputes=False), tolerance=0.0001)
+        if found is None:
             return None
+        begins, _ = found
         ends = [*begins[1:], len(parts)]
-        needed = [_bytes_of(parts[first:end], empty) for first, end, empty in zip(begins, ends, memories)]
-        return Partition(tuple(begins), max(needed))
+        needed = [bytes_of(parts[first:end], empty) for first, end, empty in zip(begins, ends, memories)]
+        return Partition(tuple(begins), int(max(needed)))
 
     def apply(self, cut: Partition) -> ProgramRequest:
         """Returns the program with each part on its own IPU."""
@@ -290,49 +293,6 @@ def in_flight_mini_batches(pipeline: PipelineDescription | None, parts: int) -> 
 
 def _parts(cut: Partition, layers: int) -> list[range]:
     return [range(first, end) for first, end in zip(cut.first_layers, [*cut.first_layers[1:], layers])]
-
-
-def _fill_parts(sizes: Sequence[tuple[float, int]], slots: Sequence[int], limit: float) -> list[int] | None:
-    """Returns where parts begin if none may exceed a limit, or None if that needs more parts."""
-    begins, used = [0], 0.0
-    for layer, (weights, kept) in enumerate(sizes):
-        size = weights + slots[len(begins) - 1] * kept
-        wanted = len(slots) - len(begins)  # parts that have to begin yet
-        if layer > begins[-1] and (used + size > limit or len(sizes) - layer == wanted):
-            if not wanted:
-                return None
-            begins.append(layer)
-            used, size = 0.0, weights + slots[len(begins) - 1] * kept
-        used += size
-        if used > limit:
-            return None
-    return begins
-
-
-def _fill_stages(parts: Sequence[StageLayer], memories: Sequence[StageMemory], limit: float) -> list[int] | None:
-    """Returns where stages begin if none may exceed a limit, or None if that needs more stages."""
-    begins, stage = [0], copy.copy(memories[0])
-    for number, part in enumerate(parts):
-        wanted = len(memories) - len(begins)  # stages that have to begin yet
-        tried = copy.copy(stage)
-        tried.add(part)
-        if number > begins[-1] and (tried.bytes > limit or len(parts) - number == wanted):
-            if not wanted:
-                return None
-            begins.append(number)
-            tried = copy.copy(memories[len(begins) - 1])
-            tried.add(part)
-        stage = tried
-        if stage.bytes > limit:
-            return None
-    return begins
-
-
-def _bytes_of(parts: Iterable[StageLayer], empty: StageMemory) -> int:
-    stage = copy.copy(empty)
-    for part in parts:
-        stage.add(part)
-    return stage.bytes
 
 
 def _fed_bytes(node: node_def_pb2.NodeDef, text: str) -> int:

@@ -273,7 +273,7 @@ class _PartitionAdvice:
     def _partition(self, count: int, recomputes: bool) -> Partition | None:
         slots = in_flight_mini_batches(self._pipeline, count)
         if self._pipeline is None or not (self._pipeline.training and recomputes):
-            return self._layers.partition(count, self._by_weight(), slots)
+            return self._layers.partition(self._by_weight(), slots)
         return self._layers.stages(self._by_weight() - 1, [one - 1 for one in slots], recomputes=True)
 
     def as_pipeline(self, full: IpuPlan) -> Sequence[Saving]:

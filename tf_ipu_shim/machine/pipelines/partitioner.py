@@ -1,0 +1,114 @@
+"""Partitions layers into consecutive parts, by their memory or by their work within a memory limit."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+_Layer = TypeVar("_Layer")
+_Added = TypeVar("_Added", contravariant=True)
+
+
+class PartMemory(Protocol[_Added]):
+    """The memory of a part to which layers are added in order; can be copied."""
+
+    def add(self, layer: _Added, /) -> None:
+        """Adds the next layer."""
+
+    @property
+    def bytes(self) -> float:
+        """What the part needs with the layers that it has."""
+
+
+def bytes_of(layers: Iterable[_Layer], empty: PartMemory[_Layer]) -> float:
+    """Returns the bytes of layers as one part."""
+    memory = copy.copy(empty)
+    for layer in layers:
+        memory.add(layer)
+    return memory.bytes
+
+
+def smallest_parts(
+    layers: Sequence[_Layer], memories: Sequence[PartMemory[_Layer]], largest: PartMemory[_Layer], tolerance: float
+) -> tuple[list[int], float] | None:
+    """Returns where parts begin of which the largest needs the least memory, and that; None with too few layers.
+
+    Parts are filled in order, which is the best where all are alike.
+
+    Args:
+        layers: in order.
+        memories: of each part, without layers.
+        largest: that of these which needs most.
+        tolerance: the relative error of the memory.
+    """
+    if len(layers) < len(memories):
+        return None
+    low, high = 0.0, float(bytes_of(layers, largest))
+    while high - low > max(1.0, tolerance * high):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _fill(layers, memories, middle) else (middle, high)
+    begins = _fill(layers, memories, high)
+    return None if begins is None else (begins, high)
+
+
+def _fill(layers: Sequence[_Layer], memories: Sequence[PartMemory[_Layer]], limit: float) -> list[int] | None:
+    """Returns where parts begin if none may exceed a limit, or None if that needs more parts."""
+    begins, part = [0], copy.copy(memories[0])
+    for number, layer in enumerate(layers):
+        wanted = len(memories) - len(begins)  # parts that have to begin yet
+        tried = copy.copy(part)
+        tried.add(layer)
+        if number > begins[-1] and (tried.bytes > limit or len(layers) - number == wanted):
+            if not wanted:
+                return None
+            begins.append(number)
+            tried = copy.copy(memories[len(begins) - 1])
+            tried.add(layer)
+        part = tried
+        if part.bytes > limit:
+            return None
+    return begins
+
+
+def balanced_parts(
+    layers: Sequence[_Layer],
+    memories: Sequence[PartMemory[_Layer]],
+    limit: float,
+    work: Callable[[int, int], float],
+    exchange: Callable[[int, int], float],
+) -> list[int] | None:
+    """Returns where parts begin of which the busiest has the least work, and the end; None if none fit.
+
+    Dynamic programming over leading layers and parts.
+
+    Args:
+        layers: in order.
+        memories: of each part, without layers.
+        limit: the bytes of each part.
+        work: of a part with a layer, by their numbers.
+        exchange: work of a part besides, by its first layer and the one after its last.
+    """
+    total = len(layers)
+    least = [0.0, *[math.inf] * total]  # the work of the busiest part, by the number of layers
+    begins: list[list[int]] = []  # of the last part, by part and number of layers
+    for part, empty in enumerate(memories):
+        before, least, begin = least, [math.inf] * (total + 1), [0] * (total + 1)
+        for first in range(part, total):
+            done, memory = 0.0, copy.copy(empty)
+            for end in range(first + 1, total + 1):
+                done += work(part, end - 1)
+                memory.add(layers[end - 1])
+                if memory.bytes > limit:
+                    break
+                longest = max(before[first], done + exchange(first, end))
+                if longest < least[end]:
+                    least[end], begin[end] = longest, first
+        begins.append(begin)
+    if least[total] == math.inf:
+        return None
+    cuts = [total]
+    for begin in reversed(begins):
+        cuts.append(begin[cuts[-1]])
+    return cuts[::-1]
