@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensorflow.compat.v2 import errors
 
@@ -90,14 +90,9 @@ def plan_memory(
     planner_options = planner_options_of(device.options, request)
 
     def plan(counted: Callable[[MemoryAnalyzer], None]) -> tuple[MemoryPlan, ProgramWork, PlanDetails]:
-        storage = read_storage_options(request.library, device.options, program.replicas, device.has_remote_buffers)
         tensors = MappedTensors() if names is not None else None
-        options = AnalysisOptions(
-            storage=storage,
-            names=names,
-            planner_options=planner_options,
-            tensors=tensors,
-            post_order=_in_post_order(device),
+        options = dataclasses.replace(
+            _options_of(request, program, device), names=names, planner_options=planner_options, tensors=tensors
         )
         analyzer = MemoryAnalyzer(request, program, options)
         counted(analyzer)
@@ -128,9 +123,12 @@ def plan_memory(
         return None, ProgramWork(), PlanDetails({}, _no_line)
 
 
-def _in_post_order(device: IpuDevice) -> bool:
-    scheduler: int = device.options.speed_size_config.scheduler_selection
-    return scheduler == config_pb2.POST_ORDER
+def _options_of(request: ProgramRequest, program: LoweredProgram, device: IpuDevice) -> AnalysisOptions:
+    """Returns what a device's configuration says about the analysis of a program."""
+    return AnalysisOptions(
+        storage=read_storage_options(request.library, device.options, program.replicas, device.has_remote_buffers),
+        post_order=device.options.speed_size_config.scheduler_selection == config_pb2.POST_ORDER,
+    )
 
 
 def _plan_of(
@@ -183,16 +181,14 @@ def _with_recommendations(
 ) -> MemoryPlan:
     """Returns a plan that does not fit with recommendations."""
 
-    modules: dict[Any, Any] = {}
+    options = dataclasses.replace(_options_of(request, program, device), modules={})
 
     def plan_with(change: Scenario) -> MemoryPlan:
         changed = program
         if change.request is not request:
             changed = lower(change.request, change.ipus) if lower is not None else program
-        options = AnalysisOptions(
-            storage=change.storage, sizes=change.sizes, modules=modules, post_order=_in_post_order(device)
-        )
-        analyzer = MemoryAnalyzer(change.request, changed, options)
+        changed_options = dataclasses.replace(options, storage=change.storage, sizes=change.sizes)
+        analyzer = MemoryAnalyzer(change.request, changed, changed_options)
         analyzer.run()
         for block in analyzer.blocks.values() if change.accumulates else ():
             accumulate(block, keeps=not change.request.is_keras)
@@ -200,8 +196,6 @@ def _with_recommendations(
         return _plan_of(change.request, changed, device, analyzer, _no_line)
 
     try:
-        storage = read_storage_options(request.library, device.options, program.replicas, device.has_remote_buffers)
-        options = AnalysisOptions(storage=storage, modules=modules, post_order=_in_post_order(device))
         analyzer = MemoryAnalyzer(request, program, options)
         analyzer.run()
         return dataclasses.replace(
