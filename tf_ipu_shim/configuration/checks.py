@@ -76,29 +76,35 @@ def _check_connection(config: Any, model: bool) -> None:
         raise ValueError("ipu_model.version must be set when using the IPUModel: it is empty. Use ipu1, ipu2 or ipu21.")
 
 
+def check_io_tiles(tiles: int, places: bool | None, tiles_name: str, places_name: str) -> None:
+    """Refuses numbers of I/O tiles that do not exist or hold nothing."""
+    if tiles < 0:
+        raise ValueError(f"{tiles_name} is {tiles}; expected a number of tiles, 0 or more. Pass such a number.")
+    if places and tiles == 0:
+        raise ValueError(
+            f"Cannot place ops on I/O tiles when {tiles_name} is 0. Set it above 0, or {places_name} to False."
+        )
+
+
+def check_statistics_group(group: int, name: str) -> None:
+    """Refuses groups of no replica, which cannot share statistics."""
+    if group < 1:
+        raise ValueError(f"{name} needs to be at least 1; it is {group}. 1 shares nothing. Pass 1 or more.")
+
+
 def _check_tiles(config: Any) -> None:
     tiles = config.io_tiles
     group = config.norms.experimental.distributed_batch_norm_replica_group_size
-    if tiles.num_io_tiles < 0:
-        raise ValueError(
-            f"io_tiles.num_io_tiles is {tiles.num_io_tiles}; expected a number of tiles, 0 or more. Pass such a number."
-        )
+    check_io_tiles(
+        tiles.num_io_tiles, tiles.place_ops_on_io_tiles, "io_tiles.num_io_tiles", "io_tiles.place_ops_on_io_tiles"
+    )
     if not tiles.available_memory_proportion >= 0:
         raise ValueError(
             f"io_tiles.available_memory_proportion is {tiles.available_memory_proportion}; expected a "
             "share of the I/O tiles' memory, 0 or more. Pass such a number; above 1 everything is put "
             "there."
         )
-    if tiles.place_ops_on_io_tiles and tiles.num_io_tiles == 0:
-        raise ValueError(
-            "Cannot place ops on I/O tiles when io_tiles.num_io_tiles is 0. Set it above 0, or "
-            "io_tiles.place_ops_on_io_tiles to False."
-        )
-    if group < 1:
-        raise ValueError(
-            f"norms.experimental.distributed_batch_norm_replica_group_size needs to be at least 1; it is {group}. Pass "
-            "at least 1."
-        )
+    check_statistics_group(group, "norms.experimental.distributed_batch_norm_replica_group_size")
     if tiles.num_io_tiles > 0 and group > 1:
         raise ValueError(
             "norms.experimental.distributed_batch_norm_replica_group_size is not supported with I/O tiles. It is "

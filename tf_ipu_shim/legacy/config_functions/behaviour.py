@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.configuration import translate
+from tf_ipu_shim.configuration import checks, translate
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.enums import MergeRemoteBuffersBehaviour
 from tf_ipu_shim.configuration.verification import VerificationOptions
@@ -83,11 +83,7 @@ def set_norm_options(
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
     """
     group = experimental_distributed_batch_norm_replica_group_size
-    if group < 1:
-        raise ValueError(
-            f"experimental_distributed_batch_norm_replica_group_size needs to be at least 1. It is {group}; "
-            "1 shares nothing. Pass 1 or more."
-        )
+    checks.check_statistics_group(group, "experimental_distributed_batch_norm_replica_group_size")
     opts.use_stable_norm_statistics = use_stable_statistics
     opts.experimental_distributed_batch_norm_replica_group_size = group
     return opts
@@ -164,12 +160,7 @@ def set_io_tile_options(
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.4 to 2.3).
     """
-    if place_ops_on_io_tiles and num_io_tiles == 0:
-        raise ValueError("Cannot place ops on I/O tiles when num_io_tiles is 0. Give the number of I/O tiles.")
-    if num_io_tiles < 0:
-        raise ValueError(
-            f"`num_io_tiles` is {num_io_tiles}; expected a number of tiles, 0 or more. Pass such a number."
-        )
+    checks.check_io_tiles(num_io_tiles, place_ops_on_io_tiles, "`num_io_tiles`", "`place_ops_on_io_tiles`")
     translate.set_number(opts, "num_io_tiles", num_io_tiles, "`num_io_tiles`")
     if place_ops_on_io_tiles is not None:
         opts.place_ops_on_io_tiles = place_ops_on_io_tiles
