@@ -8,6 +8,7 @@ another program wrote is not seen.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import data_inputs, producer_name
@@ -15,6 +16,16 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _SOURCES = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE, vocabulary.REPLICATION_INDEX, vocabulary.RANDOM_SEED}
 _NO_SOURCES = frozenset({"Assert", "Print", "PrintV2", vocabulary.OUTFEED_ENQUEUE})
+
+
+class _Op(NamedTuple):
+    """What the analysis reads of a node: its data inputs, which are handles, and its functions by attribute."""
+
+    node: node_def_pb2.NodeDef
+    inputs: list[str]
+    handles: list[str]
+    called: list[tuple[str, str]]
+    is_source: bool
 
 
 class ReplicaValues:
@@ -28,13 +39,13 @@ class ReplicaValues:
     def __init__(self, library: Mapping[str, function_pb2.FunctionDef], entry: str) -> None:
         self._library = library
         self._own: set[tuple[str, str]] = set()  # by function: arguments, nodes, and results of calls
-        reached = list(_reached(library, entry))
+        reached = {name: list(map(_op_of, library[name].node_def)) for name in _reached(library, entry)}
         before = -1
         while before != len(self._own):  # what is in a loop is known when its body is
             before = len(self._own)
-            for name in reached:
-                for node in library[name].node_def:
-                    self._follow(name, node)
+            for name, ops in reached.items():
+                for op in ops:
+                    self._follow(name, op)
 
     def differs(self, function: str, node: node_def_pb2.NodeDef) -> bool:
         """Whether an op's result, or what it writes to a variable, may differ between replicas."""
@@ -43,26 +54,25 @@ class ReplicaValues:
     def _is_own(self, function: str, text: str) -> bool:
         return (function, text) in self._own or (function, producer_name(text)) in self._own
 
-    def _follow(self, function: str, node: node_def_pb2.NodeDef) -> None:
-        inputs = data_inputs(node)
-        if any(True for _ in op_types.function_values(node)):
-            self._follow_call(function, node, inputs)
-        elif _is_sum_of_all(node):
+    def _follow(self, function: str, op: _Op) -> None:
+        if op.called:
+            self._follow_call(function, op)
+        elif _is_sum_of_all(op.node):
             return
-        elif _is_source(node) or any(self._is_own(function, text) for text in inputs):
-            self._own.add((function, node.name))
-            if node.op != vocabulary.READ_VARIABLE:
-                kinds = op_types.input_types(node)
-                self._own.update((function, text) for text, kind in zip(inputs, kinds) if kind == op_types.RESOURCE)
+        elif op.is_source or any(self._is_own(function, text) for text in op.inputs):
+            self._own.add((function, op.node.name))
+            if op.node.op != vocabulary.READ_VARIABLE:
+                self._own.update((function, text) for text in op.handles)
 
-    def _follow_call(self, function: str, node: node_def_pb2.NodeDef, inputs: list[str]) -> None:
+    def _follow_call(self, function: str, op: _Op) -> None:
         """Propagates values into functions and back through results and variables."""
+        node, inputs = op.node, op.inputs
         given = inputs[1:] if node.op in vocabulary.BRANCHES else inputs
         apart = given != inputs and self._is_own(function, inputs[0])  # whether replicas may run other functions
-        for attribute, called in op_types.function_values(node):
-            self._follow_arguments(function, given, called.name, apart)
-            callee = self._library[called.name]
-            results = [self._is_own(called.name, callee.ret[result.name]) for result in callee.signature.output_arg]
+        for attribute, called in op.called:
+            self._follow_arguments(function, given, called, apart)
+            callee = self._library[called]
+            results = [self._is_own(called, callee.ret[result.name]) for result in callee.signature.output_arg]
             if node.op in vocabulary.LOOPS and attribute == "cond":
                 apart = apart or any(results)
             else:
@@ -71,7 +81,7 @@ class ReplicaValues:
         if apart:
             self._own.add((function, node.name))
         if node.op in vocabulary.LOOPS:
-            self._follow_iterations(function, node)
+            self._follow_iterations(function, op)
 
     def _follow_arguments(self, function: str, given: Sequence[str], callee: str, apart: bool) -> None:
         for text, argument in zip(given, self._library[callee].signature.input_arg):
@@ -80,12 +90,22 @@ class ReplicaValues:
             elif argument.type == op_types.RESOURCE and self._is_own(callee, argument.name):
                 self._own.add((function, text))
 
-    def _follow_iterations(self, function: str, node: node_def_pb2.NodeDef) -> None:
+    def _follow_iterations(self, function: str, op: _Op) -> None:
         """Propagates loop results to the next iteration's arguments and the condition."""
-        for _, called in op_types.function_values(node):
-            for index, argument in enumerate(self._library[called.name].signature.input_arg):
-                if self._is_own(function, f"{node.name}:output:{index}"):
-                    self._own.add((called.name, argument.name))
+        for _, called in op.called:
+            for index, argument in enumerate(self._library[called].signature.input_arg):
+                if self._is_own(function, f"{op.node.name}:output:{index}"):
+                    self._own.add((called, argument.name))
+
+
+def _op_of(node: node_def_pb2.NodeDef) -> _Op:
+    inputs, called = data_inputs(node), [(name, one.name) for name, one in op_types.function_values(node)]
+    kinds = op_types.input_types(node) if not called else []
+    handles = [text for text, kind in zip(inputs, kinds) if kind == op_types.RESOURCE]
+    takes_handle = any(kind in op_types.HANDLES for kind in kinds)
+    # Stateful without a variable, as random ops are, or unknown.
+    is_source = op_types.is_stateful(node.op) and not takes_handle and node.op not in _NO_SOURCES
+    return _Op(node, inputs, handles, called, is_source or node.op in _SOURCES)
 
 
 def _reached(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> Iterator[str]:
@@ -101,11 +121,3 @@ def _reached(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> Ite
 
 def _is_sum_of_all(node: node_def_pb2.NodeDef) -> bool:
     return node.op == vocabulary.CROSS_REPLICA_SUM and not node.attr["replica_group_size"].i
-
-
-def _is_source(node: node_def_pb2.NodeDef) -> bool:
-    """Whether an op introduces differing values: stateful without a variable (random), or unknown."""
-    if node.op in _SOURCES:
-        return True
-    takes_handle = any(kind in op_types.HANDLES for kind in op_types.input_types(node))
-    return op_types.is_stateful(node.op) and not takes_handle and node.op not in _NO_SOURCES
