@@ -1,8 +1,8 @@
 """Emulates Graphcore's TensorFlow for IPUs on stock `tensorflow-cpu`.
 
-Importing this package makes Graphcore's module names importable and loads nothing else; TensorFlow, the C++ plugin and
-the API come with the first name that needs them. The `.pth` line that pip installs imports it when Python starts, so
-keep this file free of imports that cost time.
+Importing this package makes Graphcore's module names importable and loads nothing else. TensorFlow, the C++ plugin and
+the API are loaded with the first name that needs them. The `.pth` line that pip installs imports it when Python starts,
+so keep this file free of imports that cost time.
 
 PYTEST_DONT_REWRITE: it is imported before pytest can, and asserts nothing.
 

@@ -106,8 +106,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def ipu_clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is configured when the test begins and when it has ended; its machine is the one that its markers name.
 
-    Variables that the test sets with `monkeypatch` and that choose flags, options and the machine are its own anyway;
-    those that it sets in `os.environ` are put back, too.
+    Variables that the test sets with `monkeypatch` are restored anyway. Those for flags, options and the system that it
+    sets in `os.environ` are restored too.
     """
     before = {name: os.environ.get(name) for name in _OWN}
     _select_system(request.node, monkeypatch)

@@ -13,8 +13,8 @@ from tf_ipu_shim.frontend.utilities import events
 def save_tf_report(report: Any, log_dir: str = ".") -> None:
     """Writes the trace events that a script has read, and the memory report.
 
-    There is no Poplar compiler here, so these are not the files that PopVision opens: `events.json` has the events as
-    protobuf's text, and `memory_report.json` what `tf-ipu run --memory-json` writes.
+    There is no Poplar compiler here, so PopVision cannot open these files. `events.json` has the events as protobuf
+    text, and `memory_report.json` has the output of `tf-ipu run --memory-json`.
 
     Args:
         report: trace events, as `ipu_event_trace` gives them.

@@ -41,9 +41,9 @@ class Split(NamedTuple):
 class StageTransfers:
     """Bytes that stages exchange in a run.
 
-    While stages are looked for, all that one gives or is given is one exchange with the stage next to it. In stages
-    that are found, what one gives to several goes at once, and what it is given by several comes as one exchange of
-    each. Each op that takes a tensor gives a gradient back, and these are added up where the tensor was made.
+    While stages are looked for, all that one gives or is given is one exchange with the stage next to it. In these
+    stages, outputs to several stages are sent at once, and inputs from several stages arrive as one exchange each. Each
+    op that takes a tensor gives a gradient back, and these are added up where the tensor was made.
 
     Args:
         layers: that are put into stages.

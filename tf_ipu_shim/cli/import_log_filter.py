@@ -3,8 +3,8 @@
 Its libraries of 2.18 and later have lines of information there (oneDNN's rounding, CUDA's drivers), each several times.
 The package `tensorflow`, which is installed where Python has no 2.15 any more, has errors for CUDA's libraries being
 there once more (2.18), and with its first device for there being no driver: it is made to look with the import.
-They are written past Python, so that the stream itself goes through `grep` for the time of the import: what is no such
-line is shown at once, even where the import ends the process. Checked on TensorFlow 2.15.1, 2.18.1 and 2.21.0.
+They are written past Python, so the stream goes through `grep` during the import. Other lines are shown at once, even
+if the import ends the process. Checked on TensorFlow 2.15.1, 2.18.1 and 2.21.0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Suppresses TensorFlow log messages that do not concern users of simulated IPUs.
 
-The lines of the simulated driver stay ("attached to 1 IPU ..."), and so do all errors, and what the user asks for by
-`TF_CPP_MIN_LOG_LEVEL` or an option. Checked on TensorFlow 2.15.1 and 2.21.0.
+The lines of the simulated driver stay ("attached to 1 IPU ..."), and so do errors and the lines that
+`TF_CPP_MIN_LOG_LEVEL` or an option requests. Checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

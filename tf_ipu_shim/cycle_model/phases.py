@@ -230,8 +230,8 @@ def _most(where: Spread) -> int:
 def _reduce_partials(chip: ChipSpec, result_elements: int, partials: int, size: int) -> list[Phase]:
     """Reduces partial sums of tiles in one or two stages, whichever is faster.
 
-    In two stages other tiles first add up some parts each, about as many as there are such groups, so that no tile
-    receives all parts of its sums.
+    In two stages other tiles first add some parts each, about as many as there are such groups. So no tile receives all
+    parts of its sums.
     """
     final = spread(chip, result_elements, size)
     at_once = _stage(chip, "/ReduceFinalStage", "IntermediateToOutput", partials, final, size)

@@ -1,8 +1,7 @@
 """Plans matmuls and convolutions: how they are split over tiles and how many cycles that takes.
 
-As PopLibs' planner does it: of the ways to cut rows, columns and the axis that is summed over, the one with fewest
-cycles whose temporary memory stays below a part of each tile. Only the method that uses the accumulating units (AMP)
-is planned.
+As PopLibs' planner does it: of the divisions of rows, columns and the summed axis, the one with the fewest cycles whose
+temporary memory fits. Only the method that uses the accumulating units (AMP) is planned.
 """
 
 from __future__ import annotations

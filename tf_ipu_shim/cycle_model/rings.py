@@ -2,7 +2,7 @@
 
 On a ladder replicas are a ring, or one for each IPU of theirs. It follows PopLibs' choice by the number of replicas and
 bytes: one direction round, half of the data in each direction, or both directions until they meet in the middle.
-Several ladders first have their own sums, each replica a part of them, and then add up these parts over the gateways,
+Several ladders first compute their own sums, each replica a part of them. They then add these parts over the gateways,
 as in GCL's collectives of three phases.
 
 Source: docs/facts.md, section "Collectives".

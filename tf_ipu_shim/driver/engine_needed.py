@@ -1,8 +1,8 @@
 """Decides whether a program has anything to compile, as Graphcore would make an engine of it.
 
-Graphcore's compiler makes no engine for a program that only gives constants, only passes on what it is given, or only
-computes on scalars, element by element: the driver answers those itself. So they count as no compilation and appear in
-no trace. Assigning a variable is a result like the others; what is sent to the host or to other replicas is one too.
+Graphcore's compiler makes no engine for a program that only returns constants or its arguments, or only computes on
+scalars element by element: the driver answers those itself. So they count as no compilation and appear in no trace.
+Assigning a variable is a result like the others; what is sent to the host or to other replicas is one too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Chooses execution mode `xla` or `kernels` by estimated total time.
 
 The estimate is a sum over what the program computes (`memory_model.computations.work`), so that the same script
-always gets the same answer. How often a program will be called is not known when it is lowered: it is taken to run
-for `HORIZON_SECONDS` by the faster way, once at least and `MOST_RUNS` times at most. So what XLA takes to compile
-counts for more, the less there is to gain.
+always gets the same answer. The number of runs is unknown when a program is lowered. It is assumed to run for
+`HORIZON_SECONDS` in the faster mode, at least once and at most `MOST_RUNS` times. So what XLA takes to compile counts
+for more, the less there is to gain.
 
 The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to measurements of
 `benchmarks/execution_ways.py` and other programs. Work that both modes have in common matters little; their differences

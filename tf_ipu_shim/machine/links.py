@@ -1,12 +1,12 @@
 """Models the IPU-Links of a device: neighbours, routes, and the time of exchanges and syncs.
 
-The IPUs of a device form a ladder: places 2k and 2k+1 are a rung, and each place is linked to the one two further up
-and the one two further down. More than 64 IPUs are several such ladders: the four IPUs of a machine reach their
-counterparts in the next ladder over its gateway.
+The IPUs of a device form a ladder: places 2k and 2k+1 are a rung, and each place is linked to the places two above and
+two below. More than 64 IPUs are several such ladders: the four IPUs of a machine reach their counterparts in the next
+ladder over its gateway.
 
-These are estimates. Bandwidths and the latency of a sync are those that Graphcore's own model of a multi-IPU system
-assumes; the bandwidth of a gateway is the data sheet's, its latency is calibrated. That data is held up at a link as
-long as a sync is, is our assumption. The ring that pods can close between the ends of the ladder is not modelled.
+These are estimates. Bandwidths and the latency of a sync are those of Graphcore's model of a multi-IPU system. The
+bandwidth of a gateway is from the data sheet; its latency is calibrated. That data is held up at a link as long as a
+sync is, is our assumption. The ring that pods can close between the ends of the ladder is not modelled.
 
 Source: docs/facts.md, section "Links and syncs".
 """

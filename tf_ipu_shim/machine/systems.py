@@ -153,8 +153,8 @@ def named(text: str) -> System:
 def current() -> System:
     """The simulated system: `TF_IPU_SHIM_SYSTEM` as it is now, else the 16-IPU machine `ipu16`.
 
-    The default has the device list of the server that Graphcore's documents show, so that a request for four IPUs
-    is given id 24, and the memory of the GC200, so that what fitted on IPUs of either generation fits.
+    The default has the device list of the server in Graphcore's documents, so a request for four IPUs gets id 24. It
+    has the memory of the GC200, so programs for both generations fit.
 
     Example:
         >>> current().num_ipus

@@ -219,8 +219,8 @@ def store_plan(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> 
 def _wants_recommendations(device: IpuDevice, blocks: Iterable[Block]) -> bool:
     """Whether computing recommendations is worthwhile.
 
-    Not where compilation profiling alone lets a program go on, nor where it is large and only a report would tell: each
-    action takes as long to plan as the program.
+    Not if only compilation profiling lets a program continue, nor if the program is large and only a report would use
+    it: each action takes as long to plan as the program.
     """
     if captured_programs.active() or not _may_exceed_memory(device):
         return True

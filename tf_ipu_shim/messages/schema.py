@@ -1,9 +1,9 @@
 """Creates protobuf message classes from a schema written as text.
 
 The messages have to work with every protobuf runtime TensorFlow brings (4.25 with 2.15, 7.x with 2.21). Code that
-`protoc` generates is tied to a runtime, and there is no `protoc` where the package is installed; so the schema is
-read here, once, into the descriptor that `protoc` would have made. It reads the part of proto3 that the schemas use:
-messages, enums, `oneof`, `repeated`, and fields of scalar, message or enum type.
+`protoc` generates is tied to a runtime, and the installed package has no `protoc`. So the schema is read here, once,
+into the descriptor that `protoc` would have made. It reads the part of proto3 that the schemas use: messages, enums,
+`oneof`, `repeated`, and fields of scalar, message or enum type.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Decides whether an import comes from an IPU script that has not imported `ipu` yet.
 
 Scripts import `horovod.tensorflow` or `tensorflow.contrib` in their first lines, and `ipu` in a later one. A stock
-script that looks whether there is such a package must not find ours. So the files whose imports are under way are
-looked at: where one of them imports a module of Graphcore's, it is a script for IPUs. So it is where another file in
-its folder does: a program's parts, and its tests, often leave `ipu` to each other.
+script that looks whether there is such a package must not find ours. So the files that are being imported are read: if
+one of them imports a module of Graphcore's, it is a script for IPUs. So it is where another file in its folder does: a
+program's parts, and its tests, often leave `ipu` to each other.
 """
 
 from __future__ import annotations

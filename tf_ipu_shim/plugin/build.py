@@ -2,10 +2,10 @@
 
     python -m tf_ipu_shim.plugin.build      builds now instead of at first use and prints where the library is
 
-A library fits one TensorFlow build only (C++ ABI), so its file name carries a digest of everything it depends on:
-TensorFlow's version and git version, the platform, the flags and the sources, then the compiler. Python's version is
-not part of it: the plugin does not link against Python. Within the package, neither the compiler nor glibc counts: the
-wheel's tag says which systems can use the library. `CXX` asks for a compiler, and so for no such library.
+A library fits only one TensorFlow build (C++ ABI). So its file name has a digest of all its inputs: TensorFlow's
+version and git version, the platform, the flags, the sources and the compiler. Python's version is not part of it: the
+plugin does not link against Python. Within the package, neither the compiler nor glibc counts: the wheel's tag says
+which systems can use the library. `CXX` asks for a compiler, and so for no such library.
 """
 
 from __future__ import annotations

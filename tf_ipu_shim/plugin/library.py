@@ -164,8 +164,8 @@ class Library:
         self._c.ipu_fail_application(engine.encode(), code, message.encode(), int(closes))
 
     def new_epoch(self) -> None:
-        """Begins a new configuration: programs are lowered again at their next run, devices asked for at their next
-        use, and trace events that no one fetched are forgotten.
+        """Begins a new configuration: programs are lowered again at their next run, devices attach at their next use,
+        and trace events that were not fetched are dropped.
         """
         self._c.ipu_new_epoch()
 

@@ -1,8 +1,8 @@
 """Adds and lists IPU devices in TensorFlow's live eager context.
 
-Before a process configures its devices TensorFlow lists one for each IPU of the system, as Graphcore's TensorFlow does:
-scripts choose their branch by that count. `/device:IPU:0` is the only one that runs ops then. A configuration's devices
-are listed in their place.
+Before a process configures its devices, TensorFlow lists one for each IPU of the system, as Graphcore's TensorFlow
+does. Scripts branch on that count. `/device:IPU:0` is the only one that runs ops then. A configuration's devices are
+listed in their place.
 
 TensorFlow fixes a context's devices when the context is first used. A notebook that ran an op before it imported `ipu`,
 and a script that configures more devices later on, get theirs here. A context keeps a device for good, but does not

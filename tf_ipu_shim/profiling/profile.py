@@ -87,8 +87,8 @@ class ProgramRow(NamedTuple):
         temporary_bytes: of the library call, over all tiles, in no other figure.
         compute_set: the id of its compute set; -1 for what is none.
         computation: kind of computation, which `error_factors` of the file is by.
-        moves: bytes from where to where, as JSON: `[[bytes, IPU, IPU]]`, -1 for the host, of each copy between IPUs
-            or with the host; empty for all else. Not in files of format 1.
+        moves: bytes of each copy between IPUs or with the host, as JSON: `[[bytes, IPU, IPU]]`, with -1 for the host;
+            empty for all others. Not in files of format 1.
     """
 
     id: int

@@ -1,7 +1,7 @@
 """Captures a script's programs for `tf-ipu fit` in a dry run, in which nothing computes.
 
-While there is one, programs are compiled and not run, as under `DeviceConnectionType.PRE_COMPILE`, whatever the script
-configures; none is refused for its memory, and each is kept with all that it was planned of.
+Meanwhile programs are compiled and not run, as under `DeviceConnectionType.PRE_COMPILE`, whatever the script
+configures. None is refused for its memory, and each is kept with the inputs of its plan.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class CapturedProgram:
         plan: its memory on the chip that it was lowered for.
         blocks: what each IPU of the first replica runs, on any chip.
         steps: how many elements each replica takes from its infeed in a run; 1 where it takes none.
-        items: how many samples all replicas take in a run, by the first axis of what they are fed; 0 where they are fed
-            nothing that has one.
+        items: number of samples that all replicas consume in a run, by the first axis of their inputs; 0 without inputs
+            that have one.
         is_keras: whether a Keras model has made it.
         recomputes: whether its configuration asks for recomputation.
     """

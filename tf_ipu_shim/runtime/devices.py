@@ -140,8 +140,8 @@ def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
 def named(ordinal: int) -> IpuDevice:
     """Returns the TensorFlow device of a strategy, without attaching an on-demand one.
 
-    Where it is none of those that are configured, it is made with a single IPU and the other options in force, and so
-    are those before it.
+    If the device is not configured, it is created with a single IPU and the current options, and so are those before
+    it.
     """
     with _lock:
         get(0, attach=False)

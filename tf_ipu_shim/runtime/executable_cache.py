@@ -1,7 +1,7 @@
 """Reads and writes the executable cache directory (`--executable_cache_path`).
 
-A file begins with a mark and the digest of what follows, so that one that was cut short or changed is noticed; it gets
-its name when it is whole. Nothing that is wrong with the directory or a file stops a program: it is compiled then.
+A file begins with a mark and the digest of the rest, so a truncated or changed file is noticed. It gets its name when
+it is complete. Nothing that is wrong with the directory or a file stops a program: it is compiled then.
 """
 
 from __future__ import annotations

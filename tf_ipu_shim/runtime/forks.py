@@ -4,8 +4,8 @@ All sessions of a process share one pool of threads, created with the first of t
 its `ConfigProto` says so, and none if it runs on the calling thread. The plugin refuses eager ops
 (`csrc/process/forks`).
 
-Nor can a fork end what those threads have part in: TensorFlow waits for them where it deletes an eager context, a
-session or an iterator. A fork therefore keeps its parent's, and the system frees them with the process. Uses
+A fork cannot end objects that those threads use: TensorFlow waits for them when it deletes an eager context, a session
+or an iterator. A fork therefore keeps its parent's, and the system frees them with the process. Uses
 `Context._context_handle`, `BaseSession.close` and `__del__`, `OwnedIterator.__init__`; checked on TensorFlow 2.15.1 and
 2.21.0.
 """

@@ -1,17 +1,17 @@
 """Ends a running program on Ctrl-C and raises `KeyboardInterrupt` in the waiting script.
 
 Python's own handler only notes the signal: the main thread, which raises the exception, waits in TensorFlow. So the
-plugin notes it first (`csrc/process/interrupts`), and programs end with an error at their next op: the next iteration
-of a loop, the next chunk or stage, the next launch, which XLA goes on compiling on its own. Then Python has its
-thread back, and its handler, which is told here, raises KeyboardInterrupt.
+plugin records it first (`csrc/process/interrupts`). Programs end with an error at their next op, loop iteration, chunk,
+stage or launch, while XLA may go on compiling. Then Python has its thread back, and its handler, which is told here,
+raises KeyboardInterrupt.
 
 What `__del__` and callbacks of weak references raise, Python drops. A Ctrl-C that comes while one runs, such as where
 TensorFlow deletes a function, is therefore sent again a little later. So is one that comes while an error of
 TensorFlow's is made: pybind11, which has it made, would report both exceptions as a RuntimeError. If the error then
 comes from a function or session, KeyboardInterrupt takes its place there.
 
-A script with its own handler is not changed. The kernel of a notebook puts Python's handler in place again for each
-cell, by a `signal.signal` that it has had before ours: each call of TensorFlow's looks for that.
+A script with its own handler is not changed. A notebook's kernel restores Python's handler for each cell, with a
+`signal.signal` that it kept from before. So each call of TensorFlow checks for that.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Each TensorFlow device has one state: the seed last set, how often it was set (`generation`), and whether replicas are
 to draw the same numbers. It outlives configurations. The plugin draws the seed of each run of a compiled program
-(`random_seed_op.cc`); where the device's seed was never set, the seeds that the script gave its ops count, else the
-operating system's entropy. Ops that run uncompiled draw as TensorFlow's CPU ops do.
+(`random_seed_op.cc`). If the device's seed was never set, the seeds of the script's ops count, else the operating
+system's entropy. Ops that run uncompiled draw as TensorFlow's CPU ops do.
 """
 
 from __future__ import annotations

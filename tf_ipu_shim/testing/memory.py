@@ -16,8 +16,8 @@ _OWNERS_SHOWN = 5
 def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> None:
     """Checks that every program leaves so much of each IPU's fullest tile free.
 
-    A program that does not fit at all raises out of memory where it runs; this keeps a margin for what is not modelled,
-    such as code.
+    A program that does not fit raises the out-of-memory error when it runs. This assertion keeps a margin for memory
+    that is not modelled, such as code.
 
     Args:
         headroom: the part of a tile's memory that is left, 0 to 1.

@@ -32,14 +32,14 @@ def export_single_step(
 ) -> Callable[..., Any]:
     """Writes a model that is one function.
 
-    The signature of a request is that of the first step, given in one of three ways: by its argument, by a dataset, or
-    by the `input_signature` of its `tf.function`.
+    The signature of a request is that of the first step. It is given by its argument, by a dataset, or by the
+    `input_signature` of its `tf.function`.
 
     Args:
         predict_step: the model; runs on an IPU.
         export_dir: where the SavedModel goes: a directory that is empty or not there.
-        iterations: of the loop in Graphcore's executable, with which it trades latency for throughput; kept in the
-            file, as here a request is computed when it comes.
+        iterations: of the loop in Graphcore's executable, which trades latency for throughput; stored in the file. Here
+            a request is computed when it arrives.
         predict_step_signature: a `tf.TensorSpec` for each argument of `predict_step`.
         input_dataset: a `tf.data.Dataset` whose elements are requests.
         output_names: names of the outputs; `output_0` and so on when left out.

@@ -1,7 +1,7 @@
 """Checks and rewrites host ops (iterators, feeds) that run on the IPU's TensorFlow device.
 
-Infeeds, outfeeds and seeds are the host's part of a program. All memory is the host's here, so that their kernels can
-run on the IPU's device: what has no op on another device is not partitioned, and needs no rendezvous in each iteration.
+Infeeds, outfeeds and seeds are the host's part of a program. All memory is the host's here, so their kernels can run on
+the IPU's device. A loop whose ops are on one device is not partitioned, and needs no rendezvous in each iteration.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def move_iterators_to_device(
 ) -> Iterator[node_def_pb2.NodeDef]:
     """Moves a loop's iterator handles to the IPU's device, so that the whole loop runs on that device.
 
-    TensorFlow places what takes a handle where the resource is, which for an iterator is the host: the loop would be on
-    two devices that talk to each other in each iteration. Mode `kernels` (`loop_frames`) would need even less.
+    TensorFlow places ops that take a handle on the resource's device, which is the host for an iterator. The loop would
+    be on two devices that communicate in each iteration. Mode `kernels` (`loop_frames`) would need even less.
     TensorFlow moves an `Enter` to the op that takes its result, one after the other in the order of a walk that follows
     addresses in memory; where of two in a row, for a loop in a loop, the outer one is moved first, it stays only on the
     host, sends the handle in the first iteration, and the IPU waits for it in the second. Checked on 2.15.1 and 2.21.0.

@@ -99,7 +99,7 @@ class ClusterFunction:
     def _may_be_constant(self, tensor: str) -> bool:
         """Whether XLA may need an input as a compile-time constant.
 
-        TensorFlow's analysis takes all inputs of a call for constants, weights and data of a Keras LSTM among them: XLA
+        TensorFlow's analysis treats all inputs of a call as constants, including weights and data of a Keras LSTM: XLA
         would compile again for each value. So of arguments that only calls use, only integers count; variables never
         do.
         """

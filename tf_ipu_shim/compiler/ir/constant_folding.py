@@ -1,8 +1,8 @@
 """Finds ops of constants that XLA's compiler evaluates by TensorFlow's kernels (constant folding).
 
 Random numbers of constant seeds are the kernels', others are XLA's. A program in mode `kernels` asks here which op is
-which. XLA knows the shapes of all tensors, and puts called functions in place; it hands constants to branches, and to
-loops where they stay the same. If it takes an op for one of constants that it cannot compute, it computes none of that
+which. XLA knows the shapes of all tensors and inlines called functions. It passes constants to branches, and to loops
+that do not change them. If it takes an op for one of constants that it cannot compute, it computes none of that
 function's. Checked on TensorFlow 2.15.1 and 2.21.0.
 """
 

@@ -1,8 +1,8 @@
 """Fuses BiasAdd into float32 convolutions and matmuls (oneDNN fused kernels) for execution mode `kernels`.
 
-TensorFlow's graph rewriting makes the same of them on the CPU. It passes over the IPU, where each of the two ops
-would read and write all activations, and the gradient of a convolution's bias would read its gradients once more. A
-relu stays its own op: in oneDNN's kernel NaN becomes 0.
+TensorFlow's graph rewriting makes the same of them on the CPU. It reads and writes all activations once, while two ops
+would do so twice and the gradient of a convolution's bias would read its gradients once more. A relu stays its own op:
+in oneDNN's kernel NaN becomes 0.
 """
 
 from __future__ import annotations

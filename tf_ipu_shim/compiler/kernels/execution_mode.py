@@ -64,8 +64,8 @@ def resolve_execution(
 ) -> Execution:
     """Resolves the requested mode `kernels` for a program, which may fall back to XLA.
 
-    Both modes refuse what an IPU could not compile. If XLA has told its form of a program, it
-    can compile it; where it could not, XLA runs it, and so refuses it in its own words if it has to.
+    Both modes refuse what an IPU could not compile. If XLA has returned the HLO of a program, it can compile it.
+    Otherwise XLA runs it, and refuses it in its own words if necessary.
     """
     reason = ""
     if without_form:

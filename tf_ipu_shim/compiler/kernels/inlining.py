@@ -1,8 +1,8 @@
 """Inlines function calls in functions that run op by op.
 
 TensorFlow does that too when it makes a function ready to run. It adds an `Identity` for each argument and result, and
-ops that do nothing where the call begins and ends. Its rewriting would take them out again, which programs of IPUs are
-spared (see `kernels`): in a small pipeline they were more than half of the ops that run.
+ops that do nothing where the call begins and ends. Its rewriting would remove them again. In a small pipeline they were
+more than half of the ops that run (see `kernels`).
 
 Control outputs of a call become control outputs of the ops that its function must run. Control inputs of the call
 become control inputs of its function's stateful ops; the others wait for their operands.

@@ -1,8 +1,8 @@
 """Converts a program to execution mode `kernels`: TensorFlow's own kernels instead of XLA launches.
 
 A program is lowered to XLA programs first, in either way: placement, phases, exchanges and the memory plan are those
-of HLO. Here each launch becomes a call of a function of the same ops. All of them carry the IPU's TensorFlow
-device and the number of their IPU, so that the delegated kernels (`kernels.cc`) run them in that IPU's memory.
+of HLO. Here each launch becomes a call of a function of the same ops. All of them have the IPU's TensorFlow device and
+the number of their IPU, so the delegated kernels (`kernels.cc`) run them in that IPU's memory.
 
 XLA's programs have one thread each: what they do to a variable happens in order. TensorFlow's executor runs what
 nothing orders at the same time, so that the ops on a variable are chained here.

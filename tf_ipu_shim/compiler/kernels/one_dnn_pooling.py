@@ -2,8 +2,8 @@
 
 TensorFlow's own gradient of max-pooling looks for each maximum again, on one thread, and takes longer than the
 convolutions around it. oneDNN's forward kernel writes down where the maxima are (its workspace), and its gradient reads
-that. TensorFlow's graph passes put these kernels in place only for the CPU; here it is done by the same rules, so that
-values, also those of equal maxima, are those of stock TensorFlow.
+that. TensorFlow's graph passes use these kernels only for the CPU. The same rules apply here, so values are those of
+stock TensorFlow, including those of equal maxima.
 """
 
 from __future__ import annotations

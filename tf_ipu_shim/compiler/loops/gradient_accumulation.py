@@ -1,6 +1,6 @@
 """Turns gradient accumulation ops in loop bodies into loop variables that start at zero.
 
-An op sums what it is given; it gives the sum in each iteration whose number is a multiple of its mini-batches, zeros in
+An op sums its inputs. It returns the sum in each iteration whose number is a multiple of its mini-batches, and zeros in
 the others. One with momentum keeps its sum in a variable, which outlives the loop.
 """
 

@@ -1,8 +1,8 @@
 """Makes long loops within one XLA program stop on Ctrl-C.
 
 An IPU program between two exchanges is one launch, which checks no signals. A loop without feeds may run for hours in
-it. So the condition of such a loop goes through a call of the plugin (`program_calls.cc`): where there is a Ctrl-C to
-answer, the launch fails there, between two iterations. The memory plan and the counters stay the same.
+it. So the condition of such a loop includes a call of the plugin (`program_calls.cc`). After a Ctrl-C the launch fails
+there, between two iterations. The memory plan and the counters stay the same.
 
 Loops are marked before some are written as chunks, which take 20 ms. The call hides from XLA how often the loop runs,
 which XLA would write out for a very short one.

@@ -1,9 +1,9 @@
 """Overlaps mini-batches of a pipeline: stage s of one runs in parallel with stage s + 1 of the previous one.
 
 TensorFlow's executor has several iterations of a loop in flight, where none waits for another one. A loop waits in each
-iteration for all that has a side effect. In a pipeline these are its feeds: each waits for itself in the iteration
-before, and for nothing else, by a loop variable that it passes on when it has done. The computation of mini-batches
-depends only on data, so results are the same, bit for bit, whatever is in flight.
+iteration for all that has a side effect. In a pipeline these are its feeds. Each waits only for itself in the previous
+iteration, through a loop variable that it returns at its end. The computation of mini-batches depends only on data, so
+results are the same, bit for bit, whatever is in flight.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class PipelineDescription:
             execution has `count` times as many.
         devices: the IPUs of each stage within the replica; several for a concurrent stage, only -1 for all.
         recomputation_mode: name of a `RecomputationMode`; `"Auto"` when the script did not say.
-        input_bytes: for each stage, what comes into it from stages before it and from feeds and is read again where
-            its values are recomputed, for one mini-batch; all 0 in inference.
+        input_bytes: for each stage, the inputs from earlier stages and from feeds that recomputation reads again, for
+            one mini-batch; all 0 in inference.
         kept_bytes: for each stage, inputs and values of it that its backward stage needs, weights and constants left
             out, for one mini-batch; all 0 in inference.
         checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.

@@ -1,10 +1,10 @@
 """Keeps feed ops in program order and delays side effects until the element has arrived.
 
 TensorFlow orders what touches one resource. A feed is found by its name, so that nothing orders two loops on it: their
-iterations would deal the elements out between them. And what does not depend on an element could run before the
-dataset ends: an iteration's side effects wait for its elements, and iterations with feeds follow each other. Programs
-of IPUs wait as a whole, when they are emitted: an op that waited by itself would be put into another program than those
-that it belongs to.
+iterations would deal the elements out between them. Ops that do not depend on an element could run after the dataset's
+end. So an iteration's side effects wait for its elements, and iterations with feeds follow each other. Programs of IPUs
+wait as a whole, when they are emitted: an op that waited by itself would be put into another program than those that it
+belongs to.
 """
 
 from __future__ import annotations

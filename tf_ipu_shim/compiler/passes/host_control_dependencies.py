@@ -1,8 +1,8 @@
 """Adds direct control dependencies to host ops for everything their operands wait for.
 
-`tf.control_dependencies` has an op wait by its operands where these were made in the scope too: a lookup by constant
-indices after an update has its constant wait for the update. Such an operand may become part of an IPU's program, of
-which only what has an effect waits.
+`tf.control_dependencies` makes an op wait through its operands if these were created in the scope too. For example, a
+lookup by constant indices after an update has its constant wait for the update. Such an operand may become part of an
+IPU's program, of which only what has an effect waits.
 """
 
 from __future__ import annotations

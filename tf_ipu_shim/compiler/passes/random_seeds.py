@@ -1,7 +1,7 @@
 """Derives a program's random numbers from the device's seed.
 
-XLA's stateful random ops know no seed. They become stateless ones here, whose seed starts from an op on the host (new
-numbers for every run) and is handed down through calls, loops and branches; a loop counts it up as it goes.
+XLA's stateful random ops know no seed. They become stateless ones here. Their seed starts from an op on the host (new
+numbers for every run) and is passed through calls, loops and branches; a loop increments it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Replaces unused resource-handle arguments of loops, branches and calls by constants.
 
-XLA takes a handle that a loop carries for a variable, and ends the process where it is none: an iterator whose elements
-are made up. A number is given in its place.
+XLA treats each handle that a loop carries as a variable. For an iterator with synthetic elements it would end the
+process. A number is given in its place.
 """
 
 from __future__ import annotations

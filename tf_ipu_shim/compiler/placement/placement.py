@@ -1,9 +1,9 @@
 """Assigns a location to every op: a shard, the host, or several shards for sharded control flow.
 
 Marked ops stay where the script put them. The others follow Graphcore's sharding pass (docs/facts.md, section
-"Sharding"): the first user that has a shard, else the first operand that has one, else shard 0. Two things differ in
-form: a gradient op follows its forward op first (Graphcore's gradient tapes mark them when they are made), and all ops
-on one variable go to one IPU, where the variable lives.
+"Sharding"). They take the shard of the first user that has one, else of the first operand that has one, else shard 0.
+Two things differ. A gradient op follows its forward op first, which Graphcore's gradient tapes annotate. All ops on one
+variable are on one IPU, where the variable is stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keeps TensorLists and other variants from crossing the boundary of an XLA program.
 
-Gradients of loops keep one list a loop variable. If such a list would go from one program to another, the ops that
-touch it run one by one on their IPU, outside XLA, with TensorFlow's own kernels.
+Gradients of loops keep one list a loop variable. If such a list would pass from one program to another, its ops run one
+by one on their IPU, outside XLA, with TensorFlow's kernels.
 """
 
 from __future__ import annotations

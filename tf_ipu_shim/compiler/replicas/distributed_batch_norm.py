@@ -1,8 +1,8 @@
 """Shares batch-normalisation statistics between replicas in training.
 
-Neighbouring replicas in groups of `OPTION` compute mean and variance of all their samples together, and so do the
-gradients: a group normalises as one replica with a batch of all of theirs would. TensorFlow's ops know one replica:
-functions take their place in which the sums go over the group.
+Neighbouring replicas in groups of `OPTION` compute mean and variance of all their samples together, and also the
+gradients. A group normalises as one replica with the whole batch would. TensorFlow's ops know one replica: functions
+take their place in which the sums go over the group.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Replicates a program: S shards on a device of N IPUs run N / S times, each time on other IPUs.
 
 Every replica is lowered by itself, with its own variables and its own share of the feeds. They meet at collectives only
-(`collective_op.cc`). If a configuration says that several instances of a job run one program, the replicas are those
-of all instances, and each lowers and runs its own. XLA programs that are the same for several replicas are compiled
+(`collective_op.cc`). If a configuration says that several instances of a job run one program, the replicas are those of
+all instances. Each instance lowers and runs its own. XLA programs that are the same for several replicas are compiled
 once.
 """
 

@@ -1,8 +1,8 @@
 """Replaces the gradient of nearest-neighbour image resizing (`UpSampling2D`).
 
-XLA has no kernel for it. Each pixel of the gradient is added to the pixel that it was taken from: two products with
-matrices of zeros and ones, one for the rows and one for the columns. In mode `kernels` TensorFlow's op runs, which
-takes a tenth of the time. The memory is that of the matmuls in both modes.
+XLA has no kernel for it. Each pixel of the gradient is added to its source pixel: two matmuls with matrices of zeros
+and ones, one for the rows and one for the columns. In mode `kernels` TensorFlow's op runs, which takes a tenth of the
+time. The memory is that of the matmuls in both modes.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Checked on TensorFlow 2.15.1.
 
-A loop of TensorFlow 1 runs in its body the ops that its next values depend on, and a branch those that its results
-depend on. A session leaves out all else, and so does `xla.compile` of stock TensorFlow inside loops
-and branches (not outside of them). Functional ones, which XLA needs, run everything with a side effect, and so do those
-of stock TensorFlow if `tf.while_loop` and `tf.cond` make them. `tf.switch_case` is functional in TensorFlow 1 too, and
-so is all control flow in one of its branches and in a `tf.function`.
+In a loop of TensorFlow 1, the ops that its next values depend on run; in a branch, those that its results depend on. A
+session leaves out all else, and so does `xla.compile` of stock TensorFlow inside loops and branches (not outside of
+them). Functional ones, which XLA needs, run everything with a side effect, and so do those of stock TensorFlow if
+`tf.while_loop` and `tf.cond` make them. `tf.switch_case` is functional in TensorFlow 1 too, and so is all control flow
+in one of its branches and in a `tf.function`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ops of Graphcore's in imported graph definitions: activations become the ops of TensorFlow that compute them.
 
-A graph definition says only the op's type and attributes, so that other ops, whose functions here need the shapes of
-their inputs, are refused by name.
+A graph definition only has the op's type and attributes. Other ops, whose functions need the shapes of their inputs,
+are therefore refused.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ Values = Callable[[Any, list[Any]], Any]
 class DtypeConversion:
     """A graph with one dtype in the place of another.
 
-    A node keeps its dtype if the caller says so, if it uses a variable, a table or a list of tensors, if it calls a
-    function of the graph's library, or if it has no kernel for the other dtype. Casts are put between it and the
+    A node keeps its dtype in these cases: the caller says so, it uses a variable, a table or a list of tensors, it
+    calls a function of the graph's library, or it has no kernel for the other dtype. Casts are put between it and the
     others. Inputs and outputs of signatures change with their nodes.
 
     Args:

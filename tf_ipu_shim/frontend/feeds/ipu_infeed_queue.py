@@ -28,8 +28,8 @@ class IPUInfeedQueue(feed_names.NonCopyable):
         dataset: a `tf.data.Dataset` whose elements have fully defined shapes.
         device_ordinal: the TensorFlow device that is fed; that of the current IPU strategy, else 0, when left out. SDKs
             up to 2.3 have a feed name here.
-        prefetch_depth: how many elements (1 to 255) are ready ahead of time; the SDK's default when left out, and from
-            SDK 2.6 on when it is 0, as in Graphcore's.
+        prefetch_depth: number of elements (1 to 255) that are prefetched. The SDK's default if left out, and from SDK
+            2.6 on if 0, as in Graphcore's.
         optimise_latency: recorded; on a simulated IPU nothing is faster for it.
         **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`, `data_to_prefetch`.
 

@@ -124,8 +124,8 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
     def enqueued(self) -> bool:
         """Whether a program sends to this queue; while a graph is built, one in that graph.
 
-        While a function is traced, its earlier traces do not count: TensorFlow traces one again whose first trace made
-        variables, or for other shapes, and what guards an `enqueue` by this must send in each of them.
+        While a function is traced, its earlier traces do not count. TensorFlow traces a function again if its first
+        trace created variables, or for other shapes.
         """
         if self._sent is None:
             return False

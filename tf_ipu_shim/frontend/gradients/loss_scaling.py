@@ -1,7 +1,7 @@
 """Automatic loss scaling: adjusts the scale from gradient histograms, for the optimizers of all SDKs.
 
 The magnitudes of scaled float16 gradients are counted in two bins. Every few updates the share of the upper bin
-decides: too many large ones, and the factor is divided; else it is multiplied, up to a limit. It never goes below one.
+decides. If it is too large, the factor is divided; else it is multiplied, up to a limit. It never goes below one.
 """
 
 from __future__ import annotations

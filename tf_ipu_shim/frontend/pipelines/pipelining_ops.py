@@ -82,22 +82,22 @@ def pipeline(
 ) -> Any:
     """Runs a chain of functions as a pipeline, each on its IPU.
 
-    The offload and sharding options, the schedule and the recomputation mode decide how much memory is needed where:
-    they are written on the program for the memory model (`compiler.loops.pipeline_description.PipelineDescription`).
+    The offload and sharding options, the schedule and the recomputation mode decide the memory of each IPU. They are
+    recorded on the program for the memory model (`compiler.loops.pipeline_description.PipelineDescription`).
 
     Args:
         computational_stages: at least two functions; each takes what the one before returned. The first takes `inputs`,
             then an element of the infeed. A list of functions is one stage whose functions run at the same time on
-            their own IPUs: each takes what the stage before returned, and the next stage takes what all of them
-            return, in their order.
+            separate IPUs. Each takes the previous stage's results, and the next stage takes all their results, in
+            order.
         gradient_accumulation_count: mini-batches of one execution, after which the weights are updated once; an
             integer, or a scalar tensor among the program's inputs.
         gradient_accumulation_dtype: dtype of the accumulated gradients, or a function from variable to dtype; that of
             the variables when left out.
         repeat_count: how often the pipeline is executed.
-        batch_serialization_iterations: how many elements of the infeed a stage works through, one after another,
-            before the next stage begins: an execution takes as many times `gradient_accumulation_count` elements. For
-            the schedule `Sequential` (which it implies), stages on one IPU (also), and the sum of gradients.
+        batch_serialization_iterations: number of elements of the infeed that a stage processes before the next stage
+            begins; an execution consumes `gradient_accumulation_count` times as many. For the schedule `Sequential`
+            (which it implies), stages on one IPU (also), and the sum of gradients.
         inputs: tensors for the first stage, the same for every mini-batch.
         infeed_queue: an `IPUInfeedQueue`; an element a mini-batch.
         outfeed_queue: an `IPUOutfeedQueue` for what the last stage returns.

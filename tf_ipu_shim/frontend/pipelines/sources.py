@@ -1,7 +1,7 @@
 """Traces a value of a mini-batch to its source through calls and loops, and computes its size.
 
-A recurrent layer is a call or a loop whose gradient takes from it what each step has computed, as lists, and weights as
-they were given. TensorFlow says of neither what it is.
+A recurrent layer is a call or a loop. Its gradient uses the results of each step, as lists, and the weights. TensorFlow
+says of neither what it is.
 """
 
 from __future__ import annotations

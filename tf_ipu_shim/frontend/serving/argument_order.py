@@ -26,8 +26,8 @@ def accept_either_order(
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
     """Accepts positional arguments in the order of TensorFlow 1 as well as TensorFlow 2.
 
-    Which order it is shows in what the arguments are: `variable_initializer` is a function where `output_names` is
-    text, and so on with the two behind them.
+    The types of the arguments show the order: `variable_initializer` is a function where `output_names` is a string,
+    and so on for the next two.
 
     Args:
         before: how many positional arguments come before, the same in both.

@@ -1,7 +1,7 @@
 """Traces and annotates the call of a served model that runs on IPUs.
 
-To stock TensorFlow it is a call of a function of stock ops; the mark, and those of the ops in it, are attributes that
-it passes over. `Operation._set_attr` and `FuncGraph.captures` checked on TensorFlow 2.15.1 and 2.21.0.
+To stock TensorFlow it is a call of a function of stock ops. The annotations are attributes that it ignores.
+`Operation._set_attr` and `FuncGraph.captures` checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

@@ -150,8 +150,8 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
 def ordered_exchanges() -> Iterator[None]:
     """Orders the exchanges created inside, which graphs would run in any order.
 
-    A process has few threads that run ops, and each exchange that is waited for holds one: processes that all wait
-    for different ones would have no thread left to begin the others.
+    A process has few threads that run ops, and each waiting exchange holds one. Processes that all wait for different
+    exchanges would have no thread left to begin the others.
     """
     graph = ops.get_default_graph()
     before = getattr(graph, _ORDERED, False)

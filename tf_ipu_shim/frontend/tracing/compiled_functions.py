@@ -28,8 +28,8 @@ def is_function(function: Any) -> bool:
 def compile_function(function: Any) -> Any:
     """The `tf.function` that does the same as one program.
 
-    A function that was not declared with `jit_compile=True` gets a twin that is: it has its own traces, so that the
-    function itself stays what it is on the CPU.
+    A function declared without `jit_compile=True` gets a compiled twin with separate traces, so the function itself
+    does not change on the CPU.
 
     Example:
         >>> float(compile_function(tf.function(abs))(tf.constant(-1.0)))

@@ -58,8 +58,8 @@ def may_run(graph: Any) -> bool:
 def _is_inference_scratch(graph: Any) -> bool:
     """Whether TensorFlow throws a graph away: it calls a function in it to see of which shape results are.
 
-    Keras 2.15.0 and tf_keras 2.21.0 call layers so, in a graph that they name after the layer; autograph the body of a
-    loop with a variable that has no value before the loop, in one called "tmp", which is none of a `tf.function`.
+    Keras 2.15.0 and tf_keras 2.21.0 call layers in a graph that they name after the layer. AutoGraph calls the body of
+    a loop in a graph called "tmp" if a variable has no value before the loop. Neither belongs to a `tf.function`.
     """
     name = getattr(graph, "name", "")
     return name.endswith("_scratch_graph") or (

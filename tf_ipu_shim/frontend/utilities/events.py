@@ -76,8 +76,8 @@ def extract_poplar_serialized_graphs(events: Any) -> list[tuple[str, str]]:
 def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
     """The execution reports among trace events, each with the name of its module.
 
-    Events have them with `profile_execution=True`: JSON with the cycles of a run, for the first run of a program, or
-    for one of so many as `report_every_nth_execution` says.
+    Events have them with `profile_execution=True`: JSON with the cycles of a run. `report_every_nth_execution` selects
+    the runs; by default it is the first.
 
     Arguments and source as for `extract_all_events`.
     """

@@ -1,9 +1,10 @@
 """Reads and writes files of named tensors, the format of `export_dataset_to_file`.
 
-A file is a TFRecord file, which stock TensorFlow reads. The first record is JSON: `format` ("ipu tensors"), `version`
-(1), `kind` ("dataset", "inputs" or "variables"), `feed` (the feed's name) and `tensors`, a list of `name`, `dtype` and
-`shape`. Each further record is one tensor as `tf.io.serialize_tensor` writes it: those of the first element in the
-order of `tensors`, those of the second, and so on. A file has its name when it is whole, and not before.
+A file is a TFRecord file, which stock TensorFlow reads. The first record is JSON. It has `format` ("ipu tensors"),
+`version` (1), `kind` ("dataset", "inputs" or "variables"), `feed` (the feed's name) and `tensors`, a list of `name`,
+`dtype` and `shape`. Each further record is one tensor as `tf.io.serialize_tensor` writes it: the tensors of the first
+element in the order of `tensors`, then those of the second, and so on. A file has its name when it is whole, and not
+before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Restores internal Keras 2.6 names in the modules that had them.
 
-Modules of Keras were public then: `keras.losses.losses_utils` is now only in `keras.src.losses`. In a process that
-uses `ipu` a public module of Keras that lacks a name looks into the internal module of the same name, one that was
+Modules of Keras were public then: `keras.losses.losses_utils` is now only in `keras.src.losses`. In a process that uses
+`ipu`, a public module of Keras that lacks a name looks into the internal module of the same name. A module that was
 split looks into its parts, and `keras` has the packages that it loaded. Checked on `keras` 2.15.0, `tf_keras` 2.21.0.
 """
 

@@ -1,9 +1,9 @@
 """Supports subclasses of `tf.keras.mixed_precision.LossScaleOptimizer`, which was a class in Keras 2.6.
 
-The public class of today constructs one of two others and has no constructor of its own: what a subclass hands to
-`super().__init__` reaches `object.__init__`, which takes nothing. A subclass that a script makes is one of the class of
-2.6 instead, which wraps the optimizers that `tf.keras.optimizers` means in a process that uses `ipu`. Checked on
-`keras` 2.15.0 and `tf_keras` 2.21.0.
+The current public class constructs one of two other classes and has no constructor: the arguments that a subclass
+passes to `super().__init__` reach `object.__init__`, which takes none. A script's subclass is therefore derived from
+the class of 2.6, which wraps the optimizers of `tf.keras.optimizers` in a process that uses `ipu`. Checked on `keras`
+2.15.0 and `tf_keras` 2.21.0.
 """
 
 from __future__ import annotations

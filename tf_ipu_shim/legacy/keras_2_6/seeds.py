@@ -1,6 +1,6 @@
 """Derives the initial values of Keras layers from `tf.random.set_seed`, as TensorFlow 2.6 did.
 
-Keras draws a seed for each initializer without one from Python's `random` today, so that two models made after the same
+Keras now draws a seed for each initializer without one from Python's `random`. Two models created after the same
 `tf.random.set_seed` differ, and processes of a job start with different weights. In a process that uses `ipu` such an
 initializer draws from TensorFlow's generator if that has a seed, unless `tf.keras.utils.set_random_seed` has seeded
 Keras. Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.

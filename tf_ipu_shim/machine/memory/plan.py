@@ -91,8 +91,8 @@ class IpuPlan:
         tile_runs: bytes on each tile at that step, and how many tiles one after another have so many.
         bytes_per_tile: memory of one tile.
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
-        library: the call that needs most in addition to the tensors, in none of the other figures; None where there is
-            none, or where it was not asked for.
+        library: the call that needs most memory in addition to the tensors, in none of the other figures; None if there
+            is none, or if it was not requested.
         code: bytes of each tile in addition to tensors, in none of the other figures; empty if not requested.
 
     Example:

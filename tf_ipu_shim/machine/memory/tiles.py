@@ -15,8 +15,8 @@ GRAIN_BYTES = 8  # the width of a tile's data path
 class Tiles:
     """Bytes on each tile of one IPU.
 
-    A tensor is cut into equal pieces, one a tile: at least 128 bytes each, in steps of 8, the last one with what is
-    left. The first piece goes to the tile after the one with the last tensor's last piece.
+    A tensor is divided into equal pieces, one for each tile: at least 128 bytes each, in steps of 8. The last one has
+    the remainder. The first piece goes to the tile after the one with the last tensor's last piece.
 
     Args:
         tiles: how many there are.

@@ -3,11 +3,11 @@
 Each IPU has a file; anyone who holds the file's `flock` has the IPU. The kernel lets go of it when the holder dies.
 The file's content (process, command, start time) is only for people: it is valid while a process holds the lock.
 
-Several chips are taken together under one short guard lock, so that two takers cannot keep each other out, and a
-look at who holds what is never taken for a holder.
+Several chips are taken together under one short guard lock. So two processes cannot block each other, and a query of
+the holders is never mistaken for a holder.
 
-A lock belongs to the open file, which a forked child shares with its parent: a child that outlived its parent would
-keep the chips busy, and one that unlocked would free them. So a child closes its copies first thing, which does
+A lock belongs to the open file, which a forked child shares with its parent. A child that outlived its parent would
+keep the chips busy, and a child that unlocked would free them. So a child closes its copies first thing, which does
 neither, and no fork happens while locks are being taken.
 """
 

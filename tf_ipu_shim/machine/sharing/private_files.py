@@ -1,8 +1,8 @@
 """Checks that files and directories cannot have been written by another user.
 
-Libraries that are loaded, programs that are run and files that are written must be the user's (or root's). A
-directory that its group or everybody may write to is anybody's, and so is all below it, anyone who owns that; in a
-sticky one, such as the shared temporary directory, no one can take away or replace what another user owns.
+Libraries that are loaded, programs that are run and files that are written must be the user's (or root's). A directory
+that its group or other users may write to is not trusted, and neither is anything in it. In a sticky directory, such as
+the shared temporary directory, no user can delete or replace what another user owns.
 """
 
 from __future__ import annotations

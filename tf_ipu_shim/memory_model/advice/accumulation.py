@@ -1,8 +1,8 @@
 """Rewrites a training step's blocks as if gradients of several mini-batches were accumulated (for advice).
 
-Each gradient that an update takes is added to an accumulator as soon as it is made; updates come after all that, and
-take the accumulators in the gradients' place. So optimizer state, where it is in remote memory, is never there together
-with activations.
+Each gradient of an update is added to an accumulator as soon as it is computed. Updates come last, and use the
+accumulators instead of the gradients. So optimizer state, where it is in remote memory, is never there together with
+activations.
 """
 
 from __future__ import annotations

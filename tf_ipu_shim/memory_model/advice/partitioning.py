@@ -1,8 +1,8 @@
 """Repartitions a program's layers into more shards or pipeline stages (for advice).
 
-A layer begins where the forward pass reads a variable under a new name. The marks on the script's ops are written
-again, as `ipu_shard` or another assignment of stages would have it; where the program has a pipeline, its stages are
-too. The lowering does the rest.
+A layer begins where the forward pass reads a variable under a new name. The annotations of the script's ops are written
+again as another `ipu_shard` or assignment of stages would do. The stages of a pipeline are reassigned too. The lowering
+does the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recommends changes for a program that does not fit, each with the memory it saves.
 
-Each action is done to the program, or to what its tensors count, and the whole plan is made again: other storage,
-16-bit floats, half of the mini-batch, layers on other IPUs.
+Each action is applied to the program, or to the bytes of its tensors, and the whole plan is computed again: other
+storage, 16-bit floats, half of the mini-batch, layers on other IPUs.
 """
 
 from __future__ import annotations

@@ -280,8 +280,8 @@ def _function_key(ipu: int, same: Hashable) -> Hashable:
 def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | None]) -> Iterator[tuple[str, int]]:
     """Yields the instructions that Poplar numbers before all others of their computation.
 
-    In a program that trains these are the gradients of convolutions: those of inputs in order, and those of kernels
-    that are part of an update, the last layer's first.
+    In a training program these are the gradients of convolutions: those of inputs in order, and those of kernels that
+    are part of an update, the last layer's first.
     """
     convolutions = [one for one in by_id.values() if one.opcode == "convolution"]
     for one in convolutions:

@@ -1,8 +1,8 @@
 """Generates names of compute sets as Poplar numbers them.
 
-Names follow one rule: scope and name of the TensorFlow op, then XLA's instruction with its number (`add.1`), then what
-PopLibs calls its compute set (`Op/Add`). Fused instructions of the IPU's compiler (see `fusions`) and matmuls only have
-a number if there are several.
+A name has three parts: scope and name of the TensorFlow op, XLA's instruction with its number (`add.1`), and PopLibs'
+name of the compute set (`Op/Add`). Fused instructions of the IPU's compiler (see `fusions`) and matmuls only have a
+number if there are several.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _BARE = frozenset(
 class ComputeSetNames:
     """Names the compute sets of a whole program.
 
-    Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
-    the name of the first. So have norms, updates that are part of something, kernels that are turned round, calls of
-    outlined functions, and all that is in branches or loops that contain the same. Each IPU has its own functions.
+    Matmuls of the same shapes and dtypes are one function in Poplar's program, called for each of them. It has the name
+    of the first. The same holds for norms, fused updates, transposed kernels, calls of outlined functions, and ops in
+    identical branches or loops. Each IPU has its own functions.
 
     Attributes:
         products: the op and the type of each matmul, see `product_types`.

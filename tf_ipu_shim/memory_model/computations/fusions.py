@@ -1,8 +1,8 @@
 """Groups HLO instructions that Poplar's libraries compute with one call.
 
-The IPU's compiler looks for these groups before it makes a program: a product with a number that is added to a tensor,
-a sum of squares, an operand that is broadcast. Only what one of them is named by has a compute set then. The names are
-those that profiles of such programs show.
+The IPU's compiler looks for these groups before it builds a program: a scaled addition, a sum of squares, a broadcast
+operand. Only what one of them is named by has a compute set then. The names are those that profiles of such programs
+show.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ def matmul_types(
 ) -> list[tuple[str, int]]:
     """Returns the pass type of each matmul of one computation.
 
-    A kernel that is turned round for a gradient counts with the forward pass, as the convolution does that takes it:
-    both run what the forward pass runs. A matmul of the backward pass that takes a weight gives the gradient of what
-    the weight was multiplied with.
+    A kernel that is transposed for a gradient counts with the forward pass, like the convolution that uses it: both run
+    the forward pass's code. A matmul of the backward pass that takes a weight gives the gradient of what the weight was
+    multiplied with.
     """
     turned = {number for number, fusion in fusions.items() if fusion is not None and "flip-x-y" in fusion.name}
     users: dict[int, list[int]] = {}

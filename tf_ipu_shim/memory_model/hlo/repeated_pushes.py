@@ -1,7 +1,7 @@
 """Finds lists to which a loop pushes an invariant tensor, such as a weight for its gradient.
 
-All elements of such a list are one tensor. TensorFlow's gradient of a loop makes one for each variable that the body
-reads; a compiler keeps the tensor once, for the gradient to read again.
+All elements of such a list are one tensor. TensorFlow's gradient of a loop pushes one for each variable that the body
+reads. A compiler keeps the tensor once, for the gradient to read again.
 """
 
 from __future__ import annotations

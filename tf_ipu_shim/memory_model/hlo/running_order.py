@@ -18,8 +18,8 @@ def execution_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[Unit]:
 
     A node's phase is the largest number of exchanges on a way to it, as in the lowering. Exchanges of one phase whose
     IPUs are connected by them are one exchange: Poplar's compiler merges copies that wait for nothing between them.
-    They come as soon as all of them have something to send: an IPU that waits for one would else wait for what the
-    sender does between the two.
+    They are executed as soon as all participants can send. Otherwise an IPU that waits for one transfer would also wait
+    for the sender's work between the two.
     """
     by_name = {node.name: node for node in nodes}
     units = {name: (node,) for name, node in by_name.items() if node.op != vocabulary.INTER_COPY}

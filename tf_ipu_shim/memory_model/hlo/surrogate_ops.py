@@ -1,11 +1,10 @@
 """Substitutes surrogate ops with equal memory that XLA converts much faster.
 
-TensorFlow builds the HLO of some common ops with its own compiler (MLIR), at 3 to 16 ms for each op in the
-graph; for all others it takes below 0.1 ms. A function that is only looked at gets others of the same shape and the
-same memory instead: an element-wise op for an element-wise one, a sum for a sum. On the IPU the gradient of a ReLU is
-one library call, as its stand-in is; the HLO of it has a mask besides. Batch normalisation is taken in an older form
-of the same op, with the same program but for conversions of numbers to the type that they have, which are then left out
-of it. Measured on TensorFlow 2.15.1 and 2.21.0.
+TensorFlow builds the HLO of some common ops with its own compiler (MLIR), which takes much longer than for all others.
+A function that is only analysed gets other ops of the same shape and memory instead: an element-wise op for an
+element-wise one, a sum for a sum. On the IPU the gradient of a ReLU is one library call, as its stand-in is; the HLO of
+it has a mask besides. Batch normalisation is replaced by an older form of the same op. It has the same program, apart
+from conversions to the same dtype, which are left out. Measured on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

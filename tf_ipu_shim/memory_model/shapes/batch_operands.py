@@ -1,7 +1,7 @@
 """Propagates the mini-batch axis backwards, from results of HLO instructions to operands.
 
-A gradient begins with one number that is spread over the mini-batch, and a bias is spread over it to be added: nothing
-they are made of has that axis. The other operands have it, element by element, so they have it too.
+A gradient begins with one number that is broadcast over the mini-batch, and so is a bias: their inputs do not have that
+axis. The other operands have it, element by element, so they have it too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Computes bytes of tensors, as they are or under what-if changes (float16, smaller mini-batch).
 
-A program that does not fit is planned again with other sizes. Its ops stay the same, and so does what they are given:
-what changes is what a tensor counts, by its type and by whether one of its axes is the mini-batch. That is followed
-from the feeds: see `batch_axes` for XLA's instructions.
+A program that does not fit is planned again with other sizes. Its ops and their inputs stay the same. Only the bytes of
+a tensor change, by its dtype and by whether one of its axes is the mini-batch. That is followed from the feeds: see
+`batch_axes` for XLA's instructions.
 """
 
 from __future__ import annotations

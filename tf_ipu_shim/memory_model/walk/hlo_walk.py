@@ -1,7 +1,7 @@
 """Translates the HLO of one XLA program to values and steps of a memory block.
 
-Follows what Poplar does with an instruction: reshapes, broadcasts, slices and the like are views of their operands,
-element-wise work is done in place where an operand dies, everything else needs new memory. The temporary memory of
+It follows Poplar's treatment of an instruction. Reshapes, broadcasts and slices are views of their operands,
+element-wise work is done in place if an operand dies, and everything else needs new memory. The temporary memory of
 library calls (of a convolution, for example) is not included: it is not part of XLA's program.
 """
 
@@ -33,8 +33,8 @@ from tf_ipu_shim.memory_model.walk.analysis_options import AnalysisOptions
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 Mapped = Callable[[Any, str, str, str, str, OutlinedInstruction | None], None]
-"""Takes an instruction, what it is called on the IPU, its op, the function it is in, a matmul's compute set, and where
-in an outlined function it is."""
+"""Takes an instruction, its name on the IPU, its op, its function, a matmul's compute set, and its place in an outlined
+function."""
 
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments

@@ -1,6 +1,6 @@
 """Sinks loads from remote memory to just before their first use, into a branch if only it uses them.
 
-An update that a condition guards, such as that of an optimizer that accumulates gradients, so has the state of one
+An update under a condition, such as that of an optimizer that accumulates gradients, therefore has the state of one
 variable at a time on the chip.
 """
 

@@ -1,9 +1,9 @@
 """Models recomputation: drops forward values and recomputes them before their gradients.
 
 A stage that recomputes keeps what came into it, what is named as a checkpoint, and what is drawn at random. Its other
-values live as long as the forward pass wants them. For the backward pass the ops that made them run once more: all of a
-stage's, and then its gradients; or, interleaved, those between two checkpoints and then the gradients of these, from
-the last checkpoint to the first.
+values live as long as the forward pass wants them. The ops of the forward pass run once more for the backward pass.
+Either all ops of a stage run before its gradients, or (interleaved) those between two checkpoints, from the last
+checkpoint to the first.
 """
 
 from __future__ import annotations

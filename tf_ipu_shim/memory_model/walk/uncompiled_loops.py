@@ -1,7 +1,7 @@
 """Models loops and calls outside XLA programs, which pass TensorLists: what they compute.
 
-Backward loops take from such lists what forward loops put in. XLA has no form of such a loop by itself, so that its ops
-are taken one by one, in new memory that is not counted.
+Backward loops take from such lists what forward loops put in. XLA has no HLO of such a loop by itself, so its ops are
+analysed one by one, in new memory that is not counted.
 """
 
 from __future__ import annotations

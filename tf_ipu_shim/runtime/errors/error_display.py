@@ -1,6 +1,6 @@
 """Displays an uncaught error once, last and short.
 
-An error of a program passes through TensorFlow, which adds its own frames, lists where each op was made, and in a
+An error of a program passes through TensorFlow, which adds its own frames, lists the origin of each op, and in a
 session's graph repeats the message. A process that uses `ipu` shows the script's own lines, then the error: what,
 where, what to do. `TF_IPU_SHIM_TRACEBACK=full` leaves everything as Python and TensorFlow print it; so do debuggers,
 notebooks and test runners, which show errors themselves. The exception that an `except` clause sees is never changed.

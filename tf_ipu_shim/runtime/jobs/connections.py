@@ -1,8 +1,8 @@
 """Connects and authenticates the processes of a job.
 
-On one machine they are Unix sockets in a directory that no other user can enter. Between machines a process listens at
-its own address of the job only, takes connections from the machines of the job only, and each side proves that it
-knows the job's key. A frame is a header of JSON and bytes. Nothing that is read is run or unpickled.
+On one machine they are Unix sockets in a directory that no other user can enter. Between machines a process listens
+only at its own address of the job and accepts connections only from the job's machines. Each side proves that it knows
+the job's key. A frame is a header of JSON and bytes. Nothing that is read is run or unpickled.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Exchanges arrays between the processes of a job over their own connections.
 
-Each process sends what it gives to all others, in frames by name and number: the calls of one name follow each other,
+Each process sends its values to all others, in frames with a name and number. Calls of one name follow each other;
 those of other names may come in any order. A thread for each process takes what that sends, so that no one who sends
 waits for one who computes.
 """

@@ -1,6 +1,6 @@
 """Records what each process of a job waits for, to explain collectives that time out.
 
-The others ask, with a short deadline, and a thread of the process's own answers: what it waits for, and the last
+The others ask, with a short deadline, and a separate thread of the process answers: the current wait, and the last
 operation that it took part in. It answers whatever the script does, unless the whole process is stopped.
 """
 

@@ -22,8 +22,8 @@ def experimental_application_compile_op(
     format is described in `docs/embedded_runtime.md`; it holds data only.
 
     Args:
-        func: a Python function or `tf.function` of as many arguments as there are inputs, usually with a loop or
-            pipeline that takes from infeeds and sends to outfeeds.
+        func: a Python function or `tf.function` with one argument for each input, usually with a loop or pipeline that
+            uses infeeds and outfeeds.
         inputs: a list of tensors and values. Values become part of the application; tensors are inputs of its engine.
         output_path: of the file; a new file in the directory for temporary files when left out.
         freeze_variables: whether variables become part of the application with the values that they have when the op

@@ -24,10 +24,9 @@ def outlined_function(
     """Marks a function whose calls share their code on an IPU.
 
     A call computes what the function says, and gradients pass through it. XLA decides here what code is shared; the
-    values do not depend on it. In profiles and events, calls that do the same are one function. Code that calls share
-    knows no values of arguments: a program with a function that takes a shape, an axis or a permutation as a tensor
-    fails with an InvalidArgumentError. Python's numbers and lists, and tensors that the function takes from around it,
-    may be such.
+    values do not depend on it. In profiles and events, calls that do the same are one function. Shared code knows no
+    values of arguments: a function that takes a shape, an axis or a permutation as a tensor fails with an
+    InvalidArgumentError. Python's numbers and lists, and tensors that the function takes from around it, may be such.
 
     Args:
         func: takes and returns tensors. When left out, what comes back is a decorator.

@@ -20,8 +20,8 @@ _REASON = (
 def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> Any:
     """Has what was compiled and run in a summary; it is of SDK 2.3 and older.
 
-    The summary is a tensor of the trace events since they were last read, each a serialised `IpuTraceEvent`: options of
-    the configuration say which events there are.
+    The summary is a tensor of the trace events since they were last read, each a serialised `IpuTraceEvent`. Options of
+    the configuration choose the events.
 
     Args:
         name: of the summary.

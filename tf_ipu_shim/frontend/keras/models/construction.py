@@ -28,8 +28,8 @@ MODULES = ("functional.Functional", "sequential.Sequential", "training.Model")
 def install() -> None:
     """Patches the loaded Keras 2 packages to check the strategy when a model is created.
 
-    Call it again whenever one of `MODULES` has been loaded: Keras imports them in a circle, and which of them is
-    complete first depends on what the script imports.
+    Call it again whenever one of `MODULES` has been loaded. Keras imports them in a circle, and the script's imports
+    decide which is complete first.
     """
     for root in keras2.ROOTS:
         for name in MODULES:

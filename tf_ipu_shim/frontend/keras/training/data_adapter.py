@@ -37,8 +37,8 @@ class IPUDataHandler:
         y: targets.
         sample_weight: a weight for each sample.
         batch_size: samples of one mini-batch; 32 when left out.
-        steps_per_epoch: mini-batches that all replicas together take in an epoch, so that the same call on a CPU takes
-            as many; what the data has when left out.
+        steps_per_epoch: mini-batches that all replicas together consume in an epoch, as many as the same call on a CPU;
+            all of the data if left out.
         initial_epoch: the first epoch's number.
         epochs: the number after the last epoch's.
         shuffle: whether samples are in a new order each epoch.

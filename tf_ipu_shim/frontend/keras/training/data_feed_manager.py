@@ -1,7 +1,7 @@
 """`keras.ipu.extensions.data_feed_manager`: a model's infeed and outfeed for each of fit, evaluate and predict.
 
-A compiled program knows its queues by name. So a queue outlives the call that made it: a later call with a dataset of
-the same element structure uses the same queue, and the program need not be compiled again. Each call has a separate
+A compiled program knows its queues by name. So a queue outlives the call that created it. A later call with a dataset
+of the same element structure uses the same queue, and the program is not compiled again. Each call has a separate
 iterator, which it selects for each execution: calls of several threads, and of callbacks, take turns.
 """
 

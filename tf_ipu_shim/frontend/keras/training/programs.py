@@ -82,8 +82,8 @@ def _build_layers(model: Any, mode: str, infeed: Any) -> None:
 
 
 def _create_optimizer_weights(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Makes the slots of an optimizer, and of those that a script's class wraps: one that makes its variables while a
-    program is traced has TensorFlow trace it twice.
+    """Creates the slots of an optimizer, and of wrapped ones: an optimizer that creates variables during tracing makes
+    TensorFlow trace the program twice.
     """
     if isinstance(optimizer, optimizer_v1.Optimizer):
         training.create_slots(optimizer, variables)

@@ -60,8 +60,8 @@ def ctc_loss_with_log_probs(
 ) -> Any:
     """The CTC loss of logarithms of probabilities, such as `tf.nn.log_softmax` gives; see `ctc_loss_v2`.
 
-    As on an IPU, the gradient is that of the scores the logarithms came from, `probability - posterior`: it is the same
-    behind `log_softmax` and in front of it.
+    As on an IPU, the gradient is that of the scores the logarithms came from, `probability - posterior`. It is the same
+    before and after `log_softmax`.
 
     Args:
         labels: `[batch, max_label_length]` integers.

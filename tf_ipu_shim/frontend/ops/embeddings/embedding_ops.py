@@ -27,8 +27,8 @@ def embedding_lookup(
 ) -> tf.Tensor:
     """Rows of a table. Its gradient is dense, as IPU optimizers want it.
 
-    TensorFlow 1's releases have `name` as the third positional argument and `serialization_factor` as the fourth; a
-    string or None in the third place means that order.
+    In TensorFlow 1 releases `name` is the third positional argument and `serialization_factor` the fourth. A string or
+    None in the third position means that order.
 
     Args:
         params: shape [rows, ...]; the table.

@@ -67,8 +67,8 @@ def group_normalise(
 ) -> Any:
     """Normalises each group of channels of each sample to mean 0 and variance 1, then scales and shifts channels.
 
-    Statistics are taken in float32. As with the op of an IPU, a gradient is made from the inputs and from each group's
-    mean and deviation: nothing of the size of the inputs is kept for it in float32.
+    Statistics are taken in float32. As with the op of an IPU, a gradient is computed from the inputs and from each
+    group's mean and deviation. No float32 copy of the inputs is kept.
 
     Args:
         inputs: `[batch, ...]` with the channels at `axis`.

@@ -23,13 +23,13 @@ def register_emulation(
 ) -> None:
     """Has a TensorFlow function stand for the op that a library builds of Poplar code, in this process.
 
-    The function gets the op's inputs, and `attributes=` if it has a parameter of that name, or `**kwargs` and the op
-    has attributes; it gives a tensor for each output, or the only one. It is traced into the program around it, and
-    runs on the IPU of the op. TensorFlow differentiates it (`tf.custom_gradient` included), unless there is a function
-    for its gradient.
+    The function gets the op's inputs, and `attributes=` if it has that parameter, or `**kwargs` and the op has
+    attributes. It returns a tensor for each output, or the only one. It is traced into the program around it, and runs
+    on the IPU of the op. TensorFlow differentiates it (`tf.custom_gradient` included), unless there is a function for
+    its gradient.
 
-    Two libraries of one name in two directories are told apart by their paths: a path with a directory stands for the
-    libraries whose paths end with it, an absolute one for that file only. The longest one that fits is taken.
+    Two libraries of one name in two directories are distinguished by their paths. A path with a directory stands for
+    the libraries whose paths end with it, an absolute one for that file only. The longest one that fits is taken.
 
     Args:
         name: the library's file name (`"libproduct.so"`) or path (`"build/libproduct.so"`), for all its ops; or with

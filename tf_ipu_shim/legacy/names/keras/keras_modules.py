@@ -1,7 +1,7 @@
 """Creates modules under the names Keras had in TensorFlow 1.15 to 2.6, from the installed Keras 2.
 
-A module that is now one other is that module. A package, and a module whose names have gone to several, is an object of
-its own that looks names up: an alias of a package would put the modules of the time over those of the same name in it.
+A module that is now one other is that module. A package, and a module whose names moved to several modules, is a
+separate object that looks names up. An alias would replace submodules of the same name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Maps Keras module paths of TensorFlow 1.15 to 2.6 to their paths in Keras 2.
 
-Keras split its large modules later (`layers.core` became a package without `Dropout`), so a path of the time may lead
-to several modules, which together have its names. Paths that are not in the table are as they were. Checked on `keras`
+Keras split its large modules later (`layers.core` became a package without `Dropout`). So an old path may lead to
+several modules, which together have its names. Paths that are not in the table are as they were. Checked on `keras`
 2.15.0 and `tf_keras` 2.21.0.
 """
 

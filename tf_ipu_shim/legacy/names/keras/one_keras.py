@@ -1,10 +1,10 @@
 """Makes `tensorflow.python.keras` the same Keras 2 as `tf.keras`.
 
-In Graphcore's TensorFlow 2.6 and before they were one. The TensorFlow of today brings a copy of old under that name,
-which its own modules load and use; layers of the one are no layers to the other. Once a process uses `ipu`, the name
-leads to the Keras of `tf.keras`, and what a script imported from the copy before is exchanged in its modules.
-TensorFlow keeps the copy: its modules hold it already. Checked on TensorFlow 2.15.1 with keras 2.15.0 and 2.21.0 with
-tf_keras 2.21.0.
+In Graphcore's TensorFlow 2.6 and before they were one. Today's TensorFlow contains an old copy of Keras under that
+name, which its own modules use. Layers of one are not layers of the other. Once a process uses `ipu`, the name leads to
+the Keras of `tf.keras`. Objects that a script imported from the copy before are replaced in its modules. TensorFlow
+keeps the copy: its modules hold it already. Checked on TensorFlow 2.15.1 with keras 2.15.0 and 2.21.0 with tf_keras
+2.21.0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Restores NumPy and `collections` names of the TensorFlow 1.15 to 2.6 era, for scripts only.
 
-Installed packages ask for some of them to learn which version they run with, so they are answered as by the installed
-version; so is every name that it has. Checked on NumPy 1.26 and 2.4, and Python 3.11.
+Installed packages read some of them to learn their version, so they get the values of the installed version, and so
+does every name that it has. Checked on NumPy 1.26 and 2.4, and Python 3.11.
 """
 
 from __future__ import annotations

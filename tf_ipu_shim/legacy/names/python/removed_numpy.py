@@ -1,7 +1,7 @@
 """Restores NumPy functions that were removed after TensorFlow 2.6, for scripts only.
 
-Checked on NumPy 1.26, which has some of them, and 2.4, which has none. Until 1.23 NumPy made an array of objects of
-lists and arrays of different lengths, with a warning: `np.save` writes them so for scripts (graphs' clusters, for one).
+Checked on NumPy 1.26, which has some of them, and 2.4, which has none. Until 1.23 NumPy made an array of objects from
+lists and arrays of different lengths, with a warning. `np.save` still writes them for scripts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Restores attributes of TensorFlow 1.15 to 2.6 that stock TensorFlow has moved.
 
-Modules are found only where the installed TensorFlow has none of that name; attributes are added, when `ipu` is first
-imported or the runner's script imports TensorFlow, only to modules that lack them. `stock_moves` has the tables.
+Modules are found only if the installed TensorFlow lacks that name. Attributes are added only to modules that lack them,
+when `ipu` is first imported or the runner's script imports TensorFlow. `stock_moves` has the tables.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
 
     Queries, keys and values of padding are 0. A softmax over scores, products of queries and keys, weighs the values;
     padding takes part in it with a score of 0. One dense layer combines the outputs of all heads for a sequence. Values
-    and variables are those of the layer that Graphcore published, compared while it ran; that one leaves the last
-    sequences of a batch at 0, which are computed here.
+    and variables match Graphcore's published layer. That layer leaves the last sequences of a batch at 0; here they are
+    computed.
 
     Args:
         output_layer_size: size of an output row.

@@ -18,9 +18,9 @@ _PIECES = 400
 class AutoPipelineImpl:
     """Finds in which stage each node of a graph is best, and writes that.
 
-    Graphcore's profiles runs of the model. Here what nodes cost is estimated from their shapes: the stages of a
-    pipeline are as equal as can be, on the fewest IPUs on whose tiles the constants and the largest value of each stage
-    have room.
+    Graphcore's profiles runs of the model. Here the cost of nodes is estimated from their shapes. The stages of a
+    pipeline are as equal as possible, on the fewest IPUs that have memory for the constants and the largest value of
+    each stage.
 
     Args:
         batch_size: see `IpuConversionParams` for all that are not named here.

@@ -21,9 +21,9 @@ class GeluReplacement(Converter):
     from the exact one by less than 0.001.
 
     Args:
-        param: an `IpuConversionParams`: its `gelu_replacement` is a dictionary of three lists of regular expressions:
-            `nodes` (what computes the function), `node_as_gelu_input` (what it is computed of) and
-            `node_use_gelu_output` (what reads it).
+        param: an `IpuConversionParams`. Its `gelu_replacement` is a dictionary of three lists of regular expressions:
+            `nodes` (the nodes of the function), `node_as_gelu_input` (its input) and `node_use_gelu_output` (the nodes
+            that read it).
 
     Raises:
         ValueError: it is not a dictionary, or has not all three.

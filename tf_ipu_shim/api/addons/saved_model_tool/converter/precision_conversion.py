@@ -18,8 +18,8 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 class PrecisionConversion(Converter):
     """Puts float16 in the place of float32 (`precision_mode="FP16"`), or the reverse (`"FP32"`).
 
-    Constants become what they round to. A float32 that is larger than any float16, as in the mask of an attention,
-    becomes the largest one: infinity times zero would be no number. Inputs and outputs of the signature change too.
+    Constants become what they round to. A float32 larger than any float16, as in the mask of an attention, becomes the
+    largest float16: infinity times zero would be NaN. Inputs and outputs of the signature change too.
 
     Args:
         param: an `IpuConversionParams`: its `precision_mode` and `precision_conversion_excluded_nodes`.
