@@ -144,3 +144,16 @@ def test_who_holds_ipus():
     assert check.state == doctor.NOTE
     assert str(os.getpid()) in check.found
     assert doctor.check_ipus().state == doctor.OK
+
+
+def test_commands_that_run_scripts_name_every_variable_of_users():
+    assert set(cli.VARIABLES_OF_SCRIPTS) == {variable.name for variable in environment.SETTINGS}
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_the_help_of_a_command_names_its_variables(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([command, "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out.partition("Environment variables:")[2]
+    assert set(re.findall(r"TF_IPU_SHIM_\w+", shown)) == set(cli.COMMANDS[command].variables)

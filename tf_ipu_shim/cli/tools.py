@@ -10,7 +10,7 @@ from tf_ipu_shim.machine.gc_tools import info
 
 INVENTORY = "print the attributes of every device"
 MONITOR = "print the simulated IPUs, and who uses them"
-"""What these commands are for."""
+"""The purpose of each of these commands, as their help prints it."""
 
 
 def gc_info() -> int:
