@@ -18,9 +18,9 @@ PAGE = ROOT / "docs" / "coverage.md"
 HEADER = """# What is emulated
 
 The public names of Graphcore's TensorFlow in SDK 1.2 to 3.4, and whether this package has them. The page is generated
-by `tools/generate_coverage.py`. A name counts if a call of it can succeed. A missing name raises an error with the SDK releases
-that have it. A function or class that refuses every call is counted as refused. An emulated name may still refuse
-some options; it says so when they are used.
+by `tools/generate_coverage.py`. A name counts if a call of it can succeed. A missing name raises an error with the SDK
+releases that have it. A function or class that refuses every call is counted as refused. An emulated name may still
+refuse some options; it says so when they are used.
 
 """
 
