@@ -76,14 +76,9 @@ def _build_plugin(config):
 
 
 def pytest_collection_finish():
-    """Leaves what imports have made out of all later garbage collections, of which there are fewer.
-
-    They took a fifth of the suite's time: TensorFlow's graphs are many small objects. Tests of what is let go of
-    collect on their own.
-    """
+    """Leaves what imports have made out of all later garbage collections: these took a tenth of the suite's time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
 
 
 class Python:

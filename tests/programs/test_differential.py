@@ -6,6 +6,7 @@ import tensorflow as tf
 from harness import assert_same, check_function, check_session, run_function
 from hypothesis import given
 from random_graphs import NUM_IPUS, descriptions, eager_model_of, examples, model_of
+from slow_cases import slowly
 
 from tf_ipu_shim.machine.environment import execution_mode
 
@@ -29,6 +30,7 @@ def test_compile_in_functions(way, description):
     check_function(eager_model_of(description), description.inputs(), steps=1 + description.seed % 2)
 
 
+@pytest.mark.parametrize("way", ["xla", slowly("kernels")], indirect=True)
 @examples(2)
 @given(descriptions(size=10))
 def test_jit_compiled_functions(way, description):
