@@ -15,12 +15,12 @@ def systems_for(names: Sequence[str], chips: Sequence[str], ipus: int) -> list[S
         >>> [system.name for system in systems_for([], ["gc200", "bow"], 4)]
         ['m2000', 'bow-2000']
     """
-    wanted = chips_of(chips)
+    chip_names = chips_of(chips)
     if names:
         found = [named(name) for name in names]
-        return [system for system in found if not chips or system.chip in wanted]
+        return [system for system in found if not chips or system.chip in chip_names]
     smallest_of = (
-        next((one for one in by_size() if one.chip == chip and one.num_ipus >= ipus), None) for chip in wanted
+        next((one for one in by_size() if one.chip == chip and one.num_ipus >= ipus), None) for chip in chip_names
     )
     return [system for system in smallest_of if system is not None]
 

@@ -233,15 +233,15 @@ class _Flow:
 
     def _taken(self, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str, ...], Value, tuple[int, int] | None]]:
         """Yields what layers consume in the forward pass: layer, op, value and host source."""
-        given = {value.owner for block in blocks for value in _from_host(block)}
+        host_inputs = {value.owner for block in blocks for value in _from_host(block)}
         for at, block in enumerate(blocks):
             for step in filter(self._is_forward, block.steps):
                 op = () if step.work is None else (step.owner,)
-                for whole in (origin(block, number) for number in step.inputs):
-                    value = block.values[whole]
-                    is_given = value.owner in given
+                for source in (origin(block, number) for number in step.inputs):
+                    value = block.values[source]
+                    is_given = value.owner in host_inputs
                     if self._homes.is_in_layer(step.owner) or (is_given and op):
-                        yield self._homes.of(step.owner), op, value, (at, whole) if is_given else None
+                        yield self._homes.of(step.owner), op, value, (at, source) if is_given else None
 
     def _is_forward(self, step: Step) -> bool:
         return not step.owner.startswith(GRADIENTS) and not self._homes.is_update(step.owner)
@@ -257,12 +257,12 @@ def _from_host(block: Block) -> Iterator[Value]:
 
 
 def _given(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: int) -> list[tuple[Passed, ...]]:
-    given: list[list[Passed]] = [[] for _ in range(layers)]
+    outputs: list[list[Passed]] = [[] for _ in range(layers)]
     for maker, takers, size in values:
         behind = tuple((taker, max(1, len(takers[taker]))) for taker in sorted(takers) if taker > maker)
         if behind:
-            given[maker].append(Passed(behind, size))
-    return [tuple(one) for one in given]
+            outputs[maker].append(Passed(behind, size))
+    return [tuple(output) for output in outputs]
 
 
 def _activations(blocks: Iterable[Block], homes: LayerIndex) -> list[int]:

@@ -60,8 +60,8 @@ class StageTransfers:
             [[0] * (count + 1) for _ in range(count)] for _ in range(4)
         )
         for maker, layer in enumerate(layers if times else ()):
-            for given in layer.outputs:
-                self._count(maker, given)
+            for output in layer.outputs:
+                self._count(maker, output)
         for first in range(count):
             for end in range(first + 1, count + 1):
                 self._comes[first][end] += self._comes[first][end - 1]
@@ -71,16 +71,16 @@ class StageTransfers:
                 self._goes[first][end] += self._goes[first + 1][end]
                 self._goes_back[first][end] += self._goes_back[first + 1][end]
 
-    def _count(self, maker: int, given: Passed) -> None:
+    def _count(self, maker: int, output: Passed) -> None:
         """Counts a layer's results over each stage boundary that they may cross."""
-        last = given.consumers[-1][0]
+        last = output.consumers[-1][0]
         for border in range(maker + 1, last + 1):
-            behind = [(taker, ops) for taker, ops in given.consumers if taker >= border]
-            self._comes[border][behind[0][0] + 1] += given.bytes
+            behind = [(taker, ops) for taker, ops in output.consumers if taker >= border]
+            self._comes[border][behind[0][0] + 1] += output.bytes
             for taker, ops in behind:
-                self._comes_back[border][taker + 1] += ops * given.bytes
-            self._goes[maker][border] += given.bytes
-            self._goes_back[maker][border] += sum(ops for _, ops in behind) * given.bytes
+                self._comes_back[border][taker + 1] += ops * output.bytes
+            self._goes[maker][border] += output.bytes
+            self._goes_back[maker][border] += sum(ops for _, ops in behind) * output.bytes
 
     def cycles(self, first: int, end: int, stages: int) -> float:
         """Returns the communication cycles of layers as one of a number of stages."""
@@ -93,12 +93,14 @@ class StageTransfers:
         sizes, backs = self._between(bounds)
         places = shard_order(links.round_up_to_ladders(max(len(bounds), 2)), pipelined=True)
         found = [0.0] * len(bounds)
-        for here in range(len(bounds)):
-            forward = [(size, to) for (at, to), size in sizes.items() if at == here]
-            back = [(size, at) for (at, to), size in backs.items() if to == here]
+        for own_stage in range(len(bounds)):
+            forward = [(size, to) for (at, to), size in sizes.items() if at == own_stage]
+            back = [(size, at) for (at, to), size in backs.items() if to == own_stage]
             for phase in filter(None, (forward, back)):
-                cycles = self._phase([(size, places[here], places[there]) for size, there in phase], len(bounds))
-                for stage in (here, *(there for _, there in phase)):
+                cycles = self._phase(
+                    [(size, places[own_stage], places[other_stage]) for size, other_stage in phase], len(bounds)
+                )
+                for stage in (own_stage, *(other_stage for _, other_stage in phase)):
                     found[stage] += cycles
         return found
 
@@ -107,13 +109,13 @@ class StageTransfers:
         stage_of = [stage for stage, (first, end) in enumerate(bounds) for _ in range(first, end)]
         sizes: dict[tuple[int, int], int] = collections.Counter()
         backs: dict[tuple[int, int], int] = collections.Counter()
-        for maker, given in ((maker, given) for maker, layer in enumerate(self._layers) for given in layer.outputs):
-            here = stage_of[maker]
-            for there in {stage_of[taker] for taker, _ in given.consumers} - {here}:
-                sizes[here, there] += given.bytes
-            for there, ops in ((stage_of[taker], ops) for taker, ops in given.consumers):
-                if there != here and self._trains:
-                    backs[here, there] += ops * given.bytes
+        for maker, output in ((maker, output) for maker, layer in enumerate(self._layers) for output in layer.outputs):
+            own_stage = stage_of[maker]
+            for other_stage in {stage_of[taker] for taker, _ in output.consumers} - {own_stage}:
+                sizes[own_stage, other_stage] += output.bytes
+            for other_stage, ops in ((stage_of[taker], ops) for taker, ops in output.consumers):
+                if other_stage != own_stage and self._trains:
+                    backs[own_stage, other_stage] += ops * output.bytes
         return sizes, backs
 
     def _phase(self, moves: Sequence[tuple[int, int, int]], stages: int) -> float:
@@ -206,7 +208,7 @@ def _balance(layers: Sequence[Layer], places: Sequence[_Stage], limit: int, hand
     works = [sum(map(stage.cycles, layers[first:end])) for stage, (first, end) in zip(places, bounds)]
     return Split(
         tuple(tuple(layer.name for layer in layers[first:end]) for first, end in bounds),
-        tuple(work + given for work, given in zip(works, handed.of_stages(bounds))),
+        tuple(work + transfer_cycles for work, transfer_cycles in zip(works, handed.of_stages(bounds))),
         tuple(int(bytes_of(needed[first:end], memory)) for memory, (first, end) in zip(memories, bounds)),
         places[0].recomputes,
     )

@@ -40,8 +40,8 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
     for program in shown:
         lines += _program(program, systems, [on(program, system.chip) for system in systems])
     if len(programs) > len(shown):
-        left = len(programs) - len(shown)
-        lines.append(f"And {left} smaller programs, which count below." if left > 1 else _ONE_LEFT)
+        remaining = len(programs) - len(shown)
+        lines.append(f"And {remaining} smaller programs, which count below." if remaining > 1 else _ONE_LEFT)
     ipus = max(program.ipus for program in programs)
     found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
     lines.append(
@@ -67,7 +67,7 @@ def _program(program: CapturedProgram, systems: Sequence[System], estimates: Seq
         head = ("IPU", *(f"{name}: fullest tile, busy" for name in chips))
         numbers = [ipu.ipu for ipu in next(iter(chips.values())).ipus] if chips else []
         memory = [
-            (str(number), *(f"{_full(one, place):.1f} %, {_busy(one, place):.0f} %" for one in chips.values()))
+            (str(number), *(f"{_full(chip, place):.1f} %, {_busy(chip, place):.0f} %" for chip in chips.values()))
             for place, number in enumerate(numbers)
         ]
         lines += _table([head, *memory])

@@ -73,10 +73,10 @@ def _add_arguments(
     weights: list[bytes] = []
     for index, argument in enumerate(application.arguments):
         is_variable = request.arg_types[index] == types_pb2.DT_RESOURCE
-        kinds = request.variable_types if is_variable else request.arg_types
+        types = request.variable_types if is_variable else request.arg_types
         shapes = request.variable_shapes if is_variable else request.arg_shapes
         entered = entry.arguments.add(variable=is_variable)
-        entered.tensor.name, entered.tensor.data_type = _ARGUMENT + argument.name, kinds[index]
+        entered.tensor.name, entered.tensor.data_type = _ARGUMENT + argument.name, types[index]
         for size in shapes[index]:
             entered.tensor.shape.dim.add(size=size)
         if index in iterators:
@@ -128,7 +128,7 @@ def _on_host(functions: Any) -> Iterator[node_def_pb2.NodeDef]:
 def _refuse_double(request: ProgramRequest) -> None:
     for function in request.library.values():
         for node in function.node_def:
-            if any(types_pb2.DT_DOUBLE in kinds for kinds in op_types.output_types(node).values()):
+            if any(types_pb2.DT_DOUBLE in types for types in op_types.output_types(node).values()):
                 raise _error(
                     f"Detected unsupported operations when trying to compile graph {function.signature.name}: "
                     f"{node.op} {node.name} computes in float64, which IPUs do not have. Use float32."

@@ -167,18 +167,20 @@ def with_new_names(program: Program, functions: Sequence[str], feeds: Sequence[s
     """Returns the program with new function and feed names of this process."""
     base = f"{key.functions[0]}_lowered_{next(_serial)}"
     known = dict(zip(functions, key.functions))
-    made = {function.signature.name: f"{base}_{index}" for index, function in enumerate(program.answer.functions)}
-    renaming = _Renaming({**known, **made}, dict(zip(feeds, key.feeds)), base)
+    new_names = {function.signature.name: f"{base}_{index}" for index, function in enumerate(program.answer.functions)}
+    renaming = _Renaming({**known, **new_names}, dict(zip(feeds, key.feeds)), base)
     answer = type(program.answer)()
     answer.CopyFrom(program.answer)
     renaming.change(answer.node)
     for function in answer.functions:
-        function.signature.name = made[function.signature.name]
+        function.signature.name = new_names[function.signature.name]
         for node in function.node_def:
             renaming.change(node)
     if answer.run_group:
         answer.run_group = base
-    return dataclasses.replace(program, answer=answer, launches=[made.get(name, name) for name in program.launches])
+    return dataclasses.replace(
+        program, answer=answer, launches=[new_names.get(name, name) for name in program.launches]
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,7 +299,7 @@ def _sources() -> str:
     """Returns a digest of the code that lowers and plans, for development between releases."""
     digest = hashlib.sha256()
     package = pathlib.Path(tf_ipu_shim.__file__).parent
-    for room in _ROOMS:
-        for path in sorted((package / room).rglob("*.py")):
+    for folder in _ROOMS:
+        for path in sorted((package / folder).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -20,8 +20,8 @@ from tf_ipu_shim.runtime.device import IpuDevice
 
 def is_requested() -> bool:
     """Whether one of the flags is set."""
-    asked = flags.current()
-    return asked.dump_schedule_as_dot or bool(asked.tensor_map_file_path)
+    poplar_flags = flags.current()
+    return poplar_flags.dump_schedule_as_dot or bool(poplar_flags.tensor_map_file_path)
 
 
 def write_dumps(request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: PlanDetails) -> None:
@@ -46,12 +46,12 @@ def write_dumps(request: ProgramRequest, program: LoweredProgram, device: IpuDev
 def _write(
     module: str, request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: PlanDetails
 ) -> None:
-    asked = flags.current()
-    if asked.dump_schedule_as_dot and sys.stderr is not None:
+    poplar_flags = flags.current()
+    if poplar_flags.dump_schedule_as_dot and sys.stderr is not None:
         sys.stderr.write(dot_of(module, details.blocks, details.line_of))
         sys.stderr.flush()
-    if asked.tensor_map_file_path:
-        folder = pathlib.Path(asked.tensor_map_file_path)
+    if poplar_flags.tensor_map_file_path:
+        folder = pathlib.Path(poplar_flags.tensor_map_file_path)
         folder.mkdir(parents=True, exist_ok=True)
         io_tiles = io_tiles_of(device.options)
         text = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles)

@@ -72,17 +72,17 @@ def _computes(program: function_pb2.FunctionDef) -> bool:
     casts: dict[str, tuple[str, int]] = {}  # of float16 and floats, by name: what is cast, and its type
     for node in program.node_def:
         name, op = node.name, node.op
-        taken = [producer_name(text) for text in data_inputs(node)]
+        operands = [producer_name(text) for text in data_inputs(node)]
         if op == "Cast" and {node.attr["SrcT"].type, node.attr["DstT"].type} == _HALF_AND_SINGLE:
-            source, kind = casts.get(taken[0], ("", types_pb2.DT_INVALID))
-            casts[name] = taken[0], node.attr["SrcT"].type
+            source, kind = casts.get(operands[0], ("", types_pb2.DT_INVALID))
+            casts[name] = operands[0], node.attr["SrcT"].type
             if kind == node.attr["DstT"].type:  # back to what it was: Graphcore's compiler leaves both out
-                op, taken = "Identity", [source]
+                op, operands = "Identity", [source]
         if op in _CONSTANT:
             constant.add(name)
-        elif not computed.isdisjoint(taken):
+        elif not computed.isdisjoint(operands):
             computed.add(name)
-        elif constant.issuperset(taken) and not op_types.is_stateful(op):
+        elif constant.issuperset(operands) and not op_types.is_stateful(op):
             constant.add(name)
         elif op not in _HANDS_ON and op not in (vocabulary.ASSIGN_VARIABLE, "NoOp"):
             computed.add(name)

@@ -36,10 +36,14 @@ def reports_of(profile: Profile, profiling: Any) -> EventReports:
     reports = {GRAPH: event_reports.make_graph_report(profile)}
     if profiling.execution_trace_type:
         reports[EXECUTION] = event_reports.make_execution_report(profile)
-    texts = {name: _short(name, json.dumps(report), profiling.max_report_size) for name, report in reports.items()}
+    report_texts = {
+        name: _short(name, json.dumps(report), profiling.max_report_size) for name, report in reports.items()
+    }
     if profiling.report_directory:
-        texts = _in_files(texts, pathlib.Path(profiling.report_directory), parse_facts(profile)["program"])
-    return EventReports(*texts.values())
+        report_texts = _in_files(
+            report_texts, pathlib.Path(profiling.report_directory), parse_facts(profile)["program"]
+        )
+    return EventReports(*report_texts.values())
 
 
 def _short(name: str, text: str, largest: int) -> str:
@@ -49,13 +53,13 @@ def _short(name: str, text: str, largest: int) -> str:
     return ""
 
 
-def _in_files(texts: dict[str, str], directory: pathlib.Path, program: str) -> dict[str, str]:
+def _in_files(reports: dict[str, str], directory: pathlib.Path, program: str) -> dict[str, str]:
     """Writes reports into a new folder; returns paths, or the strings if they cannot be written."""
     try:
         folder = writer.make_profile_folder(directory, program)
-        for name, text in texts.items():
+        for name, text in reports.items():
             (folder / name).write_text(text)
     except OSError as error:
         log.warning(f"The reports of {program} cannot be written, and are in its trace events: {error}")
-        return texts
-    return {name: str(folder / name) for name in texts}
+        return reports
+    return {name: str(folder / name) for name in reports}

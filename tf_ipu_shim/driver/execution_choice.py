@@ -201,5 +201,5 @@ def choose(work: ProgramWork) -> Execution:
     begins = {mode: each[mode].begin(work) for mode in each}
     count = min(MOST_RUNS, max(1.0, HORIZON_SECONDS / max(min(runs.values()), 1e-6)))
     mode = min(each, key=lambda mode: begins[mode] + count * runs[mode])
-    texts = [f"{runs[mode] * 1e3:.3g} ms a run after {begins[mode]:.2g} s" for mode in (XLA, KERNELS)]
-    return Execution(mode, f"estimated {texts[0]} by XLA, {texts[1]} by kernels")
+    messages = [f"{runs[mode] * 1e3:.3g} ms a run after {begins[mode]:.2g} s" for mode in (XLA, KERNELS)]
+    return Execution(mode, f"estimated {messages[0]} by XLA, {messages[1]} by kernels")

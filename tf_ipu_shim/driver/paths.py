@@ -22,9 +22,9 @@ from tf_ipu_shim.runtime.executable_cache import CacheDirectory
 
 def write_application(job: Job, application: Any) -> str:
     """Writes an application to a file; returns its path. The engine that loads it lowers it again."""
-    made = lower_for_device(job, runs=False)
-    _store_plan(job, made.plan)
-    return applications.write(job.library, job.request, application, made.counted, job.device)
+    lowered = lower_for_device(job, runs=False)
+    _store_plan(job, lowered.plan)
+    return applications.write(job.library, job.request, application, lowered.counted, job.device)
 
 
 def pre_compile(job: Job, directory: CacheDirectory | None) -> tuple[Program, str]:
@@ -34,8 +34,8 @@ def pre_compile(job: Job, directory: CacheDirectory | None) -> tuple[Program, st
         key = cached_programs.key_of(job.library, job.request, job.device)
         cache = "miss" if directory.read(key.text) is None else "hit"
     # Lowered also where it is kept: only that tells the shapes of its results.
-    made = lower_for_device(job, cache != "hit", cache == "miss" or serialized.is_requested(job.device))
-    program = dataclasses.replace(_program_of(job, made), run_log=RunLog(), details=EventDetails())  # of runs
+    lowered = lower_for_device(job, cache != "hit", cache == "miss" or serialized.is_requested(job.device))
+    program = dataclasses.replace(_program_of(job, lowered), run_log=RunLog(), details=EventDetails())  # of runs
     if not program.needs_engine:
         cache = ""
     if directory is not None and key is not None and cache == "miss":
@@ -43,7 +43,7 @@ def pre_compile(job: Job, directory: CacheDirectory | None) -> tuple[Program, st
         if path is not None:
             log.info(f"A pre-compiled Poplar program has been saved to {path}")
     _store_plan(job, program.plan, cache)
-    _add_result_shapes(program.answer, made.by_xla)
+    _add_result_shapes(program.answer, lowered.by_xla)
     return program, cache
 
 
@@ -51,13 +51,13 @@ def load_or_lower(job: Job, directory: CacheDirectory) -> tuple[Program, str]:
     """Returns a program from the cache ("hit"), or lowers it and stores it ("miss")."""
     key = cached_programs.key_of(job.library, job.request, job.device)
     content = directory.read(key.text)
-    kept = None if content is None else cached_programs.deserialize(key, content)
-    if kept is not None:
+    cached = None if content is None else cached_programs.deserialize(key, content)
+    if cached is not None:
         log.info(f"Executable cache: hit, program {job.program} is loaded from {directory.file_of(key.text)}")
         if requested_settings(job.device):
             log.info(f"No profile of {job.program} is written: it was not compiled in this process")
-        _store_plan(job, kept.plan, "hit")
-        return kept, "hit"
+        _store_plan(job, cached.plan, "hit")
+        return cached, "hit"
     program = _program_of(job, lower_for_device(job))
     if not program.needs_engine:  # there is nothing that Graphcore would have compiled
         _store_plan(job, program.plan)
@@ -78,10 +78,10 @@ def lower_uncached(job: Job) -> tuple[Program, str]:
     return program, ""
 
 
-def _program_of(job: Job, made: PreparedProgram) -> Program:
-    engine, shapes = needs_engine(job.request, made.counted), made.by_xla.result_shapes
-    answer = _answer_of(made.runs)
-    return Program(answer, made.by_xla.programs, engine, made.plan, made.run_log, made.details, shapes)
+def _program_of(job: Job, lowered: PreparedProgram) -> Program:
+    engine, shapes = needs_engine(job.request, lowered.counted), lowered.by_xla.result_shapes
+    answer = _answer_of(lowered.runs)
+    return Program(answer, lowered.by_xla.programs, engine, lowered.plan, lowered.run_log, lowered.details, shapes)
 
 
 def _answer_of(program: LoweredProgram) -> Any:

@@ -176,8 +176,8 @@ class _Lowering:
             if execution.mode != KERNELS:
                 return _Plan(plan, work, details, program, program, execution)
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
-            made = self._to_kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
-            return _Plan(plan, work, details, *self._resolve_mode(program, made, execution, unknown))
+            kernels_program = self._to_kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
+            return _Plan(plan, work, details, *self._resolve_mode(program, kernels_program, execution, unknown))
 
     def _unexplained_errors(self, without_form: Mapping[str, str]) -> Mapping[str, str]:
         """Returns XLA's errors, except about ops that always run in mode `kernels`."""
@@ -199,10 +199,10 @@ class _Lowering:
             return run_log, EventDetails()
         module, io_tiles = module_name(request.function), io_tiles_of(device.options)
         tensor_map = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles)
-        texts = event_reports.EventReports()
+        reports = event_reports.EventReports()
         if profile is not None and self._has_reports:
-            texts = event_reports.reports_of(profile, device.options.profiling)
-        return run_log, EventDetails(tensor_map, names.instruction_info(), *texts)
+            reports = event_reports.reports_of(profile, device.options.profiling)
+        return run_log, EventDetails(tensor_map, names.instruction_info(), *reports)
 
     def _with_custom_calls(self, program: LoweredProgram) -> LoweredProgram:
         """Adds custom calls of the plugin and float16 clipping."""
@@ -275,12 +275,12 @@ class _Lowering:
     def _resolve_mode(
         self,
         planned: LoweredProgram,
-        made: tuple[LoweredProgram, LoweredProgram],
+        lowered: tuple[LoweredProgram, LoweredProgram],
         execution: Execution,
         unknown: dict[str, str],
     ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
         """Returns launches, executable form and mode; some programs must use XLA after all."""
-        launches, runs = made
+        launches, runs = lowered
         execution = resolve_execution(execution, self._library, runs, {} if self._is_required else unknown)
         if execution.mode != KERNELS:
             launches = runs = planned if self._asked.mode == AUTO else self._lower(chunks=True)

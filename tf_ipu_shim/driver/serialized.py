@@ -145,9 +145,9 @@ def _xla_name(kind: int) -> str:
 
 def _replace(path: pathlib.Path, content: bytes) -> None:
     """Writes a file atomically; a failure leaves nothing."""
-    made = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        made.write_bytes(content)
-        made.replace(path)
+        temporary.write_bytes(content)
+        temporary.replace(path)
     finally:
-        made.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

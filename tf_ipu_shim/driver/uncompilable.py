@@ -109,7 +109,7 @@ def _has_shapes(program: LoweredProgram, cluster: Cluster) -> bool:
 def _origin(program: LoweredProgram, function: str, scope: str) -> _LaunchOrigin:
     """Returns the origin of a launch's ops."""
     clusters = [*program.clusters, *program.planned_clusters]
-    scopes = {**program.traced, **{one.function: one.scope for one in clusters}}
+    scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in clusters}}
     functions = [*program.functions, *program.planned_functions]
     named = dict.fromkeys(scopes.get(one.signature.name, one.signature.name) for one in functions)
     nodes = next((one.node_def for one in functions if one.signature.name == function), ())
@@ -117,18 +117,18 @@ def _origin(program: LoweredProgram, function: str, scope: str) -> _LaunchOrigin
 
 
 def _refusal(diagnostics: Diagnostics, origin: _LaunchOrigin, text: str) -> str:
-    said = error_texts.clean(text.strip().split("\n")[0]).rstrip(".")
-    advice = _CONSTANT_ADVICE if _CONSTANT in said else _LIST_ADVICE if _LIST.search(text) else _ADVICE
-    return f"Cannot compile {display_name(origin.scope)}: {said}.{_describe_op(diagnostics, origin, text)} {advice}"
+    message = error_texts.clean(text.strip().split("\n")[0]).rstrip(".")
+    advice = _CONSTANT_ADVICE if _CONSTANT in message else _LIST_ADVICE if _LIST.search(text) else _ADVICE
+    return f"Cannot compile {display_name(origin.scope)}: {message}.{_describe_op(diagnostics, origin, text)} {advice}"
 
 
 def _describe_op(diagnostics: Diagnostics, origin: _LaunchOrigin, text: str) -> str:
     """Returns the op that a message is about and its line."""
     for name in (next(filter(None, found.groups())) for found in _NAMES.finditer(text)):
-        made = _first_with_line(diagnostics, origin, _suffixes(name))
-        if made is None:
+        located = _first_with_line(diagnostics, origin, _suffixes(name))
+        if located is None:
             continue
-        op, line = _differentiated_op(diagnostics, origin, name, made[1]) or made
+        op, line = _differentiated_op(diagnostics, origin, name, located[1]) or located
         return f" Op {op}, made at {line}."
     first = _first_line(diagnostics, origin.scope, origin.names)
     return f" It is in what {first} makes." if first else ""

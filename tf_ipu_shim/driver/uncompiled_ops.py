@@ -51,23 +51,25 @@ def profile_step(library: Library, call: Call, message: Any, device: IpuDevice) 
     inside = _without_crossing_lists([node for node in nodes if node.name not in around], ops.graph)
     seen = {node.node: node.inputs for node in ops.nodes}
     request = _Program(ops.graph, inside, seen).request(Device(message.ordinal))
-    made = None if request is None else _profile_program(Job(library, call, request, device))
-    if request is not None and made is not None:
-        _describe(answer, request, made, device)
+    profiled = None if request is None else _profile_program(Job(library, call, request, device))
+    if request is not None and profiled is not None:
+        _describe(answer, request, profiled, device)
     elif device.options.profiling.enable_ipu_trace_events and _mark_computed(inside, seen):
         events = trace.events_of(message.ordinal, NAME, device.options.profiling, [])
         answer.compilation.CopyFrom(program_pb2.Compilation(module=NAME, events=events))
     return cast(bytes, answer.SerializeToString())
 
 
-def _describe(answer: Any, request: ProgramRequest, made: planned_program.ProfiledProgram, device: IpuDevice) -> None:
-    if not needs_engine(request, made.program):
+def _describe(
+    answer: Any, request: ProgramRequest, profiled: planned_program.ProfiledProgram, device: IpuDevice
+) -> None:
+    if not needs_engine(request, profiled.program):
         return
     variables = [0 if kind else -1 for kind in request.variable_types]
-    described = compilation.describe(request, (), variables, device.options.profiling, details=made.details)
+    described = compilation.describe(request, (), variables, device.options.profiling, details=profiled.details)
     described.variables.extend(request.variable_names)
     answer.compilation.CopyFrom(described)
-    profiles.add_to(answer.compilation, made.run_log)
+    profiles.add_to(answer.compilation, profiled.run_log)
 
 
 def _mark_computed(inside: Iterable[node_def_pb2.NodeDef], seen: Container[str]) -> bool:
@@ -81,27 +83,27 @@ def _without_crossing_lists(
 
     So it is where TensorFlow takes a session's loop apart: the lists go round it.
     """
-    kept = {node.name: node for node in inside}
+    remaining_nodes = {node.name: node for node in inside}
     sources = {node.name: node for node in graph.node}
     lists = [
         (tensor[0], node.name)
         for node in graph.node
         for tensor in _inputs_of(node)
-        if tensor[0] in kept or node.name in kept
+        if tensor[0] in remaining_nodes or node.name in remaining_nodes
         if _is_list(sources[tensor[0]], tensor[1])
     ]
-    left = lists
-    while left:
-        left = [pair for pair in lists if len({*pair} & kept.keys()) == 1]
-        for pair in left:
+    remaining = lists
+    while remaining:
+        remaining = [pair for pair in lists if len({*pair} & remaining_nodes.keys()) == 1]
+        for pair in remaining:
             for name in pair:
-                kept.pop(name, None)
-    return list(kept.values())
+                remaining_nodes.pop(name, None)
+    return list(remaining_nodes.values())
 
 
 def _is_list(node: node_def_pb2.NodeDef, number: int) -> bool:
-    kinds = [kind for kinds in op_types.output_types(node).values() for kind in kinds]
-    return number < len(kinds) and kinds[number] == types_pb2.DT_VARIANT
+    types = [kind for types in op_types.output_types(node).values() for kind in types]
+    return number < len(types) and types[number] == types_pb2.DT_VARIANT
 
 
 def _profile_program(job: Job) -> planned_program.ProfiledProgram | None:
@@ -165,9 +167,9 @@ class _Program:
                 if known.value is None and number < len(inputs) and inputs[number].type != types_pb2.DT_INVALID:
                     known.value = inputs[number]
 
-    def _unused(self, wanted: str) -> str:
+    def _unused(self, base_name: str) -> str:
         """Returns an unused argument name."""
-        plain = re.sub(r"[^a-z0-9_]", "_", wanted.lower()).lstrip("_0123456789") or "argument"
+        plain = re.sub(r"[^a-z0-9_]", "_", base_name.lower()).lstrip("_0123456789") or "argument"
         name = plain
         for number in itertools.count(1):
             if name not in self._names:
@@ -182,11 +184,11 @@ class _Program:
         for argument in self._arguments.values():
             function.signature.input_arg.add(name=argument.name, type=argument.value.type)
         for node in self._inside.values():
-            made = function.node_def.add()
-            made.CopyFrom(node)
-            del made.input[:]
-            made.input.extend(self._name(tensor) for tensor in _inputs_of(node))
-            made.input.extend(f"^{name}" for name in awaited_nodes(node) if name in self._inside)
+            new_node = function.node_def.add()
+            new_node.CopyFrom(node)
+            del new_node.input[:]
+            new_node.input.extend(self._name(tensor) for tensor in _inputs_of(node))
+            new_node.input.extend(f"^{name}" for name in awaited_nodes(node) if name in self._inside)
             if op_types.is_stateful(node.op) and node.op != "ReadVariableOp":
                 function.signature.control_output.append(node.name)
                 function.control_ret[node.name] = node.name
@@ -198,20 +200,20 @@ class _Program:
 
     def _results(self) -> list[Tensor]:
         """Returns the results: tensors that ops outside the program use."""
-        taken = (tensor for node in self._graph.node if node.name not in self._inside for tensor in _inputs_of(node))
-        return sorted({tensor for tensor in taken if tensor[0] in self._inside})
+        operands = (tensor for node in self._graph.node if node.name not in self._inside for tensor in _inputs_of(node))
+        return sorted({tensor for tensor in operands if tensor[0] in self._inside})
 
     def _types(self, name: str) -> list[int]:
-        return [kind for kinds in op_types.output_types(self._inside[name]).values() for kind in kinds]
+        return [kind for types in op_types.output_types(self._inside[name]).values() for kind in types]
 
     def _name(self, tensor: Tensor) -> str:
         if tensor in self._arguments:
             return self._arguments[tensor].name
         name, number = tensor
-        for output, kinds in op_types.output_types(self._inside[name]).items():
-            if number < len(kinds):
+        for output, types in op_types.output_types(self._inside[name]).items():
+            if number < len(types):
                 return f"{name}:{output}:{number}"
-            number -= len(kinds)
+            number -= len(types)
         raise LookupError(f"{name} has no output {tensor[1]}.")
 
 

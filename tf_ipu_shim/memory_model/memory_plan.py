@@ -98,19 +98,19 @@ def plan_memory(
         counted(analyzer)
         analyzer.put_on_io_tiles(io_tiles_of(device.options), device.chip)
         line_of = _lines(request, analyzer, user_line)
-        made = _plan_of(request, program, device, analyzer, line_of)
-        made = dataclasses.replace(made, coarse=_coarse(analyzer, user_line))
+        planned = _plan_of(request, program, device, analyzer, line_of)
+        planned = dataclasses.replace(planned, coarse=_coarse(analyzer, user_line))
         return (
-            made,
+            planned,
             analyzer.work,
             PlanDetails(analyzer.blocks, line_of, tensors.rows if tensors is not None else (), analyzer.without_form),
         )
 
     try:
-        made, work, details = plan(MemoryAnalyzer.run)
-        if not made.fits and _wants_recommendations(device, details.blocks.values()):
-            made = _with_recommendations(request, program, device, made, lower, user_line)
-        return made, work, details
+        planned, work, details = plan(MemoryAnalyzer.run)
+        if not planned.fits and _wants_recommendations(device, details.blocks.values()):
+            planned = _with_recommendations(request, program, device, planned, lower, user_line)
+        return planned, work, details
     except (ConversionError, ShapeInferenceError) as error:
         reason = str(error)
     except Exception as error:

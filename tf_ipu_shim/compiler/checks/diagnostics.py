@@ -74,9 +74,9 @@ class Diagnostics:
             return layer_lines.line_of(node)  # of a variable; nobody keeps where that was made
         if any(script_files.is_training_loop(frame[0]) for frame in frames[own[-1] + 1 :]):
             graph = traced_functions.traced_graph(function) or layer_lines.graph_of(function)
-            made = self._line_of_forward(function, node) or layer_lines.line_of(node, graph)
-            if made is not None:
-                return made
+            user_location = self._line_of_forward(function, node) or layer_lines.line_of(node, graph)
+            if user_location is not None:
+                return user_location
         file, line, name = frames[own[-1]]
         return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
 

@@ -58,18 +58,18 @@ class _FeedCollector:
         graph = self._graphs[name]
         origins: dict[str, Origin] = dict(zip(graph.arguments, arguments))
         for node in graph.nodes:
-            held = [origins.get(text) for text in node.inputs]
+            argument_indices = [origins.get(text) for text in node.inputs]
             if node.op == vocabulary.ITERATOR:
                 origins[f"{node.name}:handle:0"] = node.proto.attr["shared_name"].s.decode() or None
-            elif node.op in vocabulary.IDENTITIES and held:
-                origins[f"{node.name}:output:0"] = held[0]
+            elif node.op in vocabulary.IDENTITIES and argument_indices:
+                origins[f"{node.name}:output:0"] = argument_indices[0]
             elif node.op in vocabulary.INFEEDS:
-                self._infeed(node, held[0])
+                self._infeed(node, argument_indices[0])
             elif node.op == vocabulary.OUTFEED_ENQUEUE:
                 feed_id = node.proto.attr["feed_id"].s.decode()
                 self.outfeeds.setdefault(feed_id, _feed(feed_id, None, node))
             elif node.op in vocabulary.FUNCTION_ATTRIBUTES:
-                passed = tuple(held[1:] if node.op in vocabulary.BRANCHES else held)
+                passed = tuple(argument_indices[1:] if node.op in vocabulary.BRANCHES else argument_indices)
                 for called in op_types.called_functions(node.proto):
                     self.visit(called, passed)
 

@@ -94,16 +94,16 @@ def to_infeed_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: Chip) -> bo
 def iterator_arguments(function: str, graphs: Functions, known: dict[str, set[str]]) -> set[str]:
     """Returns which arguments of a function are iterators that infeeds dequeue from, also in called functions."""
     if function not in known:
-        known[function] = given = set()
+        known[function] = iterator_names = set()
         for node in graphs[function].nodes:
             if node.op in vocabulary.INFEEDS:
-                given.add(node.inputs[0])
+                iterator_names.add(node.inputs[0])
             for called in op_types.called_functions(node.proto):
                 iterators = iterator_arguments(called, graphs, known)
-                given.update(
+                iterator_names.update(
                     text for text, name in zip(node.function_inputs, graphs[called].arguments) if name in iterators
                 )
-        given.intersection_update(graphs[function].arguments)
+        iterator_names.intersection_update(graphs[function].arguments)
     return known[function]
 
 

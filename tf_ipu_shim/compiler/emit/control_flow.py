@@ -37,10 +37,10 @@ def emit_functions(
     results: Sequence[Shard | None] = []
     emitted: dict[str, str] = {}
     for called in dict.fromkeys(op_types.called_functions(proto)):
-        held = {name: shard for name, shard in zip(graphs[called].arguments, values) if shard is not None}
-        emitted[called], left = emit(called, placement.functions[called], held, body is not None)
+        shards = {name: shard for name, shard in zip(graphs[called].arguments, values) if shard is not None}
+        emitted[called], remaining = emit(called, placement.functions[called], shards, body is not None)
         if body is None or called == body:
-            results = left
+            results = remaining
     for _, function in op_types.function_values(proto):
         function.name = emitted[function.name]
     if proto.op not in vocabulary.CALLS:
@@ -60,15 +60,15 @@ def _carried_shards(body: FunctionGraph, placement: Placement, initial: Sequence
 def loop_over_chunks(proto: node_def_pb2.NodeDef, chunks: Chunks) -> list[node_def_pb2.NodeDef]:
     """Turns a loop into one over chunks, whose first variables count finished iterations and all iterations."""
     start = _add_constant(proto, "done", 0)
-    made = [start, *_trip_count_ops(proto, chunks.trips)]
-    for counter in (made[-1], start):
+    nodes = [start, *_trip_count_ops(proto, chunks.trips)]
+    for counter in (nodes[-1], start):
         proto.input.insert(0, f"{counter.name}:output:0")
         proto.attr["T"].list.type.insert(0, _LONG)
     proto.attr["cond"].func.name, proto.attr["body"].func.name = chunks.functions
     for of_single_iterations in ("output_shapes", "_num_original_outputs"):
         if of_single_iterations in proto.attr:
             del proto.attr[of_single_iterations]
-    return made
+    return nodes
 
 
 def _add_constant(loop: node_def_pb2.NodeDef, name: str, value: int, kind: int = _LONG) -> node_def_pb2.NodeDef:
@@ -83,11 +83,11 @@ def _trip_count_ops(loop: node_def_pb2.NodeDef, trips: Trips) -> list[node_def_p
         _add_constant(loop, f"limit_{index}", each.constant, each.type) for index, each in enumerate(trips.limits)
     ]
     total = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_chunks_total", op=vocabulary.LOOP_TOTAL, device=loop.device)
-    total.input.extend(loop.input[each.counter] for each in trips.limits)
+    total.input.extend(loop.input[limit.counter] for limit in trips.limits)
     total.input.extend(
         f"{constant.name}:output:0" if each.limit < 0 else loop.input[each.limit]
         for each, constant in zip(trips.limits, limits)
     )
-    total.attr["T"].list.type.extend(each.type for each in trips.limits)
+    total.attr["T"].list.type.extend(limit.type for limit in trips.limits)
     total.attr["most"].i = trips.most
     return [*(constant for each, constant in zip(trips.limits, limits) if each.limit < 0), total]

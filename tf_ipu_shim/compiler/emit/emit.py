@@ -285,12 +285,12 @@ class _FunctionEmitter:
     def _record_results(self, node: Node, shards: Iterable[Shard | None]) -> None:
         """Records the names of an op's results and which shards hold them (None for the host or several)."""
         added = 0 if node.chunks is None else CHUNK_COUNTERS
-        held = itertools.islice(shards, added, None)
+        held_shards = itertools.islice(shards, added, None)
         for name, types in op_types.output_types(node.proto).items():
             for index in range(len(types)):
                 tensor = f"{node.name}:{name}:{index}"
                 self._names[tensor] = f"{node.name}:{name}:{index + added}"
-                shard = next(held, None)
+                shard = next(held_shards, None)
                 if shard is not None:
                     self._shards[tensor] = shard
 

@@ -73,9 +73,9 @@ def _emit(
     emitter = Emitter(functions, _device_of(request), constant_arguments, replica, programs, plans)
     name, _ = emitter.emit(functions.entry, placement, {})
     graph = functions[functions.entry]
-    made = [*functions.written_definitions, *emitter.functions]
+    definitions = [*functions.written_definitions, *emitter.functions]
     traced = {name: written.traced for name, written in functions.written.items()}
-    return _Emission(name, made, traced, emitter, graph, _variable_chips(graph, placement, replica))
+    return _Emission(name, definitions, traced, emitter, graph, _variable_chips(graph, placement, replica))
 
 
 def _combine_replicas(request: ProgramRequest, emissions: list[_Emission], count: int) -> LoweredProgram:

@@ -87,8 +87,8 @@ def _may_be_folded(node: Node) -> bool:
         return True
     if node.op in _PASSED_OVER | vocabulary.CALLS or op_types.is_stateful(node.op) or not _has_kernel(node.op):
         return False
-    kinds = [kind for types in op_types.output_types(node.proto).values() for kind in types]
-    return not {op_types.VARIANT, op_types.RESOURCE}.intersection(kinds) and _drawn_bytes(node) <= _MOST_BYTES
+    dtype_enums = [kind for types in op_types.output_types(node.proto).values() for kind in types]
+    return not {op_types.VARIANT, op_types.RESOURCE}.intersection(dtype_enums) and _drawn_bytes(node) <= _MOST_BYTES
 
 
 def _cannot_be_computed(node: Node) -> bool:

@@ -52,7 +52,7 @@ def rewrite_functions(
         dataclasses.replace(cluster, function=renamed.get(cluster.function, cluster.function))
         for cluster in program.clusters
     ]
-    traced = {**program.traced, **{made: scopes.get(name, name) for name, made in renamed.items()}}
+    traced = {**program.traced, **{new_function: scopes.get(name, name) for name, new_function in renamed.items()}}
     return dataclasses.replace(program, node=node, functions=functions, clusters=clusters, traced=traced)
 
 
@@ -63,7 +63,7 @@ def _new_names(program: LoweredProgram, names: Collection[str]) -> dict[str, str
     """
     functions = {function.signature.name: function for function in program.functions}
     launched = [name for name in program.programs if name in functions]
-    called = reachable(launched, lambda name: (one for one in _callees(functions[name]) if one in functions))
+    called = reachable(launched, lambda name: (callee for callee in _callees(functions[name]) if callee in functions))
     return {name: f"{name}_calling_{next(_serial)}" for name in called if name in names}
 
 

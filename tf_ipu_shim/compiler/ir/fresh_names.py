@@ -18,9 +18,9 @@ class FreshNames:
 
     def unique(self, name: str) -> str:
         """Returns an unused name similar to this one and reserves it."""
-        made, number = name, 0
-        while made in self._taken:
+        candidate, number = name, 0
+        while candidate in self._taken:
             number += 1
-            made = f"{name}_{number}"
-        self._taken.add(made)
-        return made
+            candidate = f"{name}_{number}"
+        self._taken.add(candidate)
+        return candidate

@@ -174,7 +174,7 @@ class FunctionGraph:
     def _sort(self, protos: Mapping[str, Any], roots: set[str]) -> None:
         """Creates the nodes that the roots need, in topological order."""
         done = self._by_name
-        taken: dict[str, list[str]] = {}  # what ops that wait for others take
+        renamed_inputs: dict[str, list[str]] = {}  # what ops that wait for others take
         for root in [name for name in protos if name in roots]:
             stack = [(root, False)]
             while stack:
@@ -182,25 +182,25 @@ class FunctionGraph:
                 if name in done:
                     continue
                 proto = protos[name]
-                texts = taken[name] if ready else list(proto.input)
+                tensor_names = renamed_inputs[name] if ready else list(proto.input)
                 if not ready:
-                    missing = [other for other in self._input_ops(proto, texts, protos) if other not in done]
+                    missing = [other for other in self._input_ops(proto, tensor_names, protos) if other not in done]
                     if missing:
-                        if name in taken:
+                        if name in renamed_inputs:
                             raise ValueError(_cycle_message(self.name, name, protos))
-                        taken[name] = texts
+                        renamed_inputs[name] = tensor_names
                         stack.append((name, True))
                         stack.extend([(other, False) for other in reversed(missing)])
                         continue
                 node = Node(len(self.nodes), proto)
-                self._connect(node, texts)
+                self._connect(node, tensor_names)
                 self.nodes.append(node)
                 done[name] = node
 
-    def _input_ops(self, proto: Any, texts: Iterable[str], protos: Mapping[str, Any]) -> list[str]:
+    def _input_ops(self, proto: Any, tensor_names: Iterable[str], protos: Mapping[str, Any]) -> list[str]:
         """Returns the ops that an op has as data or control inputs."""
         names = []
-        for text in texts:
+        for text in tensor_names:
             name = text[1:] if text[0] == "^" else text.partition(":")[0]
             if name in protos:
                 names.append(name)
@@ -210,11 +210,11 @@ class FunctionGraph:
                 )
         return names
 
-    def _connect(self, node: Node, texts: Iterable[str]) -> None:
+    def _connect(self, node: Node, tensor_names: Iterable[str]) -> None:
         """Resolves a node's inputs by name."""
         by_name = self._by_name
         before: dict[Node, None] = {}  # data first, as `predecessors` has them
-        for text in texts:
+        for text in tensor_names:
             if text[0] == "^":
                 control = by_name.get(text[1:])
                 if control is not None:
@@ -266,10 +266,10 @@ class FunctionGraph:
         nodes = [self._add_node(proto) for proto in before]
         touched: dict[Node, None] = {}
         for node in self.nodes:
-            made = rule(node)
-            if made:
-                nodes.extend(self._add_node(proto) for proto in made[:-1])
-                touched.update(dict.fromkeys(self._replace_node(node, made[-1])))
+            replacement = rule(node)
+            if replacement:
+                nodes.extend(self._add_node(proto) for proto in replacement[:-1])
+                touched.update(dict.fromkeys(self._replace_node(node, replacement[-1])))
             nodes.append(node)
         nodes.extend(self._add_node(proto) for proto in after)
         for index, node in enumerate(nodes):
@@ -282,16 +282,16 @@ class FunctionGraph:
 
     def drop_unused(self, *ops: str) -> None:
         """Removes nodes of these op types if their results are neither used nor returned."""
-        kept = {result.tensor.partition(":")[0] for result in self.results}
-        kept.update(node.name for node in self.control_returns)
-        left: list[Node] = []
+        live = {result.tensor.partition(":")[0] for result in self.results}
+        live.update(node.name for node in self.control_returns)
+        remaining: list[Node] = []
         for node in reversed(self.nodes):
-            if node.op in ops and not node.users and node.name not in kept:
+            if node.op in ops and not node.users and node.name not in live:
                 for predecessor in dict.fromkeys(node.predecessors()):
                     predecessor.users.remove(node)
             else:
-                left.append(node)
-        self.nodes = left[::-1]
+                remaining.append(node)
+        self.nodes = remaining[::-1]
         for index, node in enumerate(self.nodes):
             node.index = index
         self.ops = {node.op for node in self.nodes}
@@ -315,9 +315,9 @@ class FunctionGraph:
     def copy(self, name: str) -> FunctionGraph:
         """Returns a copy under another name that a pass can change."""
         protos, controls = [node.proto for node in self.nodes], [node.name for node in self.control_returns]
-        made = FunctionGraph(name, self.arguments, protos, self.results, controls, self.traced)
-        made.annotations, made.argument_attributes = self.annotations, self.argument_attributes
-        return made
+        new_graph = FunctionGraph(name, self.arguments, protos, self.results, controls, self.traced)
+        new_graph.annotations, new_graph.argument_attributes = self.annotations, self.argument_attributes
+        return new_graph
 
     def write(self, name: str, change: Callable[[Any], None]) -> function_pb2.FunctionDef:
         """Writes the graph as a FunctionDef."""
@@ -346,6 +346,6 @@ class FunctionGraph:
 
 def _cycle_message(function: str, name: str, protos: Mapping[str, Any]) -> str:
     if any(proto.op == "NextIteration" for proto in protos.values()):
-        what = "a loop of TensorFlow 1 in a function that was made before it was called here"
-        return f"Function {function} has {what}. Call it first within what `ipu_compiler.compile` compiles."
+        label = "a loop of TensorFlow 1 in a function that was made before it was called here"
+        return f"Function {function} has {label}. Call it first within what `ipu_compiler.compile` compiles."
     return f"Function {function} has a cycle through {name}."

@@ -97,9 +97,9 @@ class Functions(Mapping[str, FunctionGraph]):
     def fresh_name(self, name: str) -> str:
         """Returns an unused function name similar to this one."""
         while True:
-            made = f"{name}_{next(_serial)}"
-            if made not in self:
-                return made
+            fresh = f"{name}_{next(_serial)}"
+            if fresh not in self:
+                return fresh
 
     def with_copies(self, names: Iterable[str]) -> Functions:
         """Returns the same functions, with copies of some that can be changed."""
@@ -120,9 +120,11 @@ class Functions(Mapping[str, FunctionGraph]):
         if name not in self._outside:
             if name not in self:
                 return name  # nothing that the script has brought
-            made = self._outside[name] = self.fresh_name(name)  # named before it is written: a function may call itself
-            definition = self[name].write(made, lambda proto: strip_attributes(proto, self.external_name))
-            self.written[made] = WrittenFunction(self[name].traced, definition)
+            fresh_name = self._outside[name] = self.fresh_name(
+                name
+            )  # named before it is written: a function may call itself
+            definition = self[name].write(fresh_name, lambda proto: strip_attributes(proto, self.external_name))
+            self.written[fresh_name] = WrittenFunction(self[name].traced, definition)
         return self._outside[name]
 
     @property

@@ -41,13 +41,15 @@ class Replacement(NamedTuple):
 Rule = Callable[[Node], "Replacement | None"]
 
 
-def replace_ops(functions: Functions, wanted: frozenset[str], rule: Rule) -> None:
+def replace_ops(functions: Functions, target_types: frozenset[str], rule: Rule) -> None:
     """Replaces ops of a program by function calls."""
     for name in functions.reached():
         graph = functions[name]
-        if not graph.ops.isdisjoint(wanted):
-            found = {node: rule(node) for node in graph.nodes if node.op in wanted}
-            _replace_in(functions, graph, {node: made for node, made in found.items() if made is not None})
+        if not graph.ops.isdisjoint(target_types):
+            found = {node: rule(node) for node in graph.nodes if node.op in target_types}
+            _replace_in(
+                functions, graph, {node: replacement for node, replacement in found.items() if replacement is not None}
+            )
 
 
 def restore_op(node: node_def_pb2.NodeDef) -> None:
@@ -70,10 +72,10 @@ def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node,
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node not in found and renamed.keys().isdisjoint(node.inputs):
             return None
-        made = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
+        new_node = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
         if node in found:
-            made = _call(made, found[node], _function(functions, node, found[node]))
-        return [made]
+            new_node = _call(new_node, found[node], _function(functions, node, found[node]))
+        return [new_node]
 
     if found:
         graph.rewrite(rule)
@@ -82,23 +84,25 @@ def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node,
 
 def _call(node: node_def_pb2.NodeDef, replacement: Replacement, function: str) -> node_def_pb2.NodeDef:
     """Returns the call that replaces an op."""
-    taken = data_inputs(node)[: len(replacement.inputs)]
-    made = node_def_pb2.NodeDef(name=node.name, device=node.device, input=taken)
-    made.input.extend(control_inputs(node))
-    copy_annotations(node, made)
+    operands = data_inputs(node)[: len(replacement.inputs)]
+    new_node = node_def_pb2.NodeDef(name=node.name, device=node.device, input=operands)
+    new_node.input.extend(control_inputs(node))
+    copy_annotations(node, new_node)
     if replacement.has_kernel:
-        made.attr[vocabulary.STANDS_FOR_ATTRIBUTE].s = node.SerializeToString()
-    calls.make_call(made, replacement.inputs.values(), replacement.outputs.values(), function)
-    return made
+        new_node.attr[vocabulary.STANDS_FOR_ATTRIBUTE].s = node.SerializeToString()
+    calls.make_call(new_node, replacement.inputs.values(), replacement.outputs.values(), function)
+    return new_node
 
 
 def _function(functions: Functions, node: Node, replacement: Replacement) -> str:
     """Adds the function that replaces an op; returns its name."""
     with ops.Graph().as_default() as graph:
-        taken = [array_ops.placeholder(dtypes.as_dtype(kind), name=name) for name, kind in replacement.inputs.items()]
-        results = replacement.build(*taken)
+        operands = [
+            array_ops.placeholder(dtypes.as_dtype(kind), name=name) for name, kind in replacement.inputs.items()
+        ]
+        results = replacement.build(*operands)
         definition: function_pb2.FunctionDef = graph_to_function_def.graph_to_function_def(
-            graph, graph.get_operations(), taken, results, list(replacement.outputs)
+            graph, graph.get_operations(), operands, results, list(replacement.outputs)
         )
     name = definition.signature.name = functions.fresh_name(f"ipu_in_place_of_{node.op}")
     for inner in definition.node_def:

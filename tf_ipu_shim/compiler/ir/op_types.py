@@ -41,7 +41,7 @@ class _Argument(NamedTuple):
 
 
 def _arguments(definitions: Any) -> tuple[_Argument, ...]:
-    return tuple(_Argument(*(getattr(one, field) for field in _Argument._fields)) for one in definitions)
+    return tuple(_Argument(*(getattr(definition, field) for field in _Argument._fields)) for definition in definitions)
 
 
 @functools.cache

@@ -45,6 +45,6 @@ def created_list(operation: Any) -> ListContents:
         96
     """
     shape, size = (tensor_util.try_evaluate_constant(tensor) for tensor in operation.inputs)
-    room = None if size is None or int(size) < 0 else int(size)
+    capacity = None if size is None or int(size) < 0 else int(size)
     element = None if shape is None or np.ndim(shape) == 0 or np.any(shape < 0) else tuple(map(int, shape))
-    return ListContents(room, operation.get_attr("element_dtype").as_datatype_enum, element)
+    return ListContents(capacity, operation.get_attr("element_dtype").as_datatype_enum, element)

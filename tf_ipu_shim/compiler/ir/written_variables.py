@@ -32,20 +32,20 @@ class _Written:
         argument_of = {name: index for index, name in enumerate(graph.arguments)}  # tensor -> the argument it is
         written: set[int] = set()
         for node in graph.nodes:
-            held = [argument_of.get(text) for text in node.inputs]
+            argument_indices = [argument_of.get(text) for text in node.inputs]
             if node.op in ("Identity", "IdentityN"):
-                for index, argument in enumerate(held):
+                for index, argument in enumerate(argument_indices):
                     if argument is not None:
                         argument_of[f"{node.name}:output:{index}"] = argument
             elif node.op in vocabulary.FUNCTION_ATTRIBUTES:
-                written |= self._through_call(node, held)
+                written |= self._through_call(node, argument_indices)
             elif node.op not in READS:
                 resources = [kind == op_types.RESOURCE for kind in op_types.input_types(node.proto)]
-                written |= {a for a, is_resource in zip(held, resources) if a is not None and is_resource}
+                written |= {a for a, is_resource in zip(argument_indices, resources) if a is not None and is_resource}
         return written
 
-    def _through_call(self, node: Node, held: Sequence[int | None]) -> set[int]:
+    def _through_call(self, node: Node, argument_indices: Sequence[int | None]) -> set[int]:
         if node.op in vocabulary.BRANCHES:
-            held = held[1:]  # the first one chooses the branch
+            argument_indices = argument_indices[1:]  # the first one chooses the branch
         inner = {index for called in op_types.called_functions(node.proto) for index in self.of(called)}
-        return {argument for index, argument in enumerate(held) if argument is not None and index in inner}
+        return {argument for index, argument in enumerate(argument_indices) if argument is not None and index in inner}

@@ -149,8 +149,8 @@ def _fused(source: node_def_pb2.NodeDef, bias: node_def_pb2.NodeDef) -> node_def
     return fused
 
 
-def _remove_fused(function: function_pb2.FunctionDef, gone: set[str], renamed: dict[str, str]) -> None:
-    for place in reversed([place for place, node in enumerate(function.node_def) if node.name in gone]):
+def _remove_fused(function: function_pb2.FunctionDef, removed: set[str], renamed: dict[str, str]) -> None:
+    for place in reversed([place for place, node in enumerate(function.node_def) if node.name in removed]):
         del function.node_def[place]
     for node in function.node_def:
         for index, text in enumerate(node.input):

@@ -60,7 +60,7 @@ def requested_execution(device: IpuDevice, is_rounded: bool = False, only_kernel
 
 
 def resolve_execution(
-    asked: Execution, plugin: Library, program: LoweredProgram, without_form: Mapping[str, str]
+    requested: Execution, plugin: Library, program: LoweredProgram, without_form: Mapping[str, str]
 ) -> Execution:
     """Resolves the requested mode `kernels` for a program, which may fall back to XLA.
 
@@ -73,15 +73,15 @@ def resolve_execution(
     elif missing := _types_without_kernel(plugin, program):
         reason = f"TensorFlow has no kernel for {', '.join(missing)}"
     if not reason:
-        return asked
-    if asked.is_checked:
+        return requested
+    if requested.is_checked:
         raise errors_impl.UnimplementedError(
             None,
             None,
             f"Floating-point exceptions need each op of a program to run by itself, and those of {program.node.name} "
             f"cannot: {reason}. Switch inv, div0, oflo and nanoo of IPUConfig.floating_point_behaviour off.",
         )
-    if asked.is_rounded:
+    if requested.is_rounded:
         log.warning(
             f"{program.node.name} rounds float16 to the nearest, not stochastically as configured: that needs each of "
             f"its ops to run by itself, and {reason}."

@@ -106,24 +106,26 @@ class _CallInliner:
 
     def run(self) -> function_pb2.FunctionDef:
         """Returns the function with all calls inlined."""
-        made, function = self._made, self._function
-        made.CopyFrom(function)
-        del made.node_def[:]
+        output_function, function = self._made, self._function
+        output_function.CopyFrom(function)
+        del output_function.node_def[:]
         for node in function.node_def:
             if node.name in self._calls:
                 self._inline(node, self._calls[node.name])
             else:
-                made.node_def.append(copy_node(node, [*map(self._tensor, data_inputs(node)), *self._controls(node)]))
+                output_function.node_def.append(
+                    copy_node(node, [*map(self._tensor, data_inputs(node)), *self._controls(node)])
+                )
         for result, text in function.ret.items():
-            made.ret[result] = self._tensor(text)
-        del made.signature.control_output[:]
-        made.control_ret.clear()
+            output_function.ret[result] = self._tensor(text)
+        del output_function.signature.control_output[:]
+        output_function.control_ret.clear()
         for name in function.signature.control_output:
             for end in self._after(function.control_ret[name]):
-                if end not in made.control_ret:
-                    made.signature.control_output.append(end)
-                    made.control_ret[end] = end
-        return made
+                if end not in output_function.control_ret:
+                    output_function.signature.control_output.append(end)
+                    output_function.control_ret[end] = end
+        return output_function
 
     def _inline(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> None:
         names, places, inputs = self._names[call.name], self._places[call.name], data_inputs(call)
@@ -173,10 +175,10 @@ class _CallInliner:
         while (call := producer_name(text)) in self._calls:
             called = self._calls[call]
             result = called.signature.output_arg[result_index(text)].name
-            given = called.ret[result]
-            if not is_argument(given):
-                return with_producer(given, self._names[call][producer_name(given)])
-            text = self._nodes[call].input[self._places[call][given]]
+            returned = called.ret[result]
+            if not is_argument(returned):
+                return with_producer(returned, self._names[call][producer_name(returned)])
+            text = self._nodes[call].input[self._places[call][returned]]
         return text
 
     def _add_join(self, call: node_def_pb2.NodeDef, name: str, controls: Iterable[str]) -> str:

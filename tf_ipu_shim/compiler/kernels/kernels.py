@@ -168,9 +168,9 @@ class _FunctionCopies:
     def _fresh(self, name: str) -> str:
         """Returns an unused function name; TensorFlow keeps those of earlier lowerings too."""
         while True:
-            made = f"{name}_{next(_serial)}"
-            if made not in self._library:
-                return made
+            fresh_name = f"{name}_{next(_serial)}"
+            if fresh_name not in self._library:
+                return fresh_name
 
     def _copy(
         self, function: function_pb2.FunctionDef, name: str, chip: Chip, constants: frozenset[int]

@@ -72,18 +72,18 @@ class _LoopLowering:
 
     def run(self) -> function_pb2.FunctionDef:
         """Returns the function with its loops lowered to frames."""
-        made, function = self._made, self._function
-        made.CopyFrom(function)
-        del made.node_def[:]
+        output_function, function = self._made, self._function
+        output_function.CopyFrom(function)
+        del output_function.node_def[:]
         self.place(function.node_def, [*function.ret.values(), *(f"^{name}" for name in function.control_ret.values())])
-        for node in made.node_def:
+        for node in output_function.node_def:
             node.input[:] = [self._settled(text) for text in node.input]
         for result, text in function.ret.items():
-            made.ret[result] = self._settled(text)
+            output_function.ret[result] = self._settled(text)
         for name, waited in function.control_ret.items():
-            made.control_ret[name] = self._settled(f"^{waited}")[1:]
+            output_function.control_ret[name] = self._settled(f"^{waited}")[1:]
         self._remove_unused_entries()
-        return made
+        return output_function
 
     def _remove_unused_entries(self) -> None:
         """Removes Enter ops whose results nothing uses.
@@ -92,9 +92,9 @@ class _LoopLowering:
         has run. An iteration has not ended before all values have entered. Where the last of these leads to no op,
         no one looks again: the loop has no results, and that is not an error.
         """
-        made = self._made
-        users = collections.Counter(producer_name(text) for node in made.node_def for text in node.input)
-        entries = {node.name: node for node in made.node_def if node.op == "Enter"}
+        output_function = self._made
+        users = collections.Counter(producer_name(text) for node in output_function.node_def for text in node.input)
+        entries = {node.name: node for node in output_function.node_def if node.op == "Enter"}
         idle = [name for name in entries if not users[name]]
         left_out = set(idle)
         while idle:
@@ -106,9 +106,9 @@ class _LoopLowering:
                     left_out.add(source)
         if not left_out:
             return
-        kept = [node for node in made.node_def if node.name not in left_out]
-        del made.node_def[:]
-        made.node_def.extend(kept)
+        remaining = [node for node in output_function.node_def if node.name not in left_out]
+        del output_function.node_def[:]
+        output_function.node_def.extend(remaining)
 
     def place(self, nodes: Iterable[node_def_pb2.NodeDef], returned: Iterable[str]) -> None:
         """Adds ops, lowering loops among them."""
@@ -215,9 +215,9 @@ class _Frame:
         values = self._needed()
         self._values = [place for place in range(len(self._begin)) if values >> place & 1]
         self._changing = [place for place in self._values if self._changes[place]]
-        merges, given = self._enter()
-        test = self._add_condition(given)
-        inside = self._switch(given, test)
+        merges, entries = self._enter()
+        test = self._add_condition(entries)
+        inside = self._switch(entries, test)
         self._add_body(merges, inside)
 
     def _needed(self) -> int:
@@ -246,42 +246,42 @@ class _Frame:
     def _enter(self) -> tuple[dict[int, node_def_pb2.NodeDef], dict[int, str]]:
         """Adds Enter and Merge ops; returns the merges and the tensor of each loop variable."""
         controls = self._joined_controls(control_inputs(self._loop), len(self._values), "begin")
-        merges, given = {}, {}
+        merges, entries = {}, {}
         for place in self._values:
             enter = self._op("enter", place, "Enter", [self._begin[place], *controls])
             enter.attr["frame_name"].s = self._loop.name.encode()
             enter.attr["is_constant"].b = not self._changes[place]
             enter.attr["parallel_iterations"].i = self._parallel
-            given[place] = f"{enter.name}:output:0"
+            entries[place] = f"{enter.name}:output:0"
             if self._changes[place]:
-                merges[place] = self._op("merge", place, "Merge", [given[place]])
+                merges[place] = self._op("merge", place, "Merge", [entries[place]])
                 merges[place].attr["N"].i = 2
-                given[place] = f"{merges[place].name}:output:0"
+                entries[place] = f"{merges[place].name}:output:0"
         for place, begin in enumerate(self._begin):
             if not self._changes[place]:
                 self._framing.replace_result(begin, self._result(place))
-        return merges, given
+        return merges, entries
 
-    def _add_condition(self, given: Mapping[int, str]) -> str:
+    def _add_condition(self, entries: Mapping[int, str]) -> str:
         """Adds the condition; returns its result."""
-        first = producer_name(given[self._changing[0]])
+        first = producer_name(entries[self._changing[0]])
         returns = self._condition.graph.returns
-        (goes_on,), ends = self._add("cond", self._condition, given, returns, lambda: f"^{first}")
+        (goes_on,), ends = self._add("cond", self._condition, entries, returns, lambda: f"^{first}")
         node = self._framing.add(f"{self._loop.name}/goes_on", "LoopCond", [goes_on, *ends], self._loop)
         return f"{node.name}:output:0"
 
-    def _switch(self, given: Mapping[int, str], test: str) -> dict[int, str]:
+    def _switch(self, entries: Mapping[int, str], test: str) -> dict[int, str]:
         """Adds Switch and Exit ops; returns the tensors in the body."""
-        inside, awaited, left = dict(given), self._end_signals(), {}
+        inside, awaited, remaining = dict(entries), self._end_signals(), {}
         for place in self._changing:
-            switch = self._op("switch", place, "Switch", [given[place], test])
+            switch = self._op("switch", place, "Switch", [entries[place], test])
             inside[place] = f"{switch.name}:output_true:0"
             if place in awaited or self._result(place) in self._used:
                 leave = self._op("exit", place, "Exit", [f"{switch.name}:output_false:0"])
                 self._framing.replace_result(f"{leave.name}:output:0", self._result(place))
-                left[place] = leave.name
+                remaining[place] = leave.name
         if awaited:
-            (end,) = self._joined_controls([f"^{left[place]}" for place in awaited], _FEW, "done")
+            (end,) = self._joined_controls([f"^{remaining[place]}" for place in awaited], _FEW, "done")
             self._framing.record_end(end[1:], self._loop.name)
         return inside
 
@@ -309,14 +309,19 @@ class _Frame:
             merges[place].input.append(f"{node.name}:output:0")
 
     def _add(
-        self, name: str, part: _LoopFunction, given: Mapping[int, str], returns: Sequence[str], guard: Callable[[], str]
+        self,
+        name: str,
+        part: _LoopFunction,
+        entries: Mapping[int, str],
+        returns: Sequence[str],
+        guard: Callable[[], str],
     ) -> tuple[list[str], list[str]]:
         """Adds the ops of the condition or the body."""
         nodes = part.needed(returns)
         names = {node.name: self._framing.fresh_name.unique(f"{self._loop.name}/{name}/{node.name}") for node in nodes}
-        arguments = {argument: given.get(place, "") for place, argument in enumerate(part.graph.arguments)}
+        arguments = {argument: entries.get(place, "") for place, argument in enumerate(part.graph.arguments)}
         handed_on: dict[str, str] = {}  # results of loops in it that these do not change
-        led_to = {producer_name(given[place]) for place in self._changing}
+        led_to = {producer_name(entries[place]) for place in self._changing}
 
         def tensor(text: str) -> str:
             text = arguments[text] if is_argument(text) else with_producer(text, names[producer_name(text)])

@@ -31,9 +31,9 @@ def use_one_dnn_pooling(function: function_pb2.FunctionDef) -> dict[str, node_de
     for node in nodes:
         if node.op == _GRADIENT:
             if _pooling_key(node) not in pooled:
-                again = _pool_again(function, node)
-                pooled[_pooling_key(node)] = again.name
-                stands_for[again.name] = stands_for[node.name]
+                pooled_again = _pool_again(function, node)
+                pooled[_pooling_key(node)] = pooled_again.name
+                stands_for[pooled_again.name] = stands_for[node.name]
             node.input.insert(3, f"{pooled[_pooling_key(node)]}:workspace:0")
         node.op = _NATIVE[node.op]
         node.attr["workspace_enabled"].b = True

@@ -100,8 +100,8 @@ def _segments(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> 
     kind, counted = node.attr["Tindices"].type, node.attr["Tnumsegments"].type
     if counted != kind:
         count = added.op("Cast", "y", count, SrcT=counted, DstT=kind)
-    there = added.op("Less", "z", ids, count, T=kind)
-    node.input[1] = added.op("SelectV2", "output", there, ids, added.constant(-1, kind), T=kind)
+    in_range = added.op("Less", "z", ids, count, T=kind)
+    node.input[1] = added.op("SelectV2", "output", in_range, ids, added.constant(-1, kind), T=kind)
 
 
 def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:

@@ -42,8 +42,8 @@ class _Simplifier:
 
     def run(self) -> function_pb2.FunctionDef:
         """Returns the simplified function."""
-        made = copy_function(self._function)
-        del made.node_def[:]
+        function_copy = copy_function(self._function)
+        del function_copy.node_def[:]
         protos: list[node_def_pb2.NodeDef] = []
         for node in self._graph.nodes:
             data = [self._tensors.get(text, text) for text in node.inputs]
@@ -58,15 +58,15 @@ class _Simplifier:
                 protos.append(proto)
                 self._effects[node.name] = before | self._after(controls) | self._own_bit(node)
         for result, text in self._function.ret.items():
-            made.ret[result] = self._tensors.get(text, text)
-        del made.signature.control_output[:]
-        made.control_ret.clear()
+            function_copy.ret[result] = self._tensors.get(text, text)
+        del function_copy.signature.control_output[:]
+        function_copy.control_ret.clear()
         returned = [self._function.control_ret[name] for name in self._function.signature.control_output]
         for end in dict.fromkeys(end for name in returned for end in self._replacements(name)):
-            made.signature.control_output.append(end)
-            made.control_ret[end] = end
-        made.node_def.extend(_remove_noop_joins(protos, made.control_ret))
-        return made
+            function_copy.signature.control_output.append(end)
+            function_copy.control_ret[end] = end
+        function_copy.node_def.extend(_remove_noop_joins(protos, function_copy.control_ret))
+        return function_copy
 
     def _own_bit(self, node: Node) -> int:
         if not has_effect(node.op):
@@ -113,12 +113,12 @@ class _Simplifier:
 
 def _remove_noop_joins(protos: Sequence[node_def_pb2.NodeDef], returned: Collection[str]) -> list[node_def_pb2.NodeDef]:
     """Returns the ops, in topological order, without NoOps that only join control inputs."""
-    awaited, kept = set(returned), []
+    awaited, remaining = set(returned), []
     for proto in reversed(protos):
         if proto.op != _MEETING or proto.name in awaited:
             awaited.update(awaited_nodes(proto))
-            kept.append(proto)
-    return kept[::-1]
+            remaining.append(proto)
+    return remaining[::-1]
 
 
 def _read_only(graph: FunctionGraph) -> set[str]:

@@ -34,8 +34,8 @@ def rounds(node: node_def_pb2.NodeDef) -> bool:
 def rounding_annotation(node: node_def_pb2.NodeDef) -> bool | None:
     """Returns whether an op is annotated for stochastic rounding; None without annotation."""
     if vocabulary.FRONTEND_ATTRIBUTE in node.attr:
-        told = xla_data_pb2.FrontendAttributes.FromString(node.attr[vocabulary.FRONTEND_ATTRIBUTE].s).map
-        scoped = _MARKS.get(told[_SCOPE]) if _SCOPE in told else None
+        attributes = xla_data_pb2.FrontendAttributes.FromString(node.attr[vocabulary.FRONTEND_ATTRIBUTE].s).map
+        scoped = _MARKS.get(attributes[_SCOPE]) if _SCOPE in attributes else None
         if scoped is not None:
             return scoped
     return node.attr[vocabulary.ROUNDING_ATTRIBUTE].b if vocabulary.ROUNDING_ATTRIBUTE in node.attr else None

@@ -87,7 +87,7 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGra
     first = writer.constant("chunk_first", np.zeros([], np.int32))
     buffers = _empty_buffers(writer, feeds)
     carried = _carried(body, feeds)
-    kinds = [
+    types = [
         _INT,
         _INT,
         *element,
@@ -96,17 +96,17 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGra
     ]
     components = [f"{begin}:components:{index}" for index in range(len(element))]
     loop = writer.node("chunk_loop", "While", [first, count, *components, *buffers, *carried])
-    loop.attr["T"].list.type.extend(kinds)
+    loop.attr["T"].list.type.extend(types)
     loop.attr["cond"].func.name, loop.attr["body"].func.name = names.inner_condition, names.inner_body
     loop.attr["parallel_iterations"].i = 10
     writer.must_run(loop.name)
-    results = [f"{loop.name}:output:{index}" for index in range(2 + len(element), len(kinds))]
+    results = [f"{loop.name}:output:{index}" for index in range(2 + len(element), len(types))]
     _send_outputs(writer, feeds, count, results[: len(buffers)])
     writer.result(_LONG, f"{begin}:next:0")
     writer.result(_LONG, total)
-    left = dict(zip(carried, results[len(buffers) :]))
+    remaining = dict(zip(carried, results[len(buffers) :]))
     for name, kind in body.arguments.items():
-        writer.result(kind, left.get(name, name) if kind != op_types.RESOURCE else name)
+        writer.result(kind, remaining.get(name, name) if kind != op_types.RESOURCE else name)
     return writer.graph
 
 
@@ -197,13 +197,13 @@ def _with_substitutes(nodes: Iterable[Node], removed: Mapping[Node, Sequence[str
 
 def _with_inputs(node: Node, inputs: Sequence[str], controls: Iterable[str]) -> node_def_pb2.NodeDef:
     """Returns an op with other inputs; the same NodeDef if nothing changes."""
-    taken = [*inputs, *(f"^{name}" for name in dict.fromkeys(controls))]
-    if taken == list(node.proto.input):
+    new_inputs = [*inputs, *(f"^{name}" for name in dict.fromkeys(controls))]
+    if new_inputs == list(node.proto.input):
         return node.proto
-    made = copy_node(node.proto)
-    del made.input[:]
-    made.input.extend(taken)
-    return made
+    new_node = copy_node(node.proto)
+    del new_node.input[:]
+    new_node.input.extend(new_inputs)
+    return new_node
 
 
 def _buffers(

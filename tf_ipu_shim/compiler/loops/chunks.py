@@ -82,8 +82,8 @@ def _annotated_locations(body: FunctionGraph, feeds: set[Node], placer: Placer) 
 
 def _on_one_ipu(marked: Iterable[Location | None]) -> bool:
     """Whether ops with these annotations can be in one XLA program."""
-    wanted = [location for location in marked if location is not None and location is not ALL_IPUS]
-    return len(wanted) <= 1 and all(location.is_in_program for location in wanted)
+    required = [location for location in marked if location is not None and location is not ALL_IPUS]
+    return len(required) <= 1 and all(location.is_in_program for location in required)
 
 
 def _is_fast_in_a_loop(body: FunctionGraph, functions: Functions) -> bool:

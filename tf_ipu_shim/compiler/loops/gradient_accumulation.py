@@ -85,13 +85,13 @@ def _replace_sums(functions: Functions, loop: Node, sums: Sequence[Node]) -> lis
     """Makes a loop's body compute its sums; returns the loop variables they need."""
     body = functions[loop.proto.attr["body"].func.name]
     states: list[LoopVariable] = []
-    made: dict[Node, list[node_def_pb2.NodeDef]] = {}
+    new_sums: dict[Node, list[node_def_pb2.NodeDef]] = {}
     for node in sums:
         writer = _SumWriter(node, len(body.arguments) + len(states))
-        made[node] = writer.nodes
+        new_sums[node] = writer.nodes
         states.extend(writer.states)
     loop_variables.declare_variables(functions, loop, states)
-    body.rewrite(made.get)
+    body.rewrite(new_sums.get)
     return states
 
 
@@ -135,8 +135,8 @@ class _SumWriter:
             total = self._argument(1)
             summed = self._add("summed", "AddV2", [total, node.inputs[0]], "z", T=self._kind)
             nothing = self._add("nothing", "ZerosLike", [summed], "y", T=self._kind)
-            left = self._add("next_total", "SelectV2", [due, nothing, summed], "output", T=self._kind)
-            self._keep(total, self._kind, attributes["shape"].shape, left)
+            next_total = self._add("next_total", "SelectV2", [due, nothing, summed], "output", T=self._kind)
+            self._keep(total, self._kind, attributes["shape"].shape, next_total)
         self._add("", "SelectV2", [due, summed, nothing, *controls], "output", T=self._kind)
 
     def _in_variable(self, variable: str, gradient: str, first: str, momentum: float, controls: list[str]) -> str:

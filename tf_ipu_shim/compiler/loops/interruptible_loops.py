@@ -62,10 +62,10 @@ def make_interruptible(program: LoweredProgram) -> LoweredProgram:
 def _check_interrupt(condition: function_pb2.FunctionDef) -> None:
     """Makes a condition check for an interrupt."""
     (result,) = condition.ret
-    taken = {node.name for node in condition.node_def}.union(
+    used_names = {node.name for node in condition.node_def}.union(
         argument.name for argument in condition.signature.input_arg
     )
-    name = next(one for number in itertools.count() if (one := f"goes_on_{number}") not in taken)
+    name = next(one for number in itertools.count() if (one := f"goes_on_{number}") not in used_names)
     call = custom_call(name, _TARGET, condition.ret[result], "")
     call.attr["result_dtypes"].list.type.append(types_pb2.DT_BOOL)
     call.attr["result_shapes"].list.shape.add()

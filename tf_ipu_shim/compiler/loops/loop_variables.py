@@ -33,24 +33,26 @@ class LoopVariable(NamedTuple):
 def declare_variables(functions: Functions, loop: Node, variables: Iterable[LoopVariable]) -> None:
     """Adds loop variables to a loop's condition and body, so that the body can use them."""
     for name in ("cond", "body"):
-        functions[loop.proto.attr[name].func.name].arguments.update((one.name, one.kind) for one in variables)
+        functions[loop.proto.attr[name].func.name].arguments.update(
+            (variable.name, variable.kind) for variable in variables
+        )
 
 
 def carry_variables(functions: Functions, graph: FunctionGraph, loop: Node, variables: Iterable[LoopVariable]) -> None:
     """Initialises loop variables before a loop and returns them from its body."""
-    made = copy_node(loop.proto)
+    new_node = copy_node(loop.proto)
     zeros = []
     for variable in variables:
         scalar = np.zeros([], dtypes.as_dtype(variable.kind).as_numpy_dtype)
         zero = constant(f"{loop.name}/{variable.name}", scalar, variable.kind)
         zero.attr["value"].tensor.tensor_shape.CopyFrom(variable.shape)  # its one element stands for all
         zeros.append(zero)
-        made.attr["T"].list.type.append(variable.kind)
+        new_node.attr["T"].list.type.append(variable.kind)
         if loop.proto.attr["output_shapes"].list.shape:
-            made.attr["output_shapes"].list.shape.append(variable.shape)
-    made.input[:] = [*loop.inputs, *(f"{zero.name}:output:0" for zero in zeros)]
-    made.input.extend(control_inputs(loop.proto))
-    made.attr.pop("_output_shapes", None)
+            new_node.attr["output_shapes"].list.shape.append(variable.shape)
+    new_node.input[:] = [*loop.inputs, *(f"{zero.name}:output:0" for zero in zeros)]
+    new_node.input.extend(control_inputs(loop.proto))
+    new_node.attr.pop("_output_shapes", None)
     body = functions[loop.proto.attr["body"].func.name]
     body.results.extend(Result(one.name, one.kind, one.tensor) for one in variables)
-    graph.rewrite(lambda node: [*zeros, made] if node is loop else None)
+    graph.rewrite(lambda node: [*zeros, new_node] if node is loop else None)

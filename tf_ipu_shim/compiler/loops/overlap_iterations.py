@@ -87,7 +87,7 @@ def _feeds_of(graph: FunctionGraph) -> list[Node]:
 
 def _add_tokens(graph: FunctionGraph, turns: Sequence[str]) -> None:
     """Orders each feed's accesses between mini-batches by a token."""
-    waits, after, made = [], [], {}
+    waits, after, token_loops = [], [], {}
     found = _feeds_of(graph)
     own = {node.name for node in found}
     returned = {graph.producer(tensor) for tensor in graph.returns}
@@ -97,9 +97,11 @@ def _add_tokens(graph: FunctionGraph, turns: Sequence[str]) -> None:
         after.append(_identity(f"{turn}/end", f"{turn}/begin:output:0", node.name))
         proto = copy_node(node.proto)
         proto.input.append(f"^{turn}/begin")
-        made[node] = proto
-    made.update({node: _without_waits(node, own) for node in returned if node is not None and node not in made})
-    graph.rewrite(lambda node: [made[node]] if node in made else None, before=waits, after=after)
+        token_loops[node] = proto
+    token_loops.update(
+        {node: _without_waits(node, own) for node in returned if node is not None and node not in token_loops}
+    )
+    graph.rewrite(lambda node: [token_loops[node]] if node in token_loops else None, before=waits, after=after)
     graph.results.extend(Result(turn, _INT, f"{turn}/end:output:0") for turn in turns)
     graph.control_returns = []
 

@@ -167,11 +167,11 @@ def _limit_at_begin(cond: FunctionGraph, test: str, loop: _Loop) -> Limit | None
     producer = cond.producer(test)
     if producer is None or producer.op != "Less" or producer.proto.attr["T"].type not in _WHOLE_NUMBERS:
         return None
-    texts = [_skip_identities(cond, text) for text in producer.inputs]
-    counter, limit = (loop.argument(text) for text in texts)
+    tensor_names = [_skip_identities(cond, text) for text in producer.inputs]
+    counter, limit = (loop.argument(text) for text in tensor_names)
     if counter is None or not loop.counts_by_ones(counter):
         return None
-    constant = cond.producer(texts[1])
+    constant = cond.producer(tensor_names[1])
     kind = producer.proto.attr["T"].type
     if limit is not None:
         return Limit(counter, limit, 0, kind) if loop.is_invariant(limit) else None
@@ -221,8 +221,8 @@ def _computed(graph: FunctionGraph, text: str, depth: int = _DEEPEST) -> int | N
     _, producer = _source(graph, text)
     if producer is None or producer.op not in _ARITHMETIC:
         return _constant(graph, text)
-    left, right = (_computed(graph, side, depth - 1) if depth else None for side in producer.inputs)
-    if left is None or right is None or (right == 0 and producer.op in ("FloorDiv", "FloorMod")):
+    lhs, right = (_computed(graph, side, depth - 1) if depth else None for side in producer.inputs)
+    if lhs is None or right is None or (right == 0 and producer.op in ("FloorDiv", "FloorMod")):
         return None
-    value = int(_ARITHMETIC[producer.op](left, right))
+    value = int(_ARITHMETIC[producer.op](lhs, right))
     return value if abs(value) <= _LARGEST else None

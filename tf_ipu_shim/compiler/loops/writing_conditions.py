@@ -48,15 +48,15 @@ def _with_carried(functions: Functions, graph: FunctionGraph, loop: Node) -> Seq
     condition, body = (loop.proto.attr[part].func.name for part in ("cond", "body"))
     first = node_def_pb2.NodeDef(name=f"{loop.name}/first_condition", input=loop.proto.input)
     calls.make_call(first, types, [_BOOL], condition)
-    made = copy_node(loop.proto)
-    made.op = "While"
-    made.input.insert(len(loop.inputs), f"{first.name}:output:0")
-    made.attr["T"].list.type.append(_BOOL)
-    if made.attr["output_shapes"].list.shape:
-        made.attr["output_shapes"].list.shape.add()
-    made.attr["cond"].func.name = _carried_condition(functions, condition, types)
-    made.attr["body"].func.name = _body_with_condition(functions, body, condition, types)
-    return [first, made]
+    new_node = copy_node(loop.proto)
+    new_node.op = "While"
+    new_node.input.insert(len(loop.inputs), f"{first.name}:output:0")
+    new_node.attr["T"].list.type.append(_BOOL)
+    if new_node.attr["output_shapes"].list.shape:
+        new_node.attr["output_shapes"].list.shape.add()
+    new_node.attr["cond"].func.name = _carried_condition(functions, condition, types)
+    new_node.attr["body"].func.name = _body_with_condition(functions, body, condition, types)
+    return [first, new_node]
 
 
 def _carried_condition(functions: Functions, condition: str, types: Sequence[int]) -> str:
@@ -75,9 +75,12 @@ def _body_with_condition(functions: Functions, body: str, condition: str, types:
     carried = [writer.argument(f"carried_{index}", kind) for index, kind in enumerate(types)]
     writer.argument("goes_on", _BOOL)
     results = [f"body:output:{index}" for index in range(len(types))]
-    for name, inputs, kinds, called in (("body", carried, types, body), ("condition", results, [_BOOL], condition)):
+    for name, inputs, dtype_enums, called in (
+        ("body", carried, types, body),
+        ("condition", results, [_BOOL], condition),
+    ):
         node = node_def_pb2.NodeDef(name=name, input=inputs)
-        calls.make_call(node, types, kinds, called)
+        calls.make_call(node, types, dtype_enums, called)
         writer.add(node)
         writer.must_run(name)
     for kind, text in zip(types, results):

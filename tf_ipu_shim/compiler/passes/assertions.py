@@ -49,8 +49,8 @@ def asserting_functions(functions: Mapping[str, function_pb2.FunctionDef]) -> se
 def _check(node: node_def_pb2.NodeDef, constants: Mapping[str, node_def_pb2.NodeDef], described: str) -> None:
     """Turns an assert into a custom call with its condition as input and the message as configuration."""
     values = data_inputs(node)
-    texts = " ".join(f"[{_text(value, constants)}]" for value in values[1:])
-    check = custom_call(node.name, _TARGET, values[0], f"assertion failed: {texts} Op {described}.")
+    messages = " ".join(f"[{_text(value, constants)}]" for value in values[1:])
+    check = custom_call(node.name, _TARGET, values[0], f"assertion failed: {messages} Op {described}.")
     check.input.extend(control_inputs(node))
     check.attr["has_side_effect"].b = True
     node.CopyFrom(check)

@@ -23,7 +23,9 @@ def replace_missing_lists(functions: Functions) -> None:
     found: dict[str, dict[str, Sequence[node_def_pb2.NodeDef]]] = {"": {}}
     while found and functions.with_ops(frozenset({_FAKE})):  # of inner branches first: outer ones return theirs
         finder = _Finder(functions)
-        found = {name: made for name in functions.reached() if (made := finder.replacements(functions[name]))}
+        found = {
+            name: replacements for name in functions.reached() if (replacements := finder.replacements(functions[name]))
+        }
         for name, instead in found.items():
             functions[name].rewrite(lambda node, instead=instead: instead.get(node.name))  # type: ignore[misc]
 
@@ -50,12 +52,16 @@ class _Finder:
             fake = graph.producer(text)
             if fake is None or fake.op != _FAKE or graph.type_of(text) != op_types.VARIANT:
                 continue
-            made = next(
-                (made for one in self._sibling_branches(graph) if (made := self._made_by(one, one.returns[index]))),
+            producer = next(
+                (
+                    producer
+                    for sibling_branch in self._sibling_branches(graph)
+                    if (producer := self._made_by(sibling_branch, sibling_branch.returns[index]))
+                ),
                 None,
             )
-            if made is not None:
-                found[fake.name] = _copy_ops(made, fake.name)
+            if producer is not None:
+                found[fake.name] = _copy_ops(producer, fake.name)
         return found
 
     def _sibling_branches(self, graph: FunctionGraph) -> Iterator[FunctionGraph]:
@@ -69,7 +75,7 @@ class _Finder:
         """Returns the ops that create a list, with their constants, or None."""
         while (node := graph.producer(text)) is not None:
             if node.op in tensor_lists.MAKE:
-                constants = [self._constant(graph, given) for given in node.inputs]
+                constants = [self._constant(graph, operand) for operand in node.inputs]
                 return None if None in constants else [*constants, node.proto]  # type: ignore[list-item]
             if node.op in vocabulary.IDENTITIES or node.op in _CHANGING:
                 text = node.inputs[0]
@@ -84,9 +90,9 @@ class _Finder:
         for name in op_types.called_functions(node.proto):
             if name in self._functions:
                 inner = self._functions[name]
-                made = self._made_by(inner, inner.returns[index])
-                if made is not None:
-                    return made
+                producer = self._made_by(inner, inner.returns[index])
+                if producer is not None:
+                    return producer
         return None
 
     def _constant(self, graph: FunctionGraph, text: str) -> node_def_pb2.NodeDef | None:
@@ -102,10 +108,10 @@ class _Finder:
         return self._constant(caller, call.function_inputs[list(graph.arguments).index(text)])
 
 
-def _copy_ops(made: Sequence[node_def_pb2.NodeDef], name: str) -> list[node_def_pb2.NodeDef]:
+def _copy_ops(nodes: Sequence[node_def_pb2.NodeDef], name: str) -> list[node_def_pb2.NodeDef]:
     """Copies ops with names prefixed by another op's; the last has that name and returns the list."""
     copies = []
-    for index, proto in enumerate(made):
+    for index, proto in enumerate(nodes):
         copy = copy_node(proto)
         copy.name = f"{name}/{index}"
         del copy.input[:]

@@ -94,8 +94,8 @@ def _without_replacement(true_classes: Any, sampled: int, classes: int, probabil
     negative, drawn = nn_ops.top_k(-times, sampled)
     times, drawn = -negative, math_ops.cast(drawn, dtypes.int64)
     # Each class that has come up was tried again with its probability until the last one came.
-    again = math_ops.reduce_sum(array_ops.gather(every, drawn) * (times[-1] - times))
-    tries = sampled + math_ops.round(again)
+    probability = math_ops.reduce_sum(array_ops.gather(every, drawn) * (times[-1] - times))
+    tries = sampled + math_ops.round(probability)
 
     def counts(numbers: Any) -> Any:
         one = probabilities(math_ops.cast(numbers, dtypes.float32), classes)

@@ -35,10 +35,10 @@ def _constants_in(graph: FunctionGraph, known: ConstantValues) -> dict[str, node
     constants: dict[str, node_def_pb2.NodeDef] = {}
     for node in graph.nodes:
         for text, value in known.constants_of(graph, node):
-            made = copy_node(value)
-            made.name = f"{node.name}/result_{text.rsplit(':', 1)[1]}"
-            del made.input[:]
-            constants[text] = made
+            new_node = copy_node(value)
+            new_node.name = f"{node.name}/result_{text.rsplit(':', 1)[1]}"
+            del new_node.input[:]
+            constants[text] = new_node
     used = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
     return {text: constant for text, constant in constants.items() if text in used}
 
@@ -52,8 +52,8 @@ def _replace(graph: FunctionGraph, constants: dict[str, node_def_pb2.NodeDef]) -
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if constants.keys().isdisjoint(node.inputs):
             return None
-        made = copy_node(node.proto, [renamed(text) for text in node.proto.input])
-        return [made]
+        new_node = copy_node(node.proto, [renamed(text) for text in node.proto.input])
+        return [new_node]
 
     graph.rewrite(rule, before=list(constants.values()))
     graph.results = [result._replace(tensor=renamed(result.tensor)) for result in graph.results]

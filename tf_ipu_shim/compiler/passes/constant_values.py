@@ -76,12 +76,12 @@ class ConstantValues:
     def _of_list_op(self, graph: FunctionGraph, node: Node, text: str) -> _Value:
         if node.op == _EMPTY_LIST:
             return _EMPTY
-        held = self._of_tensor(graph, node.inputs[0])
-        if not isinstance(held, _List):
+        state = self._of_tensor(graph, node.inputs[0])
+        if not isinstance(state, _List):
             return None
         if node.op == _PUSH:
-            return _common([held, _filled_list(self._of_tensor(graph, node.inputs[1]))])
-        return held.element if text == f"{node.name}:tensor:0" else held
+            return _common([state, _filled_list(self._of_tensor(graph, node.inputs[1]))])
+        return state.element if text == f"{node.name}:tensor:0" else state
 
     def _of_result(self, graph: FunctionGraph, node: Node, index: int) -> _Value:
         """Returns the value of a call, branch or loop result."""
@@ -162,14 +162,14 @@ def _elements(constant: node_def_pb2.NodeDef) -> int:
 
 def _common(values: Sequence[_Value]) -> _Value:
     """Returns the value common to all, ignoring unused ones; None if they differ."""
-    given = [value for value in values if value is not _ANY]
-    if not given:
+    known_values = [value for value in values if value is not _ANY]
+    if not known_values:
         return _ANY
-    lists = [value for value in given if isinstance(value, _List)]
+    lists = [value for value in known_values if isinstance(value, _List)]
     if lists:
-        element = _common([value.element for value in lists]) if len(lists) == len(given) else None
+        element = _common([value.element for value in lists]) if len(lists) == len(known_values) else None
         return _filled_list(element)
-    return _same_constant(given)
+    return _same_constant(known_values)
 
 
 def _same_constant(values: Sequence[_Value]) -> _Value:

@@ -24,26 +24,26 @@ def eliminate_dead_code(function: function_pb2.FunctionDef) -> function_pb2.Func
     Ops that waited for the removed op wait for its inputs instead, so the order stays.
     """
     graph = graph_with_effects(function, [])
-    kept = _live_nodes(graph)
-    if len(kept) == len(function.node_def):
+    live = _live_nodes(graph)
+    if len(live) == len(function.node_def):
         return function
     instead: dict[str, dict[str, None]] = {}
     for node in graph.nodes:  # what they wait for comes first
-        if node.name in kept:
+        if node.name in live:
             instead[node.name] = {node.name: None}
         else:
             before = node.predecessors()
             instead[node.name] = {name: None for predecessor in before for name in instead[predecessor.name]}
-    made = copy_function(function)
-    del made.node_def[:]
+    function_copy = copy_function(function)
+    del function_copy.node_def[:]
     for proto in function.node_def:
-        if proto.name in kept:
-            _make_join(made.node_def.add(), proto, instead)
-    left = [name for name in function.signature.control_output if function.control_ret[name] in kept]
-    made.signature.control_output[:] = left
-    made.control_ret.clear()
-    made.control_ret.update({name: function.control_ret[name] for name in left})
-    return made
+        if proto.name in live:
+            _make_join(function_copy.node_def.add(), proto, instead)
+    remaining = [name for name in function.signature.control_output if function.control_ret[name] in live]
+    function_copy.signature.control_output[:] = remaining
+    function_copy.control_ret.clear()
+    function_copy.control_ret.update({name: function.control_ret[name] for name in remaining})
+    return function_copy
 
 
 def has_effect(op: str) -> bool:
@@ -65,21 +65,23 @@ def _live_nodes(graph: FunctionGraph) -> set[str]:
     """Returns the names of nodes with effects, needed results, or that join control edges."""
     waiting = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
     waiting += graph.control_returns
-    kept: set[str] = set()
+    live: set[str] = set()
     while waiting:
         node = waiting.pop()
-        if node.name not in kept:
-            kept.add(node.name)
+        if node.name not in live:
+            live.add(node.name)
             waiting.extend(producer for producer in node.producers if producer is not None)
             waiting.extend(control for control in node.controls if control.op == _MEETING)
-    return kept
+    return live
 
 
-def _make_join(made: node_def_pb2.NodeDef, proto: node_def_pb2.NodeDef, instead: dict[str, dict[str, None]]) -> None:
+def _make_join(
+    new_node: node_def_pb2.NodeDef, proto: node_def_pb2.NodeDef, instead: dict[str, dict[str, None]]
+) -> None:
     """Turns an op into a NoOp that waits for its live predecessors."""
-    made.CopyFrom(proto)
+    new_node.CopyFrom(proto)
     controls = _ordered(name for waits in awaited_nodes(proto) for name in instead[waits])
-    made.input[:] = [*data_inputs(proto), *(f"^{name}" for name in controls)]
+    new_node.input[:] = [*data_inputs(proto), *(f"^{name}" for name in controls)]
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

@@ -97,9 +97,9 @@ def _ordered(graph: FunctionGraph, feeds: _FeedUses, is_body: bool) -> FunctionG
             added.setdefault(node, {}).update(dict.fromkeys(elements))
     protos = [_changed(node, added.get(node, ()), node in used) for node in order]
     controls = [node.name for node in graph.control_returns]
-    made = FunctionGraph(graph.name, graph.arguments, protos, graph.results, controls, graph.traced)
-    made.annotations, made.argument_attributes = graph.annotations, graph.argument_attributes
-    return made
+    new_graph = FunctionGraph(graph.name, graph.arguments, protos, graph.results, controls, graph.traced)
+    new_graph.annotations, new_graph.argument_attributes = graph.annotations, graph.argument_attributes
+    return new_graph
 
 
 def _waits_elsewhere(node: Node) -> bool:
@@ -163,12 +163,12 @@ def _needed_by(nodes: Iterable[Node], added: Mapping[Node, Mapping[Node, None]])
 def _changed(node: Node, controls: Iterable[Node], uses_feeds: bool) -> node_def_pb2.NodeDef:
     """Returns an op with further control inputs; the same NodeDef if nothing changes."""
     present = set(node.controls) | set(node.producers)
-    texts = [f"^{control.name}" for control in controls if control not in present]
+    tensor_names = [f"^{control.name}" for control in controls if control not in present]
     one_by_one = uses_feeds and _is_loop(node)
-    if not texts and not one_by_one:
+    if not tensor_names and not one_by_one:
         return node.proto
-    made = copy_node(node.proto)
-    made.input.extend(texts)
+    new_node = copy_node(node.proto)
+    new_node.input.extend(tensor_names)
     if one_by_one:
-        made.attr["parallel_iterations"].i = 1
-    return made
+        new_node.attr["parallel_iterations"].i = 1
+    return new_node

@@ -46,11 +46,11 @@ class _ForwardedHandles:
         def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
             if renamed.keys().isdisjoint(node.inputs):
                 return None
-            made = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
+            new_node = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
             # It still comes after what handed the variable back, which may have written to it.
             before = dict.fromkeys(producer_name(text) for text in node.inputs if text in renamed)
-            made.input.extend(f"^{name}" for name in before if f"^{name}" not in made.input)
-            return [made]
+            new_node.input.extend(f"^{name}" for name in before if f"^{name}" not in new_node.input)
+            return [new_node]
 
         graph.rewrite(rule)
         graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
@@ -73,13 +73,13 @@ class _ForwardedHandles:
         """Returns the input that a result of a function-running op equals, or None."""
         if node.op in vocabulary.LOOPS:
             # An argument that is passed on from another place is only that of the first iteration.
-            given = self._of_function(node.proto.attr["body"].func.name)
-            return index if index < len(given) and given[index] == index else None
+            forwarded = self._of_function(node.proto.attr["body"].func.name)
+            return index if index < len(forwarded) and forwarded[index] == index else None
         if node.op not in vocabulary.CALLS | vocabulary.BRANCHES:
             return None
         called = [self._of_function(name) for name in op_types.called_functions(node.proto)]
-        first = called[0][index] if called and all(index < len(given) for given in called) else None
-        if first is None or any(given[index] != first for given in called):
+        first = called[0][index] if called and all(index < len(forwarded) for forwarded in called) else None
+        if first is None or any(forwarded[index] != first for forwarded in called):
             return None
         return first + 1 if node.op in vocabulary.BRANCHES else first
 

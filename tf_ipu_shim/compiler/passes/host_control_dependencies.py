@@ -29,14 +29,14 @@ def _rewrite(graph: FunctionGraph) -> None:
     carried: dict[Node, frozenset[str]] = {}
     added: dict[Node, list[str]] = {}
     for node in graph.nodes:
-        by_operands = _NOTHING.union(*(carried[one] for one in node.producers if one is not None))
+        by_operands = _NOTHING.union(*(carried[producer] for producer in node.producers if producer is not None))
         if has_effect(node.op):
             carried[node] = _NOTHING  # who takes its result waits for it
-            present = {one.name for one in node.predecessors()}
+            present = {predecessor.name for predecessor in node.predecessors()}
             if _has_host_effect(node) and not by_operands <= present:
                 added[node] = sorted(by_operands - present)
             continue
-        waits = [{one.name} if _has_host_effect(one) else carried[one] for one in node.controls]
+        waits = [{control.name} if _has_host_effect(control) else carried[control] for control in node.controls]
         carried[node] = by_operands.union(*waits)
 
     def waiting(node: Node) -> list[node_def_pb2.NodeDef] | None:

@@ -18,24 +18,24 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 def convert_legacy_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, function_pb2.FunctionDef]:
     """Returns functions by name, with legacy calls as call ops."""
-    made = {name: _with_calls(function, library) for name, function in library.items()}
+    converted = {name: _with_calls(function, library) for name, function in library.items()}
     for name in {node.op for function in library.values() for node in function.node_def if node.op in library}:
-        made[name] = _with_control_outputs(made[name])
-    return made
+        converted[name] = _with_control_outputs(converted[name])
+    return converted
 
 
 def _with_control_outputs(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
     """Returns the function with its side effects, and reads that results need, as control outputs."""
-    made = copy_function(function)
-    nodes = {node.name: node for node in made.node_def}
-    named = set(made.control_ret.values())
-    returned = map(producer_name, made.ret.values())
+    function_copy = copy_function(function)
+    nodes = {node.name: node for node in function_copy.node_def}
+    named = set(function_copy.control_ret.values())
+    returned = map(producer_name, function_copy.ret.values())
     needed = reachable(returned, lambda name: map(producer_name, nodes[name].input) if name in nodes else ())
     for name in dict.fromkeys([*needed, *(name for name, node in nodes.items() if has_effect(node.op))]):
         if name in nodes and name not in named and op_types.is_stateful(nodes[name].op):
-            made.signature.control_output.append(name)
-            made.control_ret[name] = name
-    return made
+            function_copy.signature.control_output.append(name)
+            function_copy.control_ret[name] = name
+    return function_copy
 
 
 def _with_calls(
@@ -44,15 +44,15 @@ def _with_calls(
     called = {node.name: library[node.op] for node in function.node_def if node.op in library}
     if not called:
         return function
-    made = copy_function(function)
-    for node in made.node_def:
+    function_copy = copy_function(function)
+    for node in function_copy.node_def:
         for index, text in enumerate(node.input):
             node.input[index] = _renamed(text, called)
         if node.name in called:
             _make_call(node, called[node.name])
-    for result, tensor in list(made.ret.items()):
-        made.ret[result] = _renamed(tensor, called)
-    return made
+    for result, tensor in list(function_copy.ret.items()):
+        function_copy.ret[result] = _renamed(tensor, called)
+    return function_copy
 
 
 def _renamed(text: str, called: Mapping[str, function_pb2.FunctionDef]) -> str:

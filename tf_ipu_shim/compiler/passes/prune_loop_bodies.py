@@ -30,9 +30,9 @@ def prune_bodies(functions: Functions) -> None:
         )
 
 
-def _replace(functions: Functions, graph: FunctionGraph, made: FunctionGraph) -> None:
-    if made is not graph:
-        functions.add(made)
+def _replace(functions: Functions, graph: FunctionGraph, new_graph: FunctionGraph) -> None:
+    if new_graph is not graph:
+        functions.add(new_graph)
 
 
 def _called(node: Node) -> Sequence[str]:
@@ -48,13 +48,13 @@ def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
     nothing, but it keeps the order of what is needed. Only the waits of the function itself are kept: a gradient
     returns values from amid the function, before some of the side effects, and these would wait for each other.
     """
-    kept = _needed(graph)
-    returned = [node.name for node in graph.control_returns if node.name in kept]
-    if len(returned) == len(graph.control_returns) and len(kept) == len(graph.nodes):
+    live = _needed(graph)
+    returned = [node.name for node in graph.control_returns if node.name in live]
+    if len(returned) == len(graph.control_returns) and len(live) == len(graph.nodes):
         return graph
-    order = _remaining_order(graph, kept)
+    order = _remaining_order(graph, live)
     return _rebuilt(
-        graph, [_with_controls(node.proto, order[node.name]) for node in graph.nodes if node.name in kept], returned
+        graph, [_with_controls(node.proto, order[node.name]) for node in graph.nodes if node.name in live], returned
     )
 
 
@@ -62,14 +62,14 @@ def _needed(graph: FunctionGraph) -> set[str]:
     """Returns the names of ops that results or returned operations depend on."""
     waiting = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
     waiting += [node for node in graph.nodes if vocabulary.ASKED_ATTRIBUTE in node.proto.attr]
-    kept: set[str] = set()
+    live: set[str] = set()
     while waiting:
         node = waiting.pop()
-        if node.name not in kept:
-            kept.add(node.name)
+        if node.name not in live:
+            live.add(node.name)
             waiting.extend(producer for producer in node.producers if producer is not None)
             waiting.extend(control for control in node.controls if _is_requested(node, control))
-    return kept
+    return live
 
 
 def _is_requested(node: Node, control: Node) -> bool:
@@ -79,13 +79,13 @@ def _is_requested(node: Node, control: Node) -> bool:
     return control.name.encode() in attributes[vocabulary.WAITS_ATTRIBUTE].list.s
 
 
-def _remaining_order(graph: FunctionGraph, kept: set[str]) -> dict[str, list[str]]:
+def _remaining_order(graph: FunctionGraph, live: set[str]) -> dict[str, list[str]]:
     """Maps each remaining op to the remaining ops it waits for, also through removed ones."""
     before: dict[str, dict[str, None]] = {}
     for node in graph.nodes:  # what they wait for comes first
         before[node.name] = {}
         for control in node.controls:
-            before[node.name].update({control.name: None} if control.name in kept else before[control.name])
+            before[node.name].update({control.name: None} if control.name in live else before[control.name])
     return {name: list(names) for name, names in before.items()}
 
 
@@ -123,18 +123,18 @@ def _with_control_returns(graph: FunctionGraph, nodes: Sequence[Node]) -> Functi
 
 def _rebuilt(graph: FunctionGraph, protos: list[node_def_pb2.NodeDef], control_results: list[str]) -> FunctionGraph:
     """Returns the function rebuilt from some of its ops."""
-    made = FunctionGraph(graph.name, graph.arguments, protos, graph.results, control_results, graph.traced)
-    made.argument_attributes = graph.argument_attributes
-    kept = {proto.name for proto in protos}
-    made.annotations = {name: mark for name, mark in graph.annotations.items() if name in kept}
-    return made
+    new_graph = FunctionGraph(graph.name, graph.arguments, protos, graph.results, control_results, graph.traced)
+    new_graph.argument_attributes = graph.argument_attributes
+    node_names = {proto.name for proto in protos}
+    new_graph.annotations = {name: mark for name, mark in graph.annotations.items() if name in node_names}
+    return new_graph
 
 
 def _with_controls(proto: node_def_pb2.NodeDef, controls: list[str]) -> node_def_pb2.NodeDef:
     """Returns an op with exactly these control inputs."""
-    texts = data_inputs(proto)
-    texts += [f"^{name}" for name in controls if name != proto.name]
-    if texts == list(proto.input):
+    tensor_names = data_inputs(proto)
+    tensor_names += [f"^{name}" for name in controls if name != proto.name]
+    if tensor_names == list(proto.input):
         return proto
-    made = copy_node(proto, texts)
-    return made
+    new_node = copy_node(proto, tensor_names)
+    return new_node

@@ -127,16 +127,16 @@ class _Seeder:
 
     def _with_seed(self, node: Node, seed: str) -> node_def_pb2.NodeDef:
         """Returns a loop, branch or call that passes a seed to its functions."""
-        made = copy_node(node.proto)
-        for attribute, function in op_types.function_values(made):
+        new_node = copy_node(node.proto)
+        for attribute, function in op_types.function_values(new_node):
             function.name = self._versions[function.name, _use_of(node, attribute)]
         is_loop = node.op in vocabulary.LOOPS
-        del made.input[:]
-        made.input.extend([*node.inputs, seed, *(f"^{control.name}" for control in node.controls)])
-        made.attr["T" if is_loop else "Tin"].list.type.append(types_pb2.DT_INT32)
-        if is_loop and made.attr["output_shapes"].list.shape:
-            made.attr["output_shapes"].list.shape.add().dim.add(size=2)
-        return made
+        del new_node.input[:]
+        new_node.input.extend([*node.inputs, seed, *(f"^{control.name}" for control in node.controls)])
+        new_node.attr["T" if is_loop else "Tin"].list.type.append(types_pb2.DT_INT32)
+        if is_loop and new_node.attr["output_shapes"].list.shape:
+            new_node.attr["output_shapes"].list.shape.add().dim.add(size=2)
+        return new_node
 
     def _restarts_each_run(self) -> bool:
         """Whether all random ops restart with the same numbers in every run."""
@@ -175,22 +175,22 @@ def _stateless(node: node_def_pb2.NodeDef, seed: str) -> list[node_def_pb2.NodeD
     op, place, attributes = _STATELESS[node.op]
     inputs = list(node.input)
     inputs.insert(place, seed)
-    made = node_def_pb2.NodeDef(name=node.name, op=op, device=node.device, input=inputs)
+    new_node = node_def_pb2.NodeDef(name=node.name, op=op, device=node.device, input=inputs)
     for name, value in node.attr.items():
         if name in attributes or name.startswith("_"):
-            made.attr[attributes.get(name, name)].CopyFrom(value)
-    made.attr["Tseed"].type = types_pb2.DT_INT32
-    if op != "StatelessMultinomial" or made.attr["T"].type not in _HALVES:
-        return [made]
+            new_node.attr[attributes.get(name, name)].CopyFrom(value)
+    new_node.attr["Tseed"].type = types_pb2.DT_INT32
+    if op != "StatelessMultinomial" or new_node.attr["T"].type not in _HALVES:
+        return [new_node]
     # XLA's kernel draws from float32 logits only. Checked on TensorFlow 2.15.1 and 2.21.0.
-    cast = node_def_pb2.NodeDef(name=f"{node.name}/ipu_logits", op="Cast", input=[made.input[0]])
-    cast.attr["SrcT"].type, cast.attr["DstT"].type = made.attr["T"].type, types_pb2.DT_FLOAT
-    for name, value in made.attr.items():
+    cast = node_def_pb2.NodeDef(name=f"{node.name}/ipu_logits", op="Cast", input=[new_node.input[0]])
+    cast.attr["SrcT"].type, cast.attr["DstT"].type = new_node.attr["T"].type, types_pb2.DT_FLOAT
+    for name, value in new_node.attr.items():
         if name.startswith("_"):
             cast.attr[name].CopyFrom(value)
-    made.attr["T"].type = types_pb2.DT_FLOAT
-    made.input[0] = f"{cast.name}:y:0"
-    return [cast, made]
+    new_node.attr["T"].type = types_pb2.DT_FLOAT
+    new_node.input[0] = f"{cast.name}:y:0"
+    return [cast, new_node]
 
 
 def _plus(name: str, seed: str, numbers: tuple[int, int]) -> list[node_def_pb2.NodeDef]:

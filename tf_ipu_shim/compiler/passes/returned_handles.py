@@ -18,37 +18,39 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2
 def drop_returned_handles(functions: Functions) -> None:
     """Removes results of branches that are unused handles."""
     seen: set[str] = set()
-    left = [functions.entry]
-    while left:  # callers first: what a branch no longer returns, nothing in it takes
-        name = left.pop()
+    remaining = [functions.entry]
+    while remaining:  # callers first: what a branch no longer returns, nothing in it takes
+        name = remaining.pop()
         if name in seen or name not in functions:
             continue
         seen.add(name)
         graph = functions[name]
         if not graph.ops.isdisjoint(vocabulary.BRANCHES):
             _drop_in_graph(functions, graph)
-        left += graph.called
+        remaining += graph.called
 
 
 def _drop_in_graph(functions: Functions, graph: FunctionGraph) -> None:
-    taken = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
+    used = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
     branches: dict[str, node_def_pb2.NodeDef] = {}
     renamed: dict[str, str] = {}
     for node in graph.nodes:
         if node.op not in vocabulary.BRANCHES:
             continue
-        texts = [f"{node.name}:output:{index}" for index in range(len(node.proto.attr["Tout"].list.type))]
-        kept = _kept_results(graph, texts, taken)
-        if len(kept) < len(texts):
-            branches[node.name] = _with_results(functions, node, kept)
-            renamed.update({texts[old]: texts[new] for new, old in enumerate(kept)})
+        tensor_names = [f"{node.name}:output:{index}" for index in range(len(node.proto.attr["Tout"].list.type))]
+        retained = _kept_results(graph, tensor_names, used)
+        if len(retained) < len(tensor_names):
+            branches[node.name] = _with_results(functions, node, retained)
+            renamed.update({tensor_names[old]: tensor_names[new] for new, old in enumerate(retained)})
     if branches:
         _rewrite(graph, branches, renamed)
 
 
-def _kept_results(graph: FunctionGraph, texts: Sequence[str], taken: set[str]) -> list[int]:
+def _kept_results(graph: FunctionGraph, tensor_names: Sequence[str], used: set[str]) -> list[int]:
     """Returns which results of a branch stay."""
-    return [index for index, text in enumerate(texts) if text in taken or graph.type_of(text) != op_types.RESOURCE]
+    return [
+        index for index, text in enumerate(tensor_names) if text in used or graph.type_of(text) != op_types.RESOURCE
+    ]
 
 
 def _rewrite(graph: FunctionGraph, branches: dict[str, node_def_pb2.NodeDef], renamed: dict[str, str]) -> None:
@@ -57,26 +59,26 @@ def _rewrite(graph: FunctionGraph, branches: dict[str, node_def_pb2.NodeDef], re
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node.name not in branches and renamed.keys().isdisjoint(node.inputs):
             return None
-        made = copy_node(branches.get(node.name, node.proto))
-        made.input[:] = [renamed.get(text, text) for text in made.input]
-        return [made]
+        new_node = copy_node(branches.get(node.name, node.proto))
+        new_node.input[:] = [renamed.get(text, text) for text in new_node.input]
+        return [new_node]
 
     graph.rewrite(rule)
     graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
 
 
-def _with_results(functions: Functions, node: Node, kept: Sequence[int]) -> node_def_pb2.NodeDef:
+def _with_results(functions: Functions, node: Node, retained: Sequence[int]) -> node_def_pb2.NodeDef:
     """Returns a branch with copied functions that return only some of the results."""
-    made = copy_node(node.proto)
+    new_node = copy_node(node.proto)
     types, shapes = node.proto.attr["Tout"].list.type, node.proto.attr["output_shapes"].list.shape
-    made.attr["Tout"].list.type[:] = [types[index] for index in kept]
+    new_node.attr["Tout"].list.type[:] = [types[index] for index in retained]
     if shapes:
-        del made.attr["output_shapes"].list.shape[:]
-        made.attr["output_shapes"].list.shape.extend(shapes[index] for index in kept)
+        del new_node.attr["output_shapes"].list.shape[:]
+        new_node.attr["output_shapes"].list.shape.extend(shapes[index] for index in retained)
     for attribute in op_types.function_attributes(node.op):
-        for called in op_types.functions_in(made.attr[attribute]):
+        for called in op_types.functions_in(new_node.attr[attribute]):
             copy = functions[called.name].copy(functions.fresh_name(called.name))
-            copy.results = [copy.results[index] for index in kept]
+            copy.results = [copy.results[index] for index in retained]
             functions.add(copy)
             called.name = copy.name
-    return made
+    return new_node

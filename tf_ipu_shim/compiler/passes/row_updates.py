@@ -42,9 +42,9 @@ def _as_scatter(node: Node, graph: FunctionGraph) -> list[node_def_pb2.NodeDef] 
     )
     scatter.attr["dtype"].type = types_pb2.DT_FLOAT
     scatter.attr["Tindices"].type = total.proto.attr["Tindices"].type
-    for made in (scaled, scatter):
-        made.device = node.proto.device
-        copy_annotations(node.proto, made)
+    for new_node in (scaled, scatter):
+        new_node.device = node.proto.device
+        copy_annotations(node.proto, new_node)
     return [scaled, scatter]
 
 

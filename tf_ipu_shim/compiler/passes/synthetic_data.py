@@ -92,8 +92,8 @@ def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], i
             return [_no_op(node)]
         if node.op in meant:
             outputs = op_types.output_types(node.proto).items()
-            texts = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
-            renamed.update((text, f"{node.name}:output:{index}") for index, text in enumerate(texts))
+            tensor_names = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
+            renamed.update((text, f"{node.name}:output:{index}") for index, text in enumerate(tensor_names))
             return [_call(functions, node.name, initializer, *_contents(node))]
         if renamed.keys().isdisjoint(node.inputs):
             return None
@@ -114,14 +114,14 @@ def _call(
     functions: Functions,
     name: str,
     initializer: str,
-    kinds: Sequence[dtypes.DType],
+    element_types: Sequence[dtypes.DType],
     shapes: Sequence[tensor_shape.TensorShape],
 ) -> node_def_pb2.NodeDef:
     """Returns a call of a new function that synthesises data."""
     with ops.Graph().as_default() as graph:
         tensors = [
             synthesize(initializer, kind, shape.as_list(), f"{name}/{index}")
-            for index, (kind, shape) in enumerate(zip(kinds, shapes))
+            for index, (kind, shape) in enumerate(zip(element_types, shapes))
         ]
         definition = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), [], tensors)
     definition.signature.name = functions.fresh_name("made_up")
@@ -130,7 +130,7 @@ def _call(
     call = node_def_pb2.NodeDef(name=name, op="PartitionedCall")
     call.attr["f"].func.name = making.name
     call.attr["Tin"].list.SetInParent()
-    call.attr["Tout"].list.type.extend(kind.as_datatype_enum for kind in kinds)
+    call.attr["Tout"].list.type.extend(kind.as_datatype_enum for kind in element_types)
     return call
 
 
@@ -138,12 +138,12 @@ def _contents(node: Node) -> tuple[list[dtypes.DType], list[tensor_shape.TensorS
     """Returns the dtypes and shapes that an op transfers."""
     if node.op == vocabulary.RANDOM_SEED:
         return [dtypes.int32], [tensor_shape.TensorShape([2])]
-    kinds = [dtypes.as_dtype(kind) for kind in node.proto.attr["output_types"].list.type]
+    element_types = [dtypes.as_dtype(kind) for kind in node.proto.attr["output_types"].list.type]
     shapes = [tensor_shape.TensorShape(shape) for shape in node.proto.attr["output_shapes"].list.shape]
-    if len(shapes) != len(kinds) or not all(shape.is_fully_defined() for shape in shapes):
+    if len(shapes) != len(element_types) or not all(shape.is_fully_defined() for shape in shapes):
         raise errors.UnsupportedError(
             f"No data can be made up for {node.name}: the shapes {[str(shape) for shape in shapes]} are not fully "
             f"defined. Leave {_CATEGORIES[node.op]} out of --synthetic_data_categories, or give the program static "
             "shapes."
         )
-    return kinds, shapes
+    return element_types, shapes

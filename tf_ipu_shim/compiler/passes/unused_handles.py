@@ -34,10 +34,10 @@ def _loops_of(graphs: Iterable[FunctionGraph]) -> dict[str, set[int]]:
     """Maps each loop body to the loop results that are used."""
     loops: dict[str, set[int]] = {}
     for graph in graphs:
-        taken = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
+        consumed = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
         for node in graph.nodes:
             if node.op in vocabulary.LOOPS:
-                used = {place for place in range(len(node.inputs)) if f"{node.name}:output:{place}" in taken}
+                used = {place for place in range(len(node.inputs)) if f"{node.name}:output:{place}" in consumed}
                 loops.setdefault(node.proto.attr["body"].func.name, set()).update(used)
     return loops
 
@@ -75,7 +75,7 @@ def _uses(node: Node, idle: dict[str, set[int]]) -> list[str]:
     common = set.intersection(*called) if called else set()
     for places in called:
         places &= common
-    return [node.inputs[place] for place, given in _passed_arguments(node) if given not in common]
+    return [node.inputs[place] for place, operand in _passed_arguments(node) if operand not in common]
 
 
 def _declare(graph: FunctionGraph, idle: set[int]) -> None:
@@ -99,15 +99,17 @@ def _replace(graph: FunctionGraph, idle: dict[str, set[int]]) -> None:
             return None
         called = op_types.called_functions(node.proto)
         places = [
-            (place, given) for place, given in _passed_arguments(node) if called and given in idle.get(called[0], ())
+            (place, operand)
+            for place, operand in _passed_arguments(node)
+            if called and operand in idle.get(called[0], ())
         ]
         if not places:
             return None
         zero = constant(f"{node.name}/no_handle", 0, types_pb2.DT_INT32)
-        made = copy_node(node.proto)
-        for place, given in places:
-            made.input[place] = f"{zero.name}:output:0"
-            made.attr["T" if node.op in vocabulary.LOOPS else "Tin"].list.type[given] = types_pb2.DT_INT32
-        return [zero, made]
+        new_node = copy_node(node.proto)
+        for place, operand in places:
+            new_node.input[place] = f"{zero.name}:output:0"
+            new_node.attr["T" if node.op in vocabulary.LOOPS else "Tin"].list.type[operand] = types_pb2.DT_INT32
+        return [zero, new_node]
 
     graph.rewrite(rule)

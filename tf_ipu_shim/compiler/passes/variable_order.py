@@ -36,7 +36,7 @@ def access_orders(graph: FunctionGraph) -> dict[str, list[str]]:
 def order_variable_accesses(program: LoweredProgram) -> LoweredProgram:
     """Returns the program whose XLA programs access variables in script order."""
     functions = {function.signature.name: function for function in program.functions}
-    found = {name: made for name, function in functions.items() if (made := _calling_orders(function))}
+    found = {name: ordered for name, function in functions.items() if (ordered := _calling_orders(function))}
 
     def change(function: function_pb2.FunctionDef, _: str) -> None:
         controls = found.get(function.signature.name, {})

@@ -31,8 +31,8 @@ def assign_phases(graph: FunctionGraph, placement: Placement) -> dict[Node, int]
         for before in node.predecessors():
             if before in placement.constants:
                 continue
-            there = locations[before]
-            crossing = there is not location and (there.is_in_program or location.is_in_program)
+            source_location = locations[before]
+            crossing = source_location is not location and (source_location.is_in_program or location.is_in_program)
             phase = max(phase, phases[before] + crossing)
         phases[node] = phase
     _delay_lists(locations, phases)
@@ -74,8 +74,8 @@ def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, i
         location = placement.locations[node]
         if location.is_in_program and _is_plain_read(node):
             last = first_write.get(node.inputs[0])
-            wanted = {phases[user] for user in node.users if placement.locations.get(user) is location}
-            reads[node] = frozenset(at for at in wanted if at > phase and (last is None or at <= last))
+            reading_phases = {phases[user] for user in node.users if placement.locations.get(user) is location}
+            reads[node] = frozenset(at for at in reading_phases if at > phase and (last is None or at <= last))
     return reads
 
 

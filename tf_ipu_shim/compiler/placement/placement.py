@@ -160,10 +160,10 @@ class Placer:
         mark, inside = graph.annotations.get(node.name), self._annotations_inside(node)
         if mark is not None and mark is not ALL_IPUS:
             self._check(graph, node, mark)
-        wanted = inside.union(() if mark is None else {mark})
-        elsewhere = wanted - {ALL_IPUS}
+        locations = inside.union(() if mark is None else {mark})
+        elsewhere = locations - {ALL_IPUS}
         if not elsewhere:
-            return _FIRST if wanted else None
+            return _FIRST if locations else None
         if len(elsewhere) > 1 or not elsewhere.isdisjoint((HOST, UNCLUSTERED)):
             return MULTI_SHARD
         (location,) = elsewhere

@@ -103,11 +103,11 @@ def _variable_users(
     groups = _UnionFind(resources)
     if resources:
         for node in graph.nodes:
-            taken = [text for text in node.inputs if text in users]
-            for text in taken:
+            operands = [text for text in node.inputs if text in users]
+            for text in operands:
                 users[text].append(node)
-            if len(taken) > 1 and _on_one_ipu(node, locations):
-                groups.join(taken)
+            if len(operands) > 1 and _on_one_ipu(node, locations):
+                groups.join(operands)
     return users, groups.all()
 
 

@@ -59,12 +59,12 @@ def _variant_edges(graph: FunctionGraph) -> Iterator[tuple[Node, Node]]:
 
 def _crosses_boundary(graph: FunctionGraph, nodes: set[Node]) -> bool:
     """Whether a variant enters or leaves through the function's own arguments or results."""
-    taken = any(
+    crosses = any(
         producer is None and graph.type_of(text) == op_types.VARIANT
         for node in nodes
         for text, producer in zip(node.inputs, node.producers)
     )
-    return taken or any(
+    return crosses or any(
         kind == op_types.VARIANT and graph.producer(text) in nodes
         for text, kind in zip(graph.returns, graph.return_types)
     )

@@ -78,8 +78,8 @@ class _Group:
 
     def __init__(self, size: int, layout: str) -> None:
         self._size = size
-        self._axes = [axis for axis, what in enumerate(layout) if what != "C"]
-        self._broadcast = [-1 if what == "C" else 1 for what in layout]
+        self._axes = [axis for axis, label in enumerate(layout) if label != "C"]
+        self._broadcast = [-1 if label == "C" else 1 for label in layout]
 
     def sum(self, values: Any) -> Any:
         """Returns the sum for each channel, [channels], over this replica."""
@@ -114,11 +114,11 @@ def _normalised(
     count = group.count(values)
     unbiased = spread * (count / math_ops.maximum(count - 1.0, 1.0))
     if factor == 1.0:
-        kept = [array_ops.identity(centre), unbiased]
+        retained = [array_ops.identity(centre), unbiased]
     else:
-        kept = [mean + factor * (centre - mean), variance + factor * (unbiased - variance)]
+        retained = [mean + factor * (centre - mean), variance + factor * (unbiased - variance)]
     reserved = [array_ops.identity(centre), array_ops.identity(spread), array_ops.zeros_like(centre)]
-    return [math_ops.cast(y, x.dtype), *kept, *reserved]
+    return [math_ops.cast(y, x.dtype), *retained, *reserved]
 
 
 def _gradients(group: _Group, epsilon: float, dy: Any, x: Any, scale: Any, mean: Any, variance: Any) -> list[Any]:

@@ -67,10 +67,10 @@ class ReplicaValues:
     def _follow_call(self, function: str, op: _Op) -> None:
         """Propagates values into functions and back through results and variables."""
         node, inputs = op.node, op.inputs
-        given = inputs[1:] if node.op in vocabulary.BRANCHES else inputs
-        apart = given != inputs and self._is_own(function, inputs[0])  # whether replicas may run other functions
+        operands = inputs[1:] if node.op in vocabulary.BRANCHES else inputs
+        apart = operands != inputs and self._is_own(function, inputs[0])  # whether replicas may run other functions
         for attribute, called in op.called:
-            self._follow_arguments(function, given, called, apart)
+            self._follow_arguments(function, operands, called, apart)
             callee = self._library[called]
             results = [self._is_own(called, callee.ret[result.name]) for result in callee.signature.output_arg]
             if node.op in vocabulary.LOOPS and attribute == "cond":
@@ -83,8 +83,8 @@ class ReplicaValues:
         if node.op in vocabulary.LOOPS:
             self._follow_iterations(function, op)
 
-    def _follow_arguments(self, function: str, given: Sequence[str], callee: str, apart: bool) -> None:
-        for text, argument in zip(given, self._library[callee].signature.input_arg):
+    def _follow_arguments(self, function: str, arguments: Sequence[str], callee: str, apart: bool) -> None:
+        for text, argument in zip(arguments, self._library[callee].signature.input_arg):
             if apart or self._is_own(function, text):
                 self._own.add((callee, argument.name))
             elif argument.type == op_types.RESOURCE and self._is_own(callee, argument.name):
@@ -100,9 +100,9 @@ class ReplicaValues:
 
 def _op_of(node: node_def_pb2.NodeDef) -> _Op:
     inputs, called = data_inputs(node), [(name, one.name) for name, one in op_types.function_values(node)]
-    kinds = op_types.input_types(node) if not called else []
-    handles = [text for text, kind in zip(inputs, kinds) if kind == op_types.RESOURCE]
-    takes_handle = any(kind in op_types.HANDLES for kind in kinds)
+    types = op_types.input_types(node) if not called else []
+    handles = [text for text, kind in zip(inputs, types) if kind == op_types.RESOURCE]
+    takes_handle = any(kind in op_types.HANDLES for kind in types)
     # Stateful without a variable, as random ops are, or unknown.
     is_source = op_types.is_stateful(node.op) and not takes_handle and node.op not in _NO_SOURCES
     return _Op(node, inputs, handles, called, is_source or node.op in _SOURCES)
@@ -114,7 +114,9 @@ def _reached(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> Ite
     while waiting:
         name = waiting.pop()
         yield name
-        called = {one for node in library[name].node_def for one in op_types.called_functions(node)}
+        called = {
+            called_function for node in library[name].node_def for called_function in op_types.called_functions(node)
+        }
         waiting.extend(sorted(called - seen))
         seen |= called
 

@@ -140,9 +140,9 @@ def make_replicas(
     chips = tuple(map(Chip, range(num_ipus)))
     if count < 2 or all(graph.ops.isdisjoint(_TELLING) for graph in graphs):
         # The IPUs of replicas that do not run, or that no shard is on, keep their places.
-        taken = num_ipus if num_ipus % shards else shards
-        (used,) = selection.shard_ipus(chips[:taken], order, pipelined=pipelined)
-        return [Replica(shards=num_ipus, group=group, chips=(*used, *chips[taken:]), share=share)]
+        ipus_per_replica = num_ipus if num_ipus % shards else shards
+        (used,) = selection.shard_ipus(chips[:ipus_per_replica], order, pipelined=pipelined)
+        return [Replica(shards=num_ipus, group=group, chips=(*used, *chips[ipus_per_replica:]), share=share)]
     if num_ipus % each:
         raise errors_impl.InvalidArgumentError(
             None,
@@ -207,9 +207,9 @@ def _concerns_other_instances(functions: Functions) -> bool:
 
 def _sequential(loop: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
     """Returns a loop with sequential iterations, so that all instances run collectives in one order."""
-    made = copy_node(loop)
-    made.attr["parallel_iterations"].i = 1
-    return made
+    new_node = copy_node(loop)
+    new_node.attr["parallel_iterations"].i = 1
+    return new_node
 
 
 def replica_functions(functions: Functions, replica: Replica) -> Functions:
@@ -232,22 +232,22 @@ def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
     """Yields the replacement of a collective in one replica: the value itself, or with a new axis for gathers."""
     _group_size(node, 1)
     gathers = node.op == vocabulary.REPLICA_GATHER
-    made = node_def_pb2.NodeDef(name=node.name, op="ExpandDims" if gathers else "Identity", input=node.input[:1])
-    _copy_annotations(node, made)
-    made.attr["T"].type = node.attr["dtype"].type
+    new_node = node_def_pb2.NodeDef(name=node.name, op="ExpandDims" if gathers else "Identity", input=node.input[:1])
+    _copy_annotations(node, new_node)
+    new_node.attr["T"].type = node.attr["dtype"].type
     if gathers:
-        made.attr["Tdim"].type = types_pb2.DT_INT32
+        new_node.attr["Tdim"].type = types_pb2.DT_INT32
         yield _constant(f"{node.name}/axis", 0, node)
-        made.input.append(f"{node.name}/axis:output:0")
-    made.input.extend(node.input[1:])
-    yield made
+        new_node.input.append(f"{node.name}/axis:output:0")
+    new_node.input.extend(node.input[1:])
+    yield new_node
 
 
 def _constant(name: str, value: int, like: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
-    made = constant(name, np.int32(value), types_pb2.DT_INT32)
-    made.input.extend(control_inputs(like))
-    _copy_annotations(like, made)
-    return made
+    node = constant(name, np.int32(value), types_pb2.DT_INT32)
+    node.input.extend(control_inputs(like))
+    _copy_annotations(like, node)
+    return node
 
 
 def _copy_annotations(source: Any, target: Any) -> None:

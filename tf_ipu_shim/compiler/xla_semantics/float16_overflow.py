@@ -93,18 +93,18 @@ class _FunctionClipper:
 
     def run(self) -> None:
         """Adds the clips."""
-        taken: dict[str, str] = {}  # what stands for a tensor, or for an op that others wait for
+        replacements: dict[str, str] = {}  # what stands for a tensor, or for an op that others wait for
         for node in self._function.node_def:
             for tensor in float16_results(node):
-                taken[tensor] = self._clipped(tensor, node)
+                replacements[tensor] = self._clipped(tensor, node)
             if is_update(node):
-                taken[f"^{node.name}"] = self._clipped_variables(node)
+                replacements[f"^{node.name}"] = self._clipped_variables(node)
         for node in self._function.node_def:
-            node.input[:] = [taken.get(text, text) for text in node.input]
+            node.input[:] = [replacements.get(text, text) for text in node.input]
         for result, tensor in list(self._function.ret.items()):
-            self._function.ret[result] = taken.get(tensor, tensor)
+            self._function.ret[result] = replacements.get(tensor, tensor)
         for result, name in list(self._function.control_ret.items()):
-            self._function.control_ret[result] = taken.get(f"^{name}", f"^{name}")[1:]
+            self._function.control_ret[result] = replacements.get(f"^{name}", f"^{name}")[1:]
         self._function.node_def.extend(self._added)
 
     def _clipped(self, tensor: str, node: node_def_pb2.NodeDef) -> str:
@@ -157,7 +157,7 @@ class _FunctionClipper:
             self._constants[key] = tensor
         return self._constants[key]
 
-    def _fresh(self, wanted: str) -> str:
-        name = next(one for number in itertools.count() if (one := f"{wanted}_{number}") not in self._names)
+    def _fresh(self, base_name: str) -> str:
+        name = next(one for number in itertools.count() if (one := f"{base_name}_{number}") not in self._names)
         self._names.add(name)
         return name

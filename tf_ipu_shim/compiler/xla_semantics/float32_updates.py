@@ -63,8 +63,8 @@ class FunctionWriter:
         self.nodes[-1].attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value))
         return tensor
 
-    def _fresh(self, wanted: str) -> str:
-        name = next(one for number in itertools.count() if (one := f"{wanted}_{number}") not in self._taken)
+    def _fresh(self, base_name: str) -> str:
+        name = next(one for number in itertools.count() if (one := f"{base_name}_{number}") not in self._taken)
         self._taken.add(name)
         return name
 
@@ -97,9 +97,9 @@ class _Update:
         self._writer, self._node = writer, node
         values = [text for text in inputs if not is_control(text)]
         self._controls = [text for text in inputs if is_control(text)]
-        kinds = op_types.input_types(node)
+        types = op_types.input_types(node)
         self._copies: dict[str, str] = {}  # handles by the variable's
-        for variable, kind in zip(values, kinds):
+        for variable, kind in zip(values, types):
             if kind == op_types.RESOURCE and variable not in self._copies:
                 self._copies[variable] = self._op("VarHandleOp", dtype=_FLOAT)
                 self._last.attr["shared_name"].s = _WITHOUT_NAME
@@ -115,11 +115,11 @@ class _Update:
             update.attr[attribute].CopyFrom(value)
         update.attr["T" if "T" in update.attr else "dtype"].type = _FLOAT
         assigned = [self._assign(variable, copy, update.name) for variable, copy in self._copies.items()]
-        made = node_def_pb2.NodeDef(name=self._node.name, op="NoOp", input=assigned, device=self._node.device)
+        new_node = node_def_pb2.NodeDef(name=self._node.name, op="NoOp", input=assigned, device=self._node.device)
         for attribute, value in self._node.attr.items():
             if attribute.startswith("_"):
-                made.attr[attribute].CopyFrom(value)
-        return made
+                new_node.attr[attribute].CopyFrom(value)
+        return new_node
 
     def _fill(self, variable: str, copy: str) -> str:
         value = self._op(vocabulary.READ_VARIABLE, variable, *self._controls, dtype=_HALF)

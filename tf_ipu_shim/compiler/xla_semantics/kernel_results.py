@@ -57,22 +57,22 @@ def _differs(node: node_def_pb2.NodeDef) -> bool:
 
 
 def _rewrite(function: function_pb2.FunctionDef) -> None:
-    taken: dict[str, str] = {}  # what stands for a tensor, or for an op that others wait for
-    kept: list[node_def_pb2.NodeDef] = []
+    replacements: dict[str, str] = {}  # what stands for a tensor, or for an op that others wait for
+    remaining: list[node_def_pb2.NodeDef] = []
     for node in function.node_def:
         if _differs(node):
-            made, results = _replacement(node)
-            kept.extend(made)
-            taken.update(results)
+            built, results = _replacement(node)
+            remaining.extend(built)
+            replacements.update(results)
         else:
-            kept.append(node)
-    copies = [node_def_pb2.NodeDef.FromString(node.SerializeToString()) for node in kept]
+            remaining.append(node)
+    copies = [node_def_pb2.NodeDef.FromString(node.SerializeToString()) for node in remaining]
     for copy in copies:
-        copy.input[:] = [taken.get(text, text) for text in copy.input]
+        copy.input[:] = [replacements.get(text, text) for text in copy.input]
     del function.node_def[:]
     function.node_def.extend(copies)
     for result, tensor in list(function.ret.items()):
-        function.ret[result] = taken.get(tensor, tensor)
+        function.ret[result] = replacements.get(tensor, tensor)
 
 
 def _replacement(node: node_def_pb2.NodeDef) -> tuple[list[node_def_pb2.NodeDef], dict[str, str]]:
@@ -82,12 +82,12 @@ def _replacement(node: node_def_pb2.NodeDef) -> tuple[list[node_def_pb2.NodeDef]
     definition = _function(node)
     names = dict(zip((argument.name for argument in definition.signature.input_arg), inputs))
     prefix = f"{node.name}/as_kernel"
-    for made in definition.node_def:
-        made.input[:] = [_inlined(text, names, prefix) for text in made.input]
-        made.name = f"{prefix}/{made.name}"
-        made.device = node.device
-        if not any(text.startswith(prefix) for text in made.input):
-            made.input.extend(controls)
+    for built in definition.node_def:
+        built.input[:] = [_inlined(text, names, prefix) for text in built.input]
+        built.name = f"{prefix}/{built.name}"
+        built.device = node.device
+        if not any(text.startswith(prefix) for text in built.input):
+            built.input.extend(controls)
     tensors = [
         f"{node.name}:{name}:{index}"
         for name, types in op_types.output_types(node).items()
@@ -121,11 +121,11 @@ def _original(node: node_def_pb2.NodeDef, *inputs: Any) -> list[Any]:
     copy.attr.pop(vocabulary.COLOCATION_ATTRIBUTE, None)
     copy.attr.pop("_output_shapes", None)
     copy.input[:] = [f"given_{index}:0" for index in range(len(inputs))]
-    taken = {f"given_{index}:0": tensor for index, tensor in enumerate(inputs)}
-    (made,) = importer.import_graph_def(
-        graph_pb2.GraphDef(node=[copy]), input_map=taken, return_elements=["original"], name=""
+    input_map = {f"given_{index}:0": tensor for index, tensor in enumerate(inputs)}
+    (imported,) = importer.import_graph_def(
+        graph_pb2.GraphDef(node=[copy]), input_map=input_map, return_elements=["original"], name=""
     )
-    return list(made.outputs)
+    return list(imported.outputs)
 
 
 def _is_floating(node: node_def_pb2.NodeDef) -> bool:
@@ -191,10 +191,10 @@ def _max_pool(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]
 
 
 def _has_one_dnn_softmax(node: node_def_pb2.NodeDef) -> bool:
-    kinds = {types_pb2.DT_FLOAT}  # not bfloat16, which programs that run by kernels have TensorFlow's own for
+    types = {types_pb2.DT_FLOAT}  # not bfloat16, which programs that run by kernels have TensorFlow's own for
     if tuple(map(int, versions.VERSION.split(".")[:2])) >= _HALF_SOFTMAX:
-        kinds.add(types_pb2.DT_HALF)
-    return node.attr["T"].type in kinds and one_dnn.enabled()
+        types.add(types_pb2.DT_HALF)
+    return node.attr["T"].type in types and one_dnn.enabled()
 
 
 def _softmax(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
@@ -214,7 +214,7 @@ def _in_float32(build: Build) -> Build:
         if node.attr["T"].type != types_pb2.DT_HALF:
             return build(node, original, inputs)
         results = build(node, original, [math_ops.cast(one, dtypes.float32) for one in inputs])
-        return [math_ops.cast(one, dtypes.float16) for one in results]
+        return [math_ops.cast(result, dtypes.float16) for result in results]
 
     return wide
 

@@ -116,10 +116,10 @@ class _Widening:
             if not _is_widened(node):
                 self._widen_outputs(node)
         replaced = [self._rewritten(node) for node in nodes]
-        made = self._writer.nodes
+        new_nodes = self._writer.nodes
         self._narrow_results()
         del function.node_def[:]
-        function.node_def.extend(itertools.chain(*replaced, made))
+        function.node_def.extend(itertools.chain(*replaced, new_nodes))
         return function
 
     def _widen_outputs(self, node: node_def_pb2.NodeDef) -> None:

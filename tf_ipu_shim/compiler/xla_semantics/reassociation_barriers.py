@@ -81,14 +81,14 @@ def _without_constants(
     found: Mapping[str, dict[str, set[str]]], functions: Mapping[str, function_pb2.FunctionDef]
 ) -> dict[str, dict[str, set[str]]]:
     computed = folded_ops(functions)
-    left = {
+    remaining = {
         function: {
-            name: {text for text in texts if producer_name(text) not in computed[function]}
-            for name, texts in edges.items()
+            name: {text for text in tensor_names if producer_name(text) not in computed[function]}
+            for name, tensor_names in edges.items()
         }
         for function, edges in found.items()
     }
-    return {function: edges for function, edges in left.items() if any(edges.values())}
+    return {function: edges for function, edges in remaining.items() if any(edges.values())}
 
 
 def _producer(text: str, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
@@ -111,8 +111,8 @@ def _put_between(function: function_pb2.FunctionDef, edges: Mapping[str, set[str
             if text not in edges.get(node.name, ()):
                 continue
             if text not in barriers:
-                wanted = f"{text.replace(':', '_')}/as_written"
-                name = next(one for number in itertools.count() if (one := f"{wanted}_{number}") not in names)
+                base_name = f"{text.replace(':', '_')}/as_written"
+                name = next(one for number in itertools.count() if (one := f"{base_name}_{number}") not in names)
                 names.add(name)
                 barriers[text] = node_def_pb2.NodeDef(name=name, op=_BARRIER, input=[text], device=node.device)
                 barriers[text].attr["T"].list.type.append(node.attr["T"].type)

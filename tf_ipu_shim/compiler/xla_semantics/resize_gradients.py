@@ -48,16 +48,16 @@ def _gradient(node: Node) -> op_functions.Replacement | None:
     return op_functions.Replacement(inputs, {"output": kind}, build, has_kernel=True)
 
 
-def _source_pixels(made: Any, there: Any, align_corners: bool, half_pixels: bool) -> Any:
+def _source_pixels(output_size: Any, input_size: Any, align_corners: bool, half_pixels: bool) -> Any:
     """Returns each resized pixel's source pixel along an axis, by TensorFlow's arithmetic."""
-    numbers = [math_ops.cast(one, dtypes.float32) for one in (made, there)]
+    numbers = [math_ops.cast(one, dtypes.float32) for one in (output_size, input_size)]
     scale = numbers[1] / numbers[0]
     if align_corners:
-        scale = array_ops.where_v2(made > 1, (numbers[1] - 1.0) / math_ops.maximum(numbers[0] - 1.0, 1.0), scale)
-    places = math_ops.cast(math_ops.range(made), dtypes.float32)
+        scale = array_ops.where_v2(output_size > 1, (numbers[1] - 1.0) / math_ops.maximum(numbers[0] - 1.0, 1.0), scale)
+    places = math_ops.cast(math_ops.range(output_size), dtypes.float32)
     if half_pixels:
         places = places + 0.5
     places = places * scale
     # Halves are rounded away from zero.
     nearest = math_ops.floor(places + 0.5 if align_corners else places)
-    return math_ops.minimum(math_ops.cast(nearest, dtypes.int32), there - 1)
+    return math_ops.minimum(math_ops.cast(nearest, dtypes.int32), input_size - 1)

@@ -89,7 +89,7 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
         else:
             moves = node.op in _MOVES
             step = (moved or moves, at_once if node.op in vocabulary.IDENTITIES else moves)
-            further = {(taken, *step) for taken in data_inputs(node)} - seen
+            further = {(operand, *step) for operand in data_inputs(node)} - seen
             seen |= further
             waiting.extend(further)
     return False

@@ -86,7 +86,7 @@ def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
 def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
     """XLA draws from no classes: adds a slice of the first class, which XLA and kernels refuse then."""
     drawn = copy_node(node.proto)
-    kind, made = drawn.attr["T"].type, []
+    kind, samples = drawn.attr["T"].type, []
 
     def add(name: str, op: str, *inputs: str) -> node_def_pb2.NodeDef:
         one = node_def_pb2.NodeDef(name=f"{node.name}/{name}", op=op, device=drawn.device, input=inputs)
@@ -94,7 +94,7 @@ def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
 
     def keep(one: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
         copy_annotations(node.proto, one)
-        made.append(one)
+        samples.append(one)
         return one
 
     def add_constant(name: str, value: list[int] | int) -> str:
@@ -107,10 +107,14 @@ def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
         return f"{one.name}:output:0"
 
     parts = part("first_class", 0, 1), part("classes", 1, -1)
-    whole = add("logits", "ConcatV2", *parts, add_constant("axis", 1))
-    whole.attr["T"].type, whole.attr["Tidx"].type, whole.attr["N"].i = kind, types_pb2.DT_INT32, len(parts)
-    drawn.input[0] = f"{whole.name}:output:0"
-    return [*made, drawn]
+    all_logits = add("logits", "ConcatV2", *parts, add_constant("axis", 1))
+    all_logits.attr["T"].type, all_logits.attr["Tidx"].type, all_logits.attr["N"].i = (
+        kind,
+        types_pb2.DT_INT32,
+        len(parts),
+    )
+    drawn.input[0] = f"{all_logits.name}:output:0"
+    return [*samples, drawn]
 
 
 def _resize_gradient(node: Node) -> op_functions.Replacement | None:
@@ -138,9 +142,9 @@ def _diagonals(node: Node) -> op_functions.Replacement | None:
 
     def build(*inputs: Any) -> list[Any]:
         low, high = _checked_diagonals(f"{node.op} {node.name}", array_ops.shape(inputs[0]), inputs[position])
-        taken = [*inputs[:position], array_ops_stack.stack([low, high]), *inputs[position + 1 :]]
+        operands = [*inputs[:position], array_ops_stack.stack([low, high]), *inputs[position + 1 :]]
         align = {"align": attributes["align"].s} if "align" in attributes else {}
-        return [getattr(gen_array_ops, _WRAPPERS[node.op])(*taken, **align)]
+        return [getattr(gen_array_ops, _WRAPPERS[node.op])(*operands, **align)]
 
     inputs = {"input": kind, "k": types_pb2.DT_INT32, "padding_value": kind}
     if position == 2:
@@ -160,19 +164,19 @@ def _enough_boxes(node: Node) -> op_functions.Replacement:
         options["pad_to_max_output_size"] = attributes["pad_to_max_output_size"].b
         outputs["valid_outputs"] = types_pb2.DT_INT32
 
-    def build(boxes: Any, scores: Any, wanted: Any, overlap: Any, least: Any) -> list[Any]:
-        missing = math_ops.maximum(math_ops.maximum(wanted, 1) - array_ops.shape(boxes)[0], 0)
+    def build(boxes: Any, scores: Any, box_count: Any, overlap: Any, least: Any) -> list[Any]:
+        missing = math_ops.maximum(math_ops.maximum(box_count, 1) - array_ops.shape(boxes)[0], 0)
         boxes, scores, overlap, least = (
             math_ops.cast(one, types_pb2.DT_FLOAT) for one in (boxes, scores, overlap, least)
         )
         boxes = array_ops.pad(boxes, [[0, missing], [0, 0]])
         scores = array_ops.pad(scores, [[0, missing]], constant_values=-np.inf)
-        made = getattr(gen_image_ops, _SUPPRESSIONS[node.op])(boxes, scores, wanted, overlap, least, **options)
+        selected = getattr(gen_image_ops, _SUPPRESSIONS[node.op])(boxes, scores, box_count, overlap, least, **options)
         if not options:
-            return [made]
+            return [selected]
         # Places without a box have whatever index where XLA chooses, and 0 where the kernel does.
-        chosen = math_ops.range(array_ops.shape(made[0])[0]) < made[1]
-        return [made[0] * math_ops.cast(chosen, types_pb2.DT_INT32), made[1]]
+        chosen = math_ops.range(array_ops.shape(selected[0])[0]) < selected[1]
+        return [selected[0] * math_ops.cast(chosen, types_pb2.DT_INT32), selected[1]]
 
     inputs = {
         "boxes": kind,
@@ -186,12 +190,12 @@ def _enough_boxes(node: Node) -> op_functions.Replacement:
 
 def _checked_diagonals(op: str, shape: Any, k: Any) -> tuple[Any, Any]:
     """Returns the lowest and highest diagonal clamped to the matrix; out-of-range ones stop the run."""
-    rows, columns, wanted = shape[-2], shape[-1], array_ops.reshape(k, [-1])
-    low = clip_ops.clip_by_value(wanted[0], 1 - rows, columns - 1)
-    high = clip_ops.clip_by_value(wanted[-1], low, columns - 1)
-    are_there = math_ops.logical_and(math_ops.equal(wanted[0], low), math_ops.equal(wanted[-1], high))
-    told = f"{op}: diagonals that are out of bound for a matrix of (rows, columns)"
-    with ops.control_dependencies([assert_op(are_there, [told, rows, columns, "k", wanted])]):
+    rows, columns, diagonals = shape[-2], shape[-1], array_ops.reshape(k, [-1])
+    low = clip_ops.clip_by_value(diagonals[0], 1 - rows, columns - 1)
+    high = clip_ops.clip_by_value(diagonals[-1], low, columns - 1)
+    are_there = math_ops.logical_and(math_ops.equal(diagonals[0], low), math_ops.equal(diagonals[-1], high))
+    message = f"{op}: diagonals that are out of bound for a matrix of (rows, columns)"
+    with ops.control_dependencies([assert_op(are_there, [message, rows, columns, "k", diagonals])]):
         return array_ops.identity(low), array_ops.identity(high)
 
 

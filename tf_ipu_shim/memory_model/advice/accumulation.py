@@ -42,9 +42,9 @@ class _Training:
         self._block, self._behind = block, set[int]()
         self._updates = set(self._gradient_steps())
         steps = block.steps
-        made = {number for index in self._updates for number in steps[index].outputs}
-        taken = {number for index in self._updates for number in steps[index].inputs}
-        self.gradients = {number: self._source(number) for number in taken & self._behind - made}
+        updated_values = {number for index in self._updates for number in steps[index].outputs}
+        used = {number for index in self._updates for number in steps[index].inputs}
+        self.gradients = {number: self._source(number) for number in used & self._behind - updated_values}
         self._updates.update(self._only_for_updates())
 
     def _gradient_steps(self) -> Iterator[int]:
@@ -67,9 +67,9 @@ class _Training:
                     found.add(index)
                 else:
                     others.update(step.inputs)
-        made = {number: index for index, step in enumerate(self._block.steps) for number in step.outputs}
+        producers = {number: index for index, step in enumerate(self._block.steps) for number in step.outputs}
         for index in sorted(found):
-            if not {made[number] for number in self._block.steps[index].inputs if number in made} <= found:
+            if not {producers[number] for number in self._block.steps[index].inputs if number in producers} <= found:
                 found.remove(index)
         return found
 
@@ -85,7 +85,7 @@ class _Training:
         block, steps, borders = self._block, list(self._block.steps), set(self._block.segments)
         block.steps, block.segments, block.liveness = [], [], None
         sums = {source: self._accumulator(source) for source in dict.fromkeys(self.gradients.values())}
-        left = dict(sums)
+        remaining = dict(sums)
         done: dict[int, int] = {}
         for index, step in enumerate(steps):
             if index in borders:
@@ -93,11 +93,11 @@ class _Training:
             if index in self._updates:
                 continue
             block.steps.append(step)
-            for number in [number for number in step.outputs if number in left]:
-                given = block.values[number]
-                added = Value(given.bytes, given.owner, "accumulator", Mode.IN_PLACE, (left[number], number))
+            for number in [number for number in step.outputs if number in remaining]:
+                value = block.values[number]
+                added = Value(value.bytes, value.owner, "accumulator", Mode.IN_PLACE, (remaining[number], number))
                 done[number] = block.add(added)
-                block.run(f"accumulation of {given.owner}", (number, left.pop(number)), (done[number],))
+                block.run(f"accumulation of {value.owner}", (number, remaining.pop(number)), (done[number],))
         block.results += done.values() if keeps else ()
         instead = {number: done[source] for number, source in self.gradients.items() if source in done}
         self._write_updates(steps, instead, by_variable=keeps)
@@ -121,7 +121,7 @@ class _Training:
 
     def _by_variable(self, steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
         """Yields the steps of updates, op by op, each with the earlier steps it depends on."""
-        made = {number: index for index in self._updates for number in steps[index].outputs}
+        producers = {number: index for index in self._updates for number in steps[index].outputs}
         groups: dict[str, list[int]] = {}
         for index in sorted(self._updates):
             if steps[index].inputs:
@@ -131,7 +131,7 @@ class _Training:
             waiting = group[::-1]
             while waiting:
                 index = waiting[-1]
-                before = {made[number] for number in steps[index].inputs if number in made} - done
+                before = {producers[number] for number in steps[index].inputs if number in producers} - done
                 if before and index not in done:
                     waiting += sorted(before, reverse=True)
                     continue

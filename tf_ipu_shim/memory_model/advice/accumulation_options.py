@@ -16,9 +16,9 @@ _KERAS = "gradient_accumulation_steps_per_replica"
 def same_update_advice(request: ProgramRequest, parts: int) -> str:
     """Returns advice on how to keep the same update with smaller mini-batches."""
     functions = request.library.values()
-    pipelines = [one for one in find_pipelines(functions) if one.training]
+    pipelines = [find_pipeline for find_pipeline in find_pipelines(functions) if find_pipeline.training]
     if pipelines:
-        counts = {one.count for one in pipelines}
+        counts = {pipeline.count for pipeline in pipelines}
         option = _KERAS if request.is_keras else "gradient_accumulation_count"
     else:
         counts = set(_counts_of_loops(request))

@@ -83,8 +83,8 @@ class _ShardMemory:
 
     def add(self, layer: tuple[float, int]) -> None:
         """Adds a layer."""
-        weights, kept = layer
-        self.bytes += weights + self._slots * kept
+        weights, stashed_bytes = layer
+        self.bytes += weights + self._slots * stashed_bytes
 
 
 class Layers:
@@ -121,25 +121,25 @@ class Layers:
         for place, (name, first) in enumerate(begins):
             last = begins[place + 1][1] if place + 1 < len(begins) else end
             numbers = tuple(n for n in range(first if place else 0, last) if not self._is_elsewhere(self._nodes[n]))
-            taken = {text for n in numbers for text in self._nodes[n].input if text in self._weights} - counted
-            counted |= taken
-            weights = sum(self._weights[text] for text in taken)
+            used = {text for n in numbers for text in self._nodes[n].input if text in self._weights} - counted
+            counted |= used
+            weights = sum(self._weights[text] for text in used)
             yield Layer(name, self._first_op(first, last), numbers, weights, self._bytes(self._needed_by(numbers)))
 
     def _with_kept_values(self, layers: Sequence[Layer]) -> list[Layer]:
         """Adds to each layer the values it keeps for gradients and receives from earlier layers."""
         home = {number: place for place, layer in enumerate(layers) for number in layer.nodes}
-        made, given = [0] * len(layers), [0] * len(layers)
+        made_bytes, fed_bytes = [0] * len(layers), [0] * len(layers)
         for name in {producer_name(tensor) for layer in layers for tensor in self._needed_by(layer.nodes)}:
             if self._number[name] in home:
-                made[home[self._number[name]]] += self._sizes.get(name, 0)
+                made_bytes[home[self._number[name]]] += self._sizes.get(name, 0)
         users, fed = self._consuming_layers(layers)
         makers = {name: home[self._number[name]] for name in users if self._number[name] in home}
         values = ((maker, users[name], self._sizes.get(name, 0)) for name, maker in makers.items())
         for text, place in fed.items():
-            given[place] += _fed_bytes(self._nodes[self._number[producer_name(text)]], text)
+            fed_bytes[place] += _fed_bytes(self._nodes[self._number[producer_name(text)]], text)
         return [
-            layer._replace(made_bytes=made[place] + given[place], fed_bytes=given[place], inputs=takes)
+            layer._replace(made_bytes=made_bytes[place] + fed_bytes[place], fed_bytes=fed_bytes[place], inputs=takes)
             for place, (layer, takes) in enumerate(zip(layers, consumed_by_layers(values, len(layers))))
         ]
 
@@ -187,10 +187,10 @@ class Layers:
         for node in self._nodes[first:]:
             forward = self._number.get(self._forward[node.name] or "")
             for text in node.input:
-                made = self._viewed(text)
-                number = self._number.get(made)
+                source = self._viewed(text)
+                number = self._number.get(source)
                 if number is not None and number < first and self._nodes[number].op not in _NOT_KEPT:
-                    found.setdefault(number if forward is None else forward, set()).add(made)
+                    found.setdefault(number if forward is None else forward, set()).add(source)
         return found
 
     def _viewed(self, text: str) -> str:
@@ -202,7 +202,7 @@ class Layers:
     def partition(self, by_weight: float, slots: Sequence[int]) -> Partition | None:
         """Returns the partition into parts whose largest memory is least, or None with too few layers."""
         sizes = [(by_weight * layer.weight_bytes, layer.kept_bytes) for layer in self.all]
-        memories, largest = [_ShardMemory(one) for one in slots], _ShardMemory(max(slots))
+        memories, largest = [_ShardMemory(slot) for slot in slots], _ShardMemory(max(slots))
         found = smallest_parts(sizes, memories, largest, tolerance=0.001)
         return None if found is None else Partition(tuple(found[0]), int(found[1]))
 
@@ -251,29 +251,29 @@ class Layers:
 
     def _described(self, pipeline: PipelineDescription, parts: Sequence[range]) -> PipelineDescription:
         numbers = [[n for layer in part for n in self.all[layer].nodes] for part in parts]
-        kept = [self._needed_by(part) for part in numbers]
-        stashes = [self._stash(part, names) for part, names in zip(numbers, kept)]
+        stashed_by_part = [self._needed_by(part) for part in numbers]
+        stashes = [self._stash(part, names) for part, names in zip(numbers, stashed_by_part)]
         return dataclasses.replace(
             pipeline,
             devices=tuple((ipu,) for ipu in range(len(parts))),
-            kept_bytes=tuple(map(self._bytes, kept)),
+            kept_bytes=tuple(map(self._bytes, stashed_by_part)),
             input_bytes=tuple(self._bytes(inputs) for inputs, _ in stashes),
             checkpoint_bytes=tuple(self._bytes(checkpoints) for _, checkpoints in stashes),
         )
 
-    def _stash(self, part: Sequence[int], kept: Iterable[str]) -> tuple[set[str], set[str]]:
-        here = set(part)
+    def _stash(self, part: Sequence[int], tensor_names: Iterable[str]) -> tuple[set[str], set[str]]:
+        part_nodes = set(part)
         marked = [self._nodes[n].name for n in part if vocabulary.CHECKPOINT_ATTRIBUTE in self._nodes[n].attr]
         return stashed(
-            kept,
+            tensor_names,
             self._data_inputs(marked),
             lambda name: self._data_inputs(self._nodes[self._number[name]].input),
-            lambda name: self._number[name] in here,
+            lambda name: self._number[name] in part_nodes,
         )
 
-    def _data_inputs(self, texts: Iterable[str]) -> Iterator[str]:
+    def _data_inputs(self, tensor_names: Iterable[str]) -> Iterator[str]:
         """Yields the inputs of an op, except weights and the like."""
-        for name in (self._viewed(text) for text in texts if not is_control(text)):
+        for name in (self._viewed(text) for text in tensor_names if not is_control(text)):
             number = self._number.get(name)
             if number is not None and self._nodes[number].op not in _NOT_KEPT:
                 yield name
@@ -343,11 +343,11 @@ def _program_argument(
             return None
         name, node = callers[name]
         index += 1 if node.op in vocabulary.BRANCHES else 0
-        texts = data_inputs(node)
+        tensor_names = data_inputs(node)
         arguments = [argument.name for argument in request.library[name].signature.input_arg]
-        if index >= len(texts) or texts[index] not in arguments:
+        if index >= len(tensor_names) or tensor_names[index] not in arguments:
             return None
-        index = arguments.index(texts[index])
+        index = arguments.index(tensor_names[index])
     return index
 
 

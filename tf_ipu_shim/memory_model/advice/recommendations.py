@@ -111,18 +111,20 @@ def _plan_changes(
 
 def _changes(now: Scenario, plan: MemoryPlan, context: AnalysisContext) -> Iterator[list[Named]]:
     """Yields groups of changes that move no layers; one of a group, the first that fits, is named."""
-    training = [one for one in find_pipelines(now.request.library.values()) if one.training]
+    training = [
+        find_pipeline for find_pipeline in find_pipelines(now.request.library.values()) if find_pipeline.training
+    ]
     yield from _tensor_changes(now, context)
     if any(one.stages > 1 for one in training):
         if not now.storage.recomputes:
             yield [("recomputation (allow_recompute=True)", _stored(now, recomputes=True))]
         yield list(_pipeline_changes(now, training))
-    kinds = {kind for ipu in plan.ipus for kind, size in ipu.categories.items() if size}
+    categories = {kind for ipu in plan.ipus for kind, size in ipu.categories.items() if size}
     accumulates = bool(training) or _accumulates(now.request.library.values())
     if not accumulates and all(may_accumulate(now.request, block) for block in context.blocks.values()):
         state = max(ipu.categories[variable_kinds.STATE] for ipu in plan.ipus)
         yield list(_accumulation_changes(now, context, state >= now.storage.minimum_bytes))
-    yield from _variable_changes(now, _movable(now.request, bool(training)) & kinds)
+    yield from _variable_changes(now, _movable(now.request, bool(training)) & categories)
 
 
 def _tensor_changes(now: Scenario, context: AnalysisContext) -> Iterator[list[Named]]:
@@ -250,12 +252,12 @@ class _PartitionAdvice:
         counts: list[int] = []
         for count in itertools.islice(self._counts(), _MOST_CUTS):
             named = self._repartitioned(count, self._now)
-            made = None if named is None else _plan_or_none(plan_with, named[1])
-            if named is None or made is None:
+            planned = None if named is None else _plan_or_none(plan_with, named[1])
+            if named is None or planned is None:
                 break
-            largest = max(ipu.peak_bytes for ipu in made.ipus)
-            found.append(Saving(named[0], full.peak_bytes - largest, made.fits))
-            if made.fits:
+            largest = max(ipu.peak_bytes for ipu in planned.ipus)
+            found.append(Saving(named[0], full.peak_bytes - largest, planned.fits))
+            if planned.fits:
                 return found, []
             counts.append(count)
         most = max((one.bytes for one in found), default=0)
@@ -274,7 +276,7 @@ class _PartitionAdvice:
         slots = in_flight_mini_batches(self._pipeline, count)
         if self._pipeline is None or not (self._pipeline.training and recomputes):
             return self._layers.partition(self._by_weight(), slots)
-        return self._layers.stages(self._by_weight() - 1, [one - 1 for one in slots], recomputes=True)
+        return self._layers.stages(self._by_weight() - 1, [slot - 1 for slot in slots], recomputes=True)
 
     def as_pipeline(self, full: IpuPlan) -> Sequence[Saving]:
         """Estimates the fullest stage if the script were turned into a pipeline.

@@ -113,9 +113,9 @@ def first_fitting_pair(
     pairs.sort(key=lambda pair: (any(group.moves for group in pair), -sum(group.bytes for group in pair)))
     tries = (named for pair in pairs for named in _pairs(pair, now))
     for action, change in itertools.islice(tries, _MOST_PLANS):
-        made = plan_with(change)
-        if made is not None and made.fits:
-            largest = max(ipu.peak_bytes for ipu in made.ipus)
+        planned = plan_with(change)
+        if planned is not None and planned.fits:
+            largest = max(ipu.peak_bytes for ipu in planned.ipus)
             return Saving(action, full.peak_bytes - largest, True)
     return None
 

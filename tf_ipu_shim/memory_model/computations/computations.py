@@ -196,8 +196,12 @@ class ComputationClassifier:
             same = self._function_of(instruction, context, below)
         owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
         together = fusion.group or fusion.call or instruction.id
-        made = self._names.name(fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together))
-        return Computation(kind, made, sizes, size, planning, self._matmul_operand(instruction, kind, by_id))
+        computation_name = self._names.name(
+            fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together)
+        )
+        return Computation(
+            kind, computation_name, sizes, size, planning, self._matmul_operand(instruction, kind, by_id)
+        )
 
     def name_of_instruction(self, instruction: Any, context: ComputationContext, owner: str) -> str:
         """Returns an instruction's name on the IPU, without a number; empty for a part of another.
@@ -225,15 +229,15 @@ class ComputationClassifier:
 
     def _matmul_operand(self, instruction: Any, kind: str, by_id: Mapping[int, Any]) -> Computation | None:
         """Returns the matmul whose result a reduction consumes, if only in-place ops lie between."""
-        made: Any = by_id[instruction.operand_ids[0]] if kind == "reduce" else None
+        source: Any = by_id[instruction.operand_ids[0]] if kind == "reduce" else None
         for _ in range(_PATH_LIMIT):
-            if made is None:
+            if source is None:
                 break
-            if made.opcode in ("dot", "convolution"):
-                operands = [by_id[number] for number in made.operand_ids]
-                kind, sizes = _kind_and_sizes(made, operands, by_id)
-                return Computation(kind, "", sizes, _element_bytes(made.shape), self._planning(made))
-            made = _mapped_like(made, by_id)
+            if source.opcode in ("dot", "convolution"):
+                operands = [by_id[number] for number in source.operand_ids]
+                kind, sizes = _kind_and_sizes(source, operands, by_id)
+                return Computation(kind, "", sizes, _element_bytes(source.shape), self._planning(source))
+            source = _mapped_like(source, by_id)
         return None
 
     def _planning(self, product: Any) -> MatmulOptions:
@@ -254,22 +258,24 @@ class ComputationClassifier:
 
     def _random(self, instruction: Any, fusion: Fusion, owner: str) -> Computation:
         name, library = _DRAWN[instruction.metadata.op_type]
-        made = self._names.name(owner, f"{fusion.name or name}/{library}")
+        computation_name = self._names.name(owner, f"{fusion.name or name}/{library}")
         return Computation(
-            "random", made, ElementCount(elements_of(instruction.shape)), _element_bytes(instruction.shape)
+            "random", computation_name, ElementCount(elements_of(instruction.shape)), _element_bytes(instruction.shape)
         )
 
 
-def _mapped_like(made: Any, by_id: Mapping[int, Any]) -> Any:
+def _mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
     """Returns the operand whose tile mapping an instruction's result keeps, or None."""
-    if made.opcode == "get-tuple-element" and not made.tuple_index:
-        norm = by_id[made.operand_ids[0]]
+    if instruction.opcode == "get-tuple-element" and not instruction.tuple_index:
+        norm = by_id[instruction.operand_ids[0]]
         return by_id[norm.operand_ids[0]] if norm.opcode in _NORMS else None
-    if made.opcode not in ELEMENTWISE and made.opcode not in _SAME_PLACE:
+    if instruction.opcode not in ELEMENTWISE and instruction.opcode not in _SAME_PLACE:
         return None
-    operands = [by_id[number] for number in made.operand_ids]
-    size = elements_of(made.shape)
-    return next((one for one in operands if one.opcode != "broadcast" and elements_of(one.shape) == size), None)
+    operands = [by_id[number] for number in instruction.operand_ids]
+    size = elements_of(instruction.shape)
+    return next(
+        (operand for operand in operands if operand.opcode != "broadcast" and elements_of(operand.shape) == size), None
+    )
 
 
 def _function_key(ipu: int, same: Hashable) -> Hashable:
@@ -284,10 +290,14 @@ def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | Non
     are part of an update, the last layer's first.
     """
     convolutions = [one for one in by_id.values() if one.opcode == "convolution"]
-    for one in convolutions:
-        if one.metadata.op_type in GRADIENTS_OF_INPUT and fusions.get(one.id, _NOT_FUSED) == _NOT_FUSED:
-            yield "convolution", one.id
-    updates = [one.id for one in convolutions if (fusions.get(one.id) or _NOT_FUSED).call == one.id]
+    for convolution in convolutions:
+        if convolution.metadata.op_type in GRADIENTS_OF_INPUT and fusions.get(convolution.id, _NOT_FUSED) == _NOT_FUSED:
+            yield "convolution", convolution.id
+    updates = [
+        convolution.id
+        for convolution in convolutions
+        if (fusions.get(convolution.id) or _NOT_FUSED).call == convolution.id
+    ]
     yield from (("fusion", number) for number in reversed(updates))
 
 
@@ -300,9 +310,9 @@ def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str
     for function in functions:
         norms = {node.name for node in function.node_def if node.op == "_FusedBatchNormEx"}
         for node in function.node_def if norms else ():
-            taken = producer_name(node.input[0]) if node.op == "Identity" else ""
-            if taken in norms:
-                found[taken] = node.name
+            source_name = producer_name(node.input[0]) if node.op == "Identity" else ""
+            if source_name in norms:
+                found[source_name] = node.name
     return found
 
 
@@ -353,9 +363,9 @@ def _representatives(by_id: Mapping[int, Any]) -> set[int]:
 
     A computation that consists of nothing but one such op is a part of it.
     """
-    made = [i for i in by_id.values() if i.metadata.op_type in ONE_CALL and i.opcode not in _HANDING_ON]
-    last = {i.metadata.op_name: i.id for i in made}
-    last.update((i.metadata.op_name, i.id) for i in made if i.opcode == "reduce-window")
+    instructions = [i for i in by_id.values() if i.metadata.op_type in ONE_CALL and i.opcode not in _HANDING_ON]
+    last = {i.metadata.op_name: i.id for i in instructions}
+    last.update((i.metadata.op_name, i.id) for i in instructions if i.opcode == "reduce-window")
     if len(last) == 1 and all(
         i.metadata.op_type in ONE_CALL or i.opcode in ("parameter", "tuple") for i in by_id.values()
     ):
@@ -383,9 +393,9 @@ def _data_movement(instruction: Any, operands: Sequence[Any]) -> tuple[str, Size
     """Returns kind and sizes of reductions, gathers and copies."""
     opcode, size = instruction.opcode, elements_of(instruction.shape)
     if opcode == "reduce":
-        taken = operands[0].shape
-        lengths = alternating_axes(taken.dimensions, instruction.dimensions)
-        return "reduce", ReduceSizes(elements_of(taken), max(1, size), tuple(lengths))
+        operand_shape = operands[0].shape
+        lengths = alternating_axes(operand_shape.dimensions, instruction.dimensions)
+        return "reduce", ReduceSizes(elements_of(operand_shape), max(1, size), tuple(lengths))
     if opcode in ("reduce-window", "select-and-scatter"):
         return "window", WindowSizes(size, math.prod(dimension.size for dimension in instruction.window.dimensions))
     if opcode in ("gather", "dynamic-slice"):
@@ -419,8 +429,8 @@ def alternating_axes(shape: Sequence[int], summed: Collection[int]) -> list[int]
 
 def _broadcast(operands: Sequence[Any], by_id: Mapping[int, Any]) -> int:
     """Returns the elements of broadcast operands that each tile needs; scalars are part of the vertex."""
-    made = (by_id[operand.operand_ids[0]] for operand in operands if operand.opcode == "broadcast")
-    return sum(size for size in (elements_of(source.shape) for source in made) if size > 1)
+    producers = (by_id[operand.operand_ids[0]] for operand in operands if operand.opcode == "broadcast")
+    return sum(size for size in (elements_of(source.shape) for source in producers) if size > 1)
 
 
 def _element_bytes(shape: Any) -> int:

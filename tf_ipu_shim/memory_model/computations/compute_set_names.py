@@ -53,10 +53,10 @@ class ComputeSetNames:
         first, _, rest = below.partition("/")
         count = self.number(first, group)
         parts = [owner, f"{first}.{count}" if count else first, rest]
-        made = "/".join(part for part in parts if part)
+        full_name = "/".join(part for part in parts if part)
         if same is not None:
-            self._shared[same] = made
-        return made
+            self._shared[same] = full_name
+        return full_name
 
     def number(self, first: str, group: Hashable = None) -> int:
         """Returns the number of an XLA instruction name; groups keep one number."""

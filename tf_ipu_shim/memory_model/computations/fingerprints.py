@@ -34,7 +34,9 @@ class ComputationFingerprints:
     def __init__(self, module: Any) -> None:
         self._computations = {computation.id: computation for computation in module.computations}
         self._places = {
-            made.id: (one.id, place) for one in module.computations for place, made in enumerate(one.instructions)
+            instruction.id: (one.id, place)
+            for one in module.computations
+            for place, instruction in enumerate(one.instructions)
         }
         self._entry = module.entry_computation_id
         self._known: dict[int, str | None] = {}

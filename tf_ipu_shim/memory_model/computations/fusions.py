@@ -116,17 +116,17 @@ class _Finder:
     @functools.cached_property
     def _instructions_by_op(self) -> dict[str, list[int]]:
         """Returns the instructions of each TensorFlow op."""
-        made: dict[str, list[int]] = {}
+        by_op: dict[str, list[int]] = {}
         for instruction in self._by_id.values():
-            made.setdefault(instruction.metadata.op_name, []).append(instruction.id)
-        return made
+            by_op.setdefault(instruction.metadata.op_name, []).append(instruction.id)
+        return by_op
 
     @functools.cached_property
     def _kernels(self) -> frozenset[int]:
         """Returns the kernels of convolutions."""
-        convolutions = (made for made in self._by_id.values() if made.opcode == "convolution")
-        here = {self._source(self._by_id[made.operand_ids[1]]).id for made in convolutions}
-        return frozenset(here.union(self._kernels_elsewhere))
+        convolutions = (candidate for candidate in self._by_id.values() if candidate.opcode == "convolution")
+        kernel_ids = {self._source(self._by_id[candidate.operand_ids[1]]).id for candidate in convolutions}
+        return frozenset(kernel_ids.union(self._kernels_elsewhere))
 
     def _of(self, opcodes: Collection[str]) -> list[Any]:
         return [i for i in self._by_id.values() if i.opcode in opcodes and i.id not in self._found]
@@ -144,18 +144,18 @@ class _Finder:
             self._known.add(instruction.id)
             self._found[instruction.id] = None
             return
-        kept = None
+        operand = None
         if opcode in _SAME_NUMBERS or (opcode == "convert" and _has_type_of(instruction, operands[0])):
-            kept = operands[0]
+            operand = operands[0]
         elif opcode == "reduce" and elements_of(instruction.shape) == elements_of(operands[0].shape):
-            kept = operands[0]
+            operand = operands[0]
         elif opcode in _NEUTRAL:
             number, orders = _NEUTRAL[opcode]
-            kept = next((operands[1 - at] for at in orders if self._is_filled_with(operands[at], number)), None)
+            operand = next((operands[1 - at] for at in orders if self._is_filled_with(operands[at], number)), None)
         elif opcode == "select" and operands[0].id in self._known and _has_type_of(operands[1], operands[2]):
-            kept = operands[1]
-        if kept is not None:
-            self._same[instruction.id] = kept.id
+            operand = operands[1]
+        if operand is not None:
+            self._same[instruction.id] = operand.id
             self._found[instruction.id] = None
 
     def _source(self, instruction: Any) -> Any:
@@ -182,10 +182,10 @@ class _Finder:
 
     def _is_uniform(self, instruction: Any) -> bool:
         """Whether a tensor's elements are known at compile time and equal."""
-        made = self._source(instruction)
-        while made.opcode in ("broadcast", "convert", "copy", "reduce", "transpose") and made.id in self._known:
-            made = self._source(self._by_id[made.operand_ids[0]])
-        return made.opcode == "constant" and len(_distinct_elements(made.literal)) == 1
+        source = self._source(instruction)
+        while source.opcode in ("broadcast", "convert", "copy", "reduce", "transpose") and source.id in self._known:
+            source = self._source(self._by_id[source.operand_ids[0]])
+        return source.opcode == "constant" and len(_distinct_elements(source.literal)) == 1
 
     def _scaled_tensor(self, instruction: Any) -> tuple[Any, Any, Any] | None:
         """Returns a tensor scaled by a scalar that nothing else uses: product, tensor, scalar."""
@@ -213,8 +213,8 @@ class _Finder:
         tensor, others = self._source(known[0][1]), [first, second]
         if tensor.metadata.op_type in _SHIFTED and any(map(self._is_scalar_like, others)):
             self._found[known[0][0].id] = self._found[instruction.id] = None
-            for made in self._instructions_by_op[tensor.metadata.op_name]:
-                self._found[made] = Fusion("fusion")
+            for candidate in self._instructions_by_op[tensor.metadata.op_name]:
+                self._found[candidate] = Fusion("fusion")
             return
         if elements_of(instruction.shape) < 2:
             return
@@ -230,11 +230,11 @@ class _Finder:
 
     def _skip_casts(self, instructions: Iterable[Any]) -> None:
         for instruction in instructions:
-            made = self._source(instruction)
-            if made.opcode == "broadcast":
-                made = self._source(self._by_id[made.operand_ids[0]])
-            if made.opcode == "convert" and self._has_one_user(made):
-                self._found[made.id] = None
+            source = self._source(instruction)
+            if source.opcode == "broadcast":
+                source = self._source(self._by_id[source.operand_ids[0]])
+            if source.opcode == "convert" and self._has_one_user(source):
+                self._found[source.id] = None
 
     def _name_update(self, instruction: Any, tensor: Any, number: Any, products: int) -> None:
         alone = products == 1 and self._has_one_user(tensor) and tensor.id not in self._found
@@ -278,14 +278,14 @@ class _Finder:
         if instruction.metadata.op_type in _OTHER_REDUCTIONS:
             return
         self._skip_float16_casts(instruction)
-        taken, fused = self._source(self._by_id[instruction.operand_ids[0]]), False
-        if taken.opcode == "convert" and self._has_one_user(taken):
-            before = self._source(self._by_id[taken.operand_ids[0]])
-            if before.shape.element_type == xla_data_pb2.F16 and taken.shape.element_type == xla_data_pb2.F32:
-                self._found[taken.id] = None
-                taken = before
-        if taken.opcode == "multiply" and self._has_one_user(taken) and len(set(taken.operand_ids)) == 1:
-            self._found[taken.id], fused = None, True
+        operand, fused = self._source(self._by_id[instruction.operand_ids[0]]), False
+        if operand.opcode == "convert" and self._has_one_user(operand):
+            before = self._source(self._by_id[operand.operand_ids[0]])
+            if before.shape.element_type == xla_data_pb2.F16 and operand.shape.element_type == xla_data_pb2.F32:
+                self._found[operand.id] = None
+                operand = before
+        if operand.opcode == "multiply" and self._has_one_user(operand) and len(set(operand.operand_ids)) == 1:
+            self._found[operand.id], fused = None, True
         scaled = self._scaled_by(instruction)
         if scaled is not None and scaled.id not in self._found:
             self._found[scaled.id], fused = None, True
@@ -302,13 +302,13 @@ class _Finder:
 
     def _scaled_by(self, instruction: Any) -> Any:
         """Returns the scaled product that is the only consumer of a reduction."""
-        here = instruction
-        while self._has_one_user(here):
-            user = self._by_id[self._users[here.id][0]]
-            one = user.opcode == "broadcast" and elements_of(user.shape) == elements_of(here.shape)
+        scaled = instruction
+        while self._has_one_user(scaled):
+            user = self._by_id[self._users[scaled.id][0]]
+            one = user.opcode == "broadcast" and elements_of(user.shape) == elements_of(scaled.shape)
             if not one and user.id not in self._same:
-                return user if self._scales(user, here) else None
-            here = user
+                return user if self._scales(user, scaled) else None
+            scaled = user
         return None
 
     def _scales(self, user: Any, scaled: Any) -> bool:
@@ -355,23 +355,23 @@ class _Finder:
         if not any(self._is_broadcast(operand) and self._is_scalar_like(operand) for operand in operands):
             return
         for operand in operands:
-            made = self._source(operand)
-            if made.opcode not in ELEMENTWISE or made.id in self._found or not self._has_one_user(made):
+            source = self._source(operand)
+            if source.opcode not in ELEMENTWISE or source.id in self._found or not self._has_one_user(source):
                 continue
-            if made.opcode != "convert" and len(made.operand_ids) < 2:
+            if source.opcode != "convert" and len(source.operand_ids) < 2:
                 continue
-            if made.metadata.op_name not in self._op_types and made.metadata.op_type not in ONE_CALL:
+            if source.metadata.op_name not in self._op_types and source.metadata.op_type not in ONE_CALL:
                 name, op = f"{instruction.opcode}/expression", instruction.metadata.op_name
                 self._found[instruction.id] = Fusion(name, "", op, group=instruction.id)
-                self._found[made.id] = Fusion(name, "", op, group=instruction.id)
+                self._found[source.id] = Fusion(name, "", op, group=instruction.id)
 
     def _is_broadcast(self, instruction: Any) -> bool:
-        made = self._source(instruction)
-        if made.opcode != "broadcast":
+        source = self._source(instruction)
+        if source.opcode != "broadcast":
             return False
-        before = self._by_id[made.operand_ids[0]].shape
-        has_more_axes = 0 < len(before.dimensions) < len(made.shape.dimensions)
-        return has_more_axes or elements_of(made.shape) != elements_of(before)
+        before = self._by_id[source.operand_ids[0]].shape
+        has_more_axes = 0 < len(before.dimensions) < len(source.shape.dimensions)
+        return has_more_axes or elements_of(source.shape) != elements_of(before)
 
 
 def _distinct_elements(literal: Any) -> set[float]:

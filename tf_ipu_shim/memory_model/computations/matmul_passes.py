@@ -61,10 +61,10 @@ def _type(
 def _is_weight(number: int, by_id: Mapping[int, Any], weights: Collection[int]) -> bool:
     """Whether an operand is a weight or part of one, possibly transposed or cast."""
     while number not in weights:
-        made = by_id[number]
-        if made.opcode not in _PARTS or not made.operand_ids:
+        source = by_id[number]
+        if source.opcode not in _PARTS or not source.operand_ids:
             return False
-        number = made.operand_ids[0]
+        number = source.operand_ids[0]
     return True
 
 

@@ -46,17 +46,18 @@ def find_outlined(
     Calls with side effects, and those that draw random numbers, are a function each and left out.
     """
     bodies: dict[str, list[Any]] = {}
-    for made in by_id.values() if calls else ():
-        call = calls.get(made.metadata.op_name)
+    for instruction in by_id.values() if calls else ():
+        call = calls.get(instruction.metadata.op_name)
         if call is not None:
-            bodies.setdefault(call, []).append(made)
+            bodies.setdefault(call, []).append(instruction)
     found: dict[int, OutlinedInstruction] = {}
     for call, body in bodies.items():
         ordered = _in_order(body, by_id, fingerprints)
         if ordered is not None:
             content = _fingerprint(ordered, by_id)
             found.update(
-                (made.id, OutlinedInstruction(content, number, call)) for number, (_, made) in enumerate(ordered)
+                (instruction.id, OutlinedInstruction(content, number, call))
+                for number, (_, instruction) in enumerate(ordered)
             )
     return found
 
@@ -66,30 +67,32 @@ def _in_order(
 ) -> list[tuple[bytes, Any]] | None:
     """Returns instructions in an order independent of what lies between them, each with a digest."""
     known: dict[int, bytes] = {}
-    for made in body:
-        called = [fingerprints.fingerprint(number) for number in made.called_computation_ids]
-        if fingerprints.has_effects(made) or None in called:
+    for instruction in body:
+        called = [fingerprints.fingerprint(number) for number in instruction.called_computation_ids]
+        if fingerprints.has_effects(instruction) or None in called:
             return None
-        found = hashlib.sha256(_plain(made) + repr(called).encode())
-        for operand in made.operand_ids:
+        found = hashlib.sha256(_plain(instruction) + repr(called).encode())
+        for operand in instruction.operand_ids:
             if operand in known:
                 found.update(known[operand])
             elif by_id[operand].opcode == "constant":
                 found.update(_plain(by_id[operand]))
             else:
                 found.update(b"argument" + by_id[operand].shape.SerializeToString(deterministic=True))
-        known[made.id] = found.digest()
-    return sorted(((known[made.id], made) for made in body), key=lambda pair: (pair[0], pair[1].id))
+        known[instruction.id] = found.digest()
+    return sorted(
+        ((known[instruction.id], instruction) for instruction in body), key=lambda pair: (pair[0], pair[1].id)
+    )
 
 
 def _fingerprint(ordered: list[tuple[bytes, Any]], by_id: Mapping[int, Any]) -> str:
     """Returns a digest of what instructions compute of which arguments."""
-    inside = {made.id for _, made in ordered}
+    inside = {instruction.id for _, instruction in ordered}
     arguments: dict[int, int] = {}
     found = hashlib.sha256()
-    for digest, made in ordered:
+    for digest, instruction in ordered:
         found.update(digest)
-        for operand in made.operand_ids:
+        for operand in instruction.operand_ids:
             if operand not in inside and by_id[operand].opcode != "constant":
                 found.update(b"%d," % arguments.setdefault(operand, len(arguments)))
     return found.hexdigest()

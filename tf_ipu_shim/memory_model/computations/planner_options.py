@@ -122,10 +122,10 @@ def _with(marks: Marks, inner: Marks) -> Marks:
 def _marks(node: node_def_pb2.NodeDef) -> Marks:
     marks: Marks = {"dot": {}, "convolution": {}}
     if vocabulary.FRONTEND_ATTRIBUTE in node.attr:
-        told = dict(xla_data_pb2.FrontendAttributes.FromString(node.attr[vocabulary.FRONTEND_ATTRIBUTE].s).map)
-        if told.get("PARTIALS_TYPE") in _PARTIALS:
+        attributes = dict(xla_data_pb2.FrontendAttributes.FromString(node.attr[vocabulary.FRONTEND_ATTRIBUTE].s).map)
+        if attributes.get("PARTIALS_TYPE") in _PARTIALS:
             for options in marks.values():
-                options[PARTIALS] = _PARTIALS[told["PARTIALS_TYPE"]]
+                options[PARTIALS] = _PARTIALS[attributes["PARTIALS_TYPE"]]
     if vocabulary.PLANNING_ATTRIBUTE in node.attr:
         for opcode, options in json.loads(node.attr[vocabulary.PLANNING_ATTRIBUTE].s).items():
             marks[opcode].update(options)

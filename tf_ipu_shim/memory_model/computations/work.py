@@ -249,9 +249,11 @@ class HloWork:
         root = by_id[condition.root_id]
         if root.opcode == "get-tuple-element" and by_id[root.operand_ids[0]].opcode == "call":
             (called,) = self._called(by_id[root.operand_ids[0]])
-            given = next(instruction for instruction in called.instructions if instruction.id == called.root_id)
-            if given.opcode == "tuple":
-                return called, given.operand_ids[root.tuple_index]
+            root_instruction = next(
+                instruction for instruction in called.instructions if instruction.id == called.root_id
+            )
+            if root_instruction.opcode == "tuple":
+                return called, root_instruction.operand_ids[root.tuple_index]
         return condition, root.id
 
     def _bound(self, around: Mapping[int, Any], loop: Any, tests: Mapping[int, Any], number: int) -> int | None:
@@ -264,18 +266,18 @@ class HloWork:
 
     def _value(self, around: Mapping[int, Any], loop: Any, inside: Mapping[int, Any], number: int) -> int | None:
         """Returns a constant, or a loop variable's initial value."""
-        made = _source(inside, number)
-        if not _is_carried(inside, made):
-            return _literal(made)
+        source = _source(inside, number)
+        if not _is_carried(inside, source):
+            return _literal(source)
         initial = around[loop.operand_ids[0]]
-        return self._number(around, initial.operand_ids[made.tuple_index]) if initial.opcode == "tuple" else None
+        return self._number(around, initial.operand_ids[source.tuple_index]) if initial.opcode == "tuple" else None
 
     def _number(self, by_id: Mapping[int, Any], number: int) -> int | None:
         """Returns a constant, or the final counter of an earlier loop (a gradient loop repeats its forward loop)."""
-        made = _source(by_id, number)
-        if made.opcode == "get-tuple-element" and by_id[made.operand_ids[0]].opcode == "while":
-            return self._final_counter(by_id, by_id[made.operand_ids[0]], made.tuple_index)
-        return _literal(made)
+        source = _source(by_id, number)
+        if source.opcode == "get-tuple-element" and by_id[source.operand_ids[0]].opcode == "while":
+            return self._final_counter(by_id, by_id[source.operand_ids[0]], source.tuple_index)
+        return _literal(source)
 
     def _final_counter(self, around: Mapping[int, Any], loop: Any, index: int) -> int | None:
         """Returns the final value of a loop counter, or None."""
@@ -295,36 +297,36 @@ class HloWork:
         return None if first is None or trips is None else first + trips
 
 
-def _is_carried(inside: Mapping[int, Any], made: Any) -> bool:
+def _is_carried(inside: Mapping[int, Any], instruction: Any) -> bool:
     """Whether an instruction of a loop's body or condition is one of the loop variables."""
-    return made.opcode == "get-tuple-element" and inside[made.operand_ids[0]].opcode == "parameter"
+    return instruction.opcode == "get-tuple-element" and inside[instruction.operand_ids[0]].opcode == "parameter"
 
 
-def _literal(made: Any) -> int | None:
-    if made.opcode != "constant" or made.shape.dimensions:
+def _literal(instruction: Any) -> int | None:
+    if instruction.opcode != "constant" or instruction.shape.dimensions:
         return None
-    literal = [*made.literal.s32s, *made.literal.s64s]
+    literal = [*instruction.literal.s32s, *instruction.literal.s64s]
     return literal[0] if literal else None
 
 
 def _conjuncts(by_id: Mapping[int, Any], number: int) -> Iterable[int]:
     """Returns the conditions that are joined by "and"."""
-    made = _source(by_id, number)
-    if made.opcode != "and":
-        return [made.id]
-    return [part for operand in made.operand_ids for part in _conjuncts(by_id, operand)]
+    source = _source(by_id, number)
+    if source.opcode != "and":
+        return [source.id]
+    return [part for operand in source.operand_ids for part in _conjuncts(by_id, operand)]
 
 
 def _source(by_id: Mapping[int, Any], number: int) -> Any:
-    made = by_id[number]
+    source = by_id[number]
     while True:
-        before = by_id[made.operand_ids[0]] if made.operand_ids else made
-        if made.opcode in _PASSES_ON:
-            made = before
-        elif made.opcode == "get-tuple-element" and before.opcode == "tuple":
-            made = by_id[before.operand_ids[made.tuple_index]]
+        before = by_id[source.operand_ids[0]] if source.operand_ids else source
+        if source.opcode in _PASSES_ON:
+            source = before
+        elif source.opcode == "get-tuple-element" and before.opcode == "tuple":
+            source = by_id[before.operand_ids[source.tuple_index]]
         else:
-            return made
+            return source
 
 
 def _computing_instructions(computation: Any, idle: set[int]) -> list[tuple[str, Any]]:
@@ -332,19 +334,23 @@ def _computing_instructions(computation: Any, idle: set[int]) -> list[tuple[str,
 
     Products take matrices of either order.
     """
-    made = [(instruction.opcode, instruction) for instruction in computation.instructions]
-    multiplied = {number for opcode, each in made if opcode == "dot" for number in each.operand_ids}
-    transposes = [each for opcode, each in made if opcode == "transpose"]
-    idle = idle | {each.id for each in transposes if each.id in multiplied or _is_noop_transpose(each)}
-    return [(opcode, each) for opcode, each in made if opcode not in _FREE and each.id not in idle]
+    instructions = [(instruction.opcode, instruction) for instruction in computation.instructions]
+    multiplied = {number for opcode, each in instructions if opcode == "dot" for number in each.operand_ids}
+    transposes = [each for opcode, each in instructions if opcode == "transpose"]
+    idle = idle | {
+        transpose.id for transpose in transposes if transpose.id in multiplied or _is_noop_transpose(transpose)
+    }
+    return [(opcode, each) for opcode, each in instructions if opcode not in _FREE and each.id not in idle]
 
 
 def _noop_conversions(computation: Any) -> set[int]:
     """Returns conversions to the operand's own type, such as around a reduction."""
-    converts = {each.id: each for each in computation.instructions if each.opcode == "convert"}
+    converts = {
+        instruction.id: instruction for instruction in computation.instructions if instruction.opcode == "convert"
+    }
     if not converts:
         return set()
-    types = {each.id: each.shape.element_type for each in computation.instructions}
+    types = {instruction.id: instruction.shape.element_type for instruction in computation.instructions}
     return {number for number, each in converts.items() if types[each.operand_ids[0]] == types[number]}
 
 
@@ -405,11 +411,11 @@ def _pass(work: Work, size: int) -> None:
 def dot_sizes(instruction: Any, operands: Sequence[Any]) -> MatmulSizes:
     """Returns the sizes of a matmul."""
     numbers = instruction.dot_dimension_numbers
-    left, right = (operand.shape.dimensions for operand in operands[:2])
-    groups = math.prod(left[axis] for axis in numbers.lhs_batch_dimensions)
-    inner = math.prod(left[axis] for axis in numbers.lhs_contracting_dimensions)
+    lhs, right = (operand.shape.dimensions for operand in operands[:2])
+    groups = math.prod(lhs[axis] for axis in numbers.lhs_batch_dimensions)
+    inner = math.prod(lhs[axis] for axis in numbers.lhs_contracting_dimensions)
     shared = max(1, groups * inner)
-    return MatmulSizes(groups, math.prod(left) // shared, inner, math.prod(right) // shared)
+    return MatmulSizes(groups, math.prod(lhs) // shared, inner, math.prod(right) // shared)
 
 
 def convolution_sizes(instruction: Any, operands: Sequence[Any]) -> MatmulSizes:

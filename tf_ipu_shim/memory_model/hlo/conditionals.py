@@ -29,7 +29,7 @@ class Branch(NamedTuple):
 def place_results(
     block: Block,
     gives: Sequence[int],
-    given: Sequence[Sequence[int]],
+    branch_results: Sequence[Sequence[int]],
     branches: Sequence[Branch],
     homes: Mapping[int, int],
 ) -> None:
@@ -39,22 +39,22 @@ def place_results(
     nothing needs it any more. A variable that branches write to is written to in its place.
     """
     values = block.values
-    handed = [_outer_values(leaves, branch) for leaves, branch in zip(given, branches)]
+    handed = [_outer_values(leaves, branch) for leaves, branch in zip(branch_results, branches)]
     variables: dict[int, list[int]] = {}
-    for leaf in dict.fromkeys(leaf for leaves in given for leaf in leaves):
+    for leaf in dict.fromkeys(leaf for leaves in branch_results for leaf in leaves):
         variables.setdefault(origin(block, leaf), []).append(leaf)
     overwritten: set[int] = set()
     for index, number in enumerate(gives):
         home = homes.get(index, -1)
-        here = {branch[index] for branch in handed}
-        if len(here) == 1 and -1 not in here:
-            values[number] = values[number]._replace(mode=Mode.VIEW, of=tuple(here))
+        result_values = {branch[index] for branch in handed}
+        if len(result_values) == 1 and -1 not in result_values:
+            values[number] = values[number]._replace(mode=Mode.VIEW, of=tuple(result_values))
             continue
-        over = sorted({*(here - {-1}), *variables.get(home, ())})
+        over = sorted({*(result_values - {-1}), *variables.get(home, ())})
         if over:
             values[number] = values[number]._replace(mode=Mode.IN_PLACE, of=tuple(over), home=home)
             overwritten.update(over)
-    for leaves, branch in zip(given, branches):
+    for leaves, branch in zip(branch_results, branches):
         for leaf, argument in zip(leaves, leaves_of(branch.arguments[0])):
             if leaf in overwritten:  # the branch may write over it
                 branch.block.values[argument] = branch.block.values[argument]._replace(mode=Mode.CARRIED)
@@ -68,8 +68,8 @@ def _outer_values(leaves: Sequence[int], branch: Branch) -> list[int]:
 
 def arguments_of_size(by_id: Mapping[int, Any], conditional: Any, size: int) -> list[int]:
     """Returns the branch arguments of a given size."""
-    given = [by_id[number] for number in conditional.operand_ids[1:]]
-    leaves = dict.fromkeys(leaf for one in given if one.opcode == "tuple" for leaf in one.operand_ids)
+    operands = [by_id[number] for number in conditional.operand_ids[1:]]
+    leaves = dict.fromkeys(leaf for operand in operands if operand.opcode == "tuple" for leaf in operand.operand_ids)
     return [leaf for leaf in leaves if shape_bytes(by_id[leaf].shape) == size]
 
 
@@ -78,19 +78,19 @@ def used_elements(
 ) -> dict[int, Container[int]]:
     """Returns, for each conditional, which elements of its result are used; all if used whole."""
     found: dict[int, Container[int]] = {}
-    taken: dict[int, set[int]] = {}
+    used_by_branch: dict[int, set[int]] = {}
     for instruction in computation.instructions:
         if instruction.opcode == "conditional":
-            taken[instruction.id] = set()
+            used_by_branch[instruction.id] = set()
             parts = instruction.shape.tuple_shapes
             if instruction.id == computation.root_id or not parts or any(part.tuple_shapes for part in parts):
                 found[instruction.id] = _ALL
-        if not taken or instruction.id not in needed:
+        if not used_by_branch or instruction.id not in needed:
             continue
         for number in instruction.operand_ids:
-            if number in taken and instruction.opcode == "get-tuple-element":
+            if number in used_by_branch and instruction.opcode == "get-tuple-element":
                 if (number, instruction.tuple_index) not in stored:
-                    taken[number].add(instruction.tuple_index)
-            elif number in taken:
+                    used_by_branch[number].add(instruction.tuple_index)
+            elif number in used_by_branch:
                 found[number] = _ALL
-    return {**taken, **found}
+    return {**used_by_branch, **found}

@@ -16,9 +16,9 @@ def find_counters(body: Any) -> set[int]:
     """
     by_id = {instruction.id: instruction for instruction in body.instructions}
     root = by_id[body.root_id]
-    given = root.operand_ids if root.opcode == "tuple" else ()
+    operands = root.operand_ids if root.opcode == "tuple" else ()
     sources = _Sources(by_id)
-    steps = ((index, sources.of(number, root.id)) for index, number in enumerate(given))
+    steps = ((index, sources.of(number, root.id)) for index, number in enumerate(operands))
     return {step.id for index, step in steps if step is not None and _counts(step, index, sources)}
 
 

@@ -39,14 +39,18 @@ class OutlinedFunctions(NamedTuple):
 def outline(functions: Sequence[function_pb2.FunctionDef]) -> OutlinedFunctions | None:
     """Returns equivalent functions with a call instead of each op that occurs several times."""
     alike = Counter(_op_key(node) for function in functions for node in function.node_def if node.op in SLOW)
-    made: dict[bytes, function_pb2.FunctionDef] = {}
+    built_functions: dict[bytes, function_pb2.FunctionDef] = {}
     for content, count in alike.items():
         if count > 1:
-            made[content] = _function_of(node_def_pb2.NodeDef.FromString(content), f"{_PREFIX}{next(_serial)}")
-    if not made:
+            built_functions[content] = _function_of(
+                node_def_pb2.NodeDef.FromString(content), f"{_PREFIX}{next(_serial)}"
+            )
+    if not built_functions:
         return None
     ops = frozenset(node.name for each in functions for node in each.node_def if node.op in SLOW)
-    return OutlinedFunctions([*(_calling(function, made) for function in functions), *made.values()], ops)
+    return OutlinedFunctions(
+        [*(_calling(function, built_functions) for function in functions), *built_functions.values()], ops
+    )
 
 
 def inline(module: hlo_pb2.HloModuleProto, ops: frozenset[str]) -> bool:
@@ -81,10 +85,10 @@ def _function_of(op: node_def_pb2.NodeDef, name: str) -> function_pb2.FunctionDe
 
 
 def _calling(
-    function: function_pb2.FunctionDef, made: Mapping[bytes, function_pb2.FunctionDef]
+    function: function_pb2.FunctionDef, functions: Mapping[bytes, function_pb2.FunctionDef]
 ) -> function_pb2.FunctionDef:
     contents = {node.name: _op_key(node) for node in function.node_def if node.op in SLOW}
-    replaced = {name: made[content] for name, content in contents.items() if content in made}
+    replaced = {name: functions[content] for name, content in contents.items() if content in functions}
     if not replaced:
         return function
     copy = without_ops(function)
@@ -139,9 +143,13 @@ def _inline(computation: Any, called: Mapping[int, Any], ops: frozenset[str]) ->
 def _names(instructions: Sequence[Any], calls: Mapping[int, Any], ops: frozenset[str]) -> dict[int, Any] | None:
     """Returns the instructions that name each call; None if one is missing or a result is unused."""
     operands = {number for call in calls.values() for number in call.operand_ids[:1]}
-    names = {one.id: one for one in instructions if one.id in operands and one.metadata.op_name in ops}
-    taken = [call.id for one in instructions if (call := _called_by(one, calls)) is not None]
-    return names if len(names) == len(calls) == len(taken) == len(set(taken)) else None
+    names = {
+        instruction.id: instruction
+        for instruction in instructions
+        if instruction.id in operands and instruction.metadata.op_name in ops
+    }
+    call_ids = [call.id for instruction in instructions if (call := _called_by(instruction, calls)) is not None]
+    return names if len(names) == len(calls) == len(call_ids) == len(set(call_ids)) else None
 
 
 def _called_by(instruction: Any, calls: Mapping[int, Any]) -> Any:
@@ -151,8 +159,8 @@ def _called_by(instruction: Any, calls: Mapping[int, Any]) -> Any:
 
 def _inner(computation: Any, call: Any, named: Any, result: int) -> Iterator[Any]:
     """Yields the instructions a call runs, renamed to its op; the last is `result`."""
-    given = [named.operand_ids[0], *list(call.operand_ids)[1:]]
-    numbers = {one.id: given[one.parameter_number] for one in computation.instructions if one.opcode == "parameter"}
+    operands = [named.operand_ids[0], *list(call.operand_ids)[1:]]
+    numbers = {one.id: operands[one.parameter_number] for one in computation.instructions if one.opcode == "parameter"}
     inside = [one for one in computation.instructions if one.metadata.op_name not in (_ARGUMENTS, _RESULTS)]
     handed_on = [one for one in computation.instructions if one.metadata.op_name == _RESULTS and one.opcode != "tuple"]
     numbers[handed_on[0].operand_ids[0]] = result

@@ -26,9 +26,9 @@ def find_pushes(body: Any) -> list[Push]:
     root = by_id[body.root_id]
     if root.opcode != "tuple":
         return []
-    kept = {place for place, number in enumerate(root.operand_ids) if _state_index(by_id, number) == place}
+    unchanged = {place for place, number in enumerate(root.operand_ids) if _state_index(by_id, number) == place}
     found = (_push(by_id, by_id[number], place) for place, number in enumerate(root.operand_ids))
-    return [push for push in found if push is not None and push.tensor_index in kept]
+    return [push for push in found if push is not None and push.tensor_index in unchanged]
 
 
 def _push(by_id: Mapping[int, Any], pair: Any, place: int) -> Push | None:
@@ -52,19 +52,19 @@ def _push(by_id: Mapping[int, Any], pair: Any, place: int) -> Push | None:
 
 def _part_of_list(by_id: Mapping[int, Any], number: int, place: int, part: int) -> bool:
     """Whether an instruction is the elements (0) or the length (1) of a list in the state."""
-    taken = by_id[number]
+    operand = by_id[number]
     return (
-        taken.opcode == "get-tuple-element"
-        and taken.tuple_index == part
-        and _state_index(by_id, taken.operand_ids[0]) == place
+        operand.opcode == "get-tuple-element"
+        and operand.tuple_index == part
+        and _state_index(by_id, operand.operand_ids[0]) == place
     )
 
 
 def _state_index(by_id: Mapping[int, Any], number: int) -> int | None:
     """Returns the state index that an instruction passes on, or None."""
-    taken = by_id[number]
-    while taken.opcode in _HANDS_ON:
-        taken = by_id[taken.operand_ids[0]]
-    if taken.opcode != "get-tuple-element" or by_id[taken.operand_ids[0]].opcode != "parameter":
+    operand = by_id[number]
+    while operand.opcode in _HANDS_ON:
+        operand = by_id[operand.operand_ids[0]]
+    if operand.opcode != "get-tuple-element" or by_id[operand.operand_ids[0]].opcode != "parameter":
         return None
-    return int(taken.tuple_index)
+    return int(operand.tuple_index)

@@ -44,10 +44,10 @@ def post_order(computation: Any) -> list[Any]:
 
     Source: XLA's `HloComputation::MakeInstructionPostOrder`.
     """
-    needs = {one.id: list(one.operand_ids) for one in computation.instructions}
-    by_id = {one.id: one for one in computation.instructions}
-    taken = {operand for operands in needs.values() for operand in operands}
-    return [by_id[number] for number in _sorted([number for number in needs if number not in taken], needs, {})]
+    needs = {instruction.id: list(instruction.operand_ids) for instruction in computation.instructions}
+    by_id = {instruction.id: instruction for instruction in computation.instructions}
+    used = {operand for operands in needs.values() for operand in operands}
+    return [by_id[number] for number in _sorted([number for number in needs if number not in used], needs, {})]
 
 
 def _sorted(
@@ -95,13 +95,13 @@ def _connected(copies: Iterable[node_def_pb2.NodeDef]) -> list[Unit]:
         if not touched:
             groups.append((ipus, [copy]))
             continue
-        whole, *others = touched
+        merged, *others = touched
         for group in others:
-            whole[0].update(group[0])
-            whole[1].extend(group[1])
+            merged[0].update(group[0])
+            merged[1].extend(group[1])
             groups.remove(group)
-        whole[0].update(ipus)
-        whole[1].append(copy)
+        merged[0].update(ipus)
+        merged[1].append(copy)
     return [tuple(members) for _, members in groups]
 
 

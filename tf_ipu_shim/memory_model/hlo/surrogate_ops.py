@@ -56,10 +56,10 @@ def substitute_surrogates(function: function_pb2.FunctionDef, is_profiled: bool 
             (new_output,) = [argument.name for argument in op_types.op_def(_surrogate_of(node)).output_arg]
             renamed[f"{node.name}:{output}:0"] = f"{node.name}:{new_output}:0"
             continue
-        kept = copy.node_def.add()
-        kept.CopyFrom(node)
+        new_node = copy.node_def.add()
+        new_node.CopyFrom(node)
         if node.name in older:
-            _use_older_op(kept)
+            _use_older_op(new_node)
     rename(copy, renamed)
     return copy
 
@@ -67,28 +67,28 @@ def substitute_surrogates(function: function_pb2.FunctionDef, is_profiled: bool 
 def remove_extra_conversions(module: hlo_pb2.HloModuleProto) -> None:
     """Removes conversions that only the surrogate form of an op has."""
     for computation in module.computations:
-        converted = [one for one in computation.instructions if one.opcode == "convert"]
+        converted = [instruction for instruction in computation.instructions if instruction.opcode == "convert"]
         of_older = [one for one in converted if one.metadata.op_type in _OLDER_NAMES]
         if of_older:
             _remove_unused(computation, of_older)
 
 
 def _remove_unused(computation: Any, conversions: Sequence[Any]) -> None:
-    types = {one.id: one.shape.element_type for one in computation.instructions}
+    types = {instruction.id: instruction.shape.element_type for instruction in computation.instructions}
     same: dict[int, int] = {}
-    for one in conversions:  # each comes after its operand
-        (operand,) = one.operand_ids
-        if types[operand] == types[one.id]:
-            same[one.id] = same.get(operand, operand)
+    for conversion in conversions:  # each comes after its operand
+        (operand,) = conversion.operand_ids
+        if types[operand] == types[conversion.id]:
+            same[conversion.id] = same.get(operand, operand)
     if not same:
         return
-    kept = [one for one in computation.instructions if one.id not in same]
-    for one in kept:
+    remaining = [instruction for instruction in computation.instructions if instruction.id not in same]
+    for one in remaining:
         if not same.keys().isdisjoint(one.operand_ids):
             one.operand_ids[:] = [same.get(number, number) for number in one.operand_ids]
     computation.root_id = same.get(computation.root_id, computation.root_id)
     del computation.instructions[:]
-    computation.instructions.extend(kept)
+    computation.instructions.extend(remaining)
 
 
 def _replaceable_norms(function: function_pb2.FunctionDef) -> frozenset[str]:
@@ -98,11 +98,11 @@ def _replaceable_norms(function: function_pb2.FunctionDef) -> frozenset[str]:
         return frozenset()
     names = {node.name for node in found}
     only_newer = {f"{node.name}:{_ONLY_NEWER}:0" for node in found if node.op == _NORMALISATION}
-    taken = set(function.ret.values()) & only_newer
+    used_results = set(function.ret.values()) & only_newer
     for node in function.node_def:
         if node.op != _NORMALISATION_GRADIENT or node.name not in names:
-            taken.update(only_newer.intersection(node.input))
-    return frozenset(names - {producer_name(text) for text in taken})
+            used_results.update(only_newer.intersection(node.input))
+    return frozenset(names - {producer_name(text) for text in used_results})
 
 
 def _use_older_op(node: node_def_pb2.NodeDef) -> None:
@@ -124,11 +124,11 @@ def _surrogate_of(node: node_def_pb2.NodeDef) -> str:
 
 
 def _add_surrogate(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDef) -> None:
-    made = function.node_def.add(name=node.name, op=_surrogate_of(node), input=node.input)
-    made.attr["T"].type = node.attr["T"].type
+    new_node = function.node_def.add(name=node.name, op=_surrogate_of(node), input=node.input)
+    new_node.attr["T"].type = node.attr["T"].type
     if node.op == _BIAS_GRADIENT:
         # All axes but the last one; how many these are is known to XLA, not here.
-        data = made.input[0]
+        data = new_node.input[0]
         axes = f"{node.name}/axes"
         for part, value in (("zero", 0), ("one", 1)):
             function.node_def.append(constant(f"{axes}_{part}", value, types_pb2.DT_INT32))
@@ -140,6 +140,6 @@ def _add_surrogate(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDe
         every = function.node_def.add(name=axes, op="Range")
         every.input.extend([f"{axes}_zero:output:0", f"{axes}_last:z:0", f"{axes}_one:output:0"])
         every.attr["Tidx"].type = types_pb2.DT_INT32
-        made.input.insert(1, f"{axes}:output:0")
-        made.attr["Tidx"].type = types_pb2.DT_INT32
-        made.attr["keep_dims"].b = False
+        new_node.input.insert(1, f"{axes}:output:0")
+        new_node.attr["Tidx"].type = types_pb2.DT_INT32
+        new_node.attr["keep_dims"].b = False

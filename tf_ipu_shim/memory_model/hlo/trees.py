@@ -28,8 +28,8 @@ def is_same(block: Block, value: int, other: int) -> bool:
 def origin(block: Block, value: int, other: int = -1) -> int:
     """Returns the value that another is a full view of; `other` if it is reached on the way."""
     while value != other:
-        here = block.values[value]
-        if here.mode is not Mode.VIEW or len(here.of) != 1 or here.bytes != block.values[here.of[0]].bytes:
+        current = block.values[value]
+        if current.mode is not Mode.VIEW or len(current.of) != 1 or current.bytes != block.values[current.of[0]].bytes:
             break
-        value = here.of[0]
+        value = current.of[0]
     return value

@@ -35,11 +35,11 @@ def result_axis(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) 
     return elementwise_axis(instruction.shape, shapes, axes) if rule is None else rule(instruction, shapes, axes)
 
 
-def elementwise_axis(made: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+def elementwise_axis(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
     """Returns the mini-batch axis of an elementwise result: where it is in the operands."""
     for shape, axis in zip(shapes, axes):
-        if axis is not None and len(shape.dimensions) == len(made.dimensions):
-            if shape.dimensions[axis.number] == made.dimensions[axis.number]:
+        if axis is not None and len(shape.dimensions) == len(instruction.dimensions):
+            if shape.dimensions[axis.number] == instruction.dimensions[axis.number]:
                 return axis
     return None
 
@@ -69,19 +69,19 @@ def reshaped_axis(shape: Any, other: Any, axis: Found) -> Found:
     stride = axis.inner * math.prod(shape.dimensions[axis.number + 1 :])
     below = 1
     for number in range(len(other.dimensions) - 1, -1, -1):
-        here = below * other.dimensions[number]
-        if below <= stride < here:
+        elements = below * other.dimensions[number]
+        if below <= stride < elements:
             return Axis(number, max(1, stride // below))
-        below = here
+        below = elements
     return None
 
 
 def _product(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
     numbers = instruction.dot_dimension_numbers
-    left = list(numbers.lhs_batch_dimensions), list(numbers.lhs_contracting_dimensions)
+    lhs_axes = list(numbers.lhs_batch_dimensions), list(numbers.lhs_contracting_dimensions)
     right = list(numbers.rhs_batch_dimensions), list(numbers.rhs_contracting_dimensions)
-    before = len(left[0])
-    for shape, axis, (batch, contracting) in zip(shapes, axes, (left, right)):
+    before = len(lhs_axes[0])
+    for shape, axis, (batch, contracting) in zip(shapes, axes, (lhs_axes, right)):
         free = [one for one in range(len(shape.dimensions)) if one not in batch and one not in contracting]
         if axis is not None and axis.number in batch:
             return axis._replace(number=batch.index(axis.number))
@@ -104,7 +104,7 @@ def _reduced(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> 
     axis = next(filter(None, axes))
     if axis.number in instruction.dimensions:
         return None
-    return axis._replace(number=axis.number - sum(one < axis.number for one in instruction.dimensions))
+    return axis._replace(number=axis.number - sum(dimension < axis.number for dimension in instruction.dimensions))
 
 
 def _gathered(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
@@ -116,10 +116,10 @@ def _gathered(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) ->
         if places.number in of_places:
             return places._replace(number=of_result[of_places.index(places.number)])
     if table is not None:
-        kept = [one for one in range(len(shapes[0].dimensions)) if one not in numbers.collapsed_slice_dims]
-        whole = instruction.gather_slice_sizes[table.number] == shapes[0].dimensions[table.number]
-        if whole and table.number in kept:
-            return table._replace(number=numbers.offset_dims[kept.index(table.number)])
+        remaining = [one for one in range(len(shapes[0].dimensions)) if one not in numbers.collapsed_slice_dims]
+        is_whole_row = instruction.gather_slice_sizes[table.number] == shapes[0].dimensions[table.number]
+        if is_whole_row and table.number in remaining:
+            return table._replace(number=numbers.offset_dims[remaining.index(table.number)])
     return None
 
 

@@ -17,22 +17,27 @@ Found = Axis | None
 _ALIKE = ELEMENTWISE | {"copy", "pad", "reverse", "slice", "concatenate", "reduce-window"}
 
 
-def operand_axes(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], made: Found) -> list[Found]:
+def operand_axes(
+    instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], found_instruction: Found
+) -> list[Found]:
     """Returns the mini-batch axis of each operand, as far as result and other operands determine it."""
     opcode = instruction.opcode
     if opcode == "dot":
-        return [one or _of_matmul_operand(instruction, shapes, axes, made, place) for place, one in enumerate(axes)]
-    if made is None:
+        return [
+            one or _of_matmul_operand(instruction, shapes, axes, found_instruction, place)
+            for place, one in enumerate(axes)
+        ]
+    if found_instruction is None:
         return list(axes)
     if opcode in _ALIKE:
-        return [one or _same_place(instruction.shape, shape, made) for one, shape in zip(axes, shapes)]
+        return [one or _same_place(instruction.shape, shape, found_instruction) for one, shape in zip(axes, shapes)]
     rule = _RULES.get(opcode)
-    return [axes[0] or rule(instruction, shapes[0], made), *axes[1:]] if rule is not None else list(axes)
+    return [axes[0] or rule(instruction, shapes[0], found_instruction), *axes[1:]] if rule is not None else list(axes)
 
 
-def _same_place(made: Any, shape: Any, axis: Axis) -> Found:
-    if len(shape.dimensions) == len(made.dimensions):
-        return axis if shape.dimensions[axis.number] == made.dimensions[axis.number] else None
+def _same_place(instruction: Any, shape: Any, axis: Axis) -> Found:
+    if len(shape.dimensions) == len(instruction.dimensions):
+        return axis if shape.dimensions[axis.number] == instruction.dimensions[axis.number] else None
     return None
 
 
@@ -50,12 +55,12 @@ def _reshaped(instruction: Any, shape: Any, axis: Axis) -> Found:
 
 
 def _reduced(instruction: Any, shape: Any, axis: Axis) -> Found:
-    kept = [number for number in range(len(shape.dimensions)) if number not in instruction.dimensions]
-    return axis._replace(number=kept[axis.number])
+    retained = [number for number in range(len(shape.dimensions)) if number not in instruction.dimensions]
+    return axis._replace(number=retained[axis.number])
 
 
 def _of_matmul_operand(
-    instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], made: Found, place: int
+    instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], found_instruction: Found, place: int
 ) -> Found:
     """Returns the mini-batch axis of a matmul operand: as in the result, or summed with the other's."""
     numbers = instruction.dot_dimension_numbers
@@ -64,17 +69,17 @@ def _of_matmul_operand(
         (list(numbers.rhs_batch_dimensions), list(numbers.rhs_contracting_dimensions)),
     ]
     (batch, summed), other = sides[place], axes[1 - place]
-    for here, there in zip((batch, summed), sides[1 - place]):
-        if other is not None and other.number in there:
-            return other._replace(number=here[there.index(other.number)])
-    if made is None:
+    for own_axes, other_axes in zip((batch, summed), sides[1 - place]):
+        if other is not None and other.number in other_axes:
+            return other._replace(number=own_axes[other_axes.index(other.number)])
+    if found_instruction is None:
         return None
     free = [[n for n in range(len(shape.dimensions)) if n not in b + s] for shape, (b, s) in zip(shapes, sides)]
     before = len(batch) + (len(free[0]) if place else 0)
-    if made.number < len(batch):
-        return made._replace(number=batch[made.number])
-    at = made.number - before
-    return made._replace(number=free[place][at]) if 0 <= at < len(free[place]) else None
+    if found_instruction.number < len(batch):
+        return found_instruction._replace(number=batch[found_instruction.number])
+    at = found_instruction.number - before
+    return found_instruction._replace(number=free[place][at]) if 0 <= at < len(free[place]) else None
 
 
 _RULES: dict[str, Callable[[Any, Any, Axis], Found]] = {
@@ -115,10 +120,10 @@ class MiniBatch:
         """Records an instruction and what it implies for other values."""
         if len(takes) != len(shapes):
             return
-        made = _Instruction(instruction, takes, shapes, number)
+        recorded = _Instruction(instruction, takes, shapes, number)
         for one in {*takes, number}:
-            self._touching.setdefault(one, []).append(made)
-        self._settle([made])
+            self._touching.setdefault(one, []).append(recorded)
+        self._settle([recorded])
 
     def _settle(self, touched: Iterable[_Instruction]) -> None:
         waiting = list(touched)
@@ -128,11 +133,15 @@ class MiniBatch:
                     self._record_axis(number, axis)
                     waiting += self._touching.get(number, ())
 
-    def _implied_axes(self, made: _Instruction) -> Iterator[tuple[int, Axis]]:
-        axes = [self.axes.get(number) for number in made.inputs]
-        result = self.axes.get(made.number) or result_axis(made.instruction, made.shapes, axes)
-        told = operand_axes(made.instruction, made.shapes, axes, result)
-        yield from ((number, axis) for number, axis in zip((*made.inputs, made.number), (*told, result)) if axis)
+    def _implied_axes(self, instruction: _Instruction) -> Iterator[tuple[int, Axis]]:
+        axes = [self.axes.get(number) for number in instruction.inputs]
+        result = self.axes.get(instruction.number) or result_axis(instruction.instruction, instruction.shapes, axes)
+        inferred = operand_axes(instruction.instruction, instruction.shapes, axes, result)
+        yield from (
+            (number, axis)
+            for number, axis in zip((*instruction.inputs, instruction.number), (*inferred, result))
+            if axis
+        )
 
     def _record_axis(self, number: int, axis: Axis) -> None:
         value = self._block.values[number]

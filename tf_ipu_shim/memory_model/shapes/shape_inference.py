@@ -70,16 +70,16 @@ def infer(
         names[name] = f"argument_{index}"
         _add_argument(graph_def.node.add(name=names[name]), spec)
     outputs: dict[str, tuple[str, int]] = {}
-    kept = list(nodes)
-    for node in kept:
+    remaining = list(nodes)
+    for node in remaining:
         for flat, output in enumerate(op_types.output_names(node)):
             outputs[output] = (node.name, flat)
             names.setdefault(output, f"{node.name}:{flat}")
-    for node in kept:
+    for node in remaining:
         copy = copy_node(node, [names[text] for text in data_inputs(node)])
         copy.device = ""
         graph_def.node.append(copy)
-    graph_def.library.function.extend(reached_functions(kept, library))
+    graph_def.library.function.extend(reached_functions(remaining, library))
     with ops.Graph().as_default() as graph:
         try:
             importer.import_graph_def(graph_def, name="")

@@ -27,14 +27,14 @@ def infer(
     library: Mapping[str, function_pb2.FunctionDef],
 ) -> dict[str, TensorSpec]:
     """Extends `shape_inference.infer` by what lists, and functions they pass through, imply."""
-    kept = list(nodes)
-    found = shape_inference.infer(kept, arguments, library)
-    told: dict[str, TensorSpec] = {}
+    remaining = list(nodes)
+    found = shape_inference.infer(remaining, arguments, library)
+    inferred: dict[str, TensorSpec] = {}
     for _ in range(_ROUNDS if _has_lists(arguments.values()) or _has_lists(found.values()) else 0):
-        before, told = told, _infer_from_lists(kept, {**arguments, **found}, library)
-        if told == before:
+        before, inferred = inferred, _infer_from_lists(remaining, {**arguments, **found}, library)
+        if inferred == before:
             break
-        found = {**shape_inference.infer(kept, {**arguments, **told}, library), **told}
+        found = {**shape_inference.infer(remaining, {**arguments, **inferred}, library), **inferred}
     return found
 
 
@@ -55,11 +55,13 @@ def _returned(function: function_pb2.FunctionDef, library: Mapping[str, function
     for node in function.node_def:
         back = forwarded_inputs(node, library)
         if back:
-            names, given = op_types.output_names(node), data_inputs(node)
-            source.update((names[result], source.get(given[index], given[index])) for result, index in back.items())
+            names, operands = op_types.output_names(node), data_inputs(node)
+            source.update(
+                (names[result], source.get(operands[index], operands[index])) for result, index in back.items()
+            )
     arguments = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
-    texts = [function.ret[output.name] for output in function.signature.output_arg]
-    ends = [arguments.get(source.get(text, text)) for text in texts]
+    tensor_names = [function.ret[output.name] for output in function.signature.output_arg]
+    ends = [arguments.get(source.get(text, text)) for text in tensor_names]
     return {index: argument for index, argument in enumerate(ends) if argument is not None}
 
 
@@ -73,16 +75,16 @@ def _infer_from_lists(
     library: Mapping[str, function_pb2.FunctionDef],
 ) -> dict[str, TensorSpec]:
     """Returns what lists imply for themselves, their elements and functions with lists."""
-    everything, told = dict(known), dict[str, TensorSpec]()
+    everything, list_specs = dict(known), dict[str, TensorSpec]()
     for node in nodes:
         takes = [everything[text] for text in data_inputs(node)]
         names = op_types.output_names(node)
         inferred = [everything[name] for name in names]
         gives = _result_specs(node, takes, inferred, library)
         gives = [one if one.shape is not None else one._replace(shape=two.shape) for one, two in zip(gives, inferred)]
-        told.update(zip(names, gives))
+        list_specs.update(zip(names, gives))
         everything.update(zip(names, gives))
-    return told
+    return list_specs
 
 
 def _result_specs(
@@ -135,26 +137,35 @@ def _list(listed: ListContents | None) -> TensorSpec:
 
 
 def _results(
-    function: function_pb2.FunctionDef, given: Sequence[TensorSpec], library: Mapping[str, function_pb2.FunctionDef]
+    function: function_pb2.FunctionDef,
+    argument_specs: Sequence[TensorSpec],
+    library: Mapping[str, function_pb2.FunctionDef],
 ) -> list[TensorSpec]:
-    known = dict(zip((argument.name for argument in function.signature.input_arg), given))
+    known = dict(zip((argument.name for argument in function.signature.input_arg), argument_specs))
     known.update(infer(function.node_def, known, library))
     return [known[function.ret[output.name]] for output in function.signature.output_arg]
 
 
 def iteration_specs(
-    body: function_pb2.FunctionDef, given: Sequence[TensorSpec], library: Mapping[str, function_pb2.FunctionDef]
+    body: function_pb2.FunctionDef,
+    argument_specs: Sequence[TensorSpec],
+    library: Mapping[str, function_pb2.FunctionDef],
 ) -> list[TensorSpec]:
     """Returns the specs at the start of each iteration of a loop; values it changes are unknown."""
     stays = _returned(body, library)
-    return [known if stays.get(index) == index else known._replace(literal=None) for index, known in enumerate(given)]
+    return [
+        known if stays.get(index) == index else known._replace(literal=None)
+        for index, known in enumerate(argument_specs)
+    ]
 
 
 def _specs_after_loop(
-    body: function_pb2.FunctionDef, given: Sequence[TensorSpec], library: Mapping[str, function_pb2.FunctionDef]
+    body: function_pb2.FunctionDef,
+    argument_specs: Sequence[TensorSpec],
+    library: Mapping[str, function_pb2.FunctionDef],
 ) -> list[TensorSpec]:
     """Returns the specs after a loop, with lists its iterations extend."""
-    state = iteration_specs(body, given, library)
+    state = iteration_specs(body, argument_specs, library)
     for _ in range(_ROUNDS):
         after = [_common_spec(one, other) for one, other in zip(state, _results(body, state, library))]
         if after == state:
@@ -168,5 +179,5 @@ def _common_spec(before: TensorSpec, after: TensorSpec) -> TensorSpec:
     if before.listed is None or after.listed is None:
         return before._replace(listed=before.listed or after.listed)
     one, other = before.listed, after.listed
-    room = one.capacity if one.capacity is not None else other.capacity
-    return before._replace(listed=ListContents(room, one.type, one.shape or other.shape))
+    capacity = one.capacity if one.capacity is not None else other.capacity
+    return before._replace(listed=ListContents(capacity, one.type, one.shape or other.shape))

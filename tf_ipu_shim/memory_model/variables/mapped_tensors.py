@@ -77,7 +77,7 @@ class MappedTensors:
 
     def instruction(
         self,
-        made: Any,
+        hlo_instruction: Any,
         below: str,
         owner: str,
         ipu: int,
@@ -96,10 +96,10 @@ class MappedTensors:
             if outlined.call != next(iter(calls)):
                 return
             computation = outlined.call
-        kind = xla_data_pb2.PrimitiveType.Name(made.shape.element_type)
+        kind = xla_data_pb2.PrimitiveType.Name(hlo_instruction.shape.element_type)
         letters, bits = re.fullmatch(r"([A-Z]+?)(\d*)(?:[A-Z]\w*)?", kind).groups()  # type: ignore[union-attr]
         size = max(1, int(bits or 8) // 8)
-        shape = tuple(made.shape.dimensions)
+        shape = tuple(hlo_instruction.shape.dimensions)
         self._add(product or computation, below, shape, f"{_KINDS.get(letters, letters)}{bits}", size, ipu, owner)
 
     def tensor(
@@ -107,8 +107,8 @@ class MappedTensors:
     ) -> None:
         """Adds a tensor of an op outside XLA programs."""
         if shape is not None and kind:
-            made = dtypes.as_dtype(kind)
-            self._add(computation, below, tuple(shape), made.name.upper(), max(1, made.size), ipu, owner, is_feed)
+            dtype = dtypes.as_dtype(kind)
+            self._add(computation, below, tuple(shape), dtype.name.upper(), max(1, dtype.size), ipu, owner, is_feed)
 
     def _add(self, computation: str, below: str, *rest: Any) -> None:
         self._rows.append(MappedTensor(computation, f"{below}.{len(self._rows) + 1}", *rest))

@@ -23,7 +23,7 @@ def tensor_map_json(
     request: ProgramRequest,
     program: LoweredProgram,
     chip: ChipSpec,
-    made: Sequence[MappedTensor] = (),
+    tensors: Sequence[MappedTensor] = (),
     io_tiles: IoTiles = IoTiles(),  # noqa: B008
 ) -> str:
     """Returns JSON with the tiles of each tensor, by the linear mapping.
@@ -34,9 +34,9 @@ def tensor_map_json(
 
     Source: docs/facts.md, section "Profiles": `mappings` of the event COMPILE_END.
     """
-    on_io = io_tiles.used_by(((tensor.ipu, tensor.bytes) for tensor in made if tensor.is_feed), chip)
+    on_io = io_tiles.used_by(((tensor.ipu, tensor.bytes) for tensor in tensors if tensor.is_feed), chip)
     rows: dict[str, list[Any]] = {module: _arguments(request, program, chip, io_tiles, on_io)}
-    for tensor in made:
+    for tensor in tensors:
         shape, size = tensor.shape, tensor.element_bytes
         if tensor.ipu not in on_io:
             where = _tiles(shape, size, tensor.ipu, chip, chip)

@@ -85,8 +85,8 @@ class AnalysisContext:
         self._keys = itertools.count()
         self._request = request
         self._program = program
-        made = [*program.functions, *program.planned_functions]
-        self.library = {**request.library, **{function.signature.name: function for function in made}}
+        functions = [*program.functions, *program.planned_functions]
+        self.library = {**request.library, **{function.signature.name: function for function in functions}}
         self._clusters = {cluster.function: cluster for cluster in [*program.clusters, *program.planned_clusters]}
         self.blocks: dict[int, Block] = {}
         self.variables: dict[tuple[int, str], int] = {}
@@ -172,8 +172,8 @@ class AnalysisContext:
     def keep_remote(self, ipu: int, kind: str, size: int) -> None:
         """Counts bytes in remote memory."""
         if size:
-            kinds = self.remote.setdefault(ipu, {})
-            kinds[kind] = kinds.get(kind, 0) + size
+            types = self.remote.setdefault(ipu, {})
+            types[kind] = types.get(kind, 0) + size
 
     def name_of(self, index: int) -> str:
         """Returns a variable's name, or the argument's if it has none."""

@@ -104,11 +104,11 @@ class BlockWriter:
         if ipu not in state.values:
             block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
             if state.outer is not None:
-                around, there = state.outer
-                outer = around.value(ipu, there)
+                around, outer_state = state.outer
+                outer = around.value(ipu, outer_state)
                 self.bound.setdefault(ipu, []).append(outer)
-                given = around.blocks[ipu].values[outer]
-                state.values[ipu] = block.add(given._replace(mode=Mode.BORROWED, of=(), home=-1))
+                source_value = around.blocks[ipu].values[outer]
+                state.values[ipu] = block.add(source_value._replace(mode=Mode.BORROWED, of=(), home=-1))
             else:
                 state.values[ipu] = block.add(Value(self.context.sizes.of(state.spec), state.name, "argument"))
                 if not state.is_fed:
@@ -152,11 +152,11 @@ class BlockWriter:
             known, name = state.spec, owner or state.name
             self.context.tensors.tensor(below, name, known.type, known.shape, ipu, is_feed, self.function_name)
 
-    def parameters(self, ipu: int, given: Sequence[TensorState]) -> tuple[list[int], dict[int, Step]]:
+    def parameters(self, ipu: int, arguments: Sequence[TensorState]) -> tuple[list[int], dict[int, Step]]:
         """Returns the argument values of an XLA program and the loads they need; begins its segment."""
-        numbers = {index: self.value(ipu, state) for index, state in enumerate(given) if self._is_whole(state)}
+        numbers = {index: self.value(ipu, state) for index, state in enumerate(arguments) if self._is_whole(state)}
         block, loads = self.block(ipu), {}
-        for index, state in enumerate(given):
+        for index, state in enumerate(arguments):
             if index not in numbers:
                 kind, name = "accumulator", state.name
                 if state.variable >= 0:
@@ -168,7 +168,7 @@ class BlockWriter:
                 numbers[index] = block.add(Value(size, name, kind))
                 work = self.copy_work("remote", f"load of {name}", HostSizes(size))
                 loads[numbers[index]] = Step(f"load of {name}", (), (numbers[index],), work=work, late=True)
-        return [numbers[index] for index in range(len(given))], loads
+        return [numbers[index] for index in range(len(arguments))], loads
 
     def load(self, ipu: int, begin: int, loads: Mapping[int, Step]) -> None:
         """Inserts loads before the first steps that use their values."""
@@ -203,15 +203,15 @@ class BlockWriter:
 
     def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:
         """Adds a pipeline's stashes; returns their values by IPU."""
-        made: dict[int, list[int]] = {}
-        for one in pipeline_memory.stashes(
+        pipeline_values: dict[int, list[int]] = {}
+        for stash in pipeline_memory.stashes(
             self.context.pipeline_on_ipus(pipeline), self.context.storage.recomputes, ipus
         ):
-            if one.remote:
-                self.context.keep_remote(one.ipu, one.kind, one.bytes)
+            if stash.remote:
+                self.context.keep_remote(stash.ipu, stash.kind, stash.bytes)
                 continue
-            block = self.block(one.ipu)
-            number = block.add(Value(one.bytes, one.owner, one.kind))
-            block.run(one.owner, (), (number,))
-            made.setdefault(one.ipu, []).append(number)
-        return made
+            block = self.block(stash.ipu)
+            number = block.add(Value(stash.bytes, stash.owner, stash.kind))
+            block.run(stash.owner, (), (number,))
+            pipeline_values.setdefault(stash.ipu, []).append(number)
+        return pipeline_values

@@ -38,13 +38,13 @@ _REASON_LENGTH = 200
 
 def launch(analyzer: BlockWriter, function: str, ipu: int, inputs: Sequence[TensorState]) -> list[TensorState]:
     """Adds an XLA program; returns the states of its results."""
-    unknown = [held.name for held in inputs if held.spec.shape is None]
+    unknown = [state.name for state in inputs if state.spec.shape is None]
     if unknown:
         return _analyze_op_by_op(
             analyzer, function, ipu, inputs, f"the shape of {unknown[0]} is known only when it runs"
         )
     definition, fed = _with_known_inputs(analyzer, function, inputs)
-    arguments = [compiler_ir.Argument(held.spec.type, held.spec.shape or (), held.spec.variable) for held in fed]
+    arguments = [compiler_ir.Argument(state.spec.type, state.spec.shape or (), state.spec.variable) for state in fed]
     called = reached_functions(definition.node_def, analyzer.context.library)
     functions = (definition, *called)
     library = [substitute_surrogates(each, is_profiled=analyzer.context.names is not None) for each in functions]
@@ -103,13 +103,13 @@ def _with_known_inputs(
     """Returns the function with known constants substituted and its remaining inputs."""
     definition = analyzer.context.library[function]
     constants = {
-        index: held.spec.literal
-        for index, held in enumerate(inputs[: analyzer.context.constants_of(function)])
-        if held.spec.literal is not None
+        index: state.spec.literal
+        for index, state in enumerate(inputs[: analyzer.context.constants_of(function)])
+        if state.spec.literal is not None
     }
     if constants:
         definition = _with_constants(definition, constants)
-    return definition, [held for index, held in enumerate(inputs) if index not in constants]
+    return definition, [state for index, state in enumerate(inputs) if index not in constants]
 
 
 def _analyze_hlo(
@@ -126,7 +126,7 @@ def _analyze_hlo(
     values, loads = analyzer.parameters(ipu, fed)
     begin = len(analyzer.blocks[ipu].steps)
     # XLA gives no parameter to a variable without a value.
-    parameters = [value for value, held in zip(values, fed) if held.spec.type]
+    parameters = [value for value, state in zip(values, fed) if state.spec.type]
     scopes, scope = analyzer.context.scopes, analyzer.context.scope_of(function)
 
     def owner_of(name: str) -> str:
@@ -143,7 +143,7 @@ def _analyze_hlo(
     mapped = None if analyzer.context.tensors is None else _mapped(analyzer, analyzer.context.tensors, ipu, library)
     block = analyzer.blocks[ipu]
     mini_batch = analyzer.context.mini_batch_in(block)
-    axes = {value: held.spec.axis for value, held in zip(values, fed) if held.spec.axis is not None}
+    axes = {value: state.spec.axis for value, state in zip(values, fed) if state.spec.axis is not None}
     if mini_batch is not None:
         mini_batch.axes.update(axes)
     environment = HloEnvironment(
@@ -233,8 +233,10 @@ def _analyze_op_by_op(
     analyzer.context.coarse[function] = reason
     definition = analyzer.context.library[function]
     names = [argument.name for argument in definition.signature.input_arg]
-    known = infer(definition.node_def, {name: held.spec for name, held in zip(names, inputs)}, analyzer.context.library)
-    values = {name: analyzer.value(ipu, held) for name, held in zip(names, inputs)}
+    known = infer(
+        definition.node_def, {name: state.spec for name, state in zip(names, inputs)}, analyzer.context.library
+    )
+    values = {name: analyzer.value(ipu, state) for name, state in zip(names, inputs)}
     block, scope = analyzer.block(ipu), analyzer.context.scope_of(function)
 
     for node in definition.node_def:

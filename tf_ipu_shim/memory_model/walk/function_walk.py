@@ -39,7 +39,7 @@ class FunctionAnalyzer(BlockWriter):
         for unit in execution_order(definition.node_def):
             inputs = [data_inputs(node) for node in unit]
             if unit[0].op == vocabulary.INTER_COPY:
-                received = self._exchange(unit, [tensors[texts[0]] for texts in inputs])
+                received = self._exchange(unit, [tensors[tensor_names[0]] for tensor_names in inputs])
                 tensors.update((op_types.output_names(node)[0], state) for node, state in zip(unit, received))
                 continue
             results = self.node(unit[0], [tensors[text] for text in inputs[0]], inputs[0])
@@ -68,14 +68,14 @@ class FunctionAnalyzer(BlockWriter):
             return self._loop(node, inputs) if node.op in vocabulary.LOOPS else self._branch(node, called, inputs)
         return self._uncompiled_op(node, inputs, names)
 
-    def _exchange(self, copies: Sequence[node_def_pb2.NodeDef], given: Sequence[TensorState]) -> list[TensorState]:
+    def _exchange(self, copies: Sequence[node_def_pb2.NodeDef], arguments: Sequence[TensorState]) -> list[TensorState]:
         """Adds copies between IPUs that form one exchange; returns what is received."""
         takes: dict[int, list[int]] = {}
         gives: dict[int, list[int]] = {}
         moves: list[Move] = []
         results = []
         key = self.context.new_key()
-        for copy, state in zip(copies, given):
+        for copy, state in zip(copies, arguments):
             source, destination = copy.attr["source"].i, copy.attr["destination"].i
             sent = self.value(source, state)
             name, size = self.blocks[source].values[sent].owner, self.context.sizes.of(state.spec)
@@ -158,11 +158,11 @@ class FunctionAnalyzer(BlockWriter):
             if result is argument:
                 carried.append(state)
                 continue
-            left = TensorState(state.spec._replace(literal=None), name=node.name, is_remote=index in remote)
+            result_state = TensorState(state.spec._replace(literal=None), name=node.name, is_remote=index in remote)
             for ipu, number in result.values.items():
-                if left.is_remote:
+                if result_state.is_remote:
                     self.context.keep_remote(ipu, "accumulator", self.context.sizes.of(state.spec))
-                    left.name = body.blocks[ipu].values[number].owner
+                    result_state.name = body.blocks[ipu].values[number].owner
                     continue
                 block, inner = self.blocks.setdefault(ipu, Block(f"IPU {ipu}")), body.blocks[ipu]
                 value = Value(self.context.sizes.of(state.spec), node.name, "temporary")
@@ -174,11 +174,11 @@ class FunctionAnalyzer(BlockWriter):
                         value = value._replace(mode=Mode.VIEW, of=(outer,))
                     else:
                         value = value._replace(mode=Mode.IN_PLACE, of=(outer,))
-                        given = inner.values[argument.values[ipu]]
-                        inner.values[argument.values[ipu]] = given._replace(mode=Mode.CARRIED)
-                left.values[ipu] = block.add(value)
-                gives.setdefault(ipu, []).append(left.values[ipu])
-            carried.append(left)
+                        argument_names = inner.values[argument.values[ipu]]
+                        inner.values[argument.values[ipu]] = argument_names._replace(mode=Mode.CARRIED)
+                result_state.values[ipu] = block.add(value)
+                gives.setdefault(ipu, []).append(result_state.values[ipu])
+            carried.append(result_state)
         body.recompute(pipeline)
         ipus = sorted({*body.blocks, *gives})
         waiting = self.begin_pipeline(pipeline, ipus) if pipeline is not None else {}
@@ -194,11 +194,11 @@ class FunctionAnalyzer(BlockWriter):
     def _accumulators(self, node: node_def_pb2.NodeDef, inputs: Sequence[TensorState]) -> frozenset[int]:
         """Returns the loop variables that a pipeline's loop changes, except counters."""
         body = self.context.library[node.attr["body"].func.name]
-        given = [argument.name for argument in body.signature.input_arg]
+        argument_names = [argument.name for argument in body.signature.input_arg]
         returned = [body.ret[output.name] for output in body.signature.output_arg]
         return frozenset(
             index
-            for index, (state, one, other) in enumerate(zip(inputs, given, returned))
+            for index, (state, one, other) in enumerate(zip(inputs, argument_names, returned))
             if one != other and state.variable < 0 and state.spec.type not in (types_pb2.DT_INT32, types_pb2.DT_INT64)
         )
 
@@ -208,17 +208,17 @@ class FunctionAnalyzer(BlockWriter):
         """Analyses a conditional; its first input chooses the branch."""
         walks = [self._inside(function, inputs[1:]) for function in called]
         gives: dict[int, list[int]] = {}
-        left = []
+        remaining = []
         for alternatives in zip(*(results for _, _, results in walks)):
-            made = TensorState(alternatives[0].spec._replace(literal=None), name=node.name)
+            built = TensorState(alternatives[0].spec._replace(literal=None), name=node.name)
             for ipu in sorted({ipu for result in alternatives for ipu in result.values}):
                 block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
-                made.values[ipu] = block.add(Value(self.context.sizes.of(made.spec), node.name, "temporary"))
-                gives.setdefault(ipu, []).append(made.values[ipu])
-            left.append(made)
+                built.values[ipu] = block.add(Value(self.context.sizes.of(built.spec), node.name, "temporary"))
+                gives.setdefault(ipu, []).append(built.values[ipu])
+            remaining.append(built)
         sync_point = SyncPoint(self.context.new_key(), branches=True) if self.context.names is not None else None
         self._run_inside(node.name, [analyzer for analyzer, _, _ in walks], gives, False, sync_point=sync_point)
-        return left
+        return remaining
 
     def _run_inside(
         self,
@@ -254,10 +254,10 @@ class FunctionAnalyzer(BlockWriter):
     ) -> list[TensorState]:
         """Analyses an op outside XLA programs, on the host or on an IPU."""
         arguments = {name: state.spec for name, state in zip(names, inputs)}
-        made = infer([node], arguments, self.context.library)
+        specs = infer([node], arguments, self.context.library)
         is_constant = cloned_constants.is_constant(node.op, [state.is_constant for state in inputs])
         results = [
-            TensorState(made[name], name=node.name, is_constant=is_constant) for name in op_types.output_names(node)
+            TensorState(specs[name], name=node.name, is_constant=is_constant) for name in op_types.output_names(node)
         ]
         if node.op in _FEEDS:
             self.context.work.feed(node.input[0] if node.input else node.name, [state.spec.shape for state in results])

@@ -140,18 +140,18 @@ class HloAnalyzer:
             came_from = {start: start}
             stack = [start]
             while stack and end not in came_from and len(came_from) < _PATH_LIMIT:
-                here = stack.pop()
-                for operand in reversed(self._may_overwrite(by_id, by_id[here])):
+                position = stack.pop()
+                for operand in reversed(self._may_overwrite(by_id, by_id[position])):
                     if operand not in came_from:
-                        came_from[operand] = here
+                        came_from[operand] = position
                         stack.append(operand)
-            here = end
-            while came_from.get(here, here) != here:
-                here = came_from[here]
-                homes[here] = arguments[parameter]
-                made = by_id[here]
-                if made.opcode == "get-tuple-element" and by_id[made.operand_ids[0]].opcode in _HOLDING:
-                    self._homes_inside[made.operand_ids[0], made.tuple_index] = arguments[parameter]
+            position = end
+            while came_from.get(position, position) != position:
+                position = came_from[position]
+                homes[position] = arguments[parameter]
+                source = by_id[position]
+                if source.opcode == "get-tuple-element" and by_id[source.operand_ids[0]].opcode in _HOLDING:
+                    self._homes_inside[source.operand_ids[0], source.tuple_index] = arguments[parameter]
         return homes
 
     @staticmethod
@@ -159,11 +159,11 @@ class HloAnalyzer:
         """Returns operands whose memory the result may reuse."""
         operands = list(instruction.operand_ids)
         if instruction.opcode == "get-tuple-element":
-            made = by_id[operands[0]]
-            if made.opcode == "conditional":
-                return arguments_of_size(by_id, made, shape_bytes(instruction.shape))
-            given = by_id[made.operand_ids[0]] if made.opcode == "while" else made
-            return [given.operand_ids[instruction.tuple_index]] if given.opcode == "tuple" else []
+            source = by_id[operands[0]]
+            if source.opcode == "conditional":
+                return arguments_of_size(by_id, source, shape_bytes(instruction.shape))
+            initial = by_id[source.operand_ids[0]] if source.opcode == "while" else source
+            return [initial.operand_ids[instruction.tuple_index]] if initial.opcode == "tuple" else []
         if instruction.opcode in UPDATES:
             return operands[:1]
         if instruction.opcode in ELEMENTWISE or instruction.opcode in VIEWS or instruction.opcode == "copy":
@@ -175,10 +175,10 @@ class HloAnalyzer:
         """Adds the steps of a computation; returns its result."""
         needed = self._needed(computation)
         self._enter_computation(computation, arguments, needed)
-        made: dict[int, Tree] = {}
+        results: dict[int, Tree] = {}
         shapes: dict[int, Any] = {}
         stored = {place for place, home in self._homes_inside.items() if home in self._away}
-        taken = used_elements(computation, needed, stored)
+        used_leaves = used_elements(computation, needed, stored)
         summed = _casts_of_sums(computation, needed)
         for instruction in post_order(computation) if self._post_order else computation.instructions:
             number = instruction.id
@@ -186,41 +186,43 @@ class HloAnalyzer:
                 continue
             opcode, numbers = instruction.opcode, list(instruction.operand_ids)
             shapes[number] = instruction.shape
-            operands = [made[operand] for operand in numbers]
+            operands = [results[operand] for operand in numbers]
             if opcode in _HANDED_ON or number in self._pushes:
-                made[number] = _forwarded(instruction, operands, arguments)
+                results[number] = _forwarded(instruction, operands, arguments)
             elif opcode == "call":
                 around = self._context
-                made[number] = self._run(self._called(instruction)[0], operands, {})
+                results[number] = self._run(self._called(instruction)[0], operands, {})
                 self._context = around
             elif opcode == "while":
-                made[number] = self._loop(instruction, operands[0])
+                results[number] = self._loop(instruction, operands[0])
             elif opcode == "conditional":
-                made[number] = self._branch(instruction, operands, taken[number])
+                results[number] = self._branch(instruction, operands, used_leaves[number])
             else:
-                given = [shapes[operand] for operand in numbers]
+                operand_leaves = [shapes[operand] for operand in numbers]
                 home = homes.get(number, -1)
-                made[number] = self._plain(instruction, opcode, operands, given, home, number in summed)
-        return made[computation.root_id]
+                results[number] = self._plain(instruction, opcode, operands, operand_leaves, home, number in summed)
+        return results[computation.root_id]
 
     def _enter_computation(self, computation: Any, arguments: Sequence[Tree], needed: Collection[int]) -> None:
         """Makes a computation the current one, if cycles are wanted."""
         if self._classifier is not None:
-            by_id = {one.id: one for one in computation.instructions if one.id in needed}
+            by_id = {
+                instruction.id: instruction for instruction in computation.instructions if instruction.id in needed
+            }
             self._context = self._classifier.context_of(by_id, self._weights(by_id, arguments))
 
     def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
         """Returns the instructions that are weights of the program, with variable names."""
-        given: dict[int, Tree] = {}
+        sources: dict[int, Tree] = {}
         found: dict[int, str] = {}
         for number, instruction in by_id.items():
             if instruction.opcode == "parameter":
-                given[number] = arguments[instruction.parameter_number]
+                sources[number] = arguments[instruction.parameter_number]
             elif instruction.opcode == "get-tuple-element":
-                whole = given.get(instruction.operand_ids[0])
-                if isinstance(whole, list):
-                    given[number] = whole[instruction.tuple_index]
-            leaf = given.get(number)
+                source = sources.get(instruction.operand_ids[0])
+                if isinstance(source, list):
+                    sources[number] = source[instruction.tuple_index]
+            leaf = sources.get(number)
             if isinstance(leaf, int):
                 value = self._block.values[origin(self._block, leaf)]
                 if value.kind == "weight":
@@ -287,22 +289,25 @@ class HloAnalyzer:
         self._block.run(name, (leaf,), (copy_of,), work=work if self._classifier is not None else None)
         return copy_of
 
-    def _branch(self, instruction: Any, operands: Sequence[Tree], taken: Container[int]) -> Tree:
+    def _branch(self, instruction: Any, operands: Sequence[Tree], used: Container[int]) -> Tree:
         """Adds a conditional; only used elements are results of its branches."""
         name = self._name(instruction, instruction.metadata.op_name)
         branches = self._called(instruction)
-        walked = [self._inside(body, [given], Mode.BORROWED) for body, given in zip(branches, operands[1:])]
+        walked = [
+            self._inside(body, [branch_operands], Mode.BORROWED)
+            for body, branch_operands in zip(branches, operands[1:])
+        ]
         inside = [inner for inner, _, _, _ in walked]
         gives = self._new_values(instruction.shape, name)
         self._shrink_mini_batch(leaves_of(gives), walked[0][3])
         homes = {index: home for (of, index), home in self._homes_inside.items() if of == instruction.id}
-        given = [leaves_of(operand) for operand in operands[1:]]
-        place_results(self._block, leaves_of(gives), given, [Branch(*one[:3]) for one in walked], homes)
+        branch_operands = [leaves_of(operand) for operand in operands[1:]]
+        place_results(self._block, leaves_of(gives), branch_operands, [Branch(*one[:3]) for one in walked], homes)
         for index, number in enumerate(leaves_of(gives)):
-            if index not in taken:
+            if index not in used:
                 self._block.values[number] = self._block.values[number]._replace(bytes=0, mode=Mode.NEW, of=())
         for inner in inside:
-            inner.results = [number for index, number in enumerate(inner.results) if index in taken]
+            inner.results = [number for index, number in enumerate(inner.results) if index in used]
         takes = [leaf for operand in operands for leaf in leaves_of(operand)]
         self._block.run(name, takes, leaves_of(gives), inside, work=self._sync_point(instruction, None))
         return gives
@@ -324,7 +329,7 @@ class HloAnalyzer:
         return SyncPoint(self._key_of(), times, parts, counted=trips is not None, condition=0)
 
     def _inside(
-        self, computation: Any, given: Sequence[Tree], mode: Mode
+        self, computation: Any, operands: Sequence[Tree], mode: Mode
     ) -> tuple[Block, list[Tree], Tree, list[Axis | None]]:
         """Returns a computation's own block, its arguments, results and mini-batch axes."""
         inner = copy.copy(self)
@@ -333,7 +338,7 @@ class HloAnalyzer:
         inner._homes_inside, inner._function = {}, computation.name
         outer = self._block.values
         arguments: list[Tree] = []
-        for tree in given:
+        for tree in operands:
             leaves = [inner._block.add(outer[leaf]._replace(mode=mode, of=(), home=-1)) for leaf in leaves_of(tree)]
             axes = zip(leaves, map(self._axes.get, leaves_of(tree)))
             inner._axes.update((leaf, axis) for leaf, axis in axes if axis is not None)
@@ -469,18 +474,18 @@ def _memory_of(opcode: str, takes: Sequence[int]) -> tuple[Mode, tuple[int, ...]
 def mark_activations(block: Block) -> None:
     """Marks as activations the forward values that gradients use."""
     values = block.values
-    taken: set[int] = set()
+    used: set[int] = set()
     for step in reversed(block.steps):
         for inner in step.inside:
             mark_activations(inner)
         gives = [values[number] for number in step.outputs]
         if any(value.kind == "gradient" for value in gives):
-            taken.update(step.inputs)
+            used.update(step.inputs)
             continue
         for number, value in zip(step.outputs, gives):
-            if number in taken and value.mode is Mode.VIEW:
-                taken.update(value.of)
-    for number in taken:
+            if number in used and value.mode is Mode.VIEW:
+                used.update(value.of)
+    for number in used:
         if values[number].kind == "temporary":
             values[number] = values[number]._replace(kind="activation")
 
@@ -491,7 +496,7 @@ def _forwarded(instruction: Any, operands: Sequence[Tree], arguments: Sequence[T
         return arguments[instruction.parameter_number]
     if instruction.opcode == "tuple":
         return list(operands)
-    whole = operands[0]
-    if instruction.opcode == "get-tuple-element" and isinstance(whole, list):
-        return whole[instruction.tuple_index]
-    return whole
+    source = operands[0]
+    if instruction.opcode == "get-tuple-element" and isinstance(source, list):
+        return source[instruction.tuple_index]
+    return source

@@ -72,12 +72,12 @@ def _move_into(loads: Mapping[int, Step], places: Mapping[int, Iterable[_BranchV
 
 def _branch_values(step: Step) -> dict[int, list[_BranchValue]]:
     """Returns, for each argument of a conditional, its values in the branches."""
-    given = iter(step.inputs[1:])  # the first says which branch runs
+    operands = iter(step.inputs[1:])  # the first says which branch runs
     found: dict[int, list[_BranchValue]] = {}
     for inner in step.inside:
         arguments = itertools.takewhile(lambda one: one[1].mode in _GIVEN, enumerate(inner.values))
         for place, _ in arguments:
-            found.setdefault(next(given), []).append(_BranchValue(inner, place))
+            found.setdefault(next(operands), []).append(_BranchValue(inner, place))
     return found
 
 

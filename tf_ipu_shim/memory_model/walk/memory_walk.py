@@ -34,7 +34,7 @@ class MemoryAnalyzer(AnalysisContext):
         self._return(analyzer, results)
         for ipu, block in self.blocks.items():
             # What a run is fed is copied to the IPUs before the program starts.
-            fed = tuple(held.values[ipu] for held in arguments if held.is_fed and ipu in held.values)
+            fed = tuple(state.values[ipu] for state in arguments if state.is_fed and ipu in state.values)
             if fed:
                 size = sum(block.values[number].bytes for number in fed)
                 block.steps.insert(
@@ -51,9 +51,9 @@ class MemoryAnalyzer(AnalysisContext):
             for ipu, number in result.values.items():
                 self.blocks[ipu].results.append(number)
                 returned.setdefault(ipu, []).append(result)
-        for ipu, held in returned.items() if self.names is not None else ():
-            work = analyzer.copy_work("host", _TO_HOST, HostSizes(-sum(self.sizes.of(one.spec) for one in held)))
-            analyzer.block(ipu).run(_TO_HOST, [one.values[ipu] for one in held], (), work=work)
+        for ipu, state in returned.items() if self.names is not None else ():
+            work = analyzer.copy_work("host", _TO_HOST, HostSizes(-sum(self.sizes.of(one.spec) for one in state)))
+            analyzer.block(ipu).run(_TO_HOST, [one.values[ipu] for one in state], (), work=work)
 
     def variables_only(self, reason: str) -> None:
         """Records only variables, after `run` has failed."""

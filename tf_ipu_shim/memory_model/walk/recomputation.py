@@ -63,14 +63,17 @@ def _stage_ops(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str,
     before = {
         name: [other for other in map(producer_name, node.input) if other in nodes] for name, node in nodes.items()
     }
-    kept = {_made_by(node, nodes) for node in nodes.values() if vocabulary.CHECKPOINT_ATTRIBUTE in node.attr}
+    checkpointed = {_made_by(node, nodes) for node in nodes.values() if vocabulary.CHECKPOINT_ATTRIBUTE in node.attr}
     parts: dict[str, int] = {}
     for name in graphlib.TopologicalSorter(before).static_order():
         parts[name] = max(
             (parts[other] + (vocabulary.CHECKPOINT_ATTRIBUTE in nodes[other].attr) for other in before[name]), default=0
         )
         node = nodes[name]
-        yield name, StageOp((node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]), name in kept, node.op in DRAWN)
+        yield (
+            name,
+            StageOp((node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]), name in checkpointed, node.op in DRAWN),
+        )
 
 
 def _made_by(node: node_def_pb2.NodeDef, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
@@ -160,8 +163,8 @@ class _Recomputation:
         """Whether a step may be repeated: no exchange, no variable update, no fixed memory."""
         if isinstance(step.work, SyncPoint) and step.work.computation is not None:
             return False
-        made = (self._block.values[number] for number in step.outputs)
-        return all(value.kind == "temporary" and value.home < 0 for value in made)
+        produced = (self._block.values[number] for number in step.outputs)
+        return all(value.kind == "temporary" and value.home < 0 for value in produced)
 
     def _depends_only_on_random(self, step: Step) -> bool:
         """Whether a step depends only on random numbers, such as a dropout mask."""
@@ -227,8 +230,8 @@ class _Recomputation:
         block, takes = self._block, self._takes(step)
         for number in step.outputs:
             value = block.values[number]
-            made = {other: self._again[other] for other in value.of if other in step.outputs}
-            of = tuple(made.get(other, takes.get(other, other)) for other in value.of)
+            repeated = {other: self._again[other] for other in value.of if other in step.outputs}
+            of = tuple(repeated.get(other, takes.get(other, other)) for other in value.of)
             self._again[number] = block.add(value._replace(of=of))
         work = step.work
         if isinstance(work, SyncPoint):

@@ -52,31 +52,36 @@ _FREE = (
 
 
 def loop_block(
-    context: AnalysisContext, node: node_def_pb2.NodeDef, given: Sequence[TensorSpec], around: Marks | None = None
+    context: AnalysisContext,
+    node: node_def_pb2.NodeDef,
+    argument_specs: Sequence[TensorSpec],
+    around: Marks | None = None,
 ) -> tuple[Block, SyncPoint]:
     """Returns what an iteration of a loop computes and how often it runs."""
     body = context.library[node.attr["body"].func.name]
     block = Block(node.name)
     _add_function(
-        context, body, iteration_specs(body, given, context.library), block, merged_options(node, around or {})
+        context, body, iteration_specs(body, argument_specs, context.library), block, merged_options(node, around or {})
     )
     trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
     if trips is None:
-        trips = _elements_of_lists(body, given)
+        trips = _elements_of_lists(body, argument_specs)
     times = UNKNOWN_TRIPS if trips is None else trips
     return block, SyncPoint(context.new_key(), times, (1,), counted=trips is not None, condition=0)
 
 
-def call_block(context: AnalysisContext, node: node_def_pb2.NodeDef, given: Sequence[TensorSpec]) -> Block:
+def call_block(context: AnalysisContext, node: node_def_pb2.NodeDef, argument_specs: Sequence[TensorSpec]) -> Block:
     """Returns what a call computes."""
     block = Block(node.name)
-    _add_function(context, context.library[op_types.called_functions(node)[0]], given, block, merged_options(node, {}))
+    _add_function(
+        context, context.library[op_types.called_functions(node)[0]], argument_specs, block, merged_options(node, {})
+    )
     return block
 
 
-def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[TensorSpec]) -> int | None:
+def _elements_of_lists(body: function_pb2.FunctionDef, argument_specs: Sequence[TensorSpec]) -> int | None:
     """Returns the trip count of a loop that reads or writes one list element per iteration, or None."""
-    lists = {argument.name: spec.listed for argument, spec in zip(body.signature.input_arg, given)}
+    lists = {argument.name: spec.listed for argument, spec in zip(body.signature.input_arg, argument_specs)}
     handled = (lists.get(node.input[0]) for node in body.node_def if node.op in _HANDLES_LISTS)
     return max(
         (listed.capacity for listed in handled if listed is not None and listed.capacity is not None), default=None
@@ -86,11 +91,11 @@ def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[TensorSpe
 def _add_function(
     context: AnalysisContext,
     function: function_pb2.FunctionDef,
-    given: Sequence[TensorSpec],
+    argument_specs: Sequence[TensorSpec],
     block: Block,
     around: Marks,
 ) -> None:
-    spec = dict(zip((argument.name for argument in function.signature.input_arg), given))
+    spec = dict(zip((argument.name for argument in function.signature.input_arg), argument_specs))
     spec.update(infer(function.node_def, spec, context.library))
     for node in function.node_def:
         takes = [spec[text] for text in data_inputs(node)]
@@ -110,9 +115,11 @@ def _add_function(
 def _computation(
     node: node_def_pb2.NodeDef, takes: Sequence[TensorSpec], gives: Sequence[TensorSpec], planning: MatmulOptions
 ) -> Computation:
-    size, op = max((_elements(one) for one in gives), default=1), node.op
-    bytes_ = max((dtypes.as_dtype(one.type).size or 4 for one in gives if one.type != types_pb2.DT_VARIANT), default=4)
-    if op in _PRODUCTS and all(one.shape for one in takes[:2]):
+    size, op = max((_elements(give) for give in gives), default=1), node.op
+    bytes_ = max(
+        (dtypes.as_dtype(give.type).size or 4 for give in gives if give.type != types_pb2.DT_VARIANT), default=4
+    )
+    if op in _PRODUCTS and all(take.shape for take in takes[:2]):
         return Computation("product", node.name, _matmul_sizes(node.attr, takes), bytes_, planning)
     if op in _SUMS:
         return Computation(
@@ -130,11 +137,11 @@ def _computation(
 
 
 def _matmul_sizes(attributes: Any, takes: Sequence[TensorSpec]) -> MatmulSizes:
-    left, right = (one.shape or () for one in takes[:2])
+    lhs, right = (take.shape or () for take in takes[:2])
     is_turned = any(name in attributes and attributes[name].b for name in ("transpose_a", "adj_x"))
-    inner = left[-2] if is_turned else left[-1]
-    groups = math.prod(left[:-2])
-    rows, columns = math.prod(left) // max(1, groups * inner), math.prod(right[-2:]) // max(1, inner)
+    inner = lhs[-2] if is_turned else lhs[-1]
+    groups = math.prod(lhs[:-2])
+    rows, columns = math.prod(lhs) // max(1, groups * inner), math.prod(right[-2:]) // max(1, inner)
     return MatmulSizes(groups, rows, inner, columns)
 
 
@@ -142,8 +149,8 @@ def _axes(node: node_def_pb2.NodeDef, takes: Sequence[TensorSpec]) -> list[int]:
     """Returns the lengths of a reduction's axes (see `alternating_axes`); empty if unknown."""
     shape = takes[0].shape or ()
     if node.op == "BiasAddGrad":
-        kept = 1 if node.attr["data_format"].s == b"NCHW" else len(shape) - 1
-        return alternating_axes(shape, [axis for axis in range(len(shape)) if axis != kept])
+        channel_axis = 1 if node.attr["data_format"].s == b"NCHW" else len(shape) - 1
+        return alternating_axes(shape, [axis for axis in range(len(shape)) if axis != channel_axis])
     literal = takes[1].literal
     if literal is None:
         return []
