@@ -15,13 +15,9 @@ class Estimate(NamedTuple):
     """A program's estimate on a chip.
 
     Args:
-        program: which.
-        chip: which.
         ipus: memory of each IPU of a replica; all replicas are the same.
-        cycles: of a run.
         busy: of these, those in which each IPU does something.
         lower: the least that a run is expected to take, as a part of `cycles`.
-        upper: the most.
         exact: whether the number of iterations of all loops is known.
     """
 

@@ -32,7 +32,6 @@ class Passed(NamedTuple):
 
     Args:
         consumers: these layers, and how many ops of each take it: so many gradients come back.
-        bytes: of a mini-batch.
     """
 
     consumers: tuple[tuple[int, int], ...]
@@ -43,16 +42,12 @@ class Layer(NamedTuple):
     """A layer with weights, and the weightless ones that follow it.
 
     Args:
-        name: of the layer.
         cycles: of its forward and backward work in a run, without what recomputation runs again; of adding up its
             gradients and of its update; of copies from the host for it. The last layer has the loss, and copies to it.
         kept_bytes: its weights and their optimizer state.
         weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
         activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
-        ipu: where it is now.
         forward_cycles: of its forward work only, which recomputation repeats.
-        inputs: of layers before it.
-        fed_bytes: what is fed to it, for one mini-batch.
         outputs: what it makes or is fed that layers behind it take.
     """
 
@@ -144,8 +139,6 @@ class _Work:
 
     Args:
         entries: what computes or moves something, and how often.
-        homes: of its ops.
-        flow: what layers are fed.
         recomputes: whether stages run their forward pass again.
 
     Attributes:
@@ -191,10 +184,6 @@ class _Work:
 
 class _Flow:
     """The tensors that layers pass to each other and receive from the host in the forward pass.
-
-    Args:
-        blocks: all of the program.
-        homes: of its ops.
 
     Attributes:
         inputs: for each layer what it takes of those before it.

@@ -15,7 +15,6 @@ class LayerNames:
     """Maps op names to layers: the part after the model's name, or the first part in pipeline stages.
 
     Args:
-        weighted: layers with weights.
         in_stages: whether the program is a pipeline. Ops after its last layer are the loss, in the last stage.
     """
 
@@ -85,7 +84,6 @@ class LayerIndex:
     """Maps each op to the index of its layer.
 
     Args:
-        names: that have seen all ops.
         blocks: all of the program, for ops that no name tells: of an optimizer, by what they update.
     """
 

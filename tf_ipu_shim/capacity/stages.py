@@ -27,7 +27,6 @@ class Split(NamedTuple):
 
     Args:
         stages: names, in the order of the model.
-        cycles: of each stage.
         bytes: of each stage, with the FIFOs of a Grouped schedule.
         recomputes: whether all stages but the last run their forward pass twice, and keep what comes into them.
     """
@@ -47,7 +46,6 @@ class StageTransfers:
 
     Args:
         layers: that are put into stages.
-        chip: of all stages.
         times: mini-batches of a run; gradients go back where layers have any.
     """
 

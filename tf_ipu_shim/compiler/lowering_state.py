@@ -44,11 +44,8 @@ class LoweringState:
 
     Attributes:
         functions: the program's functions, which passes check and rewrite.
-        replicas: the replicas that it runs as.
         placer: gives each op a location.
         enqueues: how often one run enqueues to each outfeed.
-        compiled: name and FunctionDef of each XLA program.
-        program: the result.
     """
 
     replicas: list[Replica]

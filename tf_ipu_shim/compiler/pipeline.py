@@ -96,10 +96,8 @@ class Pass:
     """A step of the compiler.
 
     Args:
-        name: of the function that does it.
         run: changes the state of a lowering.
         needs: what must hold before.
-        guarantees: what holds afterwards.
         destroys: what may no longer hold afterwards.
     """
 

@@ -61,7 +61,6 @@ class Key:
     Args:
         text: equal for programs that are the same.
         functions: names of its functions in this process, the entry first.
-        feeds: ids of its feeds in this process.
     """
 
     text: bytes
@@ -75,7 +74,6 @@ class Program:
 
     Args:
         answer: a `ProgramAnswer` without its compilation.
-        launches: functions of its XLA programs.
         needs_engine: whether Graphcore's compiler would make an engine of it.
         plan: its memory; None where it was not planned.
         run_log: where its runs are written down; nothing that is kept.

@@ -18,7 +18,6 @@ class EventReports(NamedTuple):
     """Reports of a program: JSON or file paths; empty if not wanted.
 
     Args:
-        graph: what it consists of.
         execution: how long a run takes.
     """
 

@@ -34,24 +34,18 @@ class Costs:
     """Cost coefficients of an execution mode, in nanoseconds.
 
     Args:
-        call: for a launch, or the call that stands for one.
         iteration: for an iteration of a loop with feeds, in chunks where the way has them.
-        op: for an op.
         inner_iteration: for an iteration of a loop within a program.
         number: for a number that an op gives, or looks at besides.
         wide_number: the same of ops that give many.
         chunked_number: the same in chunks, of other ops.
         window: for a number that the gradient of a pooling looks at.
         product: for a multiplication or addition of matmuls.
-        small_product: the same of small ones.
         even_product: the same of small ones that are not thin.
         square_product: the same of these that XLA runs on all cores.
-        convolution: the same of convolutions.
         grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.
         looped_convolution: the same of convolutions within a loop of a program.
         result: for a number that XLA's program returns, or that kernels write to a variable.
-        chunked_result: the same in chunks.
-        random: for a random op.
         start: once for each instruction of HLO.
         start_alone: once for each that XLA compiles by itself, besides.
         start_squared: once for the square of their number in one XLA program.

@@ -52,11 +52,8 @@ class PreparedProgram(NamedTuple):
 
     Args:
         counted: what Graphcore would have compiled, as XLA launches.
-        by_xla: as XLA launches.
         runs: what runs: that, or the same in mode `kernels`.
         plan: its memory; None where no one asks for it.
-        run_log: where its runs are written down.
-        details: what events tell of it.
     """
 
     counted: LoweredProgram
@@ -72,8 +69,6 @@ class ProfiledProgram(NamedTuple):
 
     Args:
         program: as XLA launches, which do not run.
-        run_log: where its runs are written down.
-        details: what events tell of it.
     """
 
     program: LoweredProgram

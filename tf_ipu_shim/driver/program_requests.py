@@ -22,10 +22,8 @@ class Job:
     """A call of a traced function that is to be lowered for a device.
 
     Args:
-        library: the plugin.
         call: the plugin's call that asks for it, while it lasts.
         request: the traced function and its arguments.
-        device: what it is lowered for.
     """
 
     library: Library

@@ -91,12 +91,7 @@ def ancestors(op: Any) -> set[Any]:
 
 
 def ops_between(first: Any, last: Any) -> list[Any]:
-    """The ops on any way from one op to another, both included, in an order in which they can run.
-
-    Args:
-        first: where data comes in.
-        last: what is computed from it.
-    """
+    """The ops on any way from one op to another, both included, in an order in which they can run."""
     before = ancestors(last)
     found, waiting = {first}, deque([first])
     while waiting:

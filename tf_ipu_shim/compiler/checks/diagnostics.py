@@ -55,11 +55,7 @@ _FAKE_ADVICE = (
 
 
 class Diagnostics:
-    """Finds source lines of ops while a program is lowered.
-
-    Args:
-        call: the lowering's call.
-    """
+    """Finds source lines of ops while a program is lowered."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

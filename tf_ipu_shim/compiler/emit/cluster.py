@@ -31,7 +31,6 @@ class ClusterFunction:
     """Collects the nodes of one XLA program and the tensors that cross its boundary.
 
     Args:
-        graph: the traced function.
         nodes: the program's own nodes, in topological order.
         constants: nodes to clone into it where needed.
         reads: reads of variables to repeat in it where needed.

@@ -36,7 +36,6 @@ class Emitter:
     """Emits a program's functions, including those of sharded loops and branches.
 
     Args:
-        graphs: all functions of the program.
         device: of the IPU ops, such as `/device:IPU:0`.
         constant_arguments: asks TensorFlow's analysis.
         replica: for which replica, whose shards become chips of the device. The only one when left out.
@@ -46,9 +45,6 @@ class Emitter:
 
     Attributes:
         fed: names of traced functions that take elements from the host.
-        functions: what was emitted.
-        clusters: the XLA programs.
-        exchanges: the exchanges between IPUs.
         compiled: traced function and FunctionDef of each XLA program.
         planned: the program emitted only for the memory plan; None if there is none.
         chunked_loops: for the function that runs a chunk, the loop to plan instead; None where none is planned.

@@ -51,9 +51,6 @@ class FoldedOps:
     Args:
         function: one of a program's, as XLA compiles it.
         places: of its arguments that are constants where it is called.
-
-    Attributes:
-        names: of these ops.
     """
 
     def __init__(self, function: function_pb2.FunctionDef, places: Collection[int] = ()) -> None:

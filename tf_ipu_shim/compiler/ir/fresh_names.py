@@ -6,11 +6,7 @@ from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 class FreshNames:
-    """Returns names that no node of a function has.
-
-    Args:
-        function: whose ops and arguments have names.
-    """
+    """Returns names that no node of a function has."""
 
     def __init__(self, function: function_pb2.FunctionDef) -> None:
         self._taken = {node.name for node in function.node_def}

@@ -23,7 +23,6 @@ class Chunks(NamedTuple):
 
     Args:
         cond: name of the function with the condition of the loop over chunks.
-        body: name of the function that runs a chunk.
         trips: how many iterations there are.
     """
 
@@ -97,7 +96,6 @@ class FunctionGraph:
     """A function's arguments, its nodes in topological order, and what it returns.
 
     Args:
-        name: by which others call it.
         arguments: argument name to `DataType`, in order.
         protos: the ops, in any order.
         results: what it returns, in order.
@@ -107,7 +105,6 @@ class FunctionGraph:
     Attributes:
         nodes: in topological order, otherwise in that of `protos`.
         ops: types of all its ops, also of those that nothing needs.
-        called: the functions that these run.
         annotations: what ops are marked for, by their name, also those that nothing needs.
         control_returns: nodes that must run although no result needs them.
         source: the FunctionDef that it was parsed from; None for what a pass made.

@@ -21,12 +21,7 @@ _serial = itertools.count()
 
 
 class WrittenFunction(NamedTuple):
-    """A FunctionDef with the name of the traced function that it comes from.
-
-    Args:
-        traced: the traced function that it was made of.
-        definition: its FunctionDef.
-    """
+    """A FunctionDef with the name of the traced function that it comes from."""
 
     traced: str
     definition: function_pb2.FunctionDef
@@ -39,8 +34,6 @@ class Functions(Mapping[str, FunctionGraph]):
     functions what it likes: no name says what a pass did.
 
     Args:
-        library: the traced functions.
-        entry: the name of the one that is called.
         base: where the functions are that these differ from in part, such as those of all replicas.
 
     Attributes:

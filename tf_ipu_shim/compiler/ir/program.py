@@ -16,15 +16,10 @@ class ProgramRequest:
     """A call of a traced function, with what is known of its arguments when it first runs.
 
     Args:
-        name: of the op that calls it.
-        function: the function's name.
-        ordinal: of the TensorFlow device.
-        library: all functions it reaches by name.
         arg_types: `DataType` of each argument.
         arg_shapes: shape of each argument; `()` for resources.
         variable_names: for resources the variable's name, else `""`.
         variable_types: for resources the variable's `DataType`, 0 where unknown.
-        variable_shapes: for resources the variable's shape.
         single_op: whether the function is one op of a graph, and no program of the script's.
     """
 
@@ -51,7 +46,6 @@ class Cluster:
     """One XLA program: what one IPU does in one phase.
 
     Args:
-        chip: the chip of the device it runs on.
         phase: its place among the programs of that IPU.
         function: the name of its FunctionDef, whose arguments are constants, then values, then resources.
         inputs: the tensors it takes, in the order of the function's arguments, named as in the caller.
@@ -73,14 +67,7 @@ class Cluster:
 
 @dataclasses.dataclass(frozen=True)
 class Exchange:
-    """A tensor copied from one IPU to another.
-
-    Args:
-        tensor: its name in the traced function.
-        source: the chip that makes it.
-        destination: the chip that uses it.
-        scope: the traced function that it is in.
-    """
+    """A tensor copied from one IPU to another."""
 
     tensor: str
     source: Chip
@@ -89,12 +76,7 @@ class Exchange:
 
 
 class ReplicaVariable(NamedTuple):
-    """A further replica's copy of a variable.
-
-    Args:
-        argument: the argument of the program that it is a copy of.
-        chip: where it lives.
-    """
+    """A further replica's copy of a variable."""
 
     argument: int
     chip: Chip
@@ -106,13 +88,10 @@ class LoweredProgram:
 
     Args:
         node: the op to run instead of the call; it takes `inputs`, then `replica_variables`.
-        functions: the functions that it needs and that the request has not.
         variable_chips: for each argument the chip where that variable lives; -1 for what is not a variable.
-        inputs: for each input of the node the argument that it is.
         clusters: all XLA programs, those of loop bodies included.
         exchanges: all exchanges between IPUs, those of loop bodies included.
         replicas: how often it runs at the same time.
-        shards: IPUs of each replica.
         shard_chips: the chip of each shard of the first replica.
         first_replica: the function that the first of several replicas runs.
         replica_variables: for each further replica's copy of a variable the argument, and the chip where it lives.

@@ -9,9 +9,7 @@ class Limit(NamedTuple):
     """A loop condition `counter < limit`, with a counter that increases by one.
 
     Args:
-        counter: the number of the loop variable.
         limit: the number of the one that it is compared with, which stays as it is; -1 for a constant.
-        constant: that.
         type: the `DataType` of both.
     """
 

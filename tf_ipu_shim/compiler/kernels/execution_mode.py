@@ -26,7 +26,6 @@ class Execution:
 
     Args:
         mode: `"xla"` or `"kernels"`; `"auto"` while it is to be chosen.
-        reason: why, for the report.
         is_checked: whether each op's results are looked at, for which each has to run by itself.
         is_rounded: whether float16 results are rounded stochastically, for which each should run by itself too.
         is_required: whether XLA would compute something else, whatever is asked for.

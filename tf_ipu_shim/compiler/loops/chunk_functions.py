@@ -28,7 +28,6 @@ class Feeds:
 
     Args:
         infeeds: the op that takes an element; none or one.
-        outfeeds: the ops that send.
         iterators: the ops that give handles of iterators.
         trips: how many iterations the loop has.
         most: how many iterations a chunk has at most.

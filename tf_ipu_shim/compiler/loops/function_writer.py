@@ -17,10 +17,6 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 class FunctionBuilder:
     """Builds a function from arguments, ops and results.
 
-    Args:
-        name: for it.
-        traced: the traced function that it is made of.
-
     Example:
         >>> writer = FunctionBuilder("double", "step")
         >>> x = writer.argument("x", 1)  # DT_FLOAT

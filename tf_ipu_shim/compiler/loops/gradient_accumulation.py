@@ -99,7 +99,6 @@ class _SumWriter:
     """Writes the ops that replace one accumulation op.
 
     Args:
-        node: the op.
         index: of the first loop variable that is free.
 
     Attributes:

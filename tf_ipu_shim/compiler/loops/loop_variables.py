@@ -20,8 +20,6 @@ class LoopVariable(NamedTuple):
     Args:
         name: of the loop variable, in condition and body.
         kind: its `DataType`.
-        shape: its shape.
-        tensor: of the body, what it becomes.
     """
 
     name: str

@@ -24,12 +24,10 @@ class PipelineDescription:
     """A pipeline as the script asked for it.
 
     Args:
-        name: of the pipeline.
         schedule: `"Grouped"`, `"Interleaved"` or `"Sequential"`.
         training: whether there are backward stages and an update.
         count: `gradient_accumulation_count`, the executions of a stage to an update; None where only the running
             program knows.
-        repeat_count: executions.
         batch_serialization_iterations: mini-batches that a stage works through before the next stage begins; an
             execution has `count` times as many.
         devices: the IPUs of each stage within the replica; several for a concurrent stage, only -1 for all.
@@ -40,9 +38,6 @@ class PipelineDescription:
             out, for one mini-batch; all 0 in inference.
         checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.
         offload_activations: whether activations are in remote memory; None where the script left it open.
-        offload_gradient_accumulation_buffers: the same for accumulated gradients.
-        offload_weight_update_variables: the same for variables that only the update uses.
-        offload_weights: the same for weights.
         replicated_optimizer_state_sharding: whether replicas share the variables that only the update uses.
         replicated_weight_sharding: whether replicas share offloaded weights; None where the script left it open.
 

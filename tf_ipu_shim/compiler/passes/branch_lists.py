@@ -31,11 +31,7 @@ def replace_missing_lists(functions: Functions) -> None:
 
 
 class _Finder:
-    """Finds what another branch returns.
-
-    Args:
-        functions: the program, as it is meanwhile.
-    """
+    """Finds what another branch returns."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions

@@ -40,7 +40,6 @@ class Placement:
     """Where a function's ops run.
 
     Args:
-        locations: of each node; constants are not in it.
         constants: nodes that are cloned to wherever they are needed.
         variable_homes: resource argument to the location where it lives; None for one that no IPU uses.
         functions: for nodes that run functions on several IPUs: function name to its placement.
@@ -56,7 +55,6 @@ class Placer:
     """Places functions and the functions they run.
 
     Args:
-        graphs: all functions of the program by name.
         num_shards: how many IPUs a replica has.
         host_ops: types of the ops that always run on the host.
         apart_ops: types of the ops that run on their IPU, but in no XLA program.

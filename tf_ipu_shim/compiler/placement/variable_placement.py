@@ -15,7 +15,6 @@ class VariablePlacer:
     """Assigns variables to shards.
 
     Args:
-        graphs: all functions of the program by name.
         homes_of: gives for a function, placed by itself, where its resource arguments live.
     """
 

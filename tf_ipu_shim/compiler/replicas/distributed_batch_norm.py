@@ -72,7 +72,6 @@ class _Group:
     """Sums over the samples of a group of replicas.
 
     Args:
-        size: replicas of a group.
         layout: `"NHWC"`, `"NCHW"`, `"NDHWC"` or `"NCDHW"`.
     """
 

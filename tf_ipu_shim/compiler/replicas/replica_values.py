@@ -32,7 +32,6 @@ class ReplicaValues:
     """The values of a program that may differ between replicas.
 
     Args:
-        library: all functions by name.
         entry: the function that each replica runs; its arguments are the same for all.
     """
 

@@ -35,7 +35,6 @@ class Share:
     """The part of a program's replicas that this process has, as an instance of a job.
 
     Args:
-        index: which instance.
         instances: how many there are; all have as many replicas.
         problem: why they cannot meet; empty where they can.
     """
@@ -54,9 +53,7 @@ class Replica:
     """One replica of a program.
 
     Args:
-        index: which one.
         count: how many there are.
-        shards: IPUs of each.
         group: tells the collectives of this program from those of others.
         chips: the chip of each shard of this replica; in their own order when left out.
         share: which part of the replicas of a job this instance has.
@@ -257,11 +254,7 @@ def _copy_annotations(source: Any, target: Any) -> None:
 
 
 def _group_size(proto: node_def_pb2.NodeDef, count: int) -> int:
-    """The consecutive replicas whose values go together.
-
-    Raises:
-        InvalidArgumentError: there are no groups of so many.
-    """
+    """The consecutive replicas whose values go together."""
     if proto.op == vocabulary.REPLICA_GATHER:
         size = proto.attr["replication_factor"].i
         message = (

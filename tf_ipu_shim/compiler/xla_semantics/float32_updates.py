@@ -26,9 +26,6 @@ _WITHOUT_NAME = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 class FunctionWriter:
     """Makes ops for a function.
 
-    Args:
-        function: whose names are taken.
-
     Attributes:
         nodes: the ops made so far.
     """
@@ -77,16 +74,7 @@ def is_copy(node: node_def_pb2.NodeDef) -> bool:
 def update_float32_copies(
     writer: FunctionWriter, node: node_def_pb2.NodeDef, inputs: Sequence[str]
 ) -> node_def_pb2.NodeDef:
-    """Writes an update of float16 variables as the same update of copies.
-
-    Args:
-        writer: of the function.
-        node: the update.
-        inputs: its inputs, float16 ones in float32.
-
-    Returns:
-        The op that others wait for, by the update's name.
-    """
+    """Writes an update of float16 variables as the same update of copies."""
     return _Update(writer, node, inputs).write()
 
 

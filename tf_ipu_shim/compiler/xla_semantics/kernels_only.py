@@ -84,13 +84,7 @@ def has_no_conversion(node: node_def_pb2.NodeDef) -> bool:
 
 
 def describe_kernel_only_ops(request: ProgramRequest, describe: Describe, has_copies: bool = False) -> list[str]:
-    """Returns descriptions of such ops of a program.
-
-    Args:
-        request: the program.
-        describe: describes an op.
-        has_copies: whether it updates float16 variables on copies, which XLA does not have.
-    """
+    """Returns descriptions of such ops of a program."""
     functions = Functions(request.library, request.function)
     return [
         describe(name, node.proto)

@@ -36,12 +36,6 @@ def smallest_parts(
     """Returns where parts begin of which the largest needs the least memory, and that; None with too few layers.
 
     Parts are filled in order, which is the best where all are alike.
-
-    Args:
-        layers: in order.
-        memories: of each part, without layers.
-        largest: that of these which needs most.
-        tolerance: the relative error of the memory.
     """
     if len(layers) < len(memories):
         return None
@@ -82,13 +76,6 @@ def balanced_parts(
     """Returns where parts begin of which the busiest has the least work, and the end; None if none fit.
 
     Dynamic programming over leading layers and parts.
-
-    Args:
-        layers: in order.
-        memories: of each part, without layers.
-        limit: the bytes of each part.
-        work: of a part with a layer, by their numbers.
-        exchange: work of a part besides, by its first layer and the one after its last.
     """
     total = len(layers)
     least = [0.0, *[math.inf] * total]  # the work of the busiest part, by the number of layers

@@ -43,13 +43,8 @@ class Layer(NamedTuple):
 
     Args:
         name: as far as its ops share it.
-        first: the name of the op that begins it.
-        nodes: numbers of its ops in the function.
-        weight_bytes: of its variables.
         kept_bytes: what its gradients take of the forward pass.
         made_bytes: what gradients take of what it makes or is the first to be fed with.
-        fed_bytes: the latter part.
-        inputs: of layers before it.
     """
 
     name: str
@@ -88,12 +83,7 @@ class _ShardMemory:
 
 
 class Layers:
-    """The layers of a program, found in the function with most ops.
-
-    Args:
-        request: the program.
-        walk: through it as it is.
-    """
+    """The layers of a program, found in the function with most ops."""
 
     def __init__(self, request: ProgramRequest, context: AnalysisContext) -> None:
         self._request = request

@@ -206,9 +206,6 @@ class _PartitionAdvice:
     """Plans the program with its layers on other IPUs.
 
     Args:
-        now: the program as it is.
-        plan: its memory.
-        walk: through it.
         line_of: gives the user's line for an op.
     """
 

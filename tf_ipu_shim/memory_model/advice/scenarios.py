@@ -19,10 +19,6 @@ class Scenario(NamedTuple):
     """A program under changed options.
 
     Args:
-        storage: where its variables are.
-        sizes: what its tensors count.
-        request: the program itself.
-        ipus: of all its replicas.
         accumulates: whether it accumulates gradients, which the script does not do.
     """
 

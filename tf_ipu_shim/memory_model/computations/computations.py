@@ -105,9 +105,7 @@ class ComputationContext(NamedTuple):
     """Facts about the instructions of one HLO computation.
 
     Args:
-        by_id: these.
         fusions: what is part of something, see `find_fusions`.
-        of_calls: those that stand for an op which is one call.
         key: tells it apart from all others.
         outlined: those that belong to calls of outlined functions.
     """
@@ -123,11 +121,9 @@ class ComputationClassifier:
     """Describes what the instructions of one XLA program compute.
 
     Args:
-        module: the program.
         functions: what it was made of, with the ops as the script has them.
         names: of the whole program; changed.
         plannings: of matmuls without an annotation.
-        ipu: that runs it.
 
     Attributes:
         work: counts iterations of loops.
@@ -204,10 +200,7 @@ class ComputationClassifier:
         )
 
     def name_of_instruction(self, instruction: Any, context: ComputationContext, owner: str) -> str:
-        """Returns an instruction's name on the IPU, without a number; empty for a part of another.
-
-        Args: as for `computation`.
-        """
+        """Returns an instruction's name on the IPU, without a number; empty for a part of another."""
         fusion = _fusion_of(instruction, context, owner)
         if fusion is None or fusion.group not in (0, instruction.id):
             return ""

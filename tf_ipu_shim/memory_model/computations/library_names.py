@@ -17,7 +17,6 @@ class LibraryName(NamedTuple):
     """The name of a compute set in a PopLibs layer.
 
     Args:
-        name: in PopLibs' layer.
         layer: the same for all layers that have one function; empty where that is not known.
     """
 

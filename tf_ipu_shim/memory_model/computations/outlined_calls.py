@@ -19,8 +19,6 @@ class OutlinedInstruction(NamedTuple):
 
     Args:
         fingerprint: tells what the function computes, whatever it and its arguments are called.
-        number: of the instruction in it.
-        call: name of the call.
     """
 
     fingerprint: str

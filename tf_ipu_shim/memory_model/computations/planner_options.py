@@ -29,9 +29,7 @@ class PlannerOptions(NamedTuple):
 
     Args:
         dot: matmuls, as XLA's instruction is called.
-        convolution: convolutions.
         merged_sum_bytes: bytes up to which sums over replicas are sent together.
-        merged_gather_bytes: the same of gathers.
         merged_copy_bytes: the same of copies with the host, of scopes on it.
     """
 

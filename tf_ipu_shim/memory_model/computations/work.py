@@ -55,7 +55,6 @@ class Work:
         small_products: the same of those that take fewer than `SMALL_PRODUCT` each.
         even_products: the same of those of these whose matrices are `_SIDE` or more each way.
         square_products: the same of those of these that XLA runs on all cores.
-        convolutions: the same of convolutions.
         grouped_convolutions: the same of those whose outputs look at some of the channels each, and their gradients.
         looped_convolutions: the same of convolutions within a loop of an XLA program.
         windows: numbers that gradients of pooling look at.
@@ -104,7 +103,6 @@ class ProgramWork:
         work: of XLA programs that are launched for one iteration, or once.
         chunked_work: of iterations that run in chunks, several in one XLA program.
         launches: of XLA programs, but for those in chunks.
-        iterations: that run in chunks.
         compiled: how large each XLA program is, by its function.
         random: random ops, which are XLA programs of one op each in both execution modes.
         feeds: for each infeed the elements that are taken, and their samples by the first axis.

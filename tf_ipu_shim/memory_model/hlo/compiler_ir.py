@@ -33,7 +33,6 @@ class Argument(NamedTuple):
 
     Args:
         type: its `DataType`, for a variable that of its value; 0 for a variable that has no value yet.
-        shape: dimensions.
         variable: whether it is a variable's handle.
     """
 

@@ -13,13 +13,7 @@ _ALL = range(2**31)
 
 
 class Branch(NamedTuple):
-    """One branch.
-
-    Args:
-        block: what it runs.
-        arguments: what it is given, in the block.
-        results: what it gives, in the block.
-    """
+    """One branch."""
 
     block: Block
     arguments: list[Tree]

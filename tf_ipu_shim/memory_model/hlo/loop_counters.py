@@ -23,11 +23,7 @@ def find_counters(body: Any) -> set[int]:
 
 
 class _Sources:
-    """Finds the operands of a computation's instructions.
-
-    Args:
-        by_id: the instructions.
-    """
+    """Finds the operands of a computation's instructions."""
 
     def __init__(self, by_id: Mapping[int, Any]) -> None:
         self._by_id = by_id

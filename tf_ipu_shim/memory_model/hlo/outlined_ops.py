@@ -25,12 +25,7 @@ _serial = itertools.count()
 
 
 class OutlinedFunctions(NamedTuple):
-    """Functions with calls instead of ops.
-
-    Args:
-        functions: these, and what they call.
-        ops: the names of the ops.
-    """
+    """Functions with calls instead of ops."""
 
     functions: list[function_pb2.FunctionDef]
     ops: frozenset[str]

@@ -15,7 +15,6 @@ class Axis(NamedTuple):
     """The mini-batch axis of a tensor.
 
     Args:
-        number: of the axis.
         inner: elements of that axis to each sample, as of rows and places that a reshape has put together.
     """
 

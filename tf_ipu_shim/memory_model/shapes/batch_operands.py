@@ -104,7 +104,6 @@ class MiniBatch:
     """Propagates the mini-batch axis through the values of a block, in both directions.
 
     Args:
-        block: the values are in.
         parts: of so many parts of what has the mini-batch as an axis one counts.
 
     Attributes:

@@ -31,11 +31,7 @@ class MappedTensor(NamedTuple):
     Args:
         computation: the function that it is made in; empty for the program itself.
         instruction: what makes it, such as `add.3`.
-        shape: its axes.
         kind: its type, such as `FLOAT32`.
-        element_bytes: of one number.
-        ipu: where it is.
-        name: scope and name of the op.
         is_feed: whether it is an element of an infeed, or is sent to an outfeed.
     """
 

@@ -18,11 +18,7 @@ class Stash:
     """A FIFO or stash of one stage on one IPU.
 
     Args:
-        ipu: the IPU.
-        owner: for reports.
         kind: `"fifo"`: values that the backward stage needs; `"stash"`: what these are computed from again.
-        bytes: of all slots.
-        remote: whether they are in remote memory.
     """
 
     ipu: int

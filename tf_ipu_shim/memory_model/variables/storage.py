@@ -37,7 +37,6 @@ class Storage:
     """The options that decide the storage.
 
     Args:
-        replicas: of the program.
         minimum_bytes: a tensor must have, for each replica that shares it, to be kept elsewhere than on the chip.
         recomputes: whether pipelines compute activations again instead of keeping them.
         offloaded: kinds of variables that are in remote memory.

@@ -39,10 +39,7 @@ class Feed(NamedTuple):
 
     Args:
         block: what the IPU runs, the copy among it.
-        ipu: of the copy.
-        bytes: of the element.
         copy: what it moves, where cycles are wanted.
-        name: of what makes the tensor.
     """
 
     block: Block
@@ -57,19 +54,14 @@ class AnalysisContext:
 
     Args:
         request: the traced function, with the shapes of its arguments and variables.
-        program: what it runs as.
-        options: of the analysis.
 
     Attributes:
-        blocks: what each IPU runs.
         variables: bytes of each variable by (IPU, name), wherever they are.
         remote: bytes in remote memory, by IPU and category.
         exchanges: bytes that a run copies, by (source, destination).
         coarse: XLA programs that were looked at op by op instead of in HLO, with the reason.
         without_form: what XLA said of those that it did not convert.
         scopes: for an op's name the traced function that it is in.
-        library: all functions by name.
-        work: what it computes.
         feeds: copies of elements of infeeds and outfeeds.
         fed_samples: of the mini-batch, where it is an argument; 0 where it comes from an infeed.
     """

@@ -27,15 +27,11 @@ class TensorState:
     """A tensor of an emitted function during the analysis.
 
     Args:
-        spec: its type and shape.
         variable: the number of the program's argument, for a variable's handle; else -1.
         is_fed: whether it is an argument of the program.
-        name: of what makes it.
-        values: the number of its value on each IPU that has it.
         is_remote: whether it is an accumulator in remote memory, of which an IPU has a copy only while it works on it.
         outer: for an argument of a loop's or branch's function: the walk around it, and what it is there.
         is_constant: whether its value is known before anything runs.
-        is_element: whether it is an element of an infeed.
     """
 
     spec: TensorSpec
@@ -53,9 +49,6 @@ class _Copy(NamedTuple):
     """A host copy that others may be merged with.
 
     Args:
-        block: that it is in.
-        step: its number there.
-        bytes: that it moves.
         loads: whether they come from the host.
     """
 
@@ -77,7 +70,6 @@ class BlockWriter:
 
     Args:
         context: what is known of the whole program, and what is written down of it.
-        blocks: what each IPU runs in it.
         function_name: of the function; empty for the program.
         pipeline: name of the pipeline whose mini-batch it is in; empty for none.
     """

@@ -54,7 +54,6 @@ class HloEnvironment:
         classifier: describes what each instruction computes; None without cycle estimates.
         key_of: returns a new key for each loop and branch, with cycle estimates.
         mapped: called for each tensor that has separate memory; None without a tensor map.
-        options: of the analysis.
         mini_batch: tracks the mini-batch through the block, if sizes need it.
         away: values that are loaded for this program only: updates of them are not kept on the chip.
     """
@@ -69,13 +68,7 @@ class HloEnvironment:
 
 
 class HloAnalyzer:
-    """Adds the instructions of an HLO module to a block.
-
-    Args:
-        module: the program.
-        block: what to add to.
-        environment: what surrounds the program.
-    """
+    """Adds the instructions of an HLO module to a block."""
 
     def __init__(self, module: Any, block: Block, environment: HloEnvironment | None = None) -> None:
         environment = environment or HloEnvironment()

@@ -29,7 +29,6 @@ class StageOp(NamedTuple):
     """The known facts about an op of a stage.
 
     Args:
-        rank: where it is.
         keeps: whether what it makes is kept.
         draws: whether it makes random numbers.
     """
