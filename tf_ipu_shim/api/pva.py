@@ -49,7 +49,7 @@ def openReport(path: str | os.PathLike[str], debug_path: str | os.PathLike[str] 
     Source: `pva.openReport`.
 
     Example:
-        >>> openReport("reports/train/profile.pop")  # what it gives is in docs/profiles.md
+        >>> openReport("reports/train/profile.pop")  # what it gives is in docs/profile_format.md
         Traceback (most recent call last):
         FileNotFoundError: There is no profile 'reports/train/profile.pop'...
     """

@@ -58,7 +58,7 @@ def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
     """The compilation reports among trace events, each with the name of its module.
 
     Events have them where a program is compiled with `profiling=True`. They are JSON, with `target`, `graph`,
-    `computeSets` and `memory` (docs/profiles.md), or the path of a file of it, where there is a `report_directory`.
+    `computeSets` and `memory` (docs/profile_format.md), or the path of a file of it if there is a `report_directory`.
 
     Arguments and source as for `extract_all_events`.
     """
