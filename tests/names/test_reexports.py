@@ -15,7 +15,11 @@ from tensorflow.python.ipu import loops, sharding
 from tf_ipu_shim.frontend.control_flow import loops as source
 from tf_ipu_shim.names import finder, reexports
 
-MODULE = "tf_ipu_shim.api.ipu.loops"
+# Those of Estimator need a TensorFlow that has it.
+ESTIMATORS = ("ipu_estimator", "ipu_pipeline_estimator", "ipu_run_config")
+MODULES = [
+    pytest.param(name, marks=pytest.mark.estimator if name.endswith(ESTIMATORS) else ()) for name in reexports.table()
+]
 
 
 def unwrapped(thing):
@@ -23,7 +27,7 @@ def unwrapped(thing):
     return inspect.unwrap(thing) if inspect.isfunction(thing) else thing
 
 
-@pytest.mark.parametrize("name", reexports.table())
+@pytest.mark.parametrize("name", MODULES)
 def test_module_gives_out_the_names_of_its_row(name):
     description, sources = reexports.table()[name]
     module = importlib.import_module(name)
