@@ -1,6 +1,7 @@
 """The messages between Python and the plugin: both sides declare the same, and what makes no sense is an error."""
 
 import ctypes
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tf_ipu_shim.ipu import scopes
 from tf_ipu_shim import errors, ipu, plugin
 from tf_ipu_shim.driver import entry, program_requests, registration
 from tf_ipu_shim.messages import driver_pb2, program_pb2, trace_pb2
+from tf_ipu_shim.plugin import message_headers
 from tf_ipu_shim.runtime import devices, driver
 
 v1 = tf.compat.v1
@@ -21,64 +23,62 @@ IPU = "/device:IPU:0"
 ECHOED = [program_pb2.ProgramRequest, program_pb2.ProgramAnswer]
 
 
-def fields_of_the_plugin():
-    """The plugin's own declarations: {message: {field: (number, kind)}}."""
-    function = plugin.load()._c.ipu_message_fields
-    function.restype = ctypes.c_char_p
-    declared = {}
-    for line in function().decode().splitlines():
-        message, field, number, kind = line.split(" ", 3)
-        declared.setdefault(message, {})[field] = (int(number), kind)
-    return declared
+def structs(text):
+    """The structs of a generated header: {struct: {field: (number, type)}}."""
+    found = {}
+    for name, body in re.findall(r"struct (\w+) \{\n  static constexpr char kName(.*?)\n\};", text, re.S):
+        types = {field: kind for kind, field in re.findall(r"^  ([\w:<>]+) (\w+)(?: = .*)?;$", body, re.M)}
+        numbers = re.findall(r'visit\((\d+), "(\w+)", self\.(\w+)\);', body)
+        assert [field for _, field, _ in numbers] == [member for _, _, member in numbers] == list(types)
+        found[name] = {field: (int(number), types[field]) for number, field, _ in numbers}
+    return found
 
 
-def fields_of(descriptor):
-    return {field.name: (field.number, kind_of(field)) for field in descriptor.fields}
+def test_headers_declare_every_field_of_the_schemas():
+    for file, module in {"program_messages.h": program_pb2, "driver_messages.h": driver_pb2}.items():
+        text = message_headers.headers()[file]
+        declared = {name.removesuffix("Message"): fields for name, fields in structs(text).items()}
+        for message in module.DESCRIPTOR.message_types_by_name.values():
+            fields = {field.name: field.number for field in message.fields}
+            assert {name: number for name, (number, _) in declared[message.name].items()} == fields
 
 
-def kind_of(field):
-    names = {
-        field.TYPE_INT32: "int32",
-        field.TYPE_INT64: "int64",
-        field.TYPE_BOOL: "bool",
-        field.TYPE_DOUBLE: "double",
-        field.TYPE_STRING: "string",
-        field.TYPE_BYTES: "bytes",
+def test_headers_give_each_kind_of_field_its_type():
+    declared = structs(message_headers.headers()["program_messages.h"])
+    assert declared["ArgumentMessage"] == {
+        "type": (1, "tensorflow::DataType"),
+        "shape": (2, "tensorflow::TensorShapeProto"),
+        "variable": (3, "std::optional<VariableMessage>"),
     }
-    referred = field.message_type or field.enum_type
-    kind = referred.full_name if referred is not None else names[field.type]
-    try:
-        repeated = field.is_repeated
-    except AttributeError:  # the older protobuf, which TensorFlow 2.15 brings
-        repeated = field.label == field.LABEL_REPEATED
-    return f"repeated {kind}" if repeated else kind
-
-
-def test_both_sides_declare_the_same_fields():
-    declared = fields_of_the_plugin()
-    files = (program_pb2.DESCRIPTOR, driver_pb2.DESCRIPTOR)
-    messages = [message for file in files for message in file.message_types_by_name.values() if message.fields]
-    ours = {message.full_name: fields_of(message) for message in messages}
-    assert {name: fields for name, fields in declared.items() if name.startswith("tf_ipu_shim.")} == ours
-
-
-def test_both_sides_know_the_same_calls():
-    function = plugin.load()._c.ipu_driver_calls
-    function.restype = ctypes.c_char_p
-    calls = {name: messages for name, *messages in map(str.split, function().decode().splitlines())}
-    assert calls == {
-        name: [handler.request.DESCRIPTOR.full_name, handler.answer.DESCRIPTOR.full_name]
-        for name, handler in driver.HANDLERS.items()
+    assert declared["FrameMessage"] == {
+        "file": (1, "ByteString"),
+        "line": (2, "int32_t"),
+        "function": (3, "ByteString"),
     }
+    assert declared["StackMessage"] == {"frames": (1, "std::vector<FrameMessage>")}
+    assert declared["TraceEventTime"] == {
+        "timestamp": (1, "double"),
+        "compile_end": (5, "std::optional<CompileEndTime>"),
+    }
+    assert declared["CompileEndTime"] == {"duration": (3, "int64_t")}
+    assert declared["ReplicaVariable"] == {"argument": (1, "int32_t"), "chip": (2, "int32_t")}
 
 
-@pytest.mark.parametrize("message", [trace_pb2.IpuTraceEvent, trace_pb2.CompileEnd])
-def test_the_plugin_knows_the_trace_event_fields_it_fills(message):
-    ours = fields_of(message.DESCRIPTOR)
-    declared = fields_of_the_plugin()[message.DESCRIPTOR.full_name]
-    kinds = {"xla.poplarplugin.CompileEnd", "double", "int64"}
-    assert declared and {kind for _, kind in declared.values()} <= kinds
-    assert declared == {name: ours[name] for name in declared}
+def test_headers_declare_every_call_of_the_driver():
+    text = message_headers.headers()["driver_messages.h"]
+    pattern = r'struct \w+Call : DriverCall<(\w+), (\w+)> \{\n  static constexpr char kHandler\[\] = "(\w+)";'
+    calls = {name: (request, answer) for request, answer, name in re.findall(pattern, text)}
+    handlers = driver.HANDLERS.items()
+    assert calls == {name: (one.request.DESCRIPTOR.name, one.answer.DESCRIPTOR.name) for name, one in handlers}
+
+
+def test_a_struct_comes_after_those_that_it_contains():
+    text = message_headers.headers()["program_messages.h"]
+    assert (
+        text.index("struct VariableMessage")
+        < text.index("struct ArgumentMessage")
+        < text.index("struct ProgramRequest")
+    )
 
 
 def echo(kind, given):

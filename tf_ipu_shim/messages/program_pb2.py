@@ -1,7 +1,7 @@
 """The plugin's request to lower a program, and Python's answer with what to run.
 
-The plugin declares the same fields in `plugin/csrc/protocol/program_messages.h`; `tests/messages/test_messages.py`
-compares the two declarations. A field that one side does not know is an error, not left out.
+The plugin's C++ structs are generated from this schema when it is built (`plugin.message_headers`).
+A field that one side does not know is an error, not left out.
 
 The messages hold some of TensorFlow's own, so that they are made when one is first asked for.
 """
@@ -14,7 +14,7 @@ from tf_ipu_shim.messages import schema, trace_pb2
 
 FILE = "tf_ipu_shim/messages/program.proto"
 
-_TEXT = """
+TEXT = """
 message Argument {
   tensorflow.DataType type = 1;
   tensorflow.TensorShapeProto shape = 2;   // of a resource: no axes
@@ -148,7 +148,7 @@ def _contents() -> dict[str, Any]:
     )
 
     files = (function_pb2, graph_pb2, node_def_pb2, tensor_pb2, tensor_shape_pb2, types_pb2)
-    return schema.load(FILE, "tf_ipu_shim", _TEXT, (*(file.DESCRIPTOR.name for file in files), trace_pb2.FILE))
+    return schema.load(FILE, "tf_ipu_shim", TEXT, (*(file.DESCRIPTOR.name for file in files), trace_pb2.FILE))
 
 
 def __getattr__(name: str) -> Any:

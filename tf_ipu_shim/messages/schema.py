@@ -61,14 +61,12 @@ def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> d
         >>> load("doc/point.proto", "doc", "message Point { int32 x = 1; }")["Point"](x=3).x
         3
     """
-    file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3", dependency=imports)
     pool = descriptor_pool.Default()
     enums: set[str] = set()
     for imported in map(pool.FindFileByName, imports):
         for enum in imported.enum_types_by_name:
             enums |= {enum, f"{imported.package}.{enum}"}
-    _parse(file, re.sub(r"//[^\n]*", "", text), enums)
-    pool.AddSerializedFile(file.SerializeToString())
+    pool.AddSerializedFile(parse(name, package, text, imports, enums).SerializeToString())
     descriptor = pool.FindFileByName(name)
     contents: dict[str, Any] = {"DESCRIPTOR": descriptor}
     for key, message in descriptor.message_types_by_name.items():
@@ -79,8 +77,18 @@ def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> d
     return contents
 
 
-def _parse(file: descriptor_pb2.FileDescriptorProto, text: str, enums: set[str]) -> None:
-    enums = enums | set(re.findall(r"\benum\s+(\w+)", text))
+def parse(
+    name: str, package: str, text: str, imports: tuple[str, ...] = (), enums: set[str] | None = None
+) -> descriptor_pb2.FileDescriptorProto:
+    """Parses a schema without registering it; `enums` has the names of imported ones.
+
+    Example:
+        >>> parse("doc/point.proto", "doc", "message Point { int32 x = 1; }").message_type[0].field[0].name
+        'x'
+    """
+    file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3", dependency=imports)
+    text = re.sub(r"//[^\n]*", "", text)
+    enums = (enums or set()) | set(re.findall(r"\benum\s+(\w+)", text))
     scopes: list[Any] = [file]
     position = 0
     while text[position:].strip():
@@ -94,6 +102,7 @@ def _parse(file: descriptor_pb2.FileDescriptorProto, text: str, enums: set[str])
             scopes.append(_open(scopes[-1], *match["open"].split()))
         else:
             _statement(scopes, match["plain"].split(), enums)
+    return file
 
 
 def _open(scope: Any, kind: str, name: str) -> Any:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine.environment import log_level
-from tf_ipu_shim.plugin import cache, compiler, private_symbols
+from tf_ipu_shim.plugin import cache, compiler, message_headers, private_symbols
 
 SOURCE_DIRECTORY = compiler.SOURCE_DIRECTORY
 
@@ -157,6 +157,7 @@ def _build(
     _print_progress(f"Building the IPU plugin for TensorFlow {tensorflow.version} (once) ...")
     try:
         with cache.scratch_path(target) as scratch:
+            message_headers.write(scratch)
             library = compiler.compile_library(
                 command,
                 [file for file in files if file.suffix == ".cc" and file.name != private_symbols.PROGRAM],
@@ -203,6 +204,8 @@ def _digest(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], libc: tu
     flags = [flag for flag in tensorflow.compile_flags + tensorflow.link_flags if not flag.startswith(("-I", "-L"))]
     parts = [tensorflow.git_version, *flags, platform.system(), platform.machine(), *libc]
     digest = hashlib.sha256("\0".join([*parts, *compiler.FLAGS]).encode())
+    for name, text in message_headers.headers().items():
+        digest.update(f"\0{name}\0{text}".encode())
     for file in files:
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]

@@ -75,10 +75,10 @@ def compile_library(
     link_flags: Sequence[str],
     directory: pathlib.Path,
 ) -> pathlib.Path:
-    """Compiles `sources` and links them to one shared library in `directory`."""
+    """Compiles `sources`, and headers in `directory`, and links them to one shared library there."""
     # TensorFlow's headers as system headers: their warnings are none of ours.
     flags = [*FLAGS, *(f"-isystem{flag[2:]}" if flag.startswith("-I") else flag for flag in compile_flags)]
-    flags.extend(f"-I{directory}" for directory in _include_directories(sources))
+    flags.extend(f"-I{folder}" for folder in (*_include_directories(sources), directory))
     objects = []
 
     def compiled(number: int, part: Sequence[pathlib.Path]) -> None:

@@ -144,17 +144,21 @@ explain_compile_error: Callable[[int, str], str] | None = None
 start_application: Callable[[Any], Any] | None = None
 """Starts the engine of an `ApplicationStart`, and gives an `ApplicationStarted`: `frontend.applications` says how."""
 
-HANDLERS: dict[str, Handler] = {
-    "attach": Handler(driver_pb2.UseQuestion, driver_pb2.DeviceUse, _attach),
-    "configure": Handler(driver_pb2.ConfigureOrder, driver_pb2.Nothing, _configure),
-    "reset_devices": Handler(driver_pb2.Nothing, driver_pb2.Nothing, _reset_devices),
-    "reset_seed": Handler(driver_pb2.SeedOrder, driver_pb2.Nothing, _reset_seed),
-    "gather_instances": Handler(driver_pb2.ReplicaValues, driver_pb2.AllReplicaValues, _gather_instances),
-    "model_used": Handler(driver_pb2.Nothing, driver_pb2.YesOrNo, _model_used),
-    "configuration": Handler(driver_pb2.Nothing, driver_pb2.Configurations, _configuration),
-    "num_ipus": Handler(driver_pb2.DeviceQuestion, driver_pb2.DeviceSize, _num_ipus),
-    "start_application": Handler(driver_pb2.ApplicationStart, driver_pb2.ApplicationStarted, _start_application),
-    "explain_compile_error": Handler(driver_pb2.CompileError, driver_pb2.CompileErrorText, _explain_compile_error),
-    "synthetic_data": Handler(driver_pb2.SyntheticQuestion, driver_pb2.YesOrNo, _synthetic_data),
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "attach": _attach,
+    "configure": _configure,
+    "reset_devices": _reset_devices,
+    "reset_seed": _reset_seed,
+    "gather_instances": _gather_instances,
+    "model_used": _model_used,
+    "configuration": _configuration,
+    "num_ipus": _num_ipus,
+    "start_application": _start_application,
+    "explain_compile_error": _explain_compile_error,
+    "synthetic_data": _synthetic_data,
 }
-"""By the name under which the plugin calls them (`csrc/protocol/driver_messages.h` has the same names and messages)."""
+HANDLERS = {
+    name: Handler(getattr(driver_pb2, request), getattr(driver_pb2, answer), _FUNCTIONS[name])
+    for name, (request, answer) in driver_pb2.CALLS.items()
+}
+"""By the name under which the plugin calls them."""

@@ -19,7 +19,7 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's ops
 
-using Events = std::shared_ptr<const ProgramEvents>;
+using Events = std::shared_ptr<const TracedEvents>;
 
 // A session has a function library of its own for each set of fetches and feeds, and so for each program.
 using ProgramKey = std::pair<std::string, const FunctionLibraryRuntime*>;
@@ -83,7 +83,7 @@ void SetPlainOpEvents(int ordinal, std::optional<ProgramEvents> events) {
   ops.programs.clear();
   ops.steps.clear();
   ops.events.reset();
-  if (events.has_value()) ops.events = std::make_shared<const ProgramEvents>(*std::move(events));
+  if (events.has_value()) ops.events = std::make_shared<const TracedEvents>(*std::move(events));
   WatchPlainOps(ordinal, kTracePlainOps, ops.events != nullptr);
 }
 
@@ -102,7 +102,7 @@ void TracePlainOp(const OpKernel& kernel, OpKernelContext* context, int ordinal)
   const int64_t now = NowMicros();
   Events& events = ops.programs[{session, context->function_library()}];
   if (events == nullptr) {
-    events = std::make_shared<const ProgramEvents>(*ops.events);
+    events = std::make_shared<const TracedEvents>(*ops.events);
     RecordEvent(events->compile_begin, now);
     RecordEvent(events->compile_end, now, 0);  // nothing is compiled here
   }

@@ -51,12 +51,12 @@ EngineTrace& EngineTraceOf(int ordinal) {
   return traces[ordinal];
 }
 
-void EngineTrace::OnProgramStart(const std::shared_ptr<const ProgramEvents>& events) {
+void EngineTrace::OnProgramStart(const std::shared_ptr<const TracedEvents>& events) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (loaded_ == events) written_.clear();
 }
 
-void EngineTrace::Load(const std::shared_ptr<const ProgramEvents>& events, const Buffers& variables, int64_t micros) {
+void EngineTrace::Load(const std::shared_ptr<const TracedEvents>& events, const Buffers& variables, int64_t micros) {
   std::lock_guard<std::mutex> lock(mutex_);
   const bool changed = loaded_ != events;
   if (changed) {
@@ -69,7 +69,7 @@ void EngineTrace::Load(const std::shared_ptr<const ProgramEvents>& events, const
   }
 }
 
-void EngineTrace::OnProgramEnd(const std::shared_ptr<const ProgramEvents>& events, Buffers variables, Buffers written,
+void EngineTrace::OnProgramEnd(const std::shared_ptr<const TracedEvents>& events, Buffers variables, Buffers written,
                                int64_t micros) {
   std::lock_guard<std::mutex> lock(mutex_);
   const int64_t run = events->executed++;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/arena.h"
@@ -23,6 +24,12 @@ void RecordEvent(const TraceEvent& event, int64_t micros, std::optional<int64_t>
 // Removes and returns all stored events, oldest first.
 std::vector<std::string> TakeEvents();
 
+// The events of a program, and how often it has run: counted, and guarded, by the trace of its device.
+struct TracedEvents : ProgramEvents {
+  explicit TracedEvents(ProgramEvents events) : ProgramEvents(std::move(events)) {}
+  mutable int64_t executed = 0;
+};
+
 // Tracks which engine and variables are on a device, as Graphcore's executor does: another engine is loaded first,
 // missing variables are copied to the device, and they are copied back when the host reads one.
 class EngineTrace {
@@ -31,13 +38,13 @@ class EngineTrace {
 
   // Called when a step starts this program: host copies in the step are not reads of variables that the last run wrote,
   // even if they share memory.
-  void OnProgramStart(const std::shared_ptr<const ProgramEvents>& events);
+  void OnProgramStart(const std::shared_ptr<const TracedEvents>& events);
 
   // Called before a run if transfer events are enabled: `variables` holds the buffers of `events->variables`.
-  void Load(const std::shared_ptr<const ProgramEvents>& events, const Buffers& variables, int64_t micros);
+  void Load(const std::shared_ptr<const TracedEvents>& events, const Buffers& variables, int64_t micros);
 
   // After it.
-  void OnProgramEnd(const std::shared_ptr<const ProgramEvents>& events, Buffers variables, Buffers written,
+  void OnProgramEnd(const std::shared_ptr<const TracedEvents>& events, Buffers variables, Buffers written,
                     int64_t micros);
 
   void OnHostRead(const void* buffer);
@@ -47,7 +54,7 @@ class EngineTrace {
   void Unload(int64_t micros);
 
   std::mutex mutex_;
-  std::shared_ptr<const ProgramEvents> loaded_;
+  std::shared_ptr<const TracedEvents> loaded_;
   bool on_device_ = false;
   Buffers variables_, written_;
 };

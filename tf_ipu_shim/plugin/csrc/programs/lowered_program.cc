@@ -82,7 +82,7 @@ Status LoweredProgram::Make(OpKernelContext* context, const IpuDevice& device, P
 
 void LoweredProgram::TakeCompilation(CompilationMessage compilation, int64_t start_micros) {
   if (compilation.events.has_value()) {
-    events_ = std::make_shared<const ProgramEvents>(std::move(*compilation.events));
+    events_ = std::make_shared<const TracedEvents>(std::move(*compilation.events));
     RecordEvent(events_->compile_begin, start_micros);
   }
   run_log_.Take(&compilation);

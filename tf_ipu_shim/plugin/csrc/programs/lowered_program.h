@@ -104,7 +104,7 @@ class LoweredProgram {
   bool runs_on_one_thread_ = false;
   std::vector<SentElements> sent_;
   std::vector<tensorflow::TensorShapeProto> result_shapes_;
-  std::shared_ptr<const ProgramEvents> events_;  // null where none are wanted
+  std::shared_ptr<const TracedEvents> events_;  // null where none are wanted
   std::atomic<bool> ran_{true};                  // false while there is a watch for the first run that succeeds
   std::shared_ptr<CompileWatch> first_run_;      // taken by the run that sets `ran_`
   RunLog run_log_;

@@ -31,7 +31,7 @@ using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's graphs
 // The profile and events of a set of ops with given shapes.
 struct ProfiledOps {
   RunLog log;
-  std::shared_ptr<const ProgramEvents> events;  // null where there are none
+  std::shared_ptr<const TracedEvents> events;  // null where there are none
   std::vector<std::string> variables;           // by argument, see `CompilationMessage`
 };
 
@@ -46,7 +46,7 @@ struct PlainProgram {
   int ordinal = 0;
   GraphDef graph;
   std::map<std::string, std::string> ops;  // by the node's name
-  std::shared_ptr<const ProgramEvents> last;  // of the last step; the registry's mutex is held for it
+  std::shared_ptr<const TracedEvents> last;  // of the last step; the registry's mutex is held for it
 
   std::mutex mutex;
   int64_t epoch = 0;                                     // in which these were profiled
@@ -106,7 +106,7 @@ std::shared_ptr<ProfiledOps> ProfiledOpsOf(const PlainStep& step) {
     made->log.Take(&*answer.compilation);
     made->variables = std::move(answer.compilation->variables);
     if (answer.compilation->events.has_value()) {
-      made->events = std::make_shared<const ProgramEvents>(*std::move(answer.compilation->events));
+      made->events = std::make_shared<const TracedEvents>(*std::move(answer.compilation->events));
       RecordEvent(made->events->compile_begin, step.start_micros);
       RecordEvent(made->events->compile_end, NowMicros(), 0);  // nothing is compiled here
     }

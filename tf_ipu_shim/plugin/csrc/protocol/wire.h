@@ -74,7 +74,6 @@ struct Wire;
 template <>
 struct Wire<int32_t> {
   static constexpr WireType kType = WireType::kVarint;
-  static std::string Kind() { return "int32"; }
   static bool IsDefault(int32_t value) { return value == 0; }
   static bool Read(WireCursor* from, int32_t* value, std::string*) {
     uint64_t read;
@@ -92,7 +91,6 @@ struct Wire<int32_t> {
 template <>
 struct Wire<int64_t> {
   static constexpr WireType kType = WireType::kVarint;
-  static std::string Kind() { return "int64"; }
   static bool IsDefault(int64_t value) { return value == 0; }
   static bool Read(WireCursor* from, int64_t* value, std::string*) {
     uint64_t read;
@@ -109,7 +107,6 @@ struct Wire<int64_t> {
 template <>
 struct Wire<bool> {
   static constexpr WireType kType = WireType::kVarint;
-  static std::string Kind() { return "bool"; }
   static bool IsDefault(bool value) { return !value; }
   static bool Read(WireCursor* from, bool* value, std::string*) {
     uint64_t read;
@@ -126,7 +123,6 @@ struct Wire<bool> {
 template <>
 struct Wire<tensorflow::DataType> {
   static constexpr WireType kType = WireType::kVarint;
-  static std::string Kind() { return "tensorflow.DataType"; }
   static bool IsDefault(tensorflow::DataType value) { return value == tensorflow::DT_INVALID; }
   static bool Read(WireCursor* from, tensorflow::DataType* value, std::string* problem) {
     int32_t number;
@@ -140,7 +136,6 @@ struct Wire<tensorflow::DataType> {
 template <>
 struct Wire<double> {
   static constexpr WireType kType = WireType::kFixed64;
-  static std::string Kind() { return "double"; }
   static bool IsDefault(double value) { return value == 0; }
   static bool Read(WireCursor* from, double* value, std::string*) {
     uint64_t bits;
@@ -159,7 +154,6 @@ struct Wire<double> {
 template <>
 struct Wire<std::string> {
   static constexpr WireType kType = WireType::kDelimited;
-  static std::string Kind() { return "string"; }
   static bool IsDefault(const std::string& value) { return value.empty(); }
   // Python reads no other text; a message with such is refused here, too.
   static bool Read(WireCursor* from, std::string* value, std::string*) {
@@ -174,7 +168,6 @@ struct Wire<std::string> {
 template <>
 struct Wire<ByteString> {
   static constexpr WireType kType = WireType::kDelimited;
-  static std::string Kind() { return "bytes"; }
   static bool IsDefault(const ByteString& bytes) { return bytes.value.empty(); }
   static bool Read(WireCursor* from, ByteString* bytes, std::string*) {
     return ReadDelimited(from, &bytes->value);
@@ -188,7 +181,6 @@ struct Wire<ByteString> {
 template <>
 struct Wire<TraceEvent> {
   static constexpr WireType kType = WireType::kDelimited;
-  static std::string Kind() { return "xla.poplarplugin.IpuTraceEvent"; }
   static bool IsDefault(const TraceEvent&) { return false; }
   static bool Read(WireCursor* from, TraceEvent* value, std::string*) {
     return ReadDelimited(from, &value->serialized);
@@ -203,7 +195,6 @@ struct Wire<TraceEvent> {
 template <class T>
 struct Wire<T, std::enable_if_t<std::is_base_of_v<tensorflow::protobuf::MessageLite, T>>> {
   static constexpr WireType kType = WireType::kDelimited;
-  static std::string Kind() { return std::string(T::default_instance().GetTypeName()); }
   static bool IsDefault(const T&) { return false; }
   static bool Read(WireCursor* from, T* value, std::string*) {
     WireCursor inside(nullptr, nullptr);
@@ -320,7 +311,6 @@ class FieldWriter {
 template <class T>
 struct Wire<T, std::void_t<decltype(T::kName)>> {
   static constexpr WireType kType = WireType::kDelimited;
-  static std::string Kind() { return T::kName; }
   static bool IsDefault(const T&) { return false; }
   static bool Read(WireCursor* from, T* value, std::string* problem) {
     WireCursor inside(nullptr, nullptr);
@@ -333,33 +323,6 @@ struct Wire<T, std::void_t<decltype(T::kName)>> {
     AppendDelimited(inside, bytes);
     return writer.ok();
   }
-};
-
-// Lists a message's fields, a line `message field number kind` each.
-class FieldLister {
- public:
-  FieldLister(const char* message, std::string* lines) : message_(message), lines_(lines) {}
-
-  template <class T>
-  void operator()(uint32_t number, const char* name, const T&) {
-    Add(number, name, Wire<T>::Kind());
-  }
-  template <class T>
-  void operator()(uint32_t number, const char* name, const std::optional<T>&) {
-    Add(number, name, Wire<T>::Kind());
-  }
-  template <class T>
-  void operator()(uint32_t number, const char* name, const std::vector<T>&) {
-    Add(number, name, "repeated " + Wire<T>::Kind());
-  }
-
- private:
-  void Add(uint32_t number, const char* name, const std::string& kind) {
-    *lines_ += std::string(message_) + " " + name + " " + std::to_string(number) + " " + kind + "\n";
-  }
-
-  const char* const message_;
-  std::string* const lines_;
 };
 
 template <class Message>
