@@ -9,7 +9,7 @@ import sys
 def warn(message: str) -> None:
     """Logs a warning as `tf.get_logger()` would, without importing TensorFlow for it."""
     if sys.modules.get("tensorflow") is not None:
-        from tensorflow.compat.v1 import logging as tf_logging
+        from tf_ipu_shim.tf_private.utilities import tf_logging
 
         tf_logging.warn(message)
     else:

@@ -12,6 +12,9 @@ from tensorflow.python.lib.io import (
     _pywrap_record_io,  # reads them without a dataset
     tf_record,  # writes files of records
 )
+from tensorflow.python.platform import (
+    tf_logging,  # the module itself, whose functions scripts and tests replace; `tf.compat.v1.logging` is another
+)
 from tensorflow.python.profiler import (
     trace,  # names what runs in TensorFlow's profile
 )

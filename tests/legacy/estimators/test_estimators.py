@@ -365,6 +365,20 @@ def test_logging_hook_takes_no_other_argument(monkeypatch):
         hook(1, None, False, None, hook.LoggingMode.ALL, "losses", 0)
 
 
+def test_scripts_may_replace_the_function_that_logs(monkeypatch):
+    from tensorflow.python.platform import tf_logging
+
+    lines = []
+    monkeypatch.setattr(tf_logging, "info", lambda text, *_: lines.append(text))
+    hook = logging_hook(at_end=True)
+    with tf.Graph().as_default():
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            run = ipu.ipu_compiler.compile(lambda: hook.log(tf.constant(42.0, name="foo")))
+        with tf.compat.v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
+            session.run(run)
+    assert any("foo:0 = " in line and "42." in line for line in lines)
+
+
 def test_two_sets_of_fetches_run_one_program():
     """A session has a function library for each set of fetches, and one kernel of the program."""
     with tf.Graph().as_default():

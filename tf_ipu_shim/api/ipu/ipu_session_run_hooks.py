@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from tensorflow.compat.v1 import logging as tf_logging
 
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.tf_private.tensors import tensor_util
 from tf_ipu_shim.tf_private.training import basic_session_run_hooks, session_run_hook
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 __all__ = ["IPULoggingTensorHook"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from tensorflow.compat.v1 import logging as tf_logging
-
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.frontend.gradients import backprop as ipu_backprop
 from tf_ipu_shim.frontend.pipelines import update_types
@@ -15,6 +13,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops
 from tf_ipu_shim.tf_private.tensors import tensor_util
 from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 
 class OptimizerFunctionOutput:

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensorflow.compat.v1 import logging as tf_logging
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import sdk
@@ -18,6 +17,7 @@ from tf_ipu_shim.frontend.strategies import keras_extensions, strategy_extended
 from tf_ipu_shim.frontend.tracing import compiled_functions, tracing
 from tf_ipu_shim.tf_private.distribute import distribute_lib
 from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 _RUN_SINCE = (2, 2)  # the SDK in which `run` took the place of `experimental_run_v2`
 

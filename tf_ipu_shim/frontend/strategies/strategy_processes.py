@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensorflow.compat.v1 import logging as tf_logging
-
 from tf_ipu_shim import errors, sdk
 from tf_ipu_shim.frontend.strategies import host_collectives, process_variables, strategy_extended
 from tf_ipu_shim.frontend.tracing import compiled_functions, tracing
@@ -18,6 +16,7 @@ from tf_ipu_shim.runtime.jobs import job
 from tf_ipu_shim.tf_private.distribute import distribute_lib, distribute_utils, values
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.tensors import indexed_slices
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 
 class ProcessStrategy(distribute_lib.StrategyV1):

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.compat.v1 import logging as tf_logging
-
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.distribute import summary_op_util
 from tf_ipu_shim.tf_private.graphs import ops
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 _LEFT_OUT = (
     "tf.compat.v1.summary in a program for the IPUs writes nothing, as in xla.compile: there are no strings on an IPU. "

@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as v1
 
+from tf_ipu_shim.tf_private.utilities import tf_logging
+
 _EPSILON = {v1.float16: 1e-3}
 _SMALL = 1e-12
 
@@ -52,7 +54,7 @@ class LayerNormBasicLSTMCell(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
     ) -> None:
         super().__init__(_reuse=reuse)
         if input_size is not None:
-            v1.logging.warn("LayerNormBasicLSTMCell: input_size does nothing; it is that of the inputs.")
+            tf_logging.warning("LayerNormBasicLSTMCell: input_size does nothing; it is that of the inputs.")
         self._num_units, self._forget_bias, self._activation = num_units, forget_bias, activation
         self._layer_norm, self._gain, self._shift = layer_norm, norm_gain, norm_shift
         self._keep_prob, self._seed = dropout_keep_prob, dropout_prob_seed

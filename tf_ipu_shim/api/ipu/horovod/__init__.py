@@ -1,7 +1,5 @@
 """`tensorflow.python.ipu.horovod`: the name of `tensorflow.python.ipu.distributed` up to SDK 2.6."""
 
-from tensorflow.compat.v1 import logging as tf_logging
-
 from tf_ipu_shim import sdk
 from tf_ipu_shim.api.ipu.distributed import (
     Adasum,
@@ -28,6 +26,7 @@ from tf_ipu_shim.api.ipu.distributed import (
 )
 from tf_ipu_shim.api.ipu.distributed import horovod_allgather as allgather
 from tf_ipu_shim.api.lazy_modules import lazy
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 __getattr__, __dir__ = lazy(
     __name__, ["basics", "ipu_horovod_strategy", "ipu_multi_replica_strategy", "popdist_strategy"]

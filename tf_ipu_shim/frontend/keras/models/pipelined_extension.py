@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from tensorflow.compat.v1 import logging as tf_logging
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2
@@ -15,6 +14,7 @@ from tf_ipu_shim.frontend.keras.models.extensions_base import KerasExtensionBase
 from tf_ipu_shim.frontend.keras.options import saved_options
 from tf_ipu_shim.frontend.keras.training import model_step, programs
 from tf_ipu_shim.tf_private import keras_members
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 _STEP = programs.STEP_METHODS
 

@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.compat.v1 import logging as tf_logging
 from tensorflow.compat.v2 import distribute as distribute_lib
 from tensorflow.compat.v2 import dtypes, errors, nest
 
@@ -24,6 +23,7 @@ from tf_ipu_shim.tf_private.datasets import cardinality, dataset_ops
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import math_ops
 from tf_ipu_shim.tf_private.tensors import tensor_spec
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 _DIVISOR_SINCE = (2, 6)  # the words of the error
 _STEPS_PER_REPLICA_SINCE = (2, 5)

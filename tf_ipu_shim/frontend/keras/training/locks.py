@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.compat.v1 import logging as tf_logging
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 HOST_FUNCTION_LIMIT = 60.0  # seconds
 _YIELD = 0.001  # seconds: who is woken then has the turn before the one who has just ended another

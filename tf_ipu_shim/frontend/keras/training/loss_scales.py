@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.compat.v1 import logging as tf_logging
-
 from tf_ipu_shim.runtime import devices
 from tf_ipu_shim.runtime.float_checks import FloatCheck
 from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.graphs import device as device_lib
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 
 def warn_if_they_only_grow(model: Any, device: str) -> None:

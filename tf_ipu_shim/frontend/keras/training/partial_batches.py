@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.compat.v1 import logging as tf_logging
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.compiler.ir import written_variables
@@ -12,6 +11,7 @@ from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.control_flow import cond
 from tf_ipu_shim.tf_private.datasets import dataset_ops
 from tf_ipu_shim.tf_private.operations import array_ops
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
 _NAMED = 3  # variables that a message names
 
