@@ -132,7 +132,7 @@ def test_wrong_command_line(arguments, message, capsys, tmp_path, monkeypatch):
         ("TF_IPU_SHIM_SYSTEM", "There is no simulated system 'abacus'"),
         ("TF_IPU_SHIM_EXECUTION_MODE", "TF_IPU_SHIM_EXECUTION_MODE is 'abacus'. It has to be 'auto'"),
         ("TF_IPU_SHIM_MEMORY_PLAN", "TF_IPU_SHIM_MEMORY_PLAN is 'abacus'. It has to be 'on', 'off'"),
-        ("TF_IPU_SHIM_COMPAT", "TF_IPU_SHIM_COMPAT is 'abacus'. It is 'graphcore' by default"),
+        ("TF_IPU_SHIM_COMPAT", "TF_IPU_SHIM_COMPAT is 'abacus'; expected one of 'graphcore'"),
         ("TF_IPU_SHIM_TRACEBACK", "TF_IPU_SHIM_TRACEBACK is 'abacus'; expected 'short' or 'full'"),
         ("TF_IPU_SHIM_LOG_LEVEL", "TF_IPU_SHIM_LOG_LEVEL is 'abacus'; expected '0', '1', '2' or '3'"),
         ("TF_IPU_SHIM_COLLECTIVE_TIMEOUT", "TF_IPU_SHIM_COLLECTIVE_TIMEOUT is 'abacus'; expected a number of seconds"),
