@@ -1,4 +1,4 @@
-"""What a plain op costs on the IPU device against the same op on the CPU device."""
+"""The cost of an uncompiled op on the IPU device, compared with the same op on the CPU device."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def values(size: int) -> list[np.ndarray]:
 
 
 def _block(x: Any, weight: Any) -> Any:
-    """What one shard computes."""
+    """The computation of one shard."""
     import tensorflow as tf
 
     for _ in range(4):

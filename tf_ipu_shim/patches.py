@@ -52,7 +52,7 @@ def applied() -> list[Patch]:
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any], why: str, checked: tuple[str, ...] = CHECKED) -> None:
-    """Replaces an attribute of a class or module of TensorFlow's or Keras'; does nothing where it has been already.
+    """Replaces an attribute of a class or module of TensorFlow's or Keras'; does nothing if it has been already.
 
     Example:
         >>> import types
@@ -95,7 +95,7 @@ def change(
     undone: str,
     checked: tuple[str, ...] = CHECKED,
 ) -> None:
-    """Makes a change that is more than one attribute; does nothing where it has been made already.
+    """Makes a change that is more than one attribute; does nothing if it has been made already.
 
     Example:
         >>> names = []

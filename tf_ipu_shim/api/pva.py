@@ -26,7 +26,7 @@ __all__ = ["IPU", "OperationAnalysis", "Program", "ProgramVisitor", "Report", "T
 
 
 def __getattr__(name: str) -> Any:
-    """Refuses names that Graphcore's library has, by name."""
+    """Raises an error for names that only Graphcore's library has."""
     if name in _REFUSED:
         raise MissingAttributeError(f"pva.{name} is not emulated: {_REFUSED[name]}. Use another attribute.")
     raise AttributeError(f"module 'pva' has no attribute {name!r}")

@@ -37,7 +37,7 @@ class Finding(NamedTuple):
     Args:
         line: of the file; 0 for the file as a whole.
         name: what the script uses, without the longest of Graphcore's package names.
-        why: the reason, and what to do; empty where it is emulated.
+        why: the reason, and what to do; empty if it is emulated.
     """
 
     kind: FindingKind

@@ -1,7 +1,7 @@
 """Detects code that runs but behaves differently than IPU users expect, in TensorFlow, Keras and configurations.
 
 Each is said only where the files show it. A model that a function is given, or a batch whose size a program computes,
-is left alone.
+is not changed.
 """
 
 from __future__ import annotations

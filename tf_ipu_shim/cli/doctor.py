@@ -51,7 +51,7 @@ class Check:
 
     Args:
         state: `OK`, `NOTE` or `PROBLEM`.
-        cure: what to do; empty where nothing is to be done.
+        cure: what to do; empty if nothing is to be done.
     """
 
     name: str

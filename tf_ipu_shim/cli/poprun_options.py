@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def find_problem(arguments: argparse.Namespace) -> str | None:
-    """Why instances cannot be started; None where they can."""
+    """Why instances cannot be started; None if they can."""
     if instances.from_launcher():
         return (
             "this process is an instance of a job that poprun started, and instances start no jobs. Start one after "

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def find_problem(options: argparse.Namespace) -> str | None:
-    """Why a report could not be written, or asked for, told before the script runs for hours; None where it can.
+    """Why a report could not be written, or asked for, told before the script runs for hours; None if it can.
 
     Example:
         >>> find_problem(argparse.Namespace(profile=None, baseline=None, memory_json="no/such/directory/m.json"))
@@ -70,7 +70,7 @@ def find_problem(options: argparse.Namespace) -> str | None:
 
 
 def _directory_problem(folder: pathlib.Path) -> str | None:
-    """Why no files can be written into a directory, which is made when there are some; None where they can."""
+    """Why no files can be written into a directory, which is made when there are some; None if they can."""
     existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not existing.is_dir():
         return f"{str(existing)!r} is no directory"

@@ -63,7 +63,7 @@ class Phase(NamedTuple):
         name: of the compute set or copy, behind the computation's own name.
         total: cycles of all tiles together; a compute set's balance is `total / (tiles * cycles)`.
         bytes: that are moved, over all tiles.
-        vertex: type of its vertices; empty where there are none.
+        vertex: type of its vertices; empty if there are none.
         vertices: how many there are.
         temporary_bytes: that the IPU needs meanwhile, over all tiles, in addition to the tensors.
     """

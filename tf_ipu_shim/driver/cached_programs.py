@@ -75,7 +75,7 @@ class Program:
     Args:
         answer: a `ProgramAnswer` without its compilation.
         needs_engine: whether Graphcore's compiler would make an engine of it.
-        plan: its memory; None where it was not planned.
+        plan: its memory; None if it was not planned.
         run_log: where its runs are written down; nothing that is kept.
         details: what events tell of it; not kept either.
         result_shapes: of its results, None for one that is not known; nor kept.

@@ -29,7 +29,7 @@ def _without_garbage_collection() -> Iterator[None]:
     """Pauses garbage collection: lowering creates many objects that live until it ends.
 
     Collections on the way find nothing, and walk through everything that TensorFlow has in memory: they would take a
-    third of the time.
+    third of that time.
     """
     enabled = gc.isenabled()
     gc.disable()

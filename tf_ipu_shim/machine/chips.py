@@ -44,7 +44,7 @@ class ChipSpec:
     amp_flop_per_cycle_fp32: int
     """The same for fp32 throughout."""
     amp_flop_per_cycle_fp8: int = 0
-    """The same for fp8 inputs; 0 where the chip has no fp8."""
+    """The same for fp8 inputs; 0 if the chip has no fp8."""
     worker_contexts: int = 6
     """Worker threads of a tile."""
     vector_width_fp32: int = 2

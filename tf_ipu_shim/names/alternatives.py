@@ -76,7 +76,7 @@ _AT_HOME = {
 
 
 def reason_and_alternative(fullname: str) -> str:
-    """Why a name of Graphcore's is not emulated and what to do, as the end of a sentence; empty where nothing is known.
+    """Why a name of Graphcore's is not emulated and what to do, as the end of a sentence; empty if nothing is known.
 
     Example:
         >>> reason_and_alternative("tensorflow.python.ipu.ipu_run_config.IPUConfig")

@@ -19,7 +19,7 @@ class EmulationStatus(NamedTuple):
 
     Args:
         state: `EMULATED`; `REFUSED`, where it is there and every call of it fails; `MISSING`.
-        reason: why it is refused or missing, and what to do; empty where it is emulated.
+        reason: why it is refused or missing, and what to do; empty if it is emulated.
     """
 
     state: str
@@ -53,7 +53,7 @@ def get_status(module: str, name: str) -> EmulationStatus:
 
 
 def unsupported_module_reason(module: str) -> str:
-    """Why one of Graphcore's modules cannot be had; empty where it can."""
+    """Why one of Graphcore's modules cannot be had; empty if it can."""
     found = _import_or_none(module)
     return found if isinstance(found, str) else ""
 

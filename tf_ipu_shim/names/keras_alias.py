@@ -1,6 +1,6 @@
 """Makes `import keras` mean Keras 2 in IPU scripts when Keras 2 is a separate package.
 
-Scripts of the time import `keras` or `tensorflow.keras` as they please: it was one. From TensorFlow 2.16 on `keras` is
+Scripts of that time import `keras` or `tensorflow.keras` as they please: it was one. From TensorFlow 2.16 on `keras` is
 Keras 3, whose models run on no IPU. So in a process that uses IPUs, or in a script that is about to, the name leads to
 `tf_keras`, where `tf.keras` does so too. Not where Keras 3 is loaded already, or chosen by the user. Checked on
 TensorFlow 2.21.0 with tf_keras 2.21.0; TensorFlow 2.15 has Keras 2 as `keras`.
@@ -26,7 +26,7 @@ _KERAS_2 = "tf_keras"
 
 
 def find_keras_spec() -> ModuleSpec | None:
-    """The spec of Keras 2 under the name of Keras 3, or None where the name is to mean what is installed."""
+    """The spec of Keras 2 under the name of Keras 3, or None if the name is to mean what is installed."""
     if not choice.is_separate_package() or not finder.is_ipu_process() or activation.is_stock():
         return None
     choice.use_keras2()

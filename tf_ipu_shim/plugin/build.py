@@ -120,7 +120,7 @@ def platform_error() -> str:
 
 
 def find_library() -> pathlib.Path | None:
-    """The library that `ensure_built` would return without building it; None where there is none."""
+    """The library that `ensure_built` would return without building it; None if there is none."""
     return _find_library(TensorFlowBuild.installed(), _source_files(None), compiler.find_compiler())
 
 

@@ -19,7 +19,7 @@ class Change(NamedTuple):
 
     Args:
         before: in the first one.
-        line: the user's, of an op; empty where it is not known.
+        line: the user's, of an op; empty if it is not known.
     """
 
     name: str

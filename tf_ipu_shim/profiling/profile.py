@@ -41,7 +41,7 @@ class VariableRow(NamedTuple):
         kind: one of `machine.memory.CATEGORIES`.
         always: whether it is there at every step.
         first: number of the liveness step at which it comes into being.
-        line: the user's line; None where it is not known.
+        line: the user's line; None if it is not known.
     """
 
     id: int
@@ -79,7 +79,7 @@ class ProgramRow(NamedTuple):
         parent: the id of the node that it is in; -1 for the outermost.
         kind: as in `cycle_model.Entry`.
         name: of the op, compute set or copy.
-        line: the user's line; None where it is not known.
+        line: the user's line; None if it is not known.
         start: cycle in the first run of what it is in.
         cycles: of one run, all iterations of a loop together.
         times: iterations of a loop; 1 for all else.

@@ -18,9 +18,9 @@ class ListContents(NamedTuple):
     """Element count, dtype and element shape of a TensorList.
 
     Args:
-        capacity: for so many elements; None where that is not known.
+        capacity: for so many elements; None if that is not known.
         type: `DataType` of an element.
-        shape: of an element; None where it is not known.
+        shape: of an element; None if it is not known.
     """
 
     capacity: int | None

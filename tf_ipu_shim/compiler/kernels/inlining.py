@@ -1,7 +1,7 @@
 """Inlines function calls in functions that run op by op.
 
 TensorFlow does that too when it makes a function ready to run. It adds an `Identity` for each argument and result, and
-ops that do nothing where the call begins and ends. Its rewriting would remove them again. In a small pipeline they were
+ops that do nothing if the call begins and ends. Its rewriting would remove them again. In a small pipeline they were
 more than half of the ops that run (see `kernels`).
 
 Control outputs of a call become control outputs of the ops that its function must run. Control inputs of the call

@@ -39,7 +39,7 @@ class PipelineDescription:
         checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.
         offload_activations: whether activations are in remote memory; None where the script left it open.
         replicated_optimizer_state_sharding: whether replicas share the variables that only the update uses.
-        replicated_weight_sharding: whether replicas share offloaded weights; None where the script left it open.
+        replicated_weight_sharding: whether replicas share offloaded weights; None if the script left it open.
 
     Example:
         >>> description = PipelineDescription(

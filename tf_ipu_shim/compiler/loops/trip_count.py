@@ -83,7 +83,7 @@ class _Loop:
         return _computed(self._graph, text)
 
     def _final_counter(self, text: str, before: Node) -> int | None:
-        """Returns the final counter of another loop: a backward loop runs as often as its forward loop."""
+        """Returns the final counter of another loop: a backward loop runs as many times as its forward loop."""
         count = trip_count(self._graph, before, self._graphs)
         if count is None:
             return None

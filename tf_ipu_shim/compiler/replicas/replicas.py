@@ -36,7 +36,7 @@ class Share:
 
     Args:
         instances: how many there are; all have as many replicas.
-        problem: why they cannot meet; empty where they can.
+        problem: why they cannot meet; empty if they can.
     """
 
     index: int = 0

@@ -90,7 +90,7 @@ def embedded_runtime_start(
         ValueError: `inputs` is not a list or dictionary, or there are more or fewer than expected, or one is missing or
             has another shape.
         TypeError: an input has another dtype, or `executable_file` is not a path.
-        tf.errors.NotFoundError: there is no such file.
+        tf.errors.NotFoundError: the file does not exist.
         tf.errors.InvalidArgumentError: it is not an application.
         tf.errors.AlreadyExistsError: when the op runs: an engine of this name runs something else.
         tf.errors.InternalError: when the op runs: no IPUs are free.

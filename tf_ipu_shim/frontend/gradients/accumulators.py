@@ -211,7 +211,7 @@ class GradientAccumulator:
         count: mini-batches to an update.
         method: how they are reduced.
         dtype: of the accumulators; see `resolve_accumulator_dtype`.
-        offload: whether optimizer state is in remote memory; None where the script left it open.
+        offload: whether optimizer state is in remote memory; None if the script left it open.
         sharding: whether replicas each have a part of it. For the memory model, both.
 
     Example:

@@ -73,7 +73,7 @@ def bool_to_three_state(value: bool | None, default: str | None = None) -> str:
     """The name of a choice that may be left open.
 
     Args:
-        value: the choice; None where it is open.
+        value: the choice; None if it is open.
         default: the name for None.
 
     Returns:

@@ -27,7 +27,7 @@ class StepSignature:
 
     Args:
         label: what messages call the step, such as `predict_step`.
-        function: the step; None where there is none.
+        function: the step; None if there is none.
         signature: the argument `<label>_signature`.
         bound: how many of the function's first arguments are not part of a request.
     """

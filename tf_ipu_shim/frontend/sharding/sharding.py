@@ -42,7 +42,7 @@ def get_sharding(op: Any) -> list[int] | None:
         op: the operation.
 
     Returns:
-        The IPU indices; None where the op is not marked.
+        The IPU indices; None if the op is not marked.
 
     Source: `tensorflow.python.ipu.sharding.get_sharding`.
 
@@ -64,7 +64,7 @@ def get_shard_from_colocation(op: Any) -> Any:
         op: the operation.
 
     Returns:
-        The marked operation; None where there is none.
+        The marked operation; None if there is none.
 
     Source: `tensorflow.python.ipu.sharding.get_shard_from_colocation`.
 

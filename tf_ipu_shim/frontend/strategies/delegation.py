@@ -67,7 +67,7 @@ def extension_delegate(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _find_delegate(owner: Any, name: str) -> Any:
-    """A method of the extension that an object has, or that is registered for a class; None where there is none."""
+    """A method of the extension that an object has, or that is registered for a class; None if there is none."""
     if not isinstance(owner, type):
         return getattr(owner, name, None) if isinstance(owner, KerasExtension) else None
     extension = registered_extension(owner)

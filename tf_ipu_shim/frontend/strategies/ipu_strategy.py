@@ -77,7 +77,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
             The function's result.
 
         Raises:
-            ValueError: eager, and `fn` is no `tf.function`.
+            ValueError: in eager mode, if `fn` is not a `tf.function`.
             TypeError: a float64 goes in or comes out.
 
         Source: `tensorflow.python.ipu.ipu_strategy.IPUStrategyV1.run`.
@@ -101,7 +101,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
 
         Raises:
             RuntimeError: the user has named an SDK that is 2.2 or newer. If none is named, it can only mean `run`.
-            ValueError: eager, and `fn` is no `tf.function`.
+            ValueError: eager, and `fn` is not a `tf.function`.
 
         Source: `tensorflow.python.ipu.ipu_strategy.IPUStrategy.experimental_run_v2`.
 

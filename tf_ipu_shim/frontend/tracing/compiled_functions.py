@@ -62,7 +62,7 @@ def contains_program(function: Any) -> bool:
 
 
 def annotate_program(function: Any) -> None:
-    """Says of a `tf.function` that the part of it that IPUs run is a program already."""
+    """Marks a `tf.function` whose IPU part is already compiled as a program."""
     setattr(function, _HOLDS_PROGRAM, True)
 
 

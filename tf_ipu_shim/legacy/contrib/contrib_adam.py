@@ -16,7 +16,7 @@ class _Rows(NamedTuple):
     """Gradients of some rows of a variable, as a whole one's. XLA has no kernel for updates of rows.
 
     Args:
-        gradient: zero where there is none; a row that is there twice is added up.
+        gradient: zero if there is none; a row that is there twice is added up.
         is_present: which rows have one, as numbers do.
     """
 

@@ -88,7 +88,7 @@ class PredictionFeeds(Feeds):
     """Feeds that keep what a loop sent before the dataset's end cut it short.
 
     Attributes:
-        rest: these predictions, as a dequeue gives them; None where nothing is left.
+        rest: these predictions, as a dequeue gives them; None if nothing is left.
     """
 
     rest: Any = None

@@ -42,7 +42,7 @@ class IPURunConfig(_Fields):
         compile_summary: whether an estimator writes such a summary.
 
     Raises:
-        TypeError: `ipu_options` is no `IPUConfig`, or a number is not an integer.
+        TypeError: `ipu_options` is not an `IPUConfig`, or a number is not an integer.
         ValueError: a number is out of range, or the options do not select as many IPUs as replicas and shards need.
         NotImplementedError: `autosharding` is asked for, or `compile_summary` of SDK 2.4 or newer.
 

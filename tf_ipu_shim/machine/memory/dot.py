@@ -38,7 +38,7 @@ class _Drawing:
         self.lines: list[str] = []
 
     def frame(self, label: str, block: Block, indent: str) -> str | None:
-        """Draws a block; returns the name of its first step, None where it has none."""
+        """Draws a block; returns the name of its first step, None if it has none."""
         self.lines.append(f"{indent}subgraph cluster_{self._frames} {{")
         self._frames += 1
         inside = indent + "  "

@@ -41,7 +41,7 @@ class Owner:
     Args:
         name: a variable's name, or an op's.
         kind: one of `CATEGORIES`.
-        line: the user's source line, such as `train.py:12`; None where it is not known.
+        line: the user's source line, such as `train.py:12`; None if it is not known.
     """
 
     name: str

@@ -44,7 +44,7 @@ class Holder:
     """The user of an IPU."""
 
     pid: int
-    """Process id; 0 where the holder wrote none down."""
+    """Process id; 0 if the holder wrote none down."""
     command: str
     """Its command line."""
     since: float

@@ -40,7 +40,7 @@ class Group(NamedTuple):
     """Changes of one kind, of which one may be applied.
 
     Args:
-        options: each makes it to a program that is changed already, or gives None where that cannot be.
+        options: each makes it to a program that is changed already, or gives None if that cannot be.
         bytes: the bytes that each saves by itself, at most.
         moves: whether layers go elsewhere: what needs no other IPUs is tried first.
     """

@@ -41,10 +41,10 @@ class Fusion(NamedTuple):
     """How an instruction is part of a library call.
 
     Args:
-        name: what XLA calls it on the IPU, instead of the instruction; empty where that stays.
-        library: what PopLibs calls its compute set; empty where that stays.
+        name: what XLA calls it on the IPU, instead of the instruction; empty if that stays.
+        library: what PopLibs calls its compute set; empty if that stays.
         op: the TensorFlow op that it is named by; empty for its own.
-        operands: how many tensors it takes; 0 where that stays.
+        operands: how many tensors it takes; 0 if that stays.
         shared: whether it is part of a group that has one function for all that are alike.
         group: the instruction that those which are one expression end with; 0 for one that is in none.
         call: the instruction whose number it has, as one call does both; 0 for its own.

@@ -87,7 +87,7 @@ class Size(NamedTuple):
     """The size of an XLA program, for its compile time.
 
     Args:
-        instructions: those of loops once, those of sums' own little programs not at all.
+        instructions: those of loops count once, and those of reduction functions do not count.
         alone: how many of them XLA compiles by themselves.
     """
 

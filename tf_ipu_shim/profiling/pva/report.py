@@ -42,7 +42,7 @@ class Report(Refusing):
 
     Args:
         profile: as it was read.
-        runs: of the program; None where they were not counted.
+        runs: of the program; None if they were not counted.
 
     Attributes:
         compilation: what it consists of, and its memory.

@@ -41,7 +41,7 @@ class Job:
         size: how many processes there are.
         local_rank: the number of this process on its machine, from 0.
         local_size: how many processes there are on this machine.
-        addresses: `host:port` of each process, by rank; empty where they find each other on this machine.
+        addresses: `host:port` of each process, by rank; empty if they find each other on this machine.
     """
 
     name: str

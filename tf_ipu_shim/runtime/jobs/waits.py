@@ -34,7 +34,7 @@ class Waits:
     Args:
         size: how many processes there are.
         seconds: how long operations wait.
-        ask: has a process say its `state` within so many seconds; None where it does not, OSError where it has ended.
+        ask: has a process say its `state` within so many seconds; None if it does not, OSError where it has ended.
     """
 
     def __init__(self, size: int, rank: int, seconds: float, ask: Callable[[int, float], _State | None]) -> None:

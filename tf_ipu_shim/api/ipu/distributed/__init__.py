@@ -44,8 +44,8 @@ def allreduce(
         tensor_name: the same in every process; its tensor's name when left out. SDK 2.6 has `prescale_factor` here.
         postscale_factor: what the result is multiplied by.
         prescale_factor: what the tensor is multiplied by.
-        value: `tensor`, as it is called for TensorFlow 2.
-        reduce_op: `op`, as it is called for TensorFlow 2.
+        value: the TensorFlow 2 name of `tensor`.
+        reduce_op: `op`, by its name for TensorFlow 2.
 
     Returns:
         The reduced tensor.
@@ -79,8 +79,8 @@ def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None,
     Args:
         tensor: for TensorFlow 1 of any size along the first axis, else of the same shape in every process.
         name: the same in every process; its tensor's name when left out. As it is called for TensorFlow 1.
-        value: `tensor`, as it is called for TensorFlow 2.
-        tensor_name: `name`, as it is called for TensorFlow 2.
+        value: the TensorFlow 2 name of `tensor`.
+        tensor_name: the TensorFlow 2 name of `name`.
 
     Returns:
         The tensors in the order of ranks.
@@ -136,8 +136,8 @@ def broadcast(
         tensor: of the same shape in every process.
         root_rank: the process whose tensor it is.
         name: the same in every process; its tensor's name when left out.
-        value: `tensor`, as it is called for TensorFlow 2.
-        tensor_name: `name`, as it is called for TensorFlow 2.
+        value: the TensorFlow 2 name of `tensor`.
+        tensor_name: the TensorFlow 2 name of `name`.
 
     Returns:
         That tensor.

@@ -22,7 +22,7 @@ _NO_MODEL_OF_LAYERS = (1, 3), (2, 2)
 
 
 def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:
-    """The class to make an object of: that over the Keras package which layers come from.
+    """The class of a new object: the variant for the Keras package of the layers.
 
     Args:
         cls: the class that a script calls.

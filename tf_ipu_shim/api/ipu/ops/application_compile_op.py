@@ -38,7 +38,7 @@ def experimental_application_compile_op(
         ValueError: the function uses tensors that are computed around it.
         tf.errors.InvalidArgumentError: when the op runs: XLA cannot compile the function, or there is nothing to
             compile, or it writes a variable that is frozen.
-        tf.errors.NotFoundError: when the op runs: there is no such directory.
+        tf.errors.NotFoundError: when the op runs: the directory does not exist.
 
     Source: `tensorflow.python.ipu.ops.application_compile_op.experimental_application_compile_op`.
 

@@ -232,11 +232,11 @@ class ReportJSON:
         self.test.assertEqual(num, len(self._transfers(_Event.DEVICE_TO_HOST_TRANSFER)))
 
     def get_host_to_device_event_names(self, event_idx: int = 0) -> list[str]:
-        """Names of the tensors that went to the device in one transfer; nothing where there was none."""
+        """Names of the tensors that went to the device in one transfer; nothing if there was none."""
         return _of_event(self._transfers(_Event.HOST_TO_DEVICE_TRANSFER), event_idx)
 
     def get_device_to_host_event_names(self, event_idx: int = 0) -> list[str]:
-        """Names of the tensors that came from the device in one transfer; nothing where there was none."""
+        """Names of the tensors that came from the device in one transfer; nothing if there was none."""
         return _of_event(self._transfers(_Event.DEVICE_TO_HOST_TRANSFER), event_idx)
 
     def assert_host_to_device_event_names(

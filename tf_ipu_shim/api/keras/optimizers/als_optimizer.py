@@ -374,7 +374,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         name: of the operations.
 
     Raises:
-        ValueError: `als_optimizer` is no `ALSOptimizer`; or as `GradientAccumulationOptimizer`.
+        ValueError: `als_optimizer` is not an `ALSOptimizer`; or as `GradientAccumulationOptimizer`.
 
     Source: `keras.ipu.optimizers.als_optimizer.ALSGradientAccumulationOptimizer`.
 
@@ -446,7 +446,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
             custom_objects: classes of optimizers that are not Keras's, by name.
 
         Raises:
-            ValueError: the configuration's inner optimizer is no `ALSOptimizer`.
+            ValueError: the configuration's inner optimizer is not an `ALSOptimizer`.
         """
         kind = config.get("inner_optimizer_type")
         if kind not in {ALSOptimizer.__name__, *(each.__name__ for each in ALSOptimizer.__subclasses__())}:

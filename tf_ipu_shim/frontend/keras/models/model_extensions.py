@@ -122,7 +122,7 @@ class ModelExtension(NetworkExtension):
         saved_options.restore_options(self, entry)
 
     def get_pipeline_stage_assignment(self) -> list[Any]:
-        """The pipeline stage of each call of a layer, in post-order; None where it has none.
+        """The pipeline stage of each call of a layer, in post-order; None if it has none.
 
         Raises:
             RuntimeError: the model is not built.

@@ -26,7 +26,7 @@ class NetworkExtension(PipelinedExtension):
         raise NotImplementedError
 
     def get_pipeline_stage_assignment(self) -> list[Any]:
-        """The pipeline stage of each call of a layer, in post-order; None where it has none."""
+        """The pipeline stage of each call of a layer, in post-order; None if it has none."""
         if self._ipu.stages is not None:
             return list(self._ipu.stages)
         return self._assignments(self._network())

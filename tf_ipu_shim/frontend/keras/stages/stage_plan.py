@@ -51,7 +51,7 @@ class _TensorKey:
         self._tensor = tensor
 
     def pop(self) -> Any:
-        """Gives the tensor, as often as asked."""
+        """Gives the tensor, as many times as asked."""
         return self._tensor
 
 

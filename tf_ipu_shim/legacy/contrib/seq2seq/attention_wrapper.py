@@ -189,7 +189,7 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
             The output and the next state.
 
         Raises:
-            TypeError: the state is no `AttentionWrapperState`.
+            TypeError: the state is not an `AttentionWrapperState`.
         """
         if not isinstance(state, AttentionWrapperState):
             raise TypeError(

@@ -72,7 +72,7 @@ def l1_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], An
         scope: name of the penalty's ops.
 
     Returns:
-        A function from weights to the penalty, or to None where there is none.
+        A function from weights to the penalty, or to None if there is none.
 
     Raises:
         ValueError: the scale is negative or an integer.
@@ -92,7 +92,7 @@ def l2_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], An
         scope: name of the penalty's ops.
 
     Returns:
-        A function from weights to the penalty, or to None where there is none.
+        A function from weights to the penalty, or to None if there is none.
 
     Raises:
         ValueError: the scale is negative or an integer.
@@ -113,7 +113,7 @@ def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str |
         scope: name of the penalty's ops.
 
     Returns:
-        A function from weights to the penalty, or to None where there is none.
+        A function from weights to the penalty, or to None if there is none.
 
     Raises:
         ValueError: a scale is negative or an integer.
@@ -134,7 +134,7 @@ def sum_regularizer(regularizer_list: Sequence[Any], scope: str | None = None) -
         scope: name of the penalty's ops.
 
     Returns:
-        A function from weights to the penalty, or to None where there is none; None without any function.
+        A function from weights to the penalty, or to None if there is none; None without any function.
 
     Example:
         >>> float(sum_regularizer([l1_regularizer(0.5), None, l2_regularizer(2.0)])([1.0, -3.0]))

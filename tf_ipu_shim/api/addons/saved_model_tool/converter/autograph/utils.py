@@ -115,7 +115,7 @@ def configure_ipu(config: Any) -> None:
     """Configures the system.
 
     Raises:
-        TypeError: it is no `IPUConfig`.
+        TypeError: it is not an `IPUConfig`.
     """
     if not isinstance(config, IPUConfig):
         raise TypeError(
