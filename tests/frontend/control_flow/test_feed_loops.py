@@ -165,7 +165,7 @@ def test_numbers_of_iterations_of_any_integer_type(graph, kind):
 @pytest.mark.parametrize(
     ("n", "error", "text"),
     [
-        (2.5, TypeError, "repeat\\(n\\) is a float32, and .*tf.cast\\(n, tf.int32\\)"),
+        (2.5, TypeError, "repeat\\(n\\) is a float32; expected .*tf.cast\\(n, tf.int32\\)"),
         (np.float64(2), TypeError, "repeat\\(n\\) is a float64"),
         ([2], ValueError, "repeat\\(n\\) has the shape \\(1,\\): it has to be a scalar"),
         (np.int64(2**33), ValueError, "expected at most 2147483647"),

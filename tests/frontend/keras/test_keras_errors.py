@@ -40,8 +40,8 @@ def batches(remainder=True, size=8):
         ((X, Y), {"batch_size": 0}, "batch_size is 0; expected a positive number"),
         ((X, Y), {"steps_per_epoch": 0}, "`steps_per_epoch` .* is 0"),
         ((X, Y), {"steps_per_epoch": -1}, "`steps_per_epoch` .* is -1"),
-        ((X, Y), {"steps_per_epoch": 2.5}, "`steps_per_epoch` .* is 2.5. Give a whole number"),
-        ((X, Y), {"steps_per_epoch": float("nan")}, "`steps_per_epoch` .* is nan. Give a whole number"),
+        ((X, Y), {"steps_per_epoch": 2.5}, "`steps_per_epoch` .* is 2.5; expected a whole number"),
+        ((X, Y), {"steps_per_epoch": float("nan")}, "`steps_per_epoch` .* is nan; expected a whole number"),
         ((batches().repeat(),), {}, "specify the number of steps"),
     ],
 )

@@ -261,7 +261,7 @@ def test_variables_registered_by_an_id():
         ops.ipu_device_embedding_notify("mine")
     with pytest.raises(ValueError, match="expected 'SGD'"):
         ops.ipu_host_embedding_register(table, "mine", 0, "Adam")
-    with pytest.raises(ValueError, match="give a resource variable"):
+    with pytest.raises(ValueError, match="expected a resource variable"):
         ops.ipu_host_embedding_register(tf.ones([2, 2]), "mine")
 
 

@@ -354,5 +354,5 @@ def test_what_cannot_be_registered(registered):
     with tf.GradientTape() as tape:
         tape.watch(a)
         (result,) = custom_ops.precompiled_user_op([a], "libtwo.so", outs=ONE)
-    with pytest.raises(ValueError, match=r"gave 2 tensors, and 1 inputs"):
+    with pytest.raises(ValueError, match=r"returned 2 tensors, but 1 inputs"):
         tape.gradient(result, a)

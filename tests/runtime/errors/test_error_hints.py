@@ -154,7 +154,7 @@ NO_ARRAY = "Cannot convert a symbolic tf.Tensor (x:0) to a numpy array. This err
         (AttributeError(NO_ATTRIBUTE.format("set_pipelining_options")), "`with strategy.scope(): model = ...`"),
         (AttributeError(NO_ATTRIBUTE.format("set_options")), None),
         (NotImplementedError(NO_ARRAY), "Use TensorFlow's function instead of NumPy's"),
-        (ValueError(GROWS), "begin with a tensor of the largest size"),
+        (ValueError(GROWS), "Begin with a tensor of the largest size"),
     ],
     ids=[
         *(

@@ -37,7 +37,7 @@ def check_trip_count(name: str, count: Any) -> Any:
         count = tensor_util.constant_value(tensor)
     if int(count) > _MOST:
         raise ValueError(
-            f"{name} is {count}; expected at most {count}, as a loop counts its iterations in an "
+            f"{name} is {count}; expected at most {_MOST}, as a loop counts its iterations in an "
             "int32. Nest two loops, or run the program again: an infeed continues where it was."
         )
     return int(count)
