@@ -45,6 +45,7 @@ from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
 from tf_ipu_shim.runtime.jobs import instances
 from tf_ipu_shim.runtime.stochastic_rounding import Rounding
+from tf_ipu_shim.tf_private.protos import graph_pb2, node_def_pb2
 
 
 class PreparedProgram(NamedTuple):
@@ -201,12 +202,16 @@ class _Lowering:
 
     def _with_custom_calls(self, program: LoweredProgram) -> LoweredProgram:
         """Adds custom calls of the plugin and float16 clipping."""
-        runs = order_variable_accesses(disable_fusion(with_barriers(with_kernel_results(program))))
+        program = with_kernel_results(program, self._runs_by_one_dnn)
+        runs = order_variable_accesses(disable_fusion(with_barriers(program)))
         runs = compile_assertions(runs, self._diagnostics.describe)
         if not self._device.on_model:  # which computes on the host
             runs = saturate_float16(runs)
         # An embedded application serves whoever calls it: Ctrl-C does not end it.
         return runs if self._device.ordinal in APPLICATION_DEVICES else make_interruptible(runs)
+
+    def _runs_by_one_dnn(self, node: node_def_pb2.NodeDef) -> bool:
+        return bool(self._library.by_one_dnn(graph_pb2.GraphDef(node=[node]).SerializeToString()))
 
     def _as_run(self, program: LoweredProgram) -> LoweredProgram:
         """Returns the program with the dtypes that it computes in, which may differ from the planned ones."""

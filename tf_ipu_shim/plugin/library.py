@@ -106,7 +106,7 @@ class Library:
         self._c.ipu_watch_interrupts.argtypes = [ctypes.c_void_p]
         self._c.ipu_set_plain_op_events.restype = ctypes.c_char_p
         self._c.ipu_set_plain_op_events.argtypes = [ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64]
-        for function in (self._c.ipu_uncompilable, self._c.ipu_without_kernel):
+        for function in (self._c.ipu_uncompilable, self._c.ipu_without_kernel, self._c.ipu_by_one_dnn):
             function.restype = ctypes.c_void_p
             function.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)]
 
@@ -210,6 +210,10 @@ class Library:
         """Names of the nodes in a serialised `GraphDef` that cannot run one by one on an IPU: TensorFlow's CPU device
         has no kernel for them."""
         return self._names(self._c.ipu_without_kernel, graph)
+
+    def by_one_dnn(self, graph: bytes) -> list[str]:
+        """Names of the nodes in a serialised `GraphDef` that run one by one by oneDNN's kernels."""
+        return self._names(self._c.ipu_by_one_dnn, graph)
 
     @staticmethod
     def _names(function: Any, graph: bytes) -> list[str]:

@@ -9,6 +9,7 @@ from tensorflow.python.ops import (
     clip_ops,  # clip_by_value with its gradient
     gen_array_ops,  # ops with positional arguments
     gen_bitwise_ops,  # ops with positional arguments
+    gen_functional_ops,  # a conditional of functions that are named
     gen_image_ops,  # the gradient of a resize
     gen_logging_ops,  # the Assert op and timestamps themselves
     gen_math_ops,  # a cast that is not left out

@@ -6,21 +6,30 @@ NaN are not here: XLA has an option for these (`launch_options.cc`). Checked on 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from tensorflow.compat.v2 import dtypes
-from tensorflow.compat.v2 import version as versions
 
-from tf_ipu_shim.compiler.ir import one_dnn, op_types, vocabulary
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_node, data_inputs, is_control, producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.compiler.xla_semantics import padded_windows
 from tf_ipu_shim.tf_private.graphs import graph_to_function_def, importer, ops
-from tf_ipu_shim.tf_private.operations import array_ops, bitwise_ops, gen_bitwise_ops, gen_math_ops, math_ops
-from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.operations import (
+    array_ops,
+    bitwise_ops,
+    gen_bitwise_ops,
+    gen_functional_ops,
+    gen_math_ops,
+    math_ops,
+)
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, graph_pb2, node_def_pb2, types_pb2
 
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
 # NumPy's own warn on threads where denormals are 0.
@@ -30,38 +39,100 @@ _LARGEST = {
     types_pb2.DT_FLOAT: 3.4028234663852886e38,
     types_pb2.DT_DOUBLE: 1.7976931348623157e308,
 }
-# float16 softmax runs by oneDNN since.
-_HALF_SOFTMAX = (2, 18)
+# XLA passes constants on to the functions of a conditional that has this attribute.
+_PASSES_CONSTANTS = "_xla_propagate_compile_time_consts"
 
-# Makes the op itself, of inputs that may differ from its own; returns its results.
-Original = Callable[..., list[Any]]
+_serial = itertools.count()
+
+Arguments = Sequence[Any]
 # Makes what stands for an op: given its node, the op, and its inputs.
-Build = Callable[[node_def_pb2.NodeDef, Original, Sequence[Any]], Sequence[Any]]
+Build = Callable[[node_def_pb2.NodeDef, "Original", Arguments], Sequence[Any]]
+IsOneDnn = Callable[[node_def_pb2.NodeDef], bool]
 
 
-def with_kernel_results(program: LoweredProgram) -> LoweredProgram:
-    """Returns the program with ops that XLA compiles to the results of TensorFlow's kernels."""
+def with_kernel_results(program: LoweredProgram, runs_by_one_dnn: IsOneDnn) -> LoweredProgram:
+    """Returns the program with ops that XLA compiles to the results of TensorFlow's kernels.
+
+    Args:
+        program: as XLA launches.
+        runs_by_one_dnn: whether an op's kernel is oneDNN's.
+    """
     functions = {function.signature.name: function for function in program.functions}
-    found = [name for name, function in functions.items() if any(map(_differs, function.node_def))]
 
-    def rewrite(function: function_pb2.FunctionDef, _: str) -> None:
-        if any(map(_differs, function.node_def)):
-            _rewrite(function)
+    def differs(node: node_def_pb2.NodeDef) -> bool:
+        rule = _RULES.get(node.op)
+        if rule is None or not rule[0](node):
+            return False
+        return node.op not in _AS_ONE_DNN or runs_by_one_dnn(node)
 
-    return rewrite_functions(program, callers_of(found, functions), rewrite) if found else program
+    found = [name for name, function in functions.items() if any(map(differs, function.node_def))]
+    if not found:
+        return program
+    branches: list[function_pb2.FunctionDef] = []
+    made = rewrite_functions(
+        program, callers_of(found, functions), lambda function, _: _rewrite(function, differs, branches)
+    )
+    return dataclasses.replace(made, functions=[*made.functions, *branches])
 
 
-def _differs(node: node_def_pb2.NodeDef) -> bool:
-    rule = _RULES.get(node.op)
-    return rule is not None and rule[0](node)
+class Original:
+    """Makes an op itself, of inputs that may differ from its own; returns its results.
+
+    Args:
+        node: the op.
+        branches: takes the functions that stand for an op need.
+    """
+
+    def __init__(self, node: node_def_pb2.NodeDef, branches: list[function_pb2.FunctionDef]) -> None:
+        self._node, self._branches = node, branches
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        """Makes it; returns its results."""
+        copy = copy_node(self._node)
+        copy.name = "original"
+        copy.device = ""
+        copy.attr.pop(vocabulary.COLOCATION_ATTRIBUTE, None)
+        copy.attr.pop("_output_shapes", None)
+        copy.input[:] = [f"given_{index}:0" for index in range(len(inputs))]
+        taken = {f"given_{index}:0": tensor for index, tensor in enumerate(inputs)}
+        (made,) = importer.import_graph_def(
+            graph_pb2.GraphDef(node=[copy]), input_map=taken, return_elements=["original"], name=""
+        )
+        return list(made.outputs)
+
+    def either(self, condition: Any, inputs: Arguments, *builds: Callable[[Arguments], Any]) -> Any:
+        """Returns the tensor of one of two functions: of the first if the condition is true."""
+        names = [self._branch(build, inputs) for build in builds]
+        kind = op_types.output_types(self._node)
+        (made,) = gen_functional_ops.stateless_if(
+            cond=condition,
+            input=list(inputs),
+            Tout=[dtypes.as_dtype(one) for types in kind.values() for one in types],
+            then_branch=attr_value_pb2.NameAttrList(name=names[0]),
+            else_branch=attr_value_pb2.NameAttrList(name=names[1]),
+        )
+        return made
+
+    def _branch(self, build: Callable[[Arguments], Any], inputs: Arguments) -> str:
+        with ops.Graph().as_default() as graph:
+            arguments = [array_ops.placeholder(one.dtype) for one in inputs]
+            results = [build(arguments)]
+            made = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), arguments, results)
+        made.signature.name = f"{self._node.op}_{build.__name__}_{next(_serial)}"
+        self._branches.append(made)
+        return made.signature.name
 
 
-def _rewrite(function: function_pb2.FunctionDef) -> None:
+def _rewrite(
+    function: function_pb2.FunctionDef,
+    differs: Callable[[node_def_pb2.NodeDef], bool],
+    branches: list[function_pb2.FunctionDef],
+) -> None:
     replacements: dict[str, str] = {}  # what stands for a tensor, or for an op that others wait for
     remaining: list[node_def_pb2.NodeDef] = []
     for node in function.node_def:
-        if _differs(node):
-            built, results = _replacement(node)
+        if differs(node):
+            built, results = _replacement(node, branches)
             remaining.extend(built)
             replacements.update(results)
         else:
@@ -75,17 +146,21 @@ def _rewrite(function: function_pb2.FunctionDef) -> None:
         function.ret[result] = replacements.get(tensor, tensor)
 
 
-def _replacement(node: node_def_pb2.NodeDef) -> tuple[list[node_def_pb2.NodeDef], dict[str, str]]:
+def _replacement(
+    node: node_def_pb2.NodeDef, branches: list[function_pb2.FunctionDef]
+) -> tuple[list[node_def_pb2.NodeDef], dict[str, str]]:
     """Returns the ops that replace one, and what replaces its results."""
     inputs = data_inputs(node)
     controls = control_inputs(node)
-    definition = _function(node)
+    definition = _function(node, branches)
     names = dict(zip((argument.name for argument in definition.signature.input_arg), inputs))
     prefix = f"{node.name}/as_kernel"
     for built in definition.node_def:
         built.input[:] = [_inlined(text, names, prefix) for text in built.input]
         built.name = f"{prefix}/{built.name}"
         built.device = node.device
+        if built.op == "StatelessIf":
+            built.attr[_PASSES_CONSTANTS].b = True
         if not any(text.startswith(prefix) for text in built.input):
             built.input.extend(controls)
     tensors = [
@@ -107,25 +182,11 @@ def _inlined(text: str, names: dict[str, str], prefix: str) -> str:
     return f"^{prefix}/{producer_name(text)}" if is_control(text) else f"{prefix}/{text}"
 
 
-def _function(node: node_def_pb2.NodeDef) -> function_pb2.FunctionDef:
+def _function(node: node_def_pb2.NodeDef, branches: list[function_pb2.FunctionDef]) -> function_pb2.FunctionDef:
     with ops.Graph().as_default() as graph:
         inputs = [array_ops.placeholder(dtypes.as_dtype(kind)) for kind in op_types.input_types(node)]
-        results = _RULES[node.op][1](node, functools.partial(_original, node), inputs)
+        results = _RULES[node.op][1](node, Original(node, branches), inputs)
         return graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), inputs, list(results))
-
-
-def _original(node: node_def_pb2.NodeDef, *inputs: Any) -> list[Any]:
-    copy = copy_node(node)
-    copy.name = "original"
-    copy.device = ""
-    copy.attr.pop(vocabulary.COLOCATION_ATTRIBUTE, None)
-    copy.attr.pop("_output_shapes", None)
-    copy.input[:] = [f"given_{index}:0" for index in range(len(inputs))]
-    input_map = {f"given_{index}:0": tensor for index, tensor in enumerate(inputs)}
-    (imported,) = importer.import_graph_def(
-        graph_pb2.GraphDef(node=[copy]), input_map=input_map, return_elements=["original"], name=""
-    )
-    return list(imported.outputs)
 
 
 def _is_floating(node: node_def_pb2.NodeDef) -> bool:
@@ -188,13 +249,6 @@ def _max_pool(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]
     value, *others = inputs
     least = _float(-_LARGEST[value.dtype.as_datatype_enum], value.dtype)
     return original(array_ops.where_v2(value > least, value, least), *others)
-
-
-def _has_one_dnn_softmax(node: node_def_pb2.NodeDef) -> bool:
-    types = {types_pb2.DT_FLOAT}  # not bfloat16, which programs that run by kernels have TensorFlow's own for
-    if tuple(map(int, versions.VERSION.split(".")[:2])) >= _HALF_SOFTMAX:
-        types.add(types_pb2.DT_HALF)
-    return node.attr["T"].type in types and one_dnn.enabled()
 
 
 def _softmax(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
@@ -304,13 +358,25 @@ def _erf(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> 
     return [array_ops.where_v2(is_one, math_ops.sign(value), original(value)[0])]
 
 
+def _convolution(node: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    def as_written(arguments: Arguments) -> Any:
+        return original(*arguments)[0]
+
+    def without_padding(arguments: Arguments) -> Any:
+        return padded_windows.without_padding(node, original, arguments)
+
+    return [original.either(padded_windows.is_finite(node, inputs), inputs, as_written, without_padding)]
+
+
+# Ops whose kernels give other results if they are not oneDNN's.
+_AS_ONE_DNN = frozenset({"Softmax"})
 _RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
     "Cast": (_is_cast_to_integer, _cast),
     "ArgMax": (_is_floating, _arg_max),
     "ArgMin": (_is_floating, _arg_min),
     "MaxPool": (_is_floating, _max_pool),
     "MaxPoolGrad": (_is_floating, _max_pool),
-    "Softmax": (_has_one_dnn_softmax, _softmax),
+    "Softmax": (_is_floating, _softmax),
     "ReluGrad": (_is_floating, _relu_grad),
     "Relu6Grad": (_is_floating, _relu_grad),
     "EluGrad": (_always, _elu_grad),
@@ -323,4 +389,5 @@ _RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
     "Bucketize": (_is_floating, _bucketize),
     "InTopKV2": (_always, _in_top_k),
     "Erf": (_is_float32, _erf),
+    **dict.fromkeys(padded_windows.OPERANDS, (padded_windows.multiplies_padding, _convolution)),
 }

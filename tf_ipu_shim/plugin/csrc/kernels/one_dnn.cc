@@ -9,6 +9,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def_util.h"
+#include "tensorflow/core/public/version.h"
 #include "tensorflow/core/util/util.h"
 
 namespace tf_ipu_shim {
@@ -36,6 +37,8 @@ constexpr Pair kDirectPairs[] = {
     {"Conv3DBackpropFilterV2", "_MklNativeConv3DBackpropFilterV2"},
     {"Conv3DBackpropInputV2", "_MklNativeConv3DBackpropInputV2"},
     {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"},
+    {"DepthwiseConv2dNativeBackpropFilter", "_MklNativeDepthwiseConv2dNativeBackpropFilter"},
+    {"DepthwiseConv2dNativeBackpropInput", "_MklNativeDepthwiseConv2dNativeBackpropInput"},
     {"FusedBatchNormV3", "_MklNativeFusedBatchNormV3"},
     {"_FusedBatchNormEx", "_MklNativeFusedBatchNormEx"},  // with a relu, by TensorFlow's rewriting of a session's graph
     {"FusedBatchNormGradV3", "_MklNativeFusedBatchNormGradV3"},
@@ -60,6 +63,16 @@ bool SupportsOperandTypes(const std::string& op, const tensorflow::NodeDef& node
   });
 }
 
+// Whether the CPU's kernels for a type of 16 bits are oneDNN's, which depends on its instructions.
+bool HasOneDnnInstructions(tensorflow::DataType type) {
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION == 15
+  return type == tensorflow::DT_BFLOAT16 && tensorflow::IsBF16SupportedByOneDNNOnThisCPU();
+#else
+  const bool is_half = type == tensorflow::DT_HALF || type == tensorflow::DT_BFLOAT16;
+  return is_half && tensorflow::IsDataTypeSupportedByOneDNNOnThisCPU(type);
+#endif
+}
+
 }  // namespace
 
 using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's ops
@@ -73,7 +86,11 @@ bool UseOneDnnKernel(NodeDef* op) {
     const auto value = node.attr().find(name);
     return value == node.attr().end() || accepts(value->second);
   };
-  const auto is_float = [](const AttrValue& value) { return value.type() == DT_FLOAT; };
+  // Of 16 bits only what adds nothing up: sums are TensorFlow's own in float32, as an IPU's are.
+  const bool is_softmax = node.op() == "Softmax";
+  const auto is_float = [is_softmax](const AttrValue& value) {
+    return value.type() == DT_FLOAT || (is_softmax && HasOneDnnInstructions(value.type()));
+  };
   // Channels last, and each sample and channel by itself: the CPU's kernels take nothing else, or take it otherwise.
   const auto is_last = [](const AttrValue& value) { return value.s() == "NHWC" || value.s() == "NDHWC"; };
   const auto is_window = [](const AttrValue& value) {
@@ -89,6 +106,11 @@ bool UseOneDnnKernel(NodeDef* op) {
   op->set_op(std::string(found->one_dnn));
   AddNodeAttr(kLabelAttr, kNameChange, op);
   return true;
+}
+
+bool UsesOneDnnKernel(const NodeDef& node) {
+  NodeDef copy = node;
+  return UseOneDnnKernel(&copy);
 }
 
 std::string WithoutOneDnnPrefix(absl::string_view op) {

@@ -13,6 +13,9 @@ namespace tf_ipu_shim {
 // gradient has one more input, is in `compiler/kernels/one_dnn_pooling`.
 bool UseOneDnnKernel(tensorflow::NodeDef* op);
 
+// Whether there is one.
+bool UsesOneDnnKernel(const tensorflow::NodeDef& node);
+
 // The stock op of a oneDNN op: `MatMul` for `_MklMatMul`. Other names are returned unchanged.
 std::string WithoutOneDnnPrefix(absl::string_view op);
 tensorflow::NodeDef WithoutOneDnnPrefix(tensorflow::NodeDef node);

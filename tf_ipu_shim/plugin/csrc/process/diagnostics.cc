@@ -3,6 +3,7 @@
 
 #include "device/device.h"
 #include "programs/lowering_call.h"
+#include "kernels/one_dnn.h"
 #include "kernels/op_programs.h"
 #include "protocol/program_messages.h"
 #include "kernels/xla_kernels.h"
@@ -30,6 +31,8 @@ bool RunsOnIpu(const tensorflow::NodeDef& node) {
          tensorflow::FindKernelDef(tensorflow::DeviceType(kDeviceType), node, nullptr, nullptr).ok();
 }
 
+bool HasOwnKernel(const tensorflow::NodeDef& node) { return !UsesOneDnnKernel(node); }
+
 // Finds the nodes for which a predicate is false.
 const char* FindOpsWithoutKernel(bool (*has_kernel)(const tensorflow::NodeDef&), const char* graph, int64_t size,
                                  int64_t* answer_size) {
@@ -56,6 +59,11 @@ const char* ipu_uncompilable(const char* graph, int64_t size, int64_t* answer_si
 // The nodes that cannot run one by one on an IPU, as NodeNames.
 const char* ipu_without_kernel(const char* graph, int64_t size, int64_t* answer_size) {
   return tf_ipu_shim::FindOpsWithoutKernel(tf_ipu_shim::RunsOnIpu, graph, size, answer_size);
+}
+
+// The nodes that run by oneDNN's kernels one by one, as NodeNames.
+const char* ipu_by_one_dnn(const char* graph, int64_t size, int64_t* answer_size) {
+  return tf_ipu_shim::FindOpsWithoutKernel(tf_ipu_shim::HasOwnKernel, graph, size, answer_size);
 }
 
 // The Python stack that made a node of a function, as a Stack; empty where TensorFlow keeps none. Touches Python objects:

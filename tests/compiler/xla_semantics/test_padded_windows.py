@@ -1,0 +1,85 @@
+"""Convolutions leave padding out in each execution mode, also beside NaN and infinity, as stock TensorFlow's do."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import IPU
+from tf_ipu_shim.ipu import config, ipu_compiler, scopes
+
+raw = tf.raw_ops
+NAN, INF = np.nan, np.inf
+
+
+@pytest.fixture(autouse=True)
+def one_ipu(own_environment, environment):
+    environment(ipus=1)
+    yield
+    config.reset_ipu_configuration()
+
+
+def three(plane, axes, stride, padding):
+    """A convolution, its gradient of the input and that of the filter."""
+    ops = {
+        "Conv2D": (raw.Conv2D, raw.Conv2DBackpropInput, raw.Conv2DBackpropFilter),
+        "Conv3D": (raw.Conv3D, raw.Conv3DBackpropInputV2, raw.Conv3DBackpropFilterV2),
+        "Depthwise": (
+            raw.DepthwiseConv2dNative,
+            raw.DepthwiseConv2dNativeBackpropInput,
+            raw.DepthwiseConv2dNativeBackpropFilter,
+        ),
+    }[plane]
+    options = {"strides": [1, *[stride] * axes, 1], "padding": padding}
+    sizes, filter_sizes = [2, *[5] * axes, 2], [*[3] * axes, 2, 3]
+    return (
+        lambda x, w, _: ops[0](input=x, filter=w, **options),
+        lambda _, w, dy: ops[1](input_sizes=sizes, filter=w, out_backprop=dy, **options),
+        lambda x, _, dy: ops[2](input=x, filter_sizes=filter_sizes, out_backprop=dy, **options),
+    )
+
+
+def arrays(plane, axes, stride, padding, edges):
+    """An image, a filter and a gradient, of small whole numbers with these elements among them."""
+    chance = np.random.RandomState(stride + len(edges))
+    places = -(-(5 if padding == "SAME" else 3) // stride)
+    shapes = [2, *[5] * axes, 2], [*[3] * axes, 2, 3], [2, *[places] * axes, 6 if plane == "Depthwise" else 3]
+    made = [chance.randint(-3, 4, shape).astype("f") for shape in shapes]
+    for one in made:
+        for element in edges:
+            one.flat[chance.choice(one.size, 2)] = element
+    return made
+
+
+@pytest.mark.parametrize("edges", [(), (INF,), (NAN, -INF, INF)], ids=["finite", "infinity", "all"])
+@pytest.mark.parametrize(
+    ("plane", "stride", "padding"),
+    [
+        ("Conv2D", 1, "SAME"),
+        ("Conv2D", 2, "SAME"),
+        ("Conv2D", 2, "VALID"),
+        ("Conv3D", 1, "SAME"),
+        ("Conv3D", 2, "VALID"),
+        ("Depthwise", 1, "SAME"),
+        ("Depthwise", 2, "SAME"),
+    ],
+)
+def test_padding_is_left_out(plane, stride, padding, edges, way):
+    axes = 3 if plane == "Conv3D" else 2
+    values = arrays(plane, axes, stride, padding, edges)
+    built = three(plane, axes, stride, padding)
+
+    def model(x, w, dy):
+        return [one(x, w, dy) for one in built]
+
+    @tf.function
+    def stock(*inputs):
+        with tf.device("/device:CPU:0"):
+            return model(*inputs)
+
+    @tf.function
+    def ours(*inputs):
+        with scopes.ipu_scope(IPU):
+            return ipu_compiler.compile(model, list(inputs))
+
+    inputs = [tf.constant(one) for one in values]
+    for got, wanted in zip(ours(*inputs), stock(*inputs)):
+        np.testing.assert_array_equal(got, wanted)

@@ -1,0 +1,90 @@
+"""Builds convolutions for XLA that leave padding out, as oneDNN's kernels do.
+
+XLA multiplies zeros of the padding, and those between strides, with what is beside them: with NaN and infinity that
+is NaN. Where the operand has such elements, signs and counts of the products tell the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.tf_private.operations import array_ops, math_ops
+from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
+
+TYPES = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT})
+
+Convolve = Callable[[Any, Any], Any]
+
+
+class Operands(NamedTuple):
+    """Places of a convolution's operands among its inputs.
+
+    Args:
+        beside_padding: the one that zeros are multiplied with.
+        other: the one that is padded.
+    """
+
+    beside_padding: int
+    other: int
+
+
+OPERANDS = {
+    **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative"), Operands(1, 0)),
+    **dict.fromkeys(
+        ("Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput"), Operands(1, 2)
+    ),
+    **dict.fromkeys(
+        ("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter"), Operands(2, 0)
+    ),
+}
+
+
+def multiplies_padding(node: node_def_pb2.NodeDef) -> bool:
+    """Whether XLA multiplies zeros that are no elements of an operand."""
+    if node.op not in OPERANDS or node.attr["T"].type not in TYPES:
+        return False
+    return node.attr["padding"].s != b"VALID" or "BackpropInput" in node.op
+
+
+def is_finite(node: node_def_pb2.NodeDef, inputs: Sequence[Any]) -> Any:
+    """Whether all elements beside padding are finite, so that XLA is right."""
+    return math_ops.reduce_all(math_ops.is_finite(inputs[OPERANDS[node.op].beside_padding]))
+
+
+def without_padding(node: node_def_pb2.NodeDef, original: Callable[..., list[Any]], inputs: Sequence[Any]) -> Any:
+    """Builds the result for elements that are not finite."""
+    places = OPERANDS[node.op]
+
+    def convolve(beside: Any, other: Any) -> Any:
+        taken = list(inputs)
+        taken[places.beside_padding], taken[places.other] = beside, other
+        return original(*taken)[0]
+
+    return _result(convolve, inputs[places.beside_padding], inputs[places.other])
+
+
+def _result(convolve: Convolve, beside: Any, other: Any) -> Any:
+    """The sum of all products, by the signs of those that are not finite."""
+    kind = beside.dtype
+    zero = array_ops.constant(0.0, kind)
+
+    def number(condition: Any) -> Any:
+        return math_ops.cast(condition, kind)
+
+    def there(*products: tuple[Any, Any]) -> Any:
+        return sum((convolve(number(one), number(two)) for one, two in products), zero) > zero
+
+    is_nan, is_infinite = math_ops.is_nan(beside), math_ops.is_inf(beside)
+    plus, minus = math_ops.logical_and(is_infinite, beside > zero), math_ops.logical_and(is_infinite, beside < zero)
+    above, below = other > zero, other < zero
+    no_sign = math_ops.logical_not(math_ops.logical_or(above, below))
+    has_nan = there((is_nan, array_ops.ones_like(no_sign)), (is_infinite, no_sign))
+    has_plus, has_minus = there((plus, above), (minus, below)), there((plus, below), (minus, above))
+    infinity = array_ops.constant(float("inf"), kind)
+    zeros = array_ops.zeros_like(number(has_nan))
+    added = array_ops.where_v2(has_plus, infinity, zeros) + array_ops.where_v2(has_minus, -infinity, zeros)
+    added = array_ops.where_v2(has_nan, array_ops.constant(float("nan"), kind), added)
+    one = array_ops.constant(1.0, kind)
+    sign = array_ops.where_v2(beside < zero, -one, one)
+    return convolve(array_ops.where_v2(math_ops.is_finite(beside), beside, sign), other) + added
