@@ -36,6 +36,11 @@ def chosen(x, seed):
     return tf.cond(x[0] >= 0, lambda: normal(seed) + x, lambda: x)
 
 
+def equal_branches(x):
+    """A seed that is the same constant in both branches."""
+    return tf.cond(x[0] >= 0, lambda: tf.constant(SEED), lambda: tf.constant(SEED))
+
+
 def of_two_calls(function, x, first, second):
     called = tf.function(function)
     return called(x, first) - called(x, second)
@@ -71,6 +76,11 @@ SEEDS = {
     "of two calls": lambda x: of_two_calls(chosen, x, tf.constant(SEED), tf.constant([8, 5])),
     "of a call and an argument": lambda x: of_two_calls(added, x, tf.constant(SEED), tf.cast(x[:2], tf.int32) + [8, 5]),
     "before a branch": lambda x: (lambda seed: tf.cond(x[0] >= 0, lambda: normal(seed), lambda: x))(tf.constant(SEED)),
+    "of equal branches": lambda x: normal(equal_branches(x)) + x,
+    "computed of equal branches": lambda x: normal(tf.stack([equal_branches(x)[0] + 1, 5])) + x,
+    "of equal cases": lambda x: normal(tf.switch_case(tf.cast(x[0], tf.int32), [lambda: tf.constant(SEED)] * 3)) + x,
+    "of one call's constant": lambda x: normal(tf.function(lambda: tf.constant(SEED))()) + x,
+    "old of equal branches": lambda x: old("StatelessRandomNormal", seed=equal_branches(x)) + x,
     "of a gradient": lambda x: tf.gradients(x * normal(SEED), x)[0],
 }
 

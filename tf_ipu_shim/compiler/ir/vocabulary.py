@@ -178,3 +178,18 @@ SHAPE_QUERIES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 IDENTITIES = frozenset({"Identity", "StopGradient"})
 # Ops whose result is their first operand's memory in another shape.
 VIEWS = IDENTITIES | {"ExpandDims", "Reshape", "Squeeze"}
+
+# Random ops that XLA launches compute in both execution modes, and which of their inputs XLA must know.
+LAUNCHED = {
+    "StatelessRandomUniform": (0,),
+    "StatelessRandomUniformInt": (0,),
+    "StatelessRandomUniformFullInt": (0,),
+    "StatelessRandomNormal": (0,),
+    "StatelessTruncatedNormal": (0,),
+    "StatelessMultinomial": (1,),
+    "StatelessRandomUniformV2": (0, 3),
+    "StatelessRandomUniformIntV2": (0, 3),
+    "StatelessRandomUniformFullIntV2": (0, 3),
+    "StatelessRandomNormalV2": (0, 3),
+    "StatelessTruncatedNormalV2": (0, 3),
+}

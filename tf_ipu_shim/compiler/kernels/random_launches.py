@@ -8,22 +8,8 @@ execution mode: these ops are XLA launches of one op each in both modes. Those o
 from __future__ import annotations
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.vocabulary import LAUNCHED
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, op_def_pb2
-
-# Ops, and which of their inputs XLA must know when it compiles.
-LAUNCHED = {
-    "StatelessRandomUniform": (0,),
-    "StatelessRandomUniformInt": (0,),
-    "StatelessRandomUniformFullInt": (0,),
-    "StatelessRandomNormal": (0,),
-    "StatelessTruncatedNormal": (0,),
-    "StatelessMultinomial": (1,),
-    "StatelessRandomUniformV2": (0, 3),
-    "StatelessRandomUniformIntV2": (0, 3),
-    "StatelessRandomUniformFullIntV2": (0, 3),
-    "StatelessRandomNormalV2": (0, 3),
-    "StatelessTruncatedNormalV2": (0, 3),
-}
 
 
 def launch_functions(
@@ -63,3 +49,6 @@ def _argument(index: int, kind: int) -> op_def_pb2.OpDef.ArgDef:
 def _add_result(function: function_pb2.FunctionDef, tensor: str, kind: int) -> None:
     function.signature.output_arg.add(name="output", type=kind)
     function.ret["output"] = tensor
+
+
+__all__ = ["LAUNCHED", "launch_functions"]

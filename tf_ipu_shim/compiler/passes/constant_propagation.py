@@ -6,17 +6,28 @@ the largest value that they could have (a shape whose size it calls dynamic), wh
 about shapes. Example: the gradient of `tf.gather(x, indices, axis=1)` in a `tf.function` called in a `tf.cond`. Where
 the call stands in a loop, the gradient's loop takes them from TensorLists, one an iteration. An IPU has no dynamic
 shapes, so that such numbers are constants there, too.
+
+A seed that a branch returns is no constant: XLA draws other numbers of a constant seed (`constant_folding`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.passes.constant_values import GIVING, ConstantValues
 from tf_ipu_shim.tf_private.protos import node_def_pb2
+
+# Ops that seeds are computed by, with the inputs that XLA must know when it compiles.
+_SEED_OPS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys("Add AddV2 Bitcast BitwiseXor Cast Identity Mul Pack Sub StatelessRandomGetKeyCounter".split(), ()),
+    **dict.fromkeys(("ExpandDims", "Reshape", "Squeeze"), (1,)),
+    "StridedSlice": (1, 2, 3),
+    **vocabulary.LAUNCHED,
+}
 
 
 def propagate_constants(functions: Functions) -> None:
@@ -26,6 +37,20 @@ def propagate_constants(functions: Functions) -> None:
     for name, constants in found.items():
         if constants:
             _replace(functions[name], constants)
+
+
+def _seed_users(graph: FunctionGraph) -> set[str]:
+    """Returns the names of random ops, and of ops that compute their seeds element by element."""
+    users: set[str] = set()
+    waiting = [node for node in graph.nodes if node.op in vocabulary.LAUNCHED]
+    while waiting:
+        node = waiting.pop()
+        if node.name in users:
+            continue
+        users.add(node.name)
+        producers = [one for place, one in enumerate(node.producers) if place not in _SEED_OPS[node.op]]
+        waiting.extend(one for one in producers if one and one.op in _SEED_OPS)
+    return users
 
 
 def _constants_in(graph: FunctionGraph, known: ConstantValues) -> dict[str, node_def_pb2.NodeDef]:
@@ -45,15 +70,22 @@ def _constants_in(graph: FunctionGraph, known: ConstantValues) -> dict[str, node
 
 def _replace(graph: FunctionGraph, constants: dict[str, node_def_pb2.NodeDef]) -> None:
     """Makes consumers of known tensors use the constants."""
+    seeds = _seed_users(graph)
 
     def renamed(text: str) -> str:
         return f"{constants[text].name}:output:0" if text in constants else text
 
+    def is_seed(node: Node, place: int, text: str) -> bool:
+        producer = graph.producer(text)
+        is_branch = producer is not None and producer.op in vocabulary.BRANCHES
+        return is_branch and node.name in seeds and place not in _SEED_OPS[node.op]
+
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if constants.keys().isdisjoint(node.inputs):
             return None
-        new_node = copy_node(node.proto, [renamed(text) for text in node.proto.input])
-        return [new_node]
+        texts = enumerate(node.proto.input)
+        inputs = [text if is_seed(node, place, text) else renamed(text) for place, text in texts]
+        return [copy_node(node.proto, inputs)]
 
     graph.rewrite(rule, before=list(constants.values()))
     graph.results = [result._replace(tensor=renamed(result.tensor)) for result in graph.results]
