@@ -224,18 +224,19 @@ class Finding:
     detail: str = ""
 
 
-def compare(program: Program, form: str) -> Finding:
+def compare(program: Program, form: str, tolerance: float = 0.0) -> Finding:
     """Runs a program in all execution modes; all have to give what the CPU gives, or to refuse it in the same way.
 
     Args:
         program: the program.
         form: one of `FORMS`.
+        tolerance: relative, for sums that float32 has to round.
     """
     wanted = eagerly(program)
     found = {mode: compiled(program, form, mode) for mode in MODES}
     if wanted.error is None and are_refused(found):
         return Finding("refused", found["kernels"].text())
-    wrong = [f"{mode}: {one.text()}" for mode, one in found.items() if not same(one, wanted)]
+    wrong = [f"{mode}: {one.text()}" for mode, one in found.items() if not same(one, wanted, tolerance)]
     if not wrong:
         return Finding("same")
     return Finding("different", "\n".join([f"{form}, {program}", f"wanted: {wanted.text()}", *wrong]))
