@@ -60,7 +60,7 @@ class Report:
             self.not_compiled.add(line["op"])
         if line["status"] == "different":
             has_ended = line["detail"].startswith("the process ")
-            listed = op_known.reason(line["op"], line["way"], line.get("what", ""))
+            listed = op_known.reason(line["op"], line["way"], line.get("what", ""), line["case"])
             by_op = line["op"] in op_known.OUT_OF_BOUNDS if has_ended else listed
             found = self.known if by_op else self.differences
             found.append(f"{line['case']} {line['way']}: {line['detail']}")
