@@ -119,6 +119,12 @@ _OWN_POOLING = Edge(
     _NOT_FINITE,
     "the CPU has it by oneDNN, which leaves NaN out; IPUs by TensorFlow's own kernel in both execution modes",
 )
+_MODEL_SOFTMAX = Edge(
+    _PROGRAMS,
+    ("not finite",),
+    "an IPU Model computes float16 in float32, whose softmax is oneDNN's: 0 beside NaN",
+    "(float16[",
+)
 _NO_SIZE = Edge(("eager",), ("zeros",), "zeros for a size: the CPU's oneDNN has an empty result, IPUs refuse it")
 
 EDGES: dict[str, list[Edge]] = {
@@ -134,6 +140,7 @@ EDGES: dict[str, list[Edge]] = {
                                                          "PowerSign")), [_RATES]),
     **dict.fromkeys(("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPool3DGrad"), [_NO_POOLING]),
     "MaxPool": [_WINDOWS],
+    "Softmax": [_MODEL_SOFTMAX],
     **dict.fromkeys(("MaxPool3D", "MaxPoolV2"), [_OWN_POOLING]),
 }  # fmt: skip
 
