@@ -242,7 +242,7 @@ def test_a_run_says_what_arguments_it_refused(python):
     assert "PopnnLSTM(options_bwd) = {'planType': 'serial'}" in process.stdout
 
 
-def test_a_script_checked_for_tensorflow_1_needs_no_further_option(tmp_path, capsys):
+def test_with_tf1_no_further_option_is_advised(tmp_path, capsys):
     script = tmp_path / "script.py"
     script.write_text("import tensorflow as tf\n" + CONFIGURED + "tf.Session()\n")
     assert cli.main(["check", "--static", str(script)]) == 0

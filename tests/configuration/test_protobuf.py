@@ -129,14 +129,14 @@ def assign(config, **values):
         ({"select_ipus": [1, 2, 1]}, ValueError, "^All MultiIPU indices in `select_ipus` must be"),
         ({"device_connection__type": DeviceConnectionType.NEVER}, ValueError, "device_connection.version"),
         ({"device_connection__type": DeviceConnectionType.PRE_COMPILE}, ValueError, "device_connection.version"),
-        ({"io_tiles__num_io_tiles": -32}, ValueError, "^io_tiles.num_io_tiles is -32: .* from 0 on"),
+        ({"io_tiles__num_io_tiles": -32}, ValueError, "^io_tiles.num_io_tiles is -32; .* 0 or more"),
         ({"io_tiles__place_ops_on_io_tiles": True}, ValueError, "num_io_tiles"),
         (
             {"io_tiles__available_memory_proportion": float("nan")},
             ValueError,
-            "^io_tiles.available_.* is nan: .* from 0 on",
+            "^io_tiles.available_.* is nan; .* 0 or more",
         ),
-        ({"io_tiles__available_memory_proportion": -0.5}, ValueError, "^io_tiles.available_.* is -0.5: .* from 0 on"),
+        ({"io_tiles__available_memory_proportion": -0.5}, ValueError, "^io_tiles.available_.* is -0.5; .* 0 or more"),
         ({"norms__experimental__distributed_batch_norm_replica_group_size": 0}, ValueError, "at least 1"),
         (
             {"norms__experimental__distributed_batch_norm_replica_group_size": 2, "io_tiles__num_io_tiles": 8},

@@ -182,7 +182,6 @@ NOT_READ = {
         "args",
     ): "Keras' own, of which TensorFlow 1 has none",
     ("legacy.old_keras", "TensorFlow1Optimizer.apply_gradients", "kwargs"): "as above",
-    ("frontend.ops", "_gather_gradient", "op"): "TensorFlow hands it to every gradient",
     ("frontend.ops", "round_to_format", "sr_density"): _REFUSED,
     ("frontend.ops", "HostEmbeddingOptimizerSpec.create_slot_variables", "embedding_tensor"): _SLOTS,
     ("frontend.ops", "HostEmbeddingOptimizerSpec.create_slot_variables", "name"): _SLOTS,

@@ -19,6 +19,8 @@ REGISTRATIONS = {"replace", "change"}
 OURS = {
     ("names/unsupported_names.py", "module.__dict__"): "modules of this package",
     ("names/unsupported_names.py", "loader.exec_module"): "their loaders",
+    ("names/reexports.py", "module.__doc__"): "modules of this package",
+    ("names/reexports.py", "module.__dict__"): "modules of this package",
     ("names/keras_ops.py", "op.__dict__"): "a function made there",
     ("names/keras_ops.py", "in_layer.__dict__"): "a function made there",
     ("imports/aliases.py", "module.__spec__"): "theirs",
@@ -27,12 +29,19 @@ OURS = {
     ("legacy/contrib/contrib_metrics.py", "metric.__doc__"): "a function made there",
     ("frontend/layers/ipu_layer.py", "layer.__init__"): "a layer of this package, by its decorator",
     ("frontend/serving/eager_export.py", "request.__signature__"): "a function made there",
+    **{
+        ("frontend/ops/recurrent/popnn_recurrent.py", f"call.{name}"): "a function made there"
+        for name in ("__name__", "__qualname__", "__doc__", "__signature__")
+    },
     ("frontend/strategies/delegation.py", "function.__wrapped__"): "a function made there",
     ("frontend/strategies/delegation.py", "function.__signature__"): "a function made there",
-    ("frontend/strategies/delegation.py", "made.__class__"): "a layer of a script's, by the registered `Layer.__new__`",
+    (
+        "frontend/strategies/delegation.py",
+        "instance.__class__",
+    ): "a layer of a script's, by the registered `Layer.__new__`",
     (
         "frontend/keras/models/construction.py",
-        "made.__class__",
+        "model.__class__",
     ): "a model of a script's, by the registered `Model.__new__`",
     ("imports/post_import_hooks.py", "loader.exec_module"): "made for one import, and taken away by it",
     ("legacy/names/tensorflow/tensorflow1.py", "module.__version__"): "while a package is executed",

@@ -211,7 +211,7 @@ def test_contrib_and_sizes_of_tensorflow_1(python):
                 try:
                     wrong()
                 except ValueError as error:
-                    said = ("must be a float that is not negative", "Unknown mode 'FAN'", "no weights", "no scalar")
+                    said = ("must be a float that is not negative", "Unknown mode 'FAN'", "no weights", "not a scalar")
                     assert any(part in str(error) for part in said), error
                 else:
                     raise AssertionError(wrong)

@@ -225,7 +225,7 @@ def test_devices_that_nobody_configured_come_as_they_are_named(library, logged):
     configured(auto_select_ipus=[4, 1])
     assert library.chips == [4, 1] and devices.named(2).num_ipus == 1 and library.chips == [4, 1, 1]
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match="no TensorFlow device /device:IPU:64: configured .*ipu_shard"
+        tf.errors.InvalidArgumentError, match="no TensorFlow device /device:IPU:64; expected one of .*ipu_shard"
     ):
         devices.named(64)
     devices.reset()

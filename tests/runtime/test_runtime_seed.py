@@ -138,5 +138,5 @@ def test_wrong_arguments():
     with pytest.raises(TypeError, match="`seed` must be an integer"):
         utils.reset_ipu_seed(1.5)
     for device in ("/device:CPU:0", "cpu", "", None):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="no IPU device"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="is not an IPU device"):
             utils.reset_ipu_seed(1, device)

@@ -79,7 +79,7 @@ def test_stock_tensorflow_reads_it(tmp_path):
 
 
 def test_a_dataset_that_ends_too_early_leaves_nothing(tmp_path):
-    with pytest.raises(tf.errors.OutOfRangeError, match="ended after 3 elements; 4 were"):
+    with pytest.raises(tf.errors.OutOfRangeError, match="ended after 3 elements; expected 4"):
         utils.export_dataset_to_file(numbers(3), str(tmp_path / "file"), 4)
     assert not list(tmp_path.iterdir())
 
@@ -161,7 +161,7 @@ def test_variables_run_eagerly(tmp_path):
 def test_tensors_of_one_name_are_refused(tmp_path):
     filename = str(tmp_path / "file")
     unnamed = [tf.Variable([1.0, 2.0]), tf.Variable([3.0, 4.0])]  # both are called "Variable"
-    with pytest.raises(ValueError, match=r"the names \['Variable'\] in the file. Give export_variables a name"):
+    with pytest.raises(ValueError, match=r"the names \['Variable'\] in the file. Give export_variables another name"):
         dataset_extractor.export_variables(unnamed, filename=filename)
     with pytest.raises(ValueError, match=r"the names \['a'\] in the file"):
         dataset_extractor.export_variables(unnamed, ["a", "a"], filename)
@@ -183,7 +183,7 @@ def test_values_are_imported_into_variables_of_their_dtype(tmp_path):
     dataset_extractor.export_variables([halves], filename=filename, print_stats=False)
     for dtype in (tf.int32, tf.bfloat16, tf.float32):
         other = tf.Variable(tf.constant([7, 8], dtype), name="halves")
-        with pytest.raises(ValueError, match=f"halves is {dtype.name}, and its value float16. Import it into"):
+        with pytest.raises(ValueError, match=f"halves is {dtype.name}, and its value float16; both .* Import it into"):
             dataset_extractor.import_variables([other], filename)
         assert other.numpy().tolist() == [7, 8]
     halves.assign([0.0, 0.0])

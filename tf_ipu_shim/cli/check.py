@@ -39,23 +39,28 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     if arguments.static:
         runner.prepare(arguments)
-        findings = check.find_uses(sources)
-        status = 0
+        status, findings = 0, check.find_uses(sources)
     else:
-        failures: list[Exception] = []
-        environment = os.environ.copy()
-        status = runner.run(arguments, failures)
-        with _environment_scope(environment):  # what the script has put into it is told by its own lines
-            read = check.find_uses(sources)
-        findings = [*read, *_run_observations(sources[0].path, failures, {source.path for source in sources})]
-        if status == 0 and _configured_environment():
-            findings = [finding for finding in findings if finding.name != pitfalls.NOT_CONFIGURED]
+        status, findings = _run_and_find(arguments, sources)
     if arguments.tf1:
         findings = [finding for finding in findings if finding.why != pitfalls.NEEDS_TF1]
     print(check.format_findings(findings))
     if arguments.static:
         print("Refusals that depend on arguments appear only in a run: leave out --static.")
     return 1 if status or any(finding.kind is check.FindingKind.REFUSED for finding in findings) else 0
+
+
+def _run_and_find(arguments: argparse.Namespace, sources: list[check.SourceFile]) -> tuple[int, list[check.Finding]]:
+    """Runs the script; returns its status, and the findings of its sources and of the run."""
+    failures: list[Exception] = []
+    environment = os.environ.copy()
+    status = runner.run(arguments, failures)
+    with _environment_scope(environment):  # what the script has put into it is told by its own lines
+        read = check.find_uses(sources)
+    findings = [*read, *_run_observations(sources[0].path, failures, {source.path for source in sources})]
+    if status == 0 and _configured_environment():
+        findings = [finding for finding in findings if finding.name != pitfalls.NOT_CONFIGURED]
+    return status, findings
 
 
 @contextlib.contextmanager

@@ -101,7 +101,7 @@ def get_ipu_config(session: Any = None) -> list[Any]:
     options = devices.configured()
     if options is None:
         raise RuntimeError(
-            "No IPU devices configured: there is no configuration, and this call needs one. Call "
+            "No IPU devices configured. There is no configuration, and this call needs one: call "
             "IPUConfig.configure_ipu_system() first."
         )
     copies = []

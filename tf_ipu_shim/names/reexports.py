@@ -19,7 +19,7 @@ def table() -> dict[str, tuple[str, dict[str, dict[str, str]]]]:
 
     Example:
         >>> table()["tf_ipu_shim.api.ipu.ipu_compiler"][1]
-        {'tf_ipu_shim.frontend.compile.ipu_compiler': {'compile': 'compile'}}
+        {'tf_ipu_shim.frontend.tracing.ipu_compiler': {'compile': 'compile'}}
     """
     rows = {}
     _, *paragraphs = _FILE.read_text(encoding="ascii").replace("\n  ", " ").strip().split("\n\n")

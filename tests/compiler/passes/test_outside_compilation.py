@@ -129,7 +129,7 @@ def test_the_scope_is_refused_in_control_flow(around):
         (lambda body, x: body(x), r"^Run them on the host with ipu\.scopes\.outside_compilation_scope\(\), or leave"),
         (
             lambda body, x: loops.repeat(2, body, [x]),
-            r"^They are in a loop or branch, .* by an IPUOutfeedQueue, or leave",
+            r"^They are in a loop or branch, .* through an IPUOutfeedQueue, or leave",
         ),
         (lambda body, x: tf.cond(x > 1.0, lambda: body(x), lambda: x), "^They are in a loop or branch, "),
     ],

@@ -190,7 +190,7 @@ def test_run_config(tmp_path):
         "partialsType": "half",
     }
     (tmp_path / "run.json").write_text("[]")
-    with pytest.raises(ValueError, match="holds no RunConfig"):
+    with pytest.raises(ValueError, match="must contain RunConfig"):
         RunConfig.from_json(path)
 
 

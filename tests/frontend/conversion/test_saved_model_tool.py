@@ -320,7 +320,7 @@ def test_gelus_that_are_none(converted, tmp_path, changed, message):
         (
             {"input_saved_model_signature_key": "other"},
             ValueError,
-            "no signature 'other'; the model has serving",
+            "no signature 'other'; expected one of serving",
         ),
         ({"ipu_placement": False, "merge_subgraphs": True}, ValueError, "No ops placed on IPU device to merge"),
         (

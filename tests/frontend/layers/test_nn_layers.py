@@ -273,7 +273,7 @@ def test_a_dense_layer_of_floats_is_that_of_keras(dtype: str) -> None:
     theirs.set_weights(ours.get_weights())
     for actual, expected in zip(run(ours, x), run(theirs, x)):
         np.testing.assert_array_equal(actual, expected)
-    with pytest.raises(TypeError, match="was built for floats and got numbers of eight bits"):
+    with pytest.raises(TypeError, match="was built for floats and got 8-bit floats"):
         ours(layers.ConvertToF8()(x, metadata=create_metadata(Format.F143)))
 
 

@@ -208,7 +208,7 @@ def test_arguments_are_checked():
         embedding_ops.HostEmbedding("t", variable, partition_strategy="ROWS")
     with pytest.raises(ValueError, match=r"shape \[6\]: expected \[tokens, encoding\]"):
         embedding_ops.create_host_embedding("t", [6], tf.float32)
-    with pytest.raises(ValueError, match="type string: use float16 or float32"):
+    with pytest.raises(ValueError, match="type string; expected float16 or float32"):
         embedding_ops.create_host_embedding("t", [6, 2], tf.string)
     for rate in ("0.1", None, True):
         with pytest.raises(TypeError, match="learning_rate of a host embedding's optimizer must be a number"):

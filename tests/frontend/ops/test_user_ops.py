@@ -276,7 +276,7 @@ def test_what_no_emulation_stands_for_is_refused(libraries, registered):
 @pytest.mark.parametrize(
     "function, message",
     [
-        (lambda a: [a, a], "gave 2 tensors, and `outs` has 1"),
+        (lambda a: [a, a], "returned 2 tensors, and `outs` has 1"),
         (lambda a: tf.cast(a, tf.float16), "float16 of the shape .*float32"),
         (lambda a: a[:2], r"shape \(2,\), and .* shape \(3,\)"),
     ],

@@ -65,7 +65,7 @@ def test_scopes_of_missing_devices_are_refused_for_eager_ops(strategy):
             config = IPUConfig()
             config.auto_select_ipus = 2
             config.configure_ipu_system()
-        refused = pytest.raises(tf.errors.InvalidArgumentError, match="There is no TensorFlow device /device:IPU:1: ")
+        refused = pytest.raises(tf.errors.InvalidArgumentError, match="There is no TensorFlow device /device:IPU:1; ")
         with refused, ipu_scope("/device:IPU:1"):
             pass
 

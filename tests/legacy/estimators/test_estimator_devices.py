@@ -197,14 +197,16 @@ def test_a_model_on_more_ipus_than_a_replica_has_is_refused(tmp_path):
             return model_fn(features, labels, mode)
 
     for function, shard in ((inside, 1), (outside, 3)):
-        with pytest.raises(ValueError, match=f"on IPU {shard} of a replica.*num_shards` was set to 1. Set num_shards"):
+        with pytest.raises(ValueError, match=f"on IPU {shard} of a replica.*num_shards` is 1; expected at least"):
             of_ipu(tmp_path, 1, function, ipu=selected(4, num_replicas=4)).train(dataset, steps=1)
 
 
 def test_a_device_with_other_ipus_than_replicas_need_is_refused(tmp_path):
     options = ipu.config.IPUConfig()
     options.select_ipus = [0]  # a device of one
-    with pytest.raises(ValueError, match=r"\(1 replicas times 2 shards\), but /device:IPU:0 has 1. Select 2"):
+    with pytest.raises(
+        ValueError, match=r"\(1 replicas times 2 shards\), but /device:IPU:0 has 1; both must be equal. Select 2"
+    ):
         of_ipu(tmp_path, 1, ipu={"num_shards": 2, "ipu_options": options}).train(dataset, steps=1)
 
 

@@ -237,7 +237,7 @@ def test_workers_that_are_threads_and_hosts_that_apply_gradients(python):
     for mine in found:
         assert mine["trained"] == [weight, 2]
         assert mine["batch"] == 3, "an evaluation asks each for its share before it is refused"
-        assert "evaluation that is distributed over 2 workers is not emulated: leave" in mine["refused"]
+        assert "evaluation that is distributed over 2 workers is not emulated. Leave" in mine["refused"]
 
 
 @pytest.mark.slow

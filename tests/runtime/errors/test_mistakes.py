@@ -144,7 +144,7 @@ MISTAKES = {
     "64_bits": Mistake(
         CONFIGURED.format(1) + "ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(10))\n",
         "Unsupported datatype int64",
-        "cast it in the dataset",
+        "Cast it in the dataset",
     ),
     "out_of_memory": Mistake(
         STRATEGY.format(1) + FUNCTION.format("return tf.reduce_sum(tf.random.normal([20000, 20000]) ** x[0])"),

@@ -138,7 +138,7 @@ def refuse_uncompilable(
             None,
             None,
             "The dimensions of all tensors must be fully defined at compile time. Those of the following depend on "
-            "values:\n  {_list_ops(diagnostics, dynamic)}\n{_placement_advice(functions, dynamic)}or use a mask of "
+            f"values:\n  {_list_ops(diagnostics, dynamic)}\n{_placement_advice(functions, dynamic)}or use a mask of "
             "fixed size instead, such as tf.where with three arguments."
             f"{_duplicate_rows_advice(node for _, node in dynamic)}",
         )

@@ -150,7 +150,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         outermost = _outermost_function(ops.get_default_graph())
         if self._sent is not None and self._sent.graph is outermost:
             raise ValueError(
-                "An outfeed can only be enqueued once: IPUOutfeedQueue.enqueue was called before. Pass "
+                "An outfeed can only be enqueued once. IPUOutfeedQueue.enqueue was called before: pass "
                 "several tensors as one tuple or dict."
             )
         flat = [ops.convert_to_tensor(tensor) for tensor in nest.flatten(tensors)]

@@ -114,7 +114,7 @@ def mask_shape(x: Any, noise_shape: Any) -> Any:
             continue
         if expected != 1 and size != expected:
             raise ValueError(
-                f"Dimension mismatch, {size} != {expected}; both must be equal, or 1 in noise_shape. Use "
+                f"Dimension mismatch, {size} != {expected}. Both must be equal, or 1 in noise_shape: use "
                 "the dimension of x or 1."
             )
     return noise

@@ -87,7 +87,7 @@ class PipelineArguments:
     def check(self) -> PipelineArguments:
         """Checks everything that can be known before the stages are called."""
         if self.count is None:
-            raise ValueError("gradient_accumulation_count must be specified: it is None. Pass a number.")
+            raise ValueError("gradient_accumulation_count must be specified. It is None: pass a number.")
         if not isinstance(self.count, (int, np.integer)):
             self.count = loop_counts.check_int32_trip_count("gradient_accumulation_count", self.count)
         if isinstance(self.count, (int, np.integer)):

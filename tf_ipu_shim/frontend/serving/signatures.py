@@ -86,7 +86,7 @@ def _check_spec(step: StepSignature) -> None:
         )
     if not signature:
         must = "cannot be" if in_graph else "must be not"
-        raise ValueError(f"`{step.argument}` {must} empty; expected a tf.TensorSpec for each argument. Add them.")
+        raise ValueError(f"`{step.argument}` {must} empty. Expected a tf.TensorSpec for each argument: add them.")
     for position, spec in enumerate(signature):
         if not isinstance(spec, tensor_spec.TensorSpec):
             raise TypeError(
@@ -106,9 +106,8 @@ def _declared_specs(step: StepSignature) -> list[Any]:
         if step.function.input_signature is None:
             inside = "inside" if ops.executing_eagerly_outside_functions() else "in the"
             raise ValueError(
-                f"Empty `input_signature` {inside} provided tf.function `{step.label}`; expected a "
-                f"tf.TensorSpec for each argument. Please give `{step.argument}`, or the decorator's "
-                "input_signature."
+                f"Empty `input_signature` {inside} provided tf.function `{step.label}`. Please give "
+                f"`{step.argument}`, or the decorator's input_signature: expected a tf.TensorSpec for each argument."
             )
         signature = nest.flatten(step.function.input_signature)
     specs = list(signature)

@@ -27,7 +27,7 @@ def set_variables() -> dict[str, str]:
 
     Example:
         >>> os.environ["PVTI_OPTIONS"] = '{"enable": "true"}'
-        >>> given()["PVTI_OPTIONS"]
+        >>> set_variables()["PVTI_OPTIONS"]
         '{"enable": "true"}'
     """
     return {name: value for name in _REASONS if (value := os.environ.get(name))}

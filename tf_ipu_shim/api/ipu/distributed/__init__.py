@@ -161,7 +161,7 @@ def _is_mean(op: Any) -> bool:
         return True
     if isinstance(op, int) and op == Adasum:
         raise NotImplementedError(
-            "hvd.Adasum was requested: the Adasum reduction is not implemented. Use Average or Sum."
+            "The Adasum reduction is not implemented. hvd.Adasum was requested: use Average or Sum."
         )
     if isinstance(op, int) and op == Sum:
         return False

@@ -175,7 +175,7 @@ def instance_norm(
     rank = inputs.shape.rank
     if rank is None:
         raise ValueError(
-            f"Inputs {_described(inputs)} has undefined rank; expected a known number of axes. Set the "
+            f"Inputs {_described(inputs)} has undefined rank. Expected a known number of axes: set the "
             "static shape, for example with tf.ensure_shape."
         )
     if not -rank <= channels_axis < rank:

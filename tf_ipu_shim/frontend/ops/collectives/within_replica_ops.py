@@ -147,7 +147,7 @@ def _check_shards(shards: Sequence[Any]) -> list[Any]:
     tensors = [ops.convert_to_tensor(shard) for shard in shards]
     if len({id(tensor) for tensor in tensors}) < len(tensors):
         raise ValueError(
-            "input_shards should not contain any duplicate entries: one tensor is there twice. Pass a "
+            "input_shards should not contain any duplicate entries. One tensor is there twice: pass a "
             "separate tensor for each IPU."
         )
     types = [tensor.dtype.name for tensor in tensors]

@@ -29,7 +29,7 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
     """
     if rank is None:
         raise ValueError(
-            f"{what} has undefined rank; expected a known number of axes. Set the static shape, for "
+            f"{what} has undefined rank. Expected a known number of axes: set the static shape, for "
             "example with tf.ensure_shape."
         )
     axis = channels_axis + rank if channels_axis < 0 else channels_axis
@@ -51,8 +51,8 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
     groups = check_integer("groups", groups)
     if not 1 <= groups <= channels:
         raise ValueError(
-            f"Invalid groups {groups} for {channels} channels; expected a number of groups from 1 to "
-            "the channels. Choose another number."
+            f"Invalid groups {groups} for {channels} channels. Expected a number of groups from 1 to "
+            "the channels: choose another number."
         )
     if channels % groups != 0:
         raise ValueError(

@@ -266,7 +266,7 @@ class LayerNormalization(GroupNormalization):
         rank = shape.rank
         if rank is None:
             raise ValueError(
-                f"Input shape {input_shape} has undefined rank; expected a known number of axes. Set the input shape."
+                f"Input shape {input_shape} has undefined rank. Expected a known number of axes: set the input shape."
             )
         axes = [self.axis] if isinstance(self.axis, int) else list(self.axis)
         axes = [axis + rank if axis < 0 else axis for axis in axes]

@@ -291,8 +291,8 @@ def validate_embedded_runtime_save_config(param: Any) -> None:
         return
     if not isinstance(config, dict):
         raise TypeError(
-            f"Invalid type ({type(config).__name__}) for `embedded_runtime_save_config`; expected a "
-            "dictionary. Pass one."
+            f"Invalid type ({type(config).__name__}) for `embedded_runtime_save_config`. Expected a "
+            "dictionary: pass one."
         )
     if param.merge_subgraphs:
         raise ValueError(
