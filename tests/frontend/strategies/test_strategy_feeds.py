@@ -261,7 +261,10 @@ def test_distributed_datasets_are_as_long_as_those_given(strategy):
         given = (lambda data: lambda context: data) if "function" in distributed.__name__ else lambda data: data
         assert len(distributed(given(four))) == 4
         assert distributed(given(four.take(0)))  # as stock TensorFlow's datasets are
-        for data, message in ((four.repeat(), "repeats indefinitely"), (four.filter(lambda x: x > 1), "is unknown to TensorFlow")):
+        for data, message in (
+            (four.repeat(), "repeats indefinitely"),
+            (four.filter(lambda x: x > 1), "is unknown to TensorFlow"),
+        ):
             assert distributed(given(data))
             with pytest.raises(TypeError, match=message):
                 len(distributed(given(data)))
