@@ -50,7 +50,7 @@ from tf_ipu_shim.machine.environment import flags
 
 
 class Property(enum.Enum):
-    """What holds of a program between two passes."""
+    """The properties of a program between two passes."""
 
     SCRIPT_LOOPS = "each loop has the variables and the trip count that the script gave it"
     SINGLE_ITERATIONS = "a loop's body runs one iteration"
@@ -110,7 +110,7 @@ class Pass:
 
 _P = Property
 INITIAL = frozenset({_P.SCRIPT_LOOPS, _P.SINGLE_ITERATIONS})
-"""What holds of a traced function."""
+"""The properties of a traced function."""
 
 
 def _pass(

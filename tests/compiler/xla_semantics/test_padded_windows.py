@@ -55,9 +55,10 @@ def arrays(plane, axes, stride, padding, edges):
     [
         ("Conv2D", 1, "SAME"),
         ("Conv2D", 2, "SAME"),
-        ("Conv2D", 2, "VALID"),
+        # The gradients of 2.21 multiply the zeros between strides.
+        pytest.param("Conv2D", 2, "VALID", marks=pytest.mark.one_version),
         ("Conv3D", 1, "SAME"),
-        ("Conv3D", 2, "VALID"),
+        pytest.param("Conv3D", 2, "VALID", marks=pytest.mark.one_version),
         ("Depthwise", 1, "SAME"),
         ("Depthwise", 2, "SAME"),
     ],

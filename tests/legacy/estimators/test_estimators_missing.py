@@ -12,11 +12,11 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_the_module_says_what_to_use_instead():
-    with pytest.raises(ImportError, match="TensorFlow has up to 2.15.*IPUStrategy"):
+    with pytest.raises(ImportError, match="TensorFlow only has up to 2.15.*IPUStrategy"):
         from tensorflow.python.ipu import ipu_estimator  # noqa: F401
 
 
 @pytest.mark.parametrize("name", ["ipu_estimator", "ipu_pipeline_estimator", "ipu_run_config"])
 def test_the_attribute_says_the_same(name):
-    with pytest.raises(AttributeError, match="TensorFlow has up to 2.15"):
+    with pytest.raises(AttributeError, match="TensorFlow only has up to 2.15"):
         getattr(ipu, name)

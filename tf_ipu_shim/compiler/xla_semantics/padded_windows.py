@@ -1,7 +1,7 @@
 """Builds convolutions for XLA that leave padding out, as oneDNN's kernels do.
 
-XLA multiplies zeros of the padding, and those between strides, with what is beside them: with NaN and infinity that
-is NaN. Where the operand has such elements, signs and counts of the products tell the results.
+XLA multiplies the zeros of the padding, and those between strides, with the elements of the other operand. With NaN
+and infinity the product is NaN. For such elements, signs and counts of the products give the result.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def multiplies_padding(node: node_def_pb2.NodeDef) -> bool:
 
 
 def is_finite(node: node_def_pb2.NodeDef, inputs: Sequence[Any]) -> Any:
-    """Whether all elements beside padding are finite, so that XLA is right."""
+    """Whether all elements that padding is multiplied with are finite, so that XLA is right."""
     return math_ops.reduce_all(math_ops.is_finite(inputs[OPERANDS[node.op].beside_padding]))
 
 
