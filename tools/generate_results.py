@@ -70,11 +70,10 @@ kit run fork --select unit --verdict core --tree tf/r2.6-3.4
 
 [Run Graphcore's tests](run_conformance.md) has the commands. "core" tests need neither hardware nor a Poplar profile.
 "hw" tests need hardware at Graphcore; here they run on simulated IPUs. "report" tests read a profile. A file that
-cannot
-be imported counts as one failed test, and a timeout as a failure. Skipped tests are left out. Rows with the same name
+cannot be imported counts as one failed test, and a timeout as a failure. Skipped tests are left out. Rows with the same name
 are runs of different sets of files.
 
-Commands are in `validation/conformance.csv` and `conformance_runs.csv`. Each failure with its cause is in
+Dates and commands are in `validation/conformance.csv` and `conformance_runs.csv`. Each failure with its cause is in
 `conformance_failures.csv`; `conformance_causes.csv` has causes with counts of earlier runs. Comparisons with the wheels
 of TensorFlow 1.15 and 2.6 are in `legacy_comparison.csv`. [Find why a program cannot run](unsupported_programs.md)
 explains the causes.
@@ -94,7 +93,7 @@ make results
 "refused" programs end with the same class of error in every execution mode, in words about the script. An empty cell
 was not counted. The newest runs come first.
 
-Commands and remarks are in `validation/soak.csv` and `validation/soak_runs.csv`, and outcomes of all ops in
+Dates, commands and remarks are in `validation/soak.csv` and `validation/soak_runs.csv`. Outcomes of all ops are in
 `validation/op_comparison.csv`. [Soak-test a change](reliability.md) explains the kinds.
 
 """
@@ -167,10 +166,10 @@ def conformance() -> str:
     trees = [{**row, "group": f"{row['tree']}, {row['verdict']}"} for row in rows("conformance.csv")]
     groups = [row for row in rows("conformance_runs.csv") if row["group"]]
     lines = (
-        [row["group"], row["passed"], row["tests"], _share(row), row["tensorflow"], row["date"]]
+        [row["group"], row["passed"], row["tests"], _share(row), row["tensorflow"]]
         for row in [*reversed(trees), *groups]
     )
-    return CONFORMANCE + table(["tests", "pass", "of", "share", "TensorFlow", "date"], lines)
+    return CONFORMANCE + table(["tests", "pass", "of", "share", "TensorFlow"], lines)
 
 
 def _share(row: Row) -> str:
@@ -179,11 +178,11 @@ def _share(row: Row) -> str:
 
 def soak() -> str:
     """The page of the soak, newest runs first."""
-    columns = ("kind", "runs", "wrong", "refused", "tensorflow", "date")
+    columns = ("kind", "runs", "wrong", "refused", "tensorflow")
     lines = (
         [row.get(column) or "" for column in columns] for row in [*reversed(rows("soak.csv")), *rows("soak_runs.csv")]
     )
-    return SOAK + table(["kind", "runs", "wrong", "refused", "TensorFlow", "date"], lines)
+    return SOAK + table(["kind", "runs", "wrong", "refused", "TensorFlow"], lines)
 
 
 PAGES = {
