@@ -49,16 +49,26 @@ def arrays(plane, axes, stride, padding, edges):
     return made
 
 
+def input_gradient(w, dy, axes, stride):
+    """NumPy's sum of the products of elements alone, for VALID padding."""
+    total = np.zeros([2, *[5] * axes, 2], "f")
+    with np.errstate(invalid="ignore"):
+        for place in np.ndindex(*dy.shape[1:-1]):
+            for offset in np.ndindex(*[3] * axes):
+                target = (slice(None), *(stride * p + o for p, o in zip(place, offset)))
+                total[target] += (dy[(slice(None), *place)][:, None] * w[offset]).sum(-1)
+    return total
+
+
 @pytest.mark.parametrize("edges", [(), (INF,), (NAN, -INF, INF)], ids=["finite", "infinity", "all"])
 @pytest.mark.parametrize(
     ("plane", "stride", "padding"),
     [
         ("Conv2D", 1, "SAME"),
         ("Conv2D", 2, "SAME"),
-        # The gradients of 2.21 multiply the zeros between strides.
-        pytest.param("Conv2D", 2, "VALID", marks=pytest.mark.one_version),
+        ("Conv2D", 2, "VALID"),
         ("Conv3D", 1, "SAME"),
-        pytest.param("Conv3D", 2, "VALID", marks=pytest.mark.one_version),
+        ("Conv3D", 2, "VALID"),
         ("Depthwise", 1, "SAME"),
         ("Depthwise", 2, "SAME"),
     ],
@@ -82,5 +92,8 @@ def test_padding_is_left_out(plane, stride, padding, edges, way):
             return ipu_compiler.compile(model, list(inputs))
 
     inputs = [tf.constant(one) for one in values]
-    for got, wanted in zip(ours(*inputs), stock(*inputs)):
+    expected = stock(*inputs)
+    if way == "xla" and padding == "VALID":  # kernels of 2.21 multiply the zeros between strides
+        expected[1] = input_gradient(*values[1:], axes, stride)
+    for got, wanted in zip(ours(*inputs), expected):
         np.testing.assert_array_equal(got, wanted)
