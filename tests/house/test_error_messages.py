@@ -43,14 +43,38 @@ def test_messages_point_to_what_is_there():
     assert [f"{place}: {text}" for place, text in messages() if OUT_OF_REACH.search(text)] == []
 
 
+@functools.cache
+def syntax_trees():
+    """Every file of the package with its syntax tree."""
+    return [(path, ast.parse(path.read_text())) for path in sorted(PACKAGE.rglob("*.py"))]
+
+
+@functools.cache
 def texts():
     """Every text that is no docstring: (place, text)."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text())
+    return list(_texts())
+
+
+def _texts():
+    for path, tree in syntax_trees():
         unseen = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unseen:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
+
+
+def test_no_f_string_has_a_part_without_its_f():
+    """A part of a text in several lines that lost its f shows the name in braces instead of the value."""
+    parts = [
+        (path, part)
+        for path, tree in syntax_trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in node.values
+        if isinstance(part, ast.Constant)
+    ]
+    wrong = [f"{path.name}:{part.lineno}" for path, part in parts if re.search(r"\{[A-Za-z_][\w.]*[}!:]", part.value)]
+    assert wrong == []
 
 
 def test_no_text_points_to_files_that_pip_does_not_install():

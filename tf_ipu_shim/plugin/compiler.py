@@ -58,7 +58,7 @@ def missing_compiler_message() -> str:
     return (
         f"The IPU plugin must be compiled once for this TensorFlow, and the C++ compiler {compiler!r} was not found. "
         "Install g++ 9 or newer (apt-get install g++, dnf install gcc-c++, or the conda package gxx), or set "
-        "{ENVIRONMENT_VARIABLE} to a compiler that takes g++'s options."
+        f"{ENVIRONMENT_VARIABLE} to a compiler that takes g++'s options."
     )
 
 
