@@ -16,8 +16,8 @@
 #   make wheel         the wheel of the sources: the plugin is compiled at first use
 #   make wheels        one wheel with the plugin for each of WHEEL_TENSORFLOWS inside, tried in new environments
 #   make bench
-#   make coverage      writes docs/coverage.md, the list of names that are emulated
-#   make options       writes docs/options.md, the table of what options change
+#   make coverage      writes docs/coverage*.md, the names that are emulated
+#   make options       writes docs/options*.md, the tables of what options change
 #   make reference     writes the pages of commands, environment variables and compatibility
 #   make results       writes the pages of results in docs from the data in validation
 #   make site          builds the documentation site in build/site; a broken link or docstring ends it

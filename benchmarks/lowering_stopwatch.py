@@ -51,7 +51,7 @@ class Stopwatch:
         return getattr(self._library, name)
 
     def set_lowering(self, lower: Callable[[Any, bytes], bytes]) -> None:
-        """What the lowering believes to be the plugin's."""
+        """Stands for the plugin in front of the lowering."""
 
         def timed(call: Any, request: bytes) -> bytes:
             self.alone, self.whole = [], []

@@ -1,4 +1,4 @@
-"""What a measurement gives: as a line of the table, and as JSON."""
+"""Prints a measurement: as a line of the table, and as JSON."""
 
 from __future__ import annotations
 

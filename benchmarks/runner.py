@@ -48,7 +48,7 @@ class Side(Protocol):
     """One of two things that are compared."""
 
     def outputs(self, calls: int) -> list[list[np.ndarray]]:
-        """What the next calls give; both sides are asked for it before they are timed."""
+        """Results of the next calls; both sides are asked for it before they are timed."""
 
     def seconds(self, calls: int) -> float:
         """How long that many calls take."""

@@ -12,6 +12,7 @@ import importlib
 import os
 import pathlib
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,25 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A table in Markdown."""
     cells = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return ["| " + " | ".join(row) + " |" for row in cells]
+
+
+PATCHES = """---
+type: reference
+tags: [patches, monkey patch, undo, stock]
+---
+
+# Patches
+
+What `ipu` changes in TensorFlow, Keras and Python when it is imported, why, and how it is undone. The table is
+generated from the register on TensorFlow 2.15.1.
+
+```
+python -m tf_ipu_shim.patches           # prints the register of this environment
+```
+
+`tf_ipu_shim.patches.undo()` reverts all changes. `TF_IPU_SHIM_COMPAT=stock` leaves out those for old names.
+
+"""
 
 
 def command_line() -> str:
@@ -266,7 +286,17 @@ def _system_row(system: Any) -> list[str]:
     return [f"`{system.name}`", str(system.num_ipus), system.chip.name, system.title]
 
 
+def patches() -> str:
+    """The page of changes to TensorFlow, Keras and Python, from the register."""
+    command = [sys.executable, "-m", "tf_ipu_shim.patches"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ).stdout
+    cells = [re.split(r"(?<!\\\\) \| ", line.strip("| ")) for line in printed.splitlines() if line.startswith("| `")]
+    rows = [[name, purpose, undone] for name, purpose, _, undone in cells]
+    return PATCHES + "\n".join(table(["patched", "so that", "undone"], rows)) + "\n"
+
+
 PAGES = {
+    ROOT / "docs" / "patches.md": patches,
     ROOT / "docs" / "command_line.md": command_line,
     ROOT / "docs" / "environment_variables.md": environment_variables,
     ROOT / "docs" / "compatibility.md": compatibility,

@@ -38,7 +38,7 @@ class Places(layers.Layer):  # type: ignore[misc]
 
 
 class Attention(layers.Layer):  # type: ignore[misc]
-    """What each place takes from all places.
+    """Attention: what each position takes from all positions.
 
     Args:
         heads: number of attention heads.

@@ -1,4 +1,4 @@
-"""What the scripts share: 16-bit floats with 16-bit partial sums, and a dataset of zeros."""
+"""Shared parts of the scripts: 16-bit floats with 16-bit partial sums, and a dataset of zeros."""
 
 from __future__ import annotations
 

@@ -14,6 +14,10 @@ GENERATED = {"applications", "benchmarks", "conformance", "soak", "coverage", "o
     "command_line",
     "compatibility",
     "environment_variables",
+    "accuracy",
+    "patches",
+    *(f"options_{part}" for part in ("flags", "layers", "arguments")),
+    *(f"coverage_{part}" for part in ("ipu", "keras", "older")),
 }
 WRITTEN = [page for page in PAGES if page.stem not in GENERATED]
 KINDS = {"tutorial": 2000, "how-to": 1200, "reference": 2000, "explanation": 2000}

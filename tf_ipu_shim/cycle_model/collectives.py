@@ -1,4 +1,4 @@
-"""Merges collectives of replicas that are sent together."""
+"""Tells which collectives the cycle model merges with the previous one."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def terms() -> tuple[Term, ...]:
 
 
 def everywhere(text: str) -> Iterator[tuple[str, str]]:
-    """What a text of any kind breaks: (rule, words).
+    """Yields the rules that any passage breaks: (rule, words).
 
     Example:
         >>> list(everywhere("Whoever asks gets an error."))
@@ -63,7 +63,7 @@ def everywhere(text: str) -> Iterator[tuple[str, str]]:
 
 
 def in_pages(text: str) -> Iterator[tuple[str, str]]:
-    """What a passage of a page breaks besides: records of work, measured figures, pages named as code."""
+    """Yields the rules that only a page can break: records of work, measured figures, pages named as code."""
     for rule, pattern in (("record-of-work", _RECORD), ("figure-in-prose", _FIGURE), ("link-not-code", _PAGE_AS_CODE)):
         found = pattern.search(text)
         if found:

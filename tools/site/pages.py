@@ -29,7 +29,8 @@ SECTIONS = {
 """Section of the navigation -> its index page, and what that says first."""
 LESS_IN_SEARCH = {
     **dict.fromkeys(("applications.md", "benchmarks.md", "conformance.md", "soak.md", "CHANGELOG.md"), 0.2),
-    **dict.fromkeys(("all_errors.md", "coverage.md", "reliability.md", "run_conformance.md"), 0.3),
+    **dict.fromkeys(("all_errors.md", "reliability.md", "run_conformance.md", "patches.md", "accuracy.md"), 0.3),
+    **dict.fromkeys((f"coverage{part}.md" for part in ("", "_ipu", "_keras", "_older")), 0.3),
     **dict.fromkeys(("architecture.md", "compiler.md", "plugin.md"), 0.3),
     **dict.fromkeys((index for index, _ in SECTIONS.values()), 0.2),
 }

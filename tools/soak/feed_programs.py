@@ -79,7 +79,7 @@ class Program:
 
 @dataclasses.dataclass
 class Outcome:
-    """What came of one run.
+    """The outcome of one run.
 
     Args:
         totals: of each loop, of the first replica; None where the dataset ended.
@@ -109,7 +109,7 @@ class _Counted:
         self.steps = 0
 
     def run(self) -> Outcome:
-        """What the next run gives."""
+        """Returns the results of the next run."""
         sent: list[np.ndarray] = []
         try:
             totals: list[float] | None = [
@@ -143,7 +143,7 @@ class _Counted:
 
 
 def expected(program: Program) -> list[Outcome]:
-    """What each run has to give, up to the one in which the dataset ends."""
+    """The expected results of each run, up to the one in which the dataset ends."""
     counted, outcomes = _Counted(program), []
     for _ in range(program.runs):
         outcomes.append(counted.run())
@@ -195,7 +195,7 @@ class _Built:
             return total + loop.factor * x
 
     def run(self, session: Any) -> Outcome:
-        """What the next run gives."""
+        """Returns the results of the next run."""
         try:
             totals: list[float] | None = [float(total) for total in session.run(self.results)]
         except tf.errors.OutOfRangeError:
@@ -222,7 +222,7 @@ def running(way: str) -> Iterator[None]:
 
 
 def ran(program: Program, way: str) -> list[Outcome]:
-    """What each run gives on simulated IPUs.
+    """The results of each run on simulated IPUs.
 
     Args:
         program: the program.
@@ -243,7 +243,7 @@ def ran(program: Program, way: str) -> list[Outcome]:
 
 
 def difference(program: Program, way: str) -> str:
-    """What is wrong with a program; empty where nothing is."""
+    """Describes the fault of a program; empty without one."""
     wanted, got = expected(program), ran(program, way)
     for number, (one, other) in enumerate(zip(wanted, got)):
         same = one.totals == other.totals and one.steps == other.steps and np.array_equal(one.sent, other.sent)

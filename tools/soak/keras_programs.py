@@ -24,7 +24,7 @@ def _generator() -> Any:
 
 
 def difference(number: int) -> str:
-    """What is wrong with a model; empty if nothing is."""
+    """Describes the fault of a model; empty without one."""
     generator = _generator()
     model = generator.Model.draw(random.Random(_SEED + number))
     try:

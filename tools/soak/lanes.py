@@ -35,7 +35,7 @@ class Piece:
 
 
 def pieces(names: Sequence[str], options: argparse.Namespace) -> Iterator[Piece]:
-    """What has to run: the long ones that cannot be cut first.
+    """The pieces to run: the long ones that cannot be cut first.
 
     Args:
         names: of parts.

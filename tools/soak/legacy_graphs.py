@@ -187,7 +187,7 @@ def _ran(seed: int, where: str) -> dict[str, Any]:
 
 
 def difference(seed: int, oracle: str = "xla") -> str:
-    """What is wrong with a net; empty if nothing is. V2 behaviour is off or on as the process has it."""
+    """Describes the fault of a net; empty without one. V2 behaviour is off or on as the process has it."""
     try:
         wanted = _ran(seed, oracle)
     except Exception:  # XLA cannot compile all gradients of loops

@@ -37,7 +37,7 @@ class Order:
 
     @contextlib.contextmanager
     def after_the_last(self) -> Iterator[None]:
-        """What is built inside runs after the last write or read."""
+        """Ops built inside run after the last write or read."""
         with tf.control_dependencies(self._last) if self._explicit else contextlib.nullcontext():
             yield
 
@@ -53,7 +53,7 @@ class Order:
             self.done(assign())
 
     def done(self, made: Any) -> Any:
-        """What follows comes after this tensor or op."""
+        """Later ops run after this tensor or op."""
         if self._explicit:
             self._last = [getattr(made, "op", made)]
         return made
@@ -209,7 +209,7 @@ def _control_flow_of_v1(wanted: bool) -> Iterator[None]:
 
 
 def outcome(run: Callable[[], list[list[np.ndarray]]]) -> Outcome:
-    """What running comes to."""
+    """The outcome of a run."""
     try:
         return Outcome(run())
     except Exception as error:  # all that a script would see is what is compared
@@ -218,7 +218,7 @@ def outcome(run: Callable[[], list[list[np.ndarray]]]) -> Outcome:
 
 @dataclasses.dataclass
 class Finding:
-    """What comparing said: `same`, `refused` (in all modes) or `different`, and how."""
+    """The verdict of a comparison: `same`, `refused` (in all modes) or `different`, and how."""
 
     status: str
     detail: str = ""

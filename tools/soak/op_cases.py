@@ -257,7 +257,7 @@ def _type_choices(attribute: op_def_pb2.OpDef.AttrDef) -> list[int]:
 def _attributes(
     found: Any, types: Types, chance: random.Random | None, given: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What has no default and is not a type."""
+    """The attributes without default that are not types."""
     made: dict[str, Any] = {}
     for attribute in found.attr:
         if attribute.HasField("default_value") or attribute.type == "type" or attribute.name in (given or {}):

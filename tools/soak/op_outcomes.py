@@ -24,7 +24,7 @@ _NOT_COMPILED = re.compile(
 
 @dataclasses.dataclass
 class Outcome:
-    """What came of a run.
+    """The outcome of a run.
 
     Args:
         values: results, then what variables hold, then gradients; None after an error.
@@ -37,7 +37,7 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What comparing said.
+    """The verdict of a comparison.
 
     Args:
         status: `same`, `same error`, `refused`, `not compiled` (XLA said so), `unchecked` (XLA looks at no values),

@@ -1,4 +1,4 @@
-"""What an op's definition does not say: values by an argument's name, attributes, whole inputs, what is not run."""
+"""Inputs that no op definition describes: values by an argument's name, attributes, whole inputs, skipped ops."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _LOT = 40  # ops to a process
 
 @dataclasses.dataclass
 class Report:
-    """What came of a set of ops.
+    """The outcome of a set of ops.
 
     Args:
         ran: ops that were run.

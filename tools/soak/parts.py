@@ -29,7 +29,7 @@ from soak import (
 
 @dataclasses.dataclass
 class Found:
-    """What a part, or a piece of one, has come to.
+    """The outcome of a part, or of a piece of one.
 
     Args:
         count: of the things that it looked at.

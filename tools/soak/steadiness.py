@@ -25,7 +25,7 @@ _LETTING_GO = 70  # seconds: an iterator's threads go when the one that tunes it
 
 
 def resident_bytes() -> int:
-    """What the process has in memory."""
+    """The bytes that the process has in memory."""
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 

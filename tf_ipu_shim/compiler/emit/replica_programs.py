@@ -47,7 +47,7 @@ def describe_runs(state: LoweringState) -> None:
 
 @dataclasses.dataclass
 class _Emission:
-    """What one replica is lowered to."""
+    """The lowered form of one replica."""
 
     name: str
     functions: list[function_pb2.FunctionDef]

@@ -1,4 +1,4 @@
-"""Adds direct control dependencies to host ops for everything their operands wait for.
+"""Makes host ops depend directly on the ops that their operands wait for, so that their order survives placement.
 
 `tf.control_dependencies` makes an op wait through its operands if these were created in the scope too. For example, a
 lookup by constant indices after an update has its constant wait for the update. Such an operand may become part of an

@@ -1,4 +1,4 @@
-"""Effects of the arguments of infeeds, outfeeds, iterators and their raw ops."""
+"""Table: what each argument of infeeds, outfeeds, iterators and their raw ops changes."""
 
 from __future__ import annotations
 

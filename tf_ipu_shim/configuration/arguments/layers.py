@@ -1,4 +1,4 @@
-"""Effects of the arguments of normalisation, recurrent and other layers."""
+"""Table: what each argument of normalisation, recurrent and other layers changes."""
 
 from __future__ import annotations
 

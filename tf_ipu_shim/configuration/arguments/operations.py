@@ -1,4 +1,4 @@
-"""Effects of the arguments of loops and ops."""
+"""Table: what each argument of loops and ops changes."""
 
 from __future__ import annotations
 

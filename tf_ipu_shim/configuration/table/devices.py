@@ -1,4 +1,4 @@
-"""Device options: selection of IPUs and chips, and when to attach."""
+"""Table of the options that select IPUs, their generation and the time of attachment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of one call of an old model, counted in steps.
+"""Feeds the data of one `fit`, `evaluate` or `predict` of an `ipu.keras` model (SDK 1.2 to 2.1), step by step.
 
 A step of an old model is one update of its weights: as many mini-batches as it accumulates, on each replica.
 """

@@ -1,4 +1,4 @@
-"""Data classes of a program's memory plan, and its computation from blocks."""
+"""Computes a program's memory plan from the steps that each IPU runs."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class PartMemory(Protocol[_Added]):
 
     @property
     def bytes(self) -> float:
-        """What the part needs with the layers that it has."""
+        """The bytes that the part needs with its layers."""
 
 
 def bytes_of(layers: Iterable[_Layer], empty: PartMemory[_Layer]) -> float:

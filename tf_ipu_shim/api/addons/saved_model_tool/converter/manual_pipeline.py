@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline`: cuts stages by patterns of names."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline`: stages by patterns of node names."""
 
 from __future__ import annotations
 
