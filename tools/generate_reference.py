@@ -40,6 +40,9 @@ $ tf-ipu -h
 
 Options of `tf-ipu run`, `check` and `fit` come before the script's name. Everything after it belongs to the script.
 
+`ipu_saved_model_cli convert` and `run` [convert SavedModels](saved_model_tool.md) and run them on IPUs. `show` and
+`scan` are TensorFlow's own. `ipu_saved_model_cli COMMAND -h` prints the options.
+
 """
 VARIABLES = """---
 type: reference
