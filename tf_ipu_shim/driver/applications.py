@@ -25,7 +25,7 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 _ARGUMENT, _RESULT = "XLA_Args/", "XLA_Retvals/"
 
 
-def write(
+def write_application_file(
     library: Library, request: ProgramRequest, application: Any, program: LoweredProgram, device: IpuDevice
 ) -> str:
     """Writes the file that an `IpuApplicationCompile` op asks for; returns its path."""

@@ -23,10 +23,9 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.compiler.ir.node_defs import copy_function
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
-from tf_ipu_shim.driver.compilation import EventDetails
-from tf_ipu_shim.driver.profiles import RunLog
+from tf_ipu_shim.driver.answers import Program
 from tf_ipu_shim.machine.environment import execution_mode, flags
-from tf_ipu_shim.machine.memory import MemoryPlan, plan_text
+from tf_ipu_shim.machine.memory import plan_text
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_model.variables.storage import read_storage_options
 from tf_ipu_shim.messages import cached_program_pb2
@@ -68,28 +67,6 @@ class Key:
     feeds: list[str]
 
 
-@dataclasses.dataclass(frozen=True)
-class Program:
-    """A lowered program, as it is kept.
-
-    Args:
-        answer: a `ProgramAnswer` without its compilation.
-        needs_engine: whether Graphcore's compiler would make an engine of it.
-        plan: its memory; None if it was not planned.
-        run_log: where its runs are written down; nothing that is kept.
-        details: what events tell of it; not kept either.
-        result_shapes: of its results, None for one that is not known; nor kept.
-    """
-
-    answer: Any
-    launches: list[str]
-    needs_engine: bool
-    plan: MemoryPlan | None
-    run_log: RunLog = RunLog()  # noqa: RUF009
-    details: EventDetails = EventDetails()  # noqa: RUF009
-    result_shapes: Sequence[Sequence[int] | None] = ()
-
-
 def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
     """Returns a program's cache key, without names that this process generated."""
     names = _Names(request)
@@ -108,6 +85,7 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
                 request.variable_shapes,
             )
         ],
+        "configuration": _configuration(device.options).hex(),
         "device": [
             request.ordinal,
             device.num_ipus,
@@ -116,7 +94,6 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
             str(device.chip),
             _has_state_in_remote_buffers(request, device),
         ],
-        "configuration": _configuration(device.options).hex(),
         "engine_options": sorted(device.engine_options.items()),
         "flags": flags.current().compilation_key,
         "settings": [

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.driver import compilation, paths, profiles, program_requests, serialized, uncompiled_ops
-from tf_ipu_shim.driver.cached_programs import Program
+from tf_ipu_shim.driver.answers import Program
 from tf_ipu_shim.driver.program_requests import Job
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
@@ -51,7 +51,7 @@ def _describe_compilation(job: Job, program: Program, cache: str, start: float) 
     answer, device = program.answer, job.device
     answer.node.name = job.request.name
     if serialized.is_requested(device):
-        serialized.write(job.library, job.request, device, program)
+        serialized.write_serialized(job.library, job.request, device, program)
     if program.needs_engine:
         profiling = device.options.profiling
         answer.compilation.CopyFrom(

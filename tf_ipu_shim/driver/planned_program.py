@@ -7,8 +7,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tf_ipu_shim.compiler.checks import other_devices
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.compiler.ir.reachable import reached_functions
 from tf_ipu_shim.compiler.kernels import stochastic_rounding
 from tf_ipu_shim.compiler.kernels.execution_mode import Execution, requested_execution, resolve_execution
 from tf_ipu_shim.compiler.kernels.kernels import to_kernels
@@ -24,7 +26,7 @@ from tf_ipu_shim.compiler.xla_semantics.kernel_results import with_kernel_result
 from tf_ipu_shim.compiler.xla_semantics.model_float16 import compute_in_float32
 from tf_ipu_shim.compiler.xla_semantics.reassociation_barriers import with_barriers
 from tf_ipu_shim.compiler.xla_semantics.slice_updates import disable_fusion
-from tf_ipu_shim.driver import capture, dumps, event_reports, other_devices, profiles, uncompilable
+from tf_ipu_shim.driver import capture, dumps, event_reports, profiles, uncompilable
 from tf_ipu_shim.driver.background import BackgroundTask
 from tf_ipu_shim.driver.compilation import EventDetails, module_name
 from tf_ipu_shim.driver.execution_choice import choose, is_short
@@ -98,25 +100,23 @@ class _Plan(NamedTuple):
     execution: Execution
 
 
-def _as_on_model(request: ProgramRequest, device: IpuDevice) -> ProgramRequest:
-    """The program as it computes on this device: an IPU Model has float32 for float16, where nothing asks for that."""
-    return compute_in_float32(request) if device.on_model and not device.float_checks else request
-
-
 class _Lowering:
     """Lowers and plans one program."""
 
     def __init__(self, job: Job, compiles: bool = True, runs: bool = True) -> None:
         request, device = job.request, job.device
         self._library, self._call, self._device, self._runs = job.library, job.call, device, runs
+        reached = reached_functions(request.library, request.function)
         is_rounded = not request.single_op and stochastic_rounding.is_rounded(request, bool(device.rounding))
         if is_rounded and Rounding.COMMON_ONLY in device.rounding and self._has_replicas(device):
-            request = stochastic_rounding.round_common_values_only(request)
+            request = stochastic_rounding.round_common_values_only(request, reached)
         self._request = request
-        self._run_request = request if is_rounded else _as_on_model(request, device)
+        # An IPU Model computes float16 in float32, unless each op's results are checked.
+        is_widened = device.on_model and not device.float_checks and not is_rounded
+        self._run_request = compute_in_float32(request, reached) if is_widened else request
         self._diagnostics = Diagnostics(job.call)
         has_copies = self._run_request is not request
-        only_kernels = kernels_only.describe_kernel_only_ops(request, self._diagnostics.describe, has_copies)
+        only_kernels = kernels_only.describe_kernel_only_ops(request, reached, self._diagnostics.describe, has_copies)
         self._is_required = bool(only_kernels)
         self._asked = requested_execution(device, is_rounded, only_kernels)
         self._profile = profiles.requested_settings(device) if compiles else ()

@@ -21,6 +21,7 @@ from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.ir.written_variables import written_arguments
 from tf_ipu_shim.driver import cached_programs
+from tf_ipu_shim.driver.answers import Program
 from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime import captured_programs, log
 from tf_ipu_shim.runtime.device import IpuDevice
@@ -36,7 +37,7 @@ def is_requested(device: IpuDevice) -> bool:
     return bool(device.options.serialization_folder) and not captured_programs.active()
 
 
-def write(library: Library, request: ProgramRequest, device: IpuDevice, program: cached_programs.Program) -> None:
+def write_serialized(library: Library, request: ProgramRequest, device: IpuDevice, program: Program) -> None:
     """Writes a program's files to the configured folder.
 
     Those that cannot be written are a line in the log: the program runs all the same.

@@ -206,13 +206,18 @@ def _with_recommendations(
         return plan
 
 
-def store_plan(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> None:
-    """Stores a program's plan for reports, and refuses the program if it does not fit.
+def store_plan(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | None, cache: str = "") -> None:
+    """Stores a program's plan, if programs are planned, and refuses the program if it does not fit.
 
     Source: docs/facts.md, section "Out of memory".
     """
+    if plan is None or not enabled():
+        return
+    is_refused = not plan.fits and not _may_exceed_memory(device)
+    program = program_name(request.function, request.name)
+    plan = dataclasses.replace(plan, program=program, device=device.name, cache=cache)
     plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
-    if not plan.fits and not _may_exceed_memory(device):
+    if is_refused:
         raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current(), request.is_keras))
 
 

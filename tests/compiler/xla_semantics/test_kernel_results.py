@@ -9,6 +9,7 @@ from harness import IPU, configure
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 from tf_ipu_shim.compiler.ir import program
+from tf_ipu_shim.compiler.ir.reachable import reached_functions
 from tf_ipu_shim.compiler.xla_semantics import kernels_only
 
 HOSTILE = np.array([4.0, 5.5, np.nan, -np.inf, np.inf, 3e9, -3e9, 0.0, -0.0, 1e20], np.float32)
@@ -158,9 +159,9 @@ def test_each_of_them_has_its_program_run_by_kernels():
         return made
 
     request = request_of(everything, IMAGE)
-    found = {
-        name.partition("/")[0] for name in kernels_only.describe_kernel_only_ops(request, lambda _, node: node.name)
-    }
+    reached = reached_functions(request.library, request.function)
+    names = kernels_only.describe_kernel_only_ops(request, reached, lambda _, node: node.name)
+    found = {name.partition("/")[0] for name in names}
     assert found == {f"case_{case}" for case in range(len(ALONE))}
 
 

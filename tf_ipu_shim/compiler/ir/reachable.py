@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+
+from tf_ipu_shim.compiler.ir import op_types
+from tf_ipu_shim.tf_private.protos import function_pb2
 
 
 def reachable(start: Iterable[str], edges: Callable[[str], Iterable[str]]) -> dict[str, None]:
@@ -20,3 +23,18 @@ def reachable(start: Iterable[str], edges: Callable[[str], Iterable[str]]) -> di
                 found[other] = None
                 waiting.append(other)
     return found
+
+
+def reached_functions(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> list[str]:
+    """Returns a function and those it runs, itself first."""
+    return list(
+        reachable(
+            [entry],
+            lambda name: [
+                called
+                for node in library[name].node_def
+                for called in op_types.called_functions(node)
+                if called in library
+            ],
+        )
+    )

@@ -8,6 +8,7 @@ common, the others are marked here.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import copy_function
@@ -51,9 +52,9 @@ def is_rounded(request: ProgramRequest, by_default: bool) -> bool:
     )
 
 
-def round_common_values_only(request: ProgramRequest) -> ProgramRequest:
+def round_common_values_only(request: ProgramRequest, reached: Iterable[str]) -> ProgramRequest:
     """Returns the program with ops annotated to round to nearest where replicas may differ."""
-    values = ReplicaValues(request.library, request.function)
+    values = ReplicaValues(request.library, reached)
     return dataclasses.replace(
         request, library={name: _marked(function, name, values) for name, function in request.library.items()}
     )

@@ -7,7 +7,7 @@ another program wrote is not seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
@@ -32,17 +32,17 @@ class ReplicaValues:
     """The values of a program that may differ between replicas.
 
     Args:
-        entry: the function that each replica runs; its arguments are the same for all.
+        reached: the function that each replica runs, whose arguments are the same for all, and those it runs.
     """
 
-    def __init__(self, library: Mapping[str, function_pb2.FunctionDef], entry: str) -> None:
+    def __init__(self, library: Mapping[str, function_pb2.FunctionDef], reached: Iterable[str]) -> None:
         self._library = library
         self._own: set[tuple[str, str]] = set()  # by function: arguments, nodes, and results of calls
-        reached = {name: list(map(_op_of, library[name].node_def)) for name in _reached(library, entry)}
+        ops_of = {name: list(map(_op_of, library[name].node_def)) for name in reached}
         before = -1
         while before != len(self._own):  # what is in a loop is known when its body is
             before = len(self._own)
-            for name, ops in reached.items():
+            for name, ops in ops_of.items():
                 for op in ops:
                     self._follow(name, op)
 
@@ -105,19 +105,6 @@ def _op_of(node: node_def_pb2.NodeDef) -> _Op:
     # Stateful without a variable, as random ops are, or unknown.
     is_source = op_types.is_stateful(node.op) and not takes_handle and node.op not in _NO_SOURCES
     return _Op(node, inputs, handles, called, is_source or node.op in _SOURCES)
-
-
-def _reached(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> Iterator[str]:
-    """Yields the function and all functions it runs, each once."""
-    waiting, seen = [entry], {entry}
-    while waiting:
-        name = waiting.pop()
-        yield name
-        called = {
-            called_function for node in library[name].node_def for called_function in op_types.called_functions(node)
-        }
-        waiting.extend(sorted(called - seen))
-        seen |= called
 
 
 def _is_sum_of_all(node: node_def_pb2.NodeDef) -> bool:

@@ -8,6 +8,7 @@ functions, Fourier transforms, factors of matrices and segments of NaN, infinity
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
@@ -83,14 +84,15 @@ def has_no_conversion(node: node_def_pb2.NodeDef) -> bool:
     return node.op in _WITHOUT_CONVERSION or is_copy(node)
 
 
-def describe_kernel_only_ops(request: ProgramRequest, describe: Describe, has_copies: bool = False) -> list[str]:
+def describe_kernel_only_ops(
+    request: ProgramRequest, reached: Iterable[str], describe: Describe, has_copies: bool = False
+) -> list[str]:
     """Returns descriptions of such ops of a program."""
-    functions = Functions(request.library, request.function)
     return [
-        describe(name, node.proto)
-        for name in functions.reached()
-        for node in functions[name].nodes
-        if _only_by_kernels(node.proto) or (has_copies and is_update(node.proto))
+        describe(name, node)
+        for name in reached
+        for node in request.library[name].node_def
+        if _only_by_kernels(node) or (has_copies and is_update(node))
     ]
 
 

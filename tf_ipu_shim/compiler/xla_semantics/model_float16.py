@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import copy_function
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
-from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.compiler.xla_semantics.float16_overflow import is_update
 from tf_ipu_shim.compiler.xla_semantics.float32_updates import FunctionWriter, update_float32_copies
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2, types_pb2
@@ -28,22 +27,17 @@ _KEPT = frozenset({"AsString", "Bitcast", "EncodeProto", "StringFormat"})
 """Stateless ops that look at the bits, or write them as text."""
 
 
-def compute_in_float32(request: ProgramRequest) -> ProgramRequest:
+def compute_in_float32(request: ProgramRequest, reached: Sequence[str]) -> ProgramRequest:
     """Returns a program with its float16 values computed in float32; the same one where it has none."""
     library = request.library
-    inside = list(reachable([request.function], lambda name: filter(library.__contains__, _called(library[name]))))
-    has_half = any(_has_half(node) for name in inside for node in library[name].node_def)
-    if not has_half or request.single_op or _is_shared(library, inside, request.function):
+    has_half = any(_has_half(node) for name in reached for node in library[name].node_def)
+    if not has_half or request.single_op or _is_shared(library, reached, request.function):
         return request
-    changed = {name: _Widening(library[name], is_entry=name == request.function).run() for name in inside}
+    changed = {name: _Widening(library[name], is_entry=name == request.function).run() for name in reached}
     return dataclasses.replace(request, library={**library, **changed})
 
 
-def _called(function: function_pb2.FunctionDef) -> list[str]:
-    return [name for node in function.node_def for name in op_types.called_functions(node)]
-
-
-def _is_shared(library: Mapping[str, function_pb2.FunctionDef], inside: list[str], entry: str) -> bool:
+def _is_shared(library: Mapping[str, function_pb2.FunctionDef], inside: Sequence[str], entry: str) -> bool:
     """Whether an op that is not a call runs one of the functions, or one of them calls the program."""
     names = set(inside)
     for function in library.values():

@@ -1,0 +1,66 @@
+"""Builds the plugin's answer from a prepared program."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.driver.compilation import EventDetails
+from tf_ipu_shim.driver.engine_needed import needs_engine
+from tf_ipu_shim.driver.planned_program import PreparedProgram
+from tf_ipu_shim.driver.profiles import RunLog
+from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.messages import program_pb2
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A lowered program, as it is kept.
+
+    Args:
+        answer: a `ProgramAnswer` without its compilation.
+        needs_engine: whether Graphcore's compiler would make an engine of it.
+        plan: its memory; None if it was not planned.
+        run_log: where its runs are written down; nothing that is kept.
+        details: what events tell of it; not kept either.
+        result_shapes: of its results, None for one that is not known; nor kept.
+    """
+
+    answer: Any
+    launches: list[str]
+    needs_engine: bool
+    plan: MemoryPlan | None
+    run_log: RunLog = RunLog()  # noqa: RUF009
+    details: EventDetails = EventDetails()  # noqa: RUF009
+    result_shapes: Sequence[Sequence[int] | None] = ()
+
+
+def make_program(request: ProgramRequest, lowered: PreparedProgram) -> Program:
+    """Returns a prepared program with the answer that the plugin runs, without its compilation."""
+    needed, runs = needs_engine(request, lowered.counted), lowered.runs
+    answer = program_pb2.ProgramAnswer(
+        node=runs.node,
+        functions=runs.functions,
+        variable_chips=runs.variable_chips,
+        inputs=runs.inputs,
+        replica_variables=[
+            program_pb2.ReplicaVariable(argument=argument, chip=chip) for argument, chip in runs.replica_variables
+        ],
+        run_group=runs.run_group,
+    )
+    by_xla = lowered.by_xla
+    return Program(
+        answer, by_xla.programs, needed, lowered.plan, lowered.run_log, lowered.details, by_xla.result_shapes
+    )
+
+
+def add_result_shapes(answer: Any, program: LoweredProgram) -> None:
+    """Adds the result shapes and outfeed counts of a program that is compiled and not run."""
+    for feed, rows in program.sent.items():
+        answer.sent.add(feed_id=feed, rows=rows, replicas=program.replicas)
+    for sizes in program.result_shapes:
+        shape = answer.result_shapes.add(unknown_rank=sizes is None)
+        for size in sizes or ():
+            shape.dim.add(size=size)
