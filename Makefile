@@ -41,6 +41,8 @@ GENERATORS := tools/generate_coverage.py tools/generate_options.py tools/generat
 WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
+# pip compiles nothing: without bytecode files each process would compile TensorFlow and the package at import.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: environments demo test test-slow soak soak-parts test-221 test-221-ci test-next test-pythons asan tsan \
     lint style generated prose wheel wheels bench coverage options reference results site clean
