@@ -10,15 +10,22 @@ TensorFlow deletes a function, is therefore sent again a little later. So is one
 TensorFlow's is made: pybind11, which has it made, would report both exceptions as a RuntimeError. If the error then
 comes from a function or session, KeyboardInterrupt takes its place there.
 
+TensorFlow's scopes keep the current device, strategy and graph in several variables. A Ctrl-C while a scope is entered
+or left would leave some of them changed, and later code in the same process (a notebook's next cell) would fail. So it
+is sent again until the scope is done, for at most a second.
+
 A script with its own handler is not changed. A notebook's kernel restores Python's handler for each cell, with a
 `signal.signal` that it kept from before. So each call of TensorFlow checks for that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -33,9 +40,14 @@ _STOCK, _set_handler = signal.default_int_handler, signal.signal
 # What `signal.getsignal` asks: that function makes an enumeration's value first, which takes longer than an eager op.
 _handler_of: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
 _LATER = 0.01  # seconds
+_SCOPE_LIMIT = 1.0  # seconds: a scope of the script may wait for something when it ends
 _again: threading.Timer | None = None
+_postponed_at: float | None = None
 # Where the classes of TensorFlow's errors are, once they are loaded.
 _error_files: frozenset[str] = frozenset()
+# Where the scopes of TensorFlow, Keras and this package are; most are generators that contextlib enters and leaves.
+_SCOPE_METHODS = frozenset({"__enter__", "__exit__"})
+_scope_directories: tuple[str, ...] = ()
 _library: Library | None = None
 
 
@@ -49,8 +61,9 @@ def install(library: Library) -> None:
     from tf_ipu_shim.tf_private.sessions import session
     from tf_ipu_shim.tf_private.tensors import errors_impl
 
-    global _error_files
+    global _error_files, _scope_directories
     _error_files = frozenset({str(core.__file__), str(errors_impl.__file__)})
+    _scope_directories = (contextlib.__file__, *_package_directories(str(core.__file__)))
 
     # Who asks whether SIGINT is handled by default, as asyncio does, is told yes.
     patches.replace(signal, "default_int_handler", lambda _: _raise, why="programs end with Ctrl-C, and it tells them")
@@ -81,14 +94,34 @@ def _end() -> None:
 def _raise(number: int, frame: Any) -> None:
     if _library is not None:
         _library.interrupt_answered()  # also for the one below: until it comes again, programs run
-    global _again
+    global _again, _postponed_at
     _again = None
-    if _is_dropped_in(frame):
+    if _is_dropped_in(frame) or (_is_in_scope_change(frame) and not _is_overdue()):
+        _postponed_at = _postponed_at or time.monotonic()
         _again = threading.Timer(_LATER, signal.pthread_kill, [threading.main_thread().ident, number])
         _again.daemon = True
         _again.start()
         return
+    _postponed_at = None
     _STOCK(number, frame)
+
+
+def _package_directories(tensorflow_file: str) -> list[str]:
+    """Where TensorFlow, its Keras and this package are."""
+    installed = tensorflow_file.rpartition(f"{os.sep}tensorflow{os.sep}")[0]
+    own = os.path.dirname(os.path.dirname(__file__))
+    return [*(os.path.join(installed, name, "") for name in ("tensorflow", "keras", "tf_keras")), os.path.join(own, "")]
+
+
+def _forget_postponed() -> None:
+    global _again, _postponed_at
+    if _again is not None:
+        _again.cancel()
+    _again = _postponed_at = None
+
+
+def _is_overdue() -> bool:
+    return _postponed_at is not None and time.monotonic() - _postponed_at > _SCOPE_LIMIT
 
 
 def _is_dropped_in(frame: Any) -> bool:
@@ -98,6 +131,16 @@ def _is_dropped_in(frame: Any) -> bool:
         if code.co_name == "__del__" or code.co_filename == weakref.__file__:
             return True
         if code.co_name == "__init__" and code.co_filename in _error_files:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_in_scope_change(frame: Any) -> bool:
+    """Whether one of TensorFlow's scopes, or a generator as scope, is being entered or left."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name in _SCOPE_METHODS and code.co_filename.startswith(_scope_directories):
             return True
         frame = frame.f_back
     return False
@@ -124,7 +167,6 @@ def _raising_interrupt(stock: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(stock)
     def call(*args: Any, **kwargs: Any) -> Any:
-        global _again
         if _handler_of(signal.SIGINT) is _STOCK and threading.current_thread() is threading.main_thread():
             _begin()
         try:
@@ -132,8 +174,7 @@ def _raising_interrupt(stock: Callable[..., Any]) -> Callable[..., Any]:
         except Exception:
             if _again is None or threading.current_thread() is not threading.main_thread():
                 raise
-            _again.cancel()
-            _again = None
+            _forget_postponed()
             raise KeyboardInterrupt from None
 
     return call

@@ -1,0 +1,92 @@
+"""A Ctrl-C while TensorFlow enters or leaves scopes leaves none of them behind."""
+
+import pytest
+from slow_cases import slowly
+
+pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
+
+SCOPES = """
+import signal, sys
+import tensorflow as tf
+from tensorflow.python import ipu
+from tensorflow.python.eager import context
+
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+config.configure_ipu_system()
+strategy = ipu.ipu_strategy.IPUStrategy()
+
+def scopes():
+    with strategy.scope(), tf.device("/device:CPU:0"), tf.name_scope("eager"):
+        pass
+    with tf.Graph().as_default() as graph, ipu.scopes.ipu_scope("/device:IPU:0"):
+        with tf.compat.v1.variable_scope("variables"), graph.control_dependencies([]):
+            pass
+
+def state():
+    here = context.context()
+    return tf.distribute.has_strategy(), tf.executing_eagerly(), here.device_name, here.scope_name
+
+def is_interrupted_at(wanted):
+    lines = 0
+
+    def count(frame, event, argument):
+        nonlocal lines
+        # Python itself looks for signals at calls and jumps only: not where a script's `with` begins and ends.
+        if event == "line" and frame.f_code.co_filename != __file__:
+            lines += 1
+            if lines == wanted:
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGINT)
+        return count
+
+    sys.settrace(count)
+    try:
+        scopes()
+        sys.settrace(None)
+        while lines >= wanted:  # it comes a little later
+            pass
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+scopes()
+before, line, step = state(), 1, int(sys.argv[1])
+while is_interrupted_at(line):
+    assert state() == before, (line, before, state())
+    line += step
+print("interrupts:", line // step)
+"""
+
+WAITING = """
+import contextlib, signal, time
+import tensorflow as tf
+from tensorflow.python import ipu
+
+ipu.config.IPUConfig().configure_ipu_system()
+
+@contextlib.contextmanager
+def slow():
+    yield
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(600)
+
+try:
+    with slow():
+        pass
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("step", [29, slowly(1)])
+def test_scopes_are_left(python, step):
+    printed = python.succeeds(python.script(SCOPES), str(step), timeout=300)
+    assert int(printed.split()[-1]) > 1500 // step, printed
+
+
+def test_a_scope_that_waits_is_interrupted(python):
+    """The Ctrl-C is put off for a second at most."""
+    assert python.succeeds(python.script(WAITING)) == "interrupted\n"
