@@ -123,13 +123,17 @@ class _Lowering:
         self._has_dumps = compiles and dumps.is_requested()
         self._has_events = device.options.profiling.enable_ipu_trace_events
         self._has_reports = compiles and event_reports.is_requested(device.options.profiling)
-        self._plans = (
+        self._plans = self._needs_plan()
+
+    def _needs_plan(self) -> bool:
+        """Whether anything asks for the program's memory plan."""
+        return (
             memory_plan.enabled()
             or self._asked.mode != XLA
             or bool(self._profile)
             or self._has_events
             or self._has_dumps
-            or device.connection == PRE_COMPILE  # where nothing runs, the plan tells the shapes of results
+            or self._device.connection == PRE_COMPILE  # where nothing runs, the plan tells the shapes of results
         )
 
     def run(self) -> PreparedProgram:
