@@ -228,4 +228,6 @@ def to_text(found: Split, chip: ChipSpec) -> list[str]:
         "        stage = begins.get(assignment.layer.name, stage)",
         "        assignment.pipeline_stage = stage",
         "    model.set_pipeline_stage_assignment(assignments)",
+        "    # steps_per_execution and the number of mini-batches must be multiples of this:",
+        f"    model.set_pipelining_options(gradient_accumulation_steps_per_replica={2 * len(found.stages)})",
     ]
