@@ -24,6 +24,7 @@ def ask(library, program, tmp_path):
     private_symbols.check(compiler.find_compiler(), [source], target, build.TensorFlowBuild.installed().link_flags)
 
 
+@pytest.mark.no_sanitizer  # a sanitizer's compiler skips the check
 @pytest.mark.parametrize("size", [None, 2600, 100])
 def test_size_of_launch_kernels(library, tmp_path, size):
     program = (compiler.SOURCE_DIRECTORY / "tf_private" / private_symbols.PROGRAM).read_text()
@@ -37,6 +38,7 @@ def test_size_of_launch_kernels(library, tmp_path, size):
         ask(library, program.replace(RETURNS, f"return {size};"), tmp_path)
 
 
+@pytest.mark.no_sanitizer  # a sanitizer's compiler skips the check
 def test_a_check_that_does_not_end(library, tmp_path, monkeypatch):
     monkeypatch.setattr(private_symbols, "_SECONDS", 0.1)
     with pytest.raises(errors.PluginError, match="the check does not end within 0.1 s") as refused:
