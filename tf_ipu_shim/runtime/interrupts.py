@@ -11,8 +11,8 @@ TensorFlow's is made: pybind11, which has it made, would report both exceptions 
 comes from a function or session, KeyboardInterrupt takes its place there.
 
 TensorFlow's scopes keep the current device, strategy and graph in several variables. A Ctrl-C while a scope is entered
-or left would leave some of them changed, and later code in the same process (a notebook's next cell) would fail. So it
-is sent again until the scope is done, for at most a second.
+or left would leave some of them changed. Later code in the same process (a notebook's next cell) would fail. So the
+signal is sent again until the scope is done, for at most a second.
 
 A script with its own handler is not changed. A notebook's kernel restores Python's handler for each cell, with a
 `signal.signal` that it kept from before. So each call of TensorFlow checks for that.
