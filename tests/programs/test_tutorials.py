@@ -65,7 +65,7 @@ def test_out_of_memory():
     weights = 8192 * 8192 * 4
     assert "Out of memory on tile 0" in before and "tiles only have 638976 bytes of memory" in before
     assert f"{weights:,} bytes  weight      weights_0 (shard 0)" in before
-    assert re.search(r"^What would save most.*:\n.* fits then\n(.*\n)*The whole report: ", before, re.M)
+    assert re.search(r"^The actions that save most.*:\n.* fits then\n(.*\n)*The whole report: ", before, re.M)
     assert "ran" not in before and "ran; the result is (16, 8192)" in after
     assert after.count(f"{2 * weights:,}") >= 2, "two layers on each IPU"
 

@@ -47,9 +47,9 @@ VARIABLES_OF_SCRIPTS = (
 """Variables of commands that run a script."""
 
 COMMANDS: dict[str, Command] = {
-    "check": Command("tf_ipu_shim.cli.check", "say what becomes of every IPU call of a script", VARIABLES_OF_SCRIPTS),
-    "compare": Command("tf_ipu_shim.cli.compare", "show what two profiles have different: memory, cycles, ops"),
-    "completion": Command("tf_ipu_shim.cli.completion", "print what a shell needs to complete these commands"),
+    "check": Command("tf_ipu_shim.cli.check", "list how each IPU call of a script is handled", VARIABLES_OF_SCRIPTS),
+    "compare": Command("tf_ipu_shim.cli.compare", "compare memory, cycles and ops of two profiles"),
+    "completion": Command("tf_ipu_shim.cli.completion", "print the completion script of a shell"),
     "doctor": Command("tf_ipu_shim.cli.doctor", "check this installation, and say what to do", VARIABLES_OF_SCRIPTS),
     "env": Command(
         "tf_ipu_shim.cli.env",

@@ -1,4 +1,4 @@
-"""Creates each old model class over every installed copy of Keras 2, so that layers of any copy work.
+"""Subclasses the Keras model of each installed Keras 2 with the `ipu.keras` models of SDK 1.2 to 2.1.
 
 `tf.keras` is `keras` or `tf_keras`; TensorFlow has an older copy as `tensorflow.python.keras`. Layers of one do not go
 into models of another.

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.keras.optimizers.adam_optimizer`: Adam."""
+"""`ipu_tensorflow_addons.keras.optimizers.adam_optimizer`: Adam with a separate dtype for its moments."""
 
 from __future__ import annotations
 
