@@ -163,11 +163,20 @@ def test_refused(monkeypatch, capsys, words, system, message):
     assert re.search(message, captured.err)
 
 
-def test_unknown_command(capsys):
+@pytest.mark.parametrize(
+    "word, hint",
+    [
+        ("inform", "there is no command 'inform'"),
+        ("chekc", "Did you mean tf-ipu check?"),
+        ("first.py", "Run the script: tf-ipu run first.py"),
+        ("nothing", "tf-ipu -h lists the commands."),
+    ],
+)
+def test_unknown_command(capsys, word, hint):
     with pytest.raises(SystemExit) as exit_info:
-        cli.main(["inform"])
+        cli.main([word])
     assert exit_info.value.code == 2
-    assert "invalid choice: 'inform'" in capsys.readouterr().err
+    assert hint in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word, meant", [("--sytem", "--system"), ("--jsn", "--json"), ("--nothing-like-it", None)])

@@ -8,6 +8,7 @@ what another one needs.
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import sys
@@ -89,10 +90,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         chooser.print_help()
         return 2
+    if words[0] not in COMMANDS and not words[0].startswith("-"):
+        chooser.error(_unknown_command(words[0]))
     name = chooser.parse_args(words[:1]).command
     command = COMMANDS[name]
     module = importlib.import_module(command.module)
     return execute(module, command.help, f"{PROGRAM} {name}", words[1:], command.variables)
+
+
+def _unknown_command(word: str) -> str:
+    """Says what was probably meant by a word that is no command."""
+    if word.endswith(".py"):
+        return f"{word} is a script; expected a command. Run the script: {PROGRAM} run {word}"
+    near = difflib.get_close_matches(word, COMMANDS, n=1)
+    hint = f"Did you mean {PROGRAM} {near[0]}?" if near else f"{PROGRAM} -h lists the commands."
+    return f"there is no command {word!r}; expected one of {', '.join(COMMANDS)}. {hint}"
 
 
 def execute(command: Any, help: str, program: str, words: Sequence[str], variables: Sequence[str] = ()) -> int:
