@@ -83,7 +83,7 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any], why: str, checked
 
         module = f"{owner.__module__}." if isinstance(owner, type) else ""
         target = f"{module}{owner.__name__}.{name}"
-        undone = "the attribute is taken away" if before is _ABSENT else "the stock attribute is put back"
+        undone = "the attribute is removed" if before is _ABSENT else "the stock attribute is restored"
         _applied[key] = (Patch(target, why, checked, undone), undo_it, owner)
 
 
@@ -124,10 +124,10 @@ def table(patches: Iterable[Patch]) -> str:
     """Returns patches as a table in Markdown, in the order of their targets.
 
     Example:
-        >>> print(table([Patch("stock.limit", "one more", ("1.0",), "it is put back")]))
+        >>> print(table([Patch("stock.limit", "one more", ("1.0",), "it is restored")]))
         | patched | so that | checked on | undone |
         |---|---|---|---|
-        | `stock.limit` | one more | 1.0 | it is put back |
+        | `stock.limit` | one more | 1.0 | it is restored |
     """
     rows = [f"| `{patch.target}` | {patch.why} | {'; '.join(patch.checked)} | {patch.undone} |" for patch in patches]
     return "\n".join(["| patched | so that | checked on | undone |", "|---|---|---|---|", *sorted(rows)])

@@ -69,8 +69,8 @@ def test_replace_and_undo(stock):
     patches.replace(stock, "letter", lambda before: [before], why="it has none")
     assert (stock.number, stock.letter) == (2, [None])
     assert patches.applied() == [
-        patches.Patch("stock.number", "one more", ("1.0",), "the stock attribute is put back"),
-        patches.Patch("stock.letter", "it has none", patches.CHECKED, "the attribute is taken away"),
+        patches.Patch("stock.number", "one more", ("1.0",), "the stock attribute is restored"),
+        patches.Patch("stock.letter", "it has none", patches.CHECKED, "the attribute is removed"),
     ]
     patches.undo()
     assert (stock.number, patches.applied()) == (1, []) and not hasattr(stock, "letter")

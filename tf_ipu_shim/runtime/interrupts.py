@@ -73,7 +73,7 @@ def install(library: Library) -> None:
     patches.replace(session.BaseSession, "_do_call", lambda stock: _keeping_session(_raising_interrupt(stock)), why=why)
     patches.replace(execute, "execute", _raising_interrupt, why=why)
     pending_compilations.install(library)
-    patches.change("SIGINT", _begin, _end, why="Ctrl-C ends programs", undone="Python's own handler is put back")
+    patches.change("SIGINT", _begin, _end, why="Ctrl-C ends programs", undone="Python's own handler is restored")
 
 
 def check() -> None:

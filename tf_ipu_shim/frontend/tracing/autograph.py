@@ -18,7 +18,10 @@ _OURS = config.DoNotConvert("tf_ipu_shim")
 def install() -> None:
     """Makes AutoGraph skip this package: converting it would take longer than tracing the script."""
     patches.replace(
-        config, "CONVERSION_RULES", lambda stock: (_OURS, *stock), why="autograph leaves this package's own code alone"
+        config,
+        "CONVERSION_RULES",
+        lambda stock: (_OURS, *stock),
+        why="autograph does not convert this package's own code",
     )
 
 

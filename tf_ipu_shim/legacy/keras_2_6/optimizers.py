@@ -54,7 +54,7 @@ def loaded(module: Any) -> None:
         functools.partial(setattr, module, "get", ours),
         functools.partial(setattr, module, "get", stock),
         why=_WHY,
-        undone="the stock attribute is put back",
+        undone="the stock attribute is restored",
     )
 
 

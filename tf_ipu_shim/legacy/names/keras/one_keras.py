@@ -114,7 +114,7 @@ def _derive(derived: type, counterpart: Callable[[Any], Any], label: str) -> Non
             functools.partial(setattr, derived, "__bases__", bases),
             functools.partial(setattr, derived, "__bases__", before),
             why=f"the class is derived from {label}",
-            undone="the bases are put back",
+            undone="the bases are restored",
         )
 
 

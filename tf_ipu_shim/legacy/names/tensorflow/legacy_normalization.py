@@ -40,7 +40,7 @@ def _loaded(module: types.ModuleType) -> None:
         lambda: setattr(module, "normalization", found),
         lambda: setattr(module, "normalization", stock),
         why=_WHY,
-        undone="the stock attribute is put back",
+        undone="the stock attribute is restored",
     )
 
 
