@@ -44,9 +44,11 @@ tags: [options, arguments, no effect, {tags}]
 
 {purpose} [Options of IPUConfig](options.md) explains the effects.
 
+```
+$ tf-ipu check train.py   # lists the uses of a script that have no effect
+```
+
 """
-LAYERS = ("pipelin", "norm", "layer", "keras", "embedding`", "assumeequal", "softmax", "multi_conv", "serving")
-"""Sections whose lower-case heading has one of these are about models."""
 PAGES = {
     "options.md": HEADER,
     "options_flags.md": PART.format(
@@ -86,12 +88,15 @@ def page(name: str) -> str:
 
 def _page_of(heading: str) -> str:
     """The page that has a section."""
-    if heading == "`IPUConfig`":
+    from tf_ipu_shim.configuration import all_options
+    from tf_ipu_shim.configuration.arguments import layers, models, pipelines
+
+    if heading == all_options.IPU_CONFIG:
         return "options.md"
-    if heading in ("`TF_POPLAR_FLAGS`", "`POPLAR_ENGINE_OPTIONS`") or "environment variables" in heading:
+    if heading in (all_options.POPLAR_FLAGS, all_options.ENGINE_OPTIONS, all_options.SDK_ENVIRONMENT):
         return "options_flags.md"
-    is_model = any(word in heading.lower() for word in LAYERS)
-    return "options_layers.md" if is_model else "options_arguments.md"
+    of_models = {call.heading for subject in (layers, models, pipelines) for call in subject.CALLS.values()}
+    return "options_layers.md" if heading in of_models else "options_arguments.md"
 
 
 if __name__ == "__main__":
