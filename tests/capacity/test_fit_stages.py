@@ -33,8 +33,10 @@ def test_the_stages_that_are_printed_can_be_pasted(studied):
         )
         exec(textwrap.dedent("\n".join(pasted(lines))), {"model": model})
         models.extend(model.get_pipeline_stage_assignment())
+        model.compile("sgd", "mse", steps_per_execution=4)
+        model.fit(np.zeros([16, 20], np.float32), np.zeros([16, 34], np.float32), batch_size=4, verbose=0)
 
-    studied(run)
+    studied(run, 2)
     _, *assignments = models
     assert [one.layer.name for one in assignments] == ["layer32", "drop", "layer33", "layer34"]
     numbers = [one.pipeline_stage for one in assignments]
