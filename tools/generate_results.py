@@ -68,7 +68,8 @@ this repository runs them.
 kit run fork --select unit --verdict core --tree tf/r2.6-3.4
 ```
 
-[Run Graphcore's tests](run_conformance.md) has the commands. "core" tests need neither hardware nor a Poplar profile.
+[Run Graphcore's tests](run_conformance.md) has the commands. Tests of kind "core" need neither hardware nor a Poplar
+profile.
 "hw" tests need hardware at Graphcore; here they run on simulated IPUs. "report" tests read a profile. A file that
 cannot be imported counts as one failed test, and a timeout as a failure. Skipped tests are left out. Rows with the same
 name are runs of different sets of files.
@@ -137,7 +138,9 @@ def accuracy() -> str:
     groups: dict[str, list[float]] = {}
     for row in judging:
         groups.setdefault(row["group"], []).append(float(row["ratio"]))
-    summary = [(group, str(len(all_)), f"{min(all_):.2f}", f"{max(all_):.2f}") for group, all_ in groups.items()]
+    summary = [
+        (group, str(len(ratios)), f"{min(ratios):.2f}", f"{max(ratios):.2f}") for group, ratios in groups.items()
+    ]
     columns = ("group", "figure", "published", "ours", "unit", "ratio")
     return (
         ACCURACY
