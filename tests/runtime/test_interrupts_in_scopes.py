@@ -1,4 +1,4 @@
-"""A Ctrl-C while TensorFlow enters or leaves scopes leaves none of them behind."""
+"""A Ctrl-C while TensorFlow enters or leaves scopes, or creates ops, leaves nothing half done."""
 
 import pytest
 from slow_cases import slowly
@@ -82,6 +82,58 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+
+
+OPS = """
+import sys
+import tensorflow as tf
+from tensorflow.python import ipu
+
+ipu.config.IPUConfig().configure_ipu_system()
+
+weights = tf.Variable(tf.ones([2, 2]))
+
+def layer(x):  # what visits all ops at the end asks who takes the results of those with state
+    return tf.nn.bias_add(x @ weights, tf.random.uniform([2]))
+
+def trace():
+    tf.function(layer).get_concrete_function(tf.TensorSpec([2, 2]))
+
+def is_interrupted_at(wanted):
+    lines = 0
+
+    def count(frame, event, argument):
+        nonlocal lines
+        if event == "line" and frame.f_code.co_name in ("_create_c_op", "from_node_def"):
+            lines += 1
+            if lines == wanted:
+                signal.raise_signal(signal.SIGINT)
+        return count
+
+    sys.settrace(count)
+    try:
+        trace()
+        sys.settrace(None)
+        while lines >= wanted:  # it comes a little later
+            pass
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+trace()
+line, step = 1, int(sys.argv[1])
+while is_interrupted_at(line):
+    line += step
+print("interrupts:", line // step)
+"""
+
+
+@pytest.mark.parametrize("step", [7, slowly(1)])
+def test_ops_are_whole(python, step):
+    printed = python.succeeds(python.script(LISTENS + OPS), str(step), timeout=300)
+    assert int(printed.split()[-1]) > 50 // step, printed
 
 
 @pytest.mark.parametrize("step", [29, slowly(1)])

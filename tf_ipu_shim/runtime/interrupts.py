@@ -11,8 +11,9 @@ TensorFlow's is made: pybind11, which has it made, would report both exceptions 
 comes from a function or session, KeyboardInterrupt takes its place there.
 
 TensorFlow's scopes keep the current device, strategy and graph in several variables. A Ctrl-C while a scope is entered
-or left would leave some of them changed. Later code in the same process (a notebook's next cell) would fail. So the
-signal is sent again until the scope is done, for at most a second.
+or left would leave some of them changed. Later code in the same process (a notebook's next cell) would fail. While an
+op is created, C++ has it before Python. A Ctrl-C between them becomes a SystemError in code that visits all ops. So the
+signal is sent again until such a step is done, for at most a second.
 
 A script with its own handler is not changed. A notebook's kernel restores Python's handler for each cell, with a
 `signal.signal` that it kept from before. So each call of TensorFlow checks for that.
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import os
 import signal
 import threading
@@ -40,14 +42,17 @@ _STOCK, _set_handler = signal.default_int_handler, signal.signal
 # What `signal.getsignal` asks: that function makes an enumeration's value first, which takes longer than an eager op.
 _handler_of: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
 _LATER = 0.01  # seconds
-_SCOPE_LIMIT = 1.0  # seconds: a scope of the script may wait for something when it ends
+_STEP_LIMIT = 1.0  # seconds: a scope of the script may wait for something when it ends
 _again: threading.Timer | None = None
 _postponed_at: float | None = None
 # Where the classes of TensorFlow's errors are, once they are loaded.
 _error_files: frozenset[str] = frozenset()
 # Where the scopes of TensorFlow, Keras and this package are; most are generators that contextlib enters and leaves.
-_SCOPE_METHODS = frozenset({"__enter__", "__exit__"})
-_scope_directories: tuple[str, ...] = ()
+_step_directories: tuple[str, ...] = ()
+# Functions there that must not end halfway: of scopes, and the creation of an op.
+_STEPS = frozenset({"__enter__", "__exit__", "from_node_def"})
+_CALLBACK = "entry"  # of the plugin, in `_callback_file`
+_callback_file = ""
 _library: Library | None = None
 
 
@@ -61,9 +66,10 @@ def install(library: Library) -> None:
     from tf_ipu_shim.tf_private.sessions import session
     from tf_ipu_shim.tf_private.tensors import errors_impl
 
-    global _error_files, _scope_directories
+    global _error_files, _step_directories, _callback_file
+    _callback_file = inspect.getfile(type(library))
     _error_files = frozenset({str(core.__file__), str(errors_impl.__file__)})
-    _scope_directories = (contextlib.__file__, *_package_directories(str(core.__file__)))
+    _step_directories = (contextlib.__file__, *_package_directories(str(core.__file__)))
 
     # Who asks whether SIGINT is handled by default, as asyncio does, is told yes.
     patches.replace(signal, "default_int_handler", lambda _: _raise, why="programs end with Ctrl-C, and it tells them")
@@ -96,7 +102,7 @@ def _raise(number: int, frame: Any) -> None:
         _library.interrupt_answered()  # also for the one below: until it comes again, programs run
     global _again, _postponed_at
     _again = None
-    if _is_dropped_in(frame) or (_is_in_scope_change(frame) and not _is_overdue()):
+    if _is_dropped_in(frame) or (_is_in_undivided_step(frame) and not _is_overdue()):
         _postponed_at = _postponed_at or time.monotonic()
         _again = threading.Timer(_LATER, signal.pthread_kill, [threading.main_thread().ident, number])
         _again.daemon = True
@@ -121,11 +127,14 @@ def _forget_postponed() -> None:
 
 
 def _is_overdue() -> bool:
-    return _postponed_at is not None and time.monotonic() - _postponed_at > _SCOPE_LIMIT
+    return _postponed_at is not None and time.monotonic() - _postponed_at > _STEP_LIMIT
 
 
 def _is_dropped_in(frame: Any) -> bool:
-    """Whether Python or pybind11 would drop an exception raised in a frame."""
+    """Whether Python, ctypes or pybind11 would drop an exception raised in a frame."""
+    # The plugin's callbacks handle the errors of what they call, not their own.
+    if frame is not None and (frame.f_code.co_name, frame.f_code.co_filename) == (_CALLBACK, _callback_file):
+        return True
     while frame is not None:
         code = frame.f_code
         if code.co_name == "__del__" or code.co_filename == weakref.__file__:
@@ -136,11 +145,11 @@ def _is_dropped_in(frame: Any) -> bool:
     return False
 
 
-def _is_in_scope_change(frame: Any) -> bool:
-    """Whether one of TensorFlow's scopes, or a generator as scope, is being entered or left."""
+def _is_in_undivided_step(frame: Any) -> bool:
+    """Whether one of TensorFlow's scopes is being entered or left, or an op created."""
     while frame is not None:
         code = frame.f_code
-        if code.co_name in _SCOPE_METHODS and code.co_filename.startswith(_scope_directories):
+        if code.co_name in _STEPS and code.co_filename.startswith(_step_directories):
             return True
         frame = frame.f_back
     return False
