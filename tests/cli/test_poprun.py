@@ -82,7 +82,7 @@ def test_each_instance_knows_its_place_and_has_ipus_of_its_own(python):
         assert instance["selected"] == [instance["device"]] and instance["on_device"] == 4
         assert instance["sum"] == 1.0 + 2.0
     assert found["[1,0]"]["device"] != found["[1,1]"]["device"]
-    assert "without effect on one machine: --numa-aware" in ran.stderr
+    assert "without effect here: --numa-aware" in ran.stderr
 
 
 def test_an_instance_that_fails_ends_the_others(python):
@@ -178,7 +178,7 @@ def test_what_instances_are_told(python):
     told = ["1", "a b", "--show_progress_bar=false --executable_cache_path=kept"]
     assert sorted(map(json.loads, rows[2:])) == [[told, ""], [told, "given"]]
     # `--tag-output` of MPI's is named, `-x` is done.
-    assert ran.stderr == "poprun: accepted without effect on one machine: --mpi-global-args\n"
+    assert ran.stderr == "poprun: accepted without effect here: --mpi-global-args\n"
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ def test_options_for_mpi_may_begin_with_dashes(python):
     ran = poprun(python, "-vv", "--mpi-global-args", "--tag-output", "--mpi-local-args", "--bind-to none",
                  "--num-replicas", 1, "--tag-output=no", sys.executable, "-c", "print('here')")  # fmt: skip
     assert (ran.returncode, ran.stdout) == (0, "here\n")
-    assert "without effect on one machine: --mpi-global-args, --mpi-local-args" in ran.stderr
+    assert "without effect here: --mpi-global-args, --mpi-local-args" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,10 @@ def test_options_for_mpi_may_begin_with_dashes(python):
         (["--num-replicas=3", "--num-instances=2", "a.py"], "no multiple of --num-instances 2"),
         (["--num-replicas=0", "a.py"], "must be above 0"),
         (["--num-replicas=2"], "no command is given"),
-        (["--num-replicas=2", "--host=127.0.0.1,192.0.2.1", "a.py"], "--host 192.0.2.1: poprun starts"),
+        (
+            ["--num-replicas=2", "--host=127.0.0.1,192.0.2.1", "a.py"],
+            "--host 127.0.0.1: 192.0.2.1 cannot reach this address",
+        ),
         (["--num-replicas=64", "--num-instances=2", "a.py"], "do not fit into system"),
         (["--num-replicas=2", "--only-output-from-instance=1", "a.py"], "must be from 0 to 0"),
         (["--numa-aware=perhaps", "python", "a.py"], "--numa-aware must be yes or no, not 'perhaps'"),
@@ -244,3 +247,30 @@ def test_a_configuration_that_contradicts_poprun(python):
 
 def test_without_poprun_there_is_one_instance(forked):
     forked.succeeds(forked.script(ALONE))
+
+
+def test_a_log_file_for_each_instance(python):
+    logs = python.directory / "logs"
+    ran = poprun(python, "--num-replicas=2", "--num-instances=2", "--only-output-from-instance=1", "--log-dir", logs,
+                 sys.executable, "-c", "import os, sys; print(os.environ['TF_IPU_SHIM_RANK']); sys.stderr.write('x')"
+                 )  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (0, "[1,1]<stdout>:1\n"), ran.stderr
+    assert [sorted((logs / f"instance_{index}.log").read_text()) for index in (0, 1)] == [
+        ["\n", "0", "x"],
+        ["\n", "1", "x"],
+    ]
+
+
+def test_lines_of_tensorflow_are_left_out(python):
+    script = python.script(
+        "import os, sys\n"
+        "print(os.environ['TF_CPP_MIN_LOG_LEVEL'], os.environ['TF_IPU_SHIM_LOG_LEVEL'])\n"
+        "sys.stderr.write('WARNING: All log messages before absl::InitializeLog() is called\\nmine\\n')\n"
+    )
+    quiet = python(
+        "-m", "tf_ipu_shim.cli", "poprun", "--tag-output=no", script, environment={"TF_CPP_MIN_LOG_LEVEL": ""}
+    )
+    assert (quiet.stdout, quiet.stderr) == ("2 0\n", "mine\n")
+    told = {"TF_CPP_MIN_LOG_LEVEL": "1", "TF_IPU_SHIM_LOG_LEVEL": "1"}
+    ran = python("-m", "tf_ipu_shim.cli", "poprun", "--tag-output=no", script, environment=told)
+    assert ran.stdout == "1 1\n" and ran.stderr.startswith("WARNING: All log messages")

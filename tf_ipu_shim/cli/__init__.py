@@ -1,8 +1,8 @@
 """The `tf-ipu` command.
 
-Each subcommand is a module with `add_arguments(parser)` and `run(arguments) -> exit status`, and `prepared(words)`
-where argparse could not read the words as they are. It is imported when it is asked for, so that no command waits for
-what another one needs.
+Each subcommand is a module with `add_arguments(parser)` and `run(arguments) -> exit status`, and with
+`normalize_arguments(words)` where argparse could not read the words as they are. It is imported when it is asked for,
+so that no command waits for what another one needs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ COMMANDS: dict[str, Command] = {
         "tf_ipu_shim.machine.gc_tools.info", "list the simulated IPUs, and who uses them", VARIABLES_OF_SYSTEMS
     ),
     "poprun": Command(
-        "tf_ipu_shim.cli.poprun", "start a job of several processes on this machine", VARIABLES_OF_SCRIPTS
+        "tf_ipu_shim.cli.poprun", "start a job of several processes on one host or several", VARIABLES_OF_SCRIPTS
     ),
     "profile": Command("tf_ipu_shim.cli.profile", "show a program's profile, as a page or a trace"),
     "run": Command("tf_ipu_shim.cli.run", "run a script", VARIABLES_OF_SCRIPTS),

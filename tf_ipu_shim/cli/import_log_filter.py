@@ -19,10 +19,11 @@ from collections.abc import Iterator
 from tf_ipu_shim.imports import post_import_hooks
 
 _STREAM = 2
-_INFORMATION = (
+INFORMATION = (
     r"^WARNING: All log messages before absl::InitializeLog|^I[0-9]{4} [0-9:.]+ +[0-9]+ [a-z_0-9]+\.cc:[0-9]+\]"
     r"|cuda_[a-z]+\.cc:[0-9]+\] (Unable to register cu[A-Z]+ factory|failed call to cuInit: .*\(303\)$)"
 )
+"""A pattern of such lines."""
 _MOST_SECONDS = 1.0
 
 
@@ -58,7 +59,7 @@ def filter_stderr() -> Iterator[None]:
     """Leaves such lines out of the process's error stream."""
     sys.stderr.flush()
     shown = os.dup(_STREAM)
-    command = ["grep", "--text", "--line-buffered", "--invert-match", "--extended-regexp", _INFORMATION]
+    command = ["grep", "--text", "--line-buffered", "--invert-match", "--extended-regexp", INFORMATION]
     read, written = os.pipe()
     lines = subprocess.Popen(command, stdin=read, stdout=shown, start_new_session=True)
     os.close(read)

@@ -100,6 +100,22 @@ def wait(
     return attachment
 
 
+def first_free(system: System, ipus: int, count: int) -> int | None:
+    """Returns which of the devices with so many IPUs begins a row of `count` devices that no one uses.
+
+    Returns:
+        0 if each row is in use: who holds the devices is said when they are asked for. None if the system has too few.
+    """
+    devices = system.devices_with(ipus)
+    if len(devices) < count:
+        return None
+    busy = set(in_use(system))
+    for first in range(len(devices) - count + 1):
+        if busy.isdisjoint(ipu for device in devices[first : first + count] for ipu in device.ipus):
+            return first
+    return 0
+
+
 def in_use(system: System) -> dict[int, Holder]:
     """The holder of each IPU: process, command and start time, by IPU number."""
     return locks.holders(system.name, system.num_ipus)

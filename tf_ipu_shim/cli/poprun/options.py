@@ -1,4 +1,4 @@
-"""Defines and validates `poprun` options and translates them to instance environment variables."""
+"""Defines and checks the options of `poprun`, and says what each instance is told."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine import systems
-from tf_ipu_shim.machine.sharing import attach
+from tf_ipu_shim.machine.environment import log_level
 from tf_ipu_shim.runtime.jobs import instances, rendezvous
 
-# What PopRun is told about servers and partitions: an instance here is a process of this machine.
+# What PopRun is told about servers and partitions: an instance here is a process.
 _WITHOUT_EFFECT = (
     "num-ilds process-placement vipu-allocation vipu-cluster vipu-partition vipu-partition-attempts vipu-server-host "
     "vipu-server-port vipu-server-timeout"
@@ -25,6 +25,9 @@ _FOR_MPI = ("mpi-global-args", "mpi-local-args")
 _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 # Options whose value may itself begin with a dash, which argparse takes for an option of its own.
 _OPTIONS_OF_OTHERS = tuple(f"--{name}" for name in _FOR_MPI)
+# What tells a program how to run is the same on all hosts.
+_PASSED_ON = ("TF_", "POPLAR_", "POPDIST_", "PYTHONPATH")
+_OF_A_HOST = ("TF_IPU_SHIM_LOCK_DIR",)
 _CACHE_FLAG = "--executable_cache_path"
 
 
@@ -55,8 +58,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only-output-from-instance", type=int, metavar="K", help="print only the output of instance K"
     )
     parser.add_argument("--tag-output", default="yes", metavar="yes|no", help="whether lines name their instance")
-    parser.add_argument("-H", "--host", "--hosts", metavar="HOST,...", help="addresses of this machine")
-    parser.add_argument("--hostfile", metavar="FILE", help="a file of addresses of this machine, one a line")
+    parser.add_argument("-H", "--host", "--hosts", metavar="HOST,...", help="hosts of the instances, in equal shares")
+    parser.add_argument("--hostfile", metavar="FILE", help="a file of hosts, one a line")
+    parser.add_argument(
+        "--remote-shell",
+        default="ssh -o BatchMode=yes",
+        metavar="COMMAND",
+        help="what runs a command on another host; the host is its last word (ssh -o BatchMode=yes)",
+    )
+    parser.add_argument("--log-dir", metavar="DIRECTORY", help="write the output of instance K to instance_K.log there")
     parser.add_argument("--executable-cache-path", metavar="DIRECTORY", help="where instances keep compiled programs")
     parser.add_argument("--mpi-global-args", metavar="'-x NAME=VALUE'", help="variables of the instances' environment")
     parser.add_argument("--mpi-local-args", metavar="'-x NAME=VALUE'", help="the same")
@@ -97,10 +107,11 @@ def _problems(arguments: argparse.Namespace) -> Iterator[str]:
     yield from _host_problems(arguments)
     if arguments.only_output_from_instance not in (None, *range(count)):
         yield f"--only-output-from-instance must be from 0 to {count - 1}."
-    system = systems.current()
-    if len(system.devices_with(replicas // count * ipus)) < count:
+    system, remote = systems.current(), remote_hosts(arguments)
+    here = sum(host not in remote for host in instance_hosts(arguments))
+    if len(system.devices_with(instance_ipus(arguments))) < here:
         yield (
-            f"{count} instances of {replicas // count} x {ipus} IPUs do not fit into system {system.name} of "
+            f"{here} instances of {replicas // count} x {ipus} IPUs do not fit into system {system.name} of "
             f"{system.num_ipus} IPUs. Choose a larger one with TF_IPU_SHIM_SYSTEM, or start fewer."
         )
     if program[0] == sys.executable and program[1].endswith(".py") and not os.path.isfile(program[1]):
@@ -112,11 +123,12 @@ def _host_problems(arguments: argparse.Namespace) -> Iterator[str]:
         yield "--host and --hostfile are both given. Leave one out."
     if arguments.hostfile and not os.path.isfile(arguments.hostfile):
         yield f"--hostfile {arguments.hostfile}: there is no such file."
-    others = [host for host in parse_hosts(arguments) if not _is_local_host(host)]
-    if others:
+    remote = remote_hosts(arguments)
+    unreachable = [host for host in parse_hosts(arguments) if host not in remote and _is_loopback(host)]
+    if remote and unreachable:
         yield (
-            f"--host {','.join(others)}: poprun starts instances on this machine alone. Start the script on "
-            "several with mpirun or srun, or name all in TF_IPU_SHIM_ADDRESSES."
+            f"--host {','.join(unreachable)}: {', '.join(sorted(remote))} cannot reach this address; expected one of "
+            "this host that the others can reach. Write its name or address."
         )
 
 
@@ -150,13 +162,33 @@ def parse_hosts(arguments: argparse.Namespace) -> list[str]:
     return [host.strip() for host in (arguments.host or "127.0.0.1").split(",")]
 
 
+def instance_hosts(arguments: argparse.Namespace) -> list[str]:
+    """Returns the host of each instance: neighbours share one."""
+    hosts, count = parse_hosts(arguments), arguments.num_instances
+    return [hosts[index * len(hosts) // count] for index in range(count)]
+
+
+def remote_hosts(arguments: argparse.Namespace) -> frozenset[str]:
+    """Returns the hosts that are not this one."""
+    return frozenset(host for host in set(parse_hosts(arguments)) if not _is_local_host(host))
+
+
+def instance_ipus(arguments: argparse.Namespace) -> int:
+    """Returns the IPUs of an instance."""
+    return int(arguments.num_replicas // arguments.num_instances * arguments.ipus_per_replica)
+
+
 def _is_local_host(host: str) -> bool:
-    """Whether a socket of this machine can have the address."""
+    """Whether a socket of this host can have the address."""
     try:
         rendezvous.free_addresses([host])
     except OSError:
         return False
     return True
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or host.startswith("127.")
 
 
 def instance_command(arguments: argparse.Namespace) -> list[str]:
@@ -165,17 +197,36 @@ def instance_command(arguments: argparse.Namespace) -> list[str]:
     return [sys.executable, *words] if words[0].endswith(".py") else words
 
 
-def instance_environment(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment that all instances have."""
-    variables = dict(environment)
+def is_passed_on(name: str) -> bool:
+    """Whether instances on other hosts get a variable of this process's environment.
+
+    Example:
+        >>> [name for name in ("TF_POPLAR_FLAGS", "PYTHONPATH", "HOME") if is_passed_on(name)]
+        ['TF_POPLAR_FLAGS', 'PYTHONPATH']
+    """
+    return name.startswith(_PASSED_ON) and name not in _OF_A_HOST
+
+
+def instance_environment(
+    arguments: argparse.Namespace, environment: Mapping[str, str], first_device: int
+) -> dict[str, str]:
+    """Returns the variables that the instances of a host have in common, besides those of the host.
+
+    Args:
+        first_device: which of the devices of an instance's size the first instance of the host has.
+    """
+    variables = {}
+    if not environment.get(log_level.TENSORFLOW):
+        variables[log_level.TENSORFLOW] = "2"
+        variables[log_level.ENVIRONMENT_VARIABLE] = environment.get(log_level.ENVIRONMENT_VARIABLE) or "0"
     for name in _FOR_MPI:
         variables.update(_parse_export(_is_given(arguments, name) or "")[0])
     if arguments.executable_cache_path:
-        flags = variables.get("TF_POPLAR_FLAGS", "")
+        flags = variables.get("TF_POPLAR_FLAGS", environment.get("TF_POPLAR_FLAGS", ""))
         variables["TF_POPLAR_FLAGS"] = f"{flags} {_CACHE_FLAG}={arguments.executable_cache_path}".strip()
     variables[instances.TOTAL_REPLICAS] = str(arguments.num_replicas)
     variables[instances.IPUS_PER_REPLICA] = str(arguments.ipus_per_replica)
-    variables[instances.FIRST_DEVICE] = str(parse_first_device(arguments))
+    variables[instances.FIRST_DEVICE] = str(first_device)
     return variables
 
 
@@ -193,23 +244,18 @@ def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
     return values, others
 
 
-def parse_first_device(arguments: argparse.Namespace) -> int:
-    """Which of the devices of an instance's size the first instance has: the first of as many as no one uses."""
-    system = systems.current()
-    devices = system.devices_with(arguments.num_replicas // arguments.num_instances * arguments.ipus_per_replica)
-    busy = set(attach.in_use(system))
-    for first in range(len(devices) - arguments.num_instances + 1):
-        if busy.isdisjoint(ipu for device in devices[first : first + arguments.num_instances] for ipu in device.ipus):
-            return first
-    return 0  # and who holds them is said when they are asked for
+def instance_topology(arguments: argparse.Namespace, places: Sequence[tuple[str, int]]) -> str:
+    """Returns a table of the replicas and IPUs of each instance.
 
-
-def instance_topology(arguments: argparse.Namespace, addresses: Sequence[str]) -> str:
-    """The IPUs and replicas of each instance as a table."""
-    local = arguments.num_replicas // arguments.num_instances
-    devices = systems.current().devices_with(local * arguments.ipus_per_replica)[parse_first_device(arguments) :]
-    lines = [f"{'instance':<9}{'address':<22}{'replicas':<10}{'device':<7}IPUs"]
-    for index, (address, device) in enumerate(zip(addresses, devices)):
-        replicas = f"{index * local}-{(index + 1) * local - 1}" if local > 1 else str(index)
-        lines.append(f"{index:<9}{address:<22}{replicas:<10}{device.id:<7}{', '.join(map(str, device.ipus))}")
+    Args:
+        places: of each instance its address, and which of the devices of its size it has.
+    """
+    replicas = arguments.num_replicas // arguments.num_instances
+    devices = systems.current().devices_with(instance_ipus(arguments))
+    width = max(22, 1 + max(len(address) for address, _ in places))
+    lines = [f"{'instance':<9}{'address':<{width}}{'replicas':<10}{'device':<7}IPUs"]
+    for index, (address, position) in enumerate(places):
+        device = devices[position]
+        span = f"{index * replicas}-{(index + 1) * replicas - 1}" if replicas > 1 else str(index)
+        lines.append(f"{index:<9}{address:<{width}}{span:<10}{device.id:<7}{', '.join(map(str, device.ipus))}")
     return "\n".join(lines)
