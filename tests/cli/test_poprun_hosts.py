@@ -113,7 +113,7 @@ def test_a_host_that_cannot_be_reached_is_named(python, command):
     words += ["--num-replicas=2", "--num-instances=2", f"--host={HERE},10.99.0.3", "python", "-c", "0"]
     ran = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 2
-    assert "--host 10.99.0.3: no instance can be started there: " in ran.stderr
+    assert "--host 10.99.0.3: no instance can be started there. " in ran.stderr
     assert "ended with status 255:\nno route to 10.99.0.3\nIt must run without a password" in ran.stderr
 
 

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 GREETING = "tf_ipu_shim agent: "
-"""What the greeting's line begins with; a login shell may print lines before."""
+"""The first words of the greeting's line. A login shell may print lines before it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Greeting:
-    """What an agent says of its host.
+    """The facts that an agent tells about its host.
 
     Args:
         version: of the package.
@@ -26,7 +26,7 @@ class Greeting:
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """What an agent is to run.
+    """A program that an agent is to run.
 
     Args:
         command: the words of the program.

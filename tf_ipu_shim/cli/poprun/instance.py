@@ -26,13 +26,13 @@ class HostError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class Output:
-    """What happens to the lines of an instance.
+    """The destinations of an instance's output lines.
 
     Args:
         is_shown: whether they are printed.
         tag: what `{}` in it is replaced by the stream's name to print before each; empty for nothing.
         log_file: where they are written, besides; None for nowhere.
-        hidden: a pattern of lines that nobody wants.
+        hidden: a pattern of lines that are left out.
     """
 
     is_shown: bool
@@ -135,7 +135,7 @@ class Agent:
                     return agent_messages.Greeting(**json.loads(line[len(agent_messages.GREETING) :]))
             _, errors = self.process.communicate()
         raise HostError(
-            f"{self.host}: no instance can be started there: {shlex.join(self._words)} ended with status "
+            f"{self.host}: no instance can be started there. {shlex.join(self._words)} ended with status "
             f"{self.process.returncode}:\n{errors.rstrip()}\nIt must run without a password, and find the same Python "
             "with this package. Set --remote-shell to another command, or start the script there by hand."
         )

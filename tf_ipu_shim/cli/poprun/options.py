@@ -23,9 +23,9 @@ _WITHOUT_EFFECT = (
 _SWITCHES_WITHOUT_EFFECT = "numa-aware offline-mode remove-partition reset-partition update-partition".split()
 _FOR_MPI = ("mpi-global-args", "mpi-local-args")
 _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
-# Options whose value may itself begin with a dash, which argparse takes for an option of its own.
+# Options whose value may begin with a dash, which argparse takes for another option.
 _OPTIONS_OF_OTHERS = tuple(f"--{name}" for name in _FOR_MPI)
-# What tells a program how to run is the same on all hosts.
+# Programs must run alike on all hosts.
 _PASSED_ON = ("TF_", "POPLAR_", "POPDIST_", "PYTHONPATH")
 _OF_A_HOST = ("TF_IPU_SHIM_LOCK_DIR",)
 _CACHE_FLAG = "--executable_cache_path"
