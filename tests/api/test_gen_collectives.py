@@ -101,6 +101,27 @@ def test_between_replicas_through_raw_feeds():
         np.testing.assert_allclose(result[name], value, err_msg=name)
 
 
+def test_one_tensor_instead_of_a_list():
+    """Up to SDK 2.4 the ops have one input."""
+    configure(REPLICAS)
+    values = np.arange(8, dtype=np.float32)
+
+    def step(x):
+        x += tf.cast(gen_poputil_ops.replication_index(), tf.float32)
+        matrix = gen_popops_ops.ipu_all_gather(tf.reshape(x, [2, 4]), replication_factor=REPLICAS)
+        part = gen_popops_ops.ipu_reduce_scatter(x, op="COLLECTIVE_OP_ADD", replication_factor=REPLICAS)
+        assert (matrix.shape, part.shape) == ([REPLICAS, 2, 4], [2])
+        return matrix, gen_popops_ops.ipu_all_gather(part, REPLICAS)
+
+    with scopes.ipu_scope(IPU):
+        program = ipu_compiler.compile(step, [tf.constant(values)])
+    with v1.Session() as session:
+        matrix, parts = session.run(program)
+    replicas = values + np.arange(REPLICAS)[:, np.newaxis]
+    np.testing.assert_array_equal(matrix, replicas.reshape(REPLICAS, 2, 4))
+    np.testing.assert_array_equal(parts, replicas.sum(0).reshape(REPLICAS, 2))
+
+
 def test_within_a_replica():
     configure(2)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.ops import gen_nn_ops
 
 from tf_ipu_shim.legacy.names.tensorflow import half_batch_norm
 
@@ -46,6 +47,30 @@ def test_halves_are_as_whole_statistics(is_training, device):
     assert {value.dtype for value in halves} == {tf.float16}
     for half, full in zip(halves, whole):
         np.testing.assert_allclose(half.numpy().astype("f"), full.numpy().astype("f"), rtol=5e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_raw_ops_and_their_gradients(version):
+    random = np.random.RandomState(1)
+    x, upstream = random.rand(2, 3, 3, 4).astype("f"), random.rand(2, 3, 3, 4).astype("f")
+    scale, offset = random.rand(4).astype("f") + 0.5, random.rand(4).astype("f")
+    mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
+    x16, upstream16, scale16, offset16, mean16, variance16 = (
+        tf.constant(value, tf.float16) for value in (x, upstream, scale, offset, mean, variance)
+    )
+    forward = getattr(gen_nn_ops, f"fused_batch_norm_{version}")(
+        x16, scale=scale16, offset=offset16, mean=[], variance=[]
+    )
+    normalised = (x - mean) / np.sqrt(variance + 1e-3)
+    assert forward.y.dtype == forward.batch_mean.dtype == tf.float16
+    np.testing.assert_allclose(forward.y, normalised * scale + offset, rtol=2e-2, atol=1e-2)
+    further = [mean16] if version == "v3" else []
+    gradient = getattr(gen_nn_ops, f"fused_batch_norm_grad_{version}")(
+        upstream16, x16, scale16, mean16, variance16, *further, epsilon=1e-3
+    )
+    assert {gradient.x_backprop.dtype, gradient.scale_backprop.dtype, gradient.offset_backprop.dtype} == {tf.float16}
+    np.testing.assert_allclose(gradient.offset_backprop, upstream.sum((0, 1, 2)), rtol=1e-2)
+    np.testing.assert_allclose(gradient.scale_backprop, (upstream * normalised).sum((0, 1, 2)), rtol=5e-2, atol=5e-2)
 
 
 def test_other_types_are_as_they_were():

@@ -8,6 +8,7 @@ import pathlib
 import pickle
 import sys
 import types
+import unittest.mock
 
 import pytest
 from tensorflow.python.ipu import loops, sharding
@@ -82,6 +83,20 @@ def test_functions_are_pickled_and_the_module_reloads():
     assert pickle.loads(pickle.dumps(loops.repeat)) is loops.repeat
     assert copy.deepcopy(sharding.get_sharding) is sharding.get_sharding
     assert importlib.reload(loops) is loops and loops.repeat is source.repeat
+
+
+def test_a_replaced_function_is_replaced_at_its_source():
+    from tensorflow.python.ipu.ops import rand_ops
+
+    from tf_ipu_shim.frontend.ops import rand_ops as implementation
+
+    ours, given_out = implementation.dropout, rand_ops.dropout
+    with unittest.mock.patch.object(rand_ops, "dropout") as replaced:
+        assert implementation.dropout is rand_ops.dropout is replaced
+    assert implementation.dropout is ours and rand_ops.dropout is given_out
+    with unittest.mock.patch.object(implementation, "dropout"):
+        assert rand_ops.dropout is given_out
+    assert implementation.dropout is ours
 
 
 def test_a_name_may_be_given_out_under_another(monkeypatch):

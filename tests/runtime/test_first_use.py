@@ -258,3 +258,26 @@ def test_pre_compile_takes_shapes_from_what_is_fed(cache):
     with tf.Graph().as_default(), v1.Session() as session:
         (product,), (fed,) = compiled(lambda x: tf.matmul(x, x), [None, None])
         assert session.run(product, {fed: np.ones([2, 2])}).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("in_environment", [False, True])
+def test_an_engine_option_that_poplar_lacks_fails_at_the_first_op(monkeypatch, in_environment):
+    config = IPUConfig()
+    config.auto_select_ipus = 1
+    if in_environment:
+        monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"some_option": "some_value"}')
+    else:
+        config.compilation_poplar_options = {"some_option": "some_value", "opt.of_another_release": "taken"}
+    config.configure_ipu_system()
+
+    def program():
+        with scopes.ipu_scope(IPU):
+            return ipu_compiler.compile(lambda: tf.random.uniform([2]) + 1.0, [])
+
+    for run in (plain_op, program):
+        with pytest.raises(tf.errors.InternalError, match="Unrecognised option 'some_option'"):
+            run()
+    monkeypatch.delenv("POPLAR_ENGINE_OPTIONS", raising=False)
+    config.compilation_poplar_options = {"opt.of_another_release": "taken"}
+    config.configure_ipu_system()
+    assert plain_op() == [-1, -2]

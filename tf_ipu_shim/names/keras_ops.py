@@ -47,7 +47,8 @@ def wrap_op(module: types.ModuleType, name: str) -> None:
     for key in names:
         function = vars(module).get(key)
         if isinstance(function, types.FunctionType) and not key.startswith("_"):
-            setattr(module, key, _ops.get(function) or _accept_symbolic(function, symbol_of(name, key)))
+            # Not `setattr`: a module of re-exports would pass the wrapper on to the source.
+            vars(module)[key] = _ops.get(function) or _accept_symbolic(function, symbol_of(name, key))
 
 
 def symbol_of(module: str, name: str) -> str:

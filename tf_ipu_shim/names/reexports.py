@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import pathlib
 import re
+import sys
 import types
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
+from typing import Any
 
 _FILE = pathlib.Path(__file__).with_suffix(".txt")
 _PACKAGE = "tf_ipu_shim"
@@ -40,14 +42,34 @@ def find_spec(fullname: str, theirs: str) -> ModuleSpec | None:
     return ModuleSpec(fullname, ReexportLoader(theirs)) if fullname in table() else None
 
 
+class ReexportingModule(types.ModuleType):
+    """A module of re-exports: a function that a script replaces in it is replaced where it is implemented, too.
+
+    In Graphcore's package the module is the implementation, so that its other modules call the replacement.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not isinstance(value, types.ModuleType):
+            for source, names in table()[self.__name__][1].items():
+                if name in names:
+                    self._replace(sys.modules[source], names[name], vars(self).get(name), value)
+        super().__setattr__(name, value)
+
+    def _replace(self, source: types.ModuleType, own: str, before: Any, value: Any) -> None:
+        """Replaces a name of the source, or puts back what it had: the two may differ by a wrapper of ours."""
+        mine, theirs = vars(self).setdefault("_replaced", {}).setdefault(own, (before, vars(source).get(own)))
+        setattr(source, own, theirs if value is mine else value)
+
+
 class ReexportLoader(Loader):
     """Fills a module with the names of its row."""
 
     def __init__(self, theirs: str) -> None:
         self._theirs = theirs
 
-    def create_module(self, spec: ModuleSpec) -> None:
-        """Uses Python's default module creation."""
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Makes a module that passes on what is assigned to its names."""
+        return ReexportingModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Imports the names as `from source import name` does, so that a name may be a submodule of its source."""

@@ -13,7 +13,7 @@ from tensorflow.python.ops import (
     gen_image_ops,  # the gradient of a resize
     gen_logging_ops,  # the Assert op and timestamps themselves
     gen_math_ops,  # a cast that is not left out
-    gen_nn_ops,  # fused_batch_norm_v3, which is patched
+    gen_nn_ops,  # batch normalisation and its gradients, which are patched
     gen_stateless_random_ops,  # random ops of a seed and nothing else
     init_ops_v2,  # Initializer, the base of ours
     lookup_ops,  # tables of TensorFlow 1

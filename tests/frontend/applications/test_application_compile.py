@@ -124,14 +124,16 @@ def test_nothing_is_attached_for_it(graph):
 
 def test_the_op_runs_on_the_host_and_is_refused_on_an_ipu(graph, ipus):
     ipus(1)
-    paths = {}
-    for device in ("/device:CPU:0", "/device:IPU:0"):
-        with tf.device(device):
-            paths[device] = compile_op(loop_of(lambda x: 2.0 * x, 2))
+    with tf.device("/device:CPU:0"):
+        path = compile_op(loop_of(lambda x: 2.0 * x, 2))
     with v1.Session() as session:
-        executable = application_file.read_executable(session.run(paths["/device:CPU:0"]).decode())
-        with pytest.raises(tf.errors.InvalidArgumentError, match="Cannot assign a device for operation application_co"):
-            session.run(paths["/device:IPU:0"])
+        executable = application_file.read_executable(session.run(path).decode())
+    with tf.device("/device:IPU:0"):
+        compile_op(loop_of(lambda x: 2.0 * x, 2))
+        variable = v1.get_variable("w", initializer=[1.0, 2.0], use_resource=True)
+    refusal = "Cannot assign a device for operation application_compile.*must_be_called_outside_ipu_scope"
+    with v1.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=refusal):
+        session.run(variable.initializer)
     assert executable.embedded_runtime_config.num_ipus == 1
 
 

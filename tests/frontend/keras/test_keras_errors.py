@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from keras_models import X, Y, compiled, functional, keras, sequential, strategy, subclassed
 
-from tf_ipu_shim import ipu, keras2
+from tf_ipu_shim import ipu, keras2, sdk
 from tf_ipu_shim.frontend.keras.training import polling_thread
 
 # Keras draws its own seeds with a float.
@@ -92,6 +92,19 @@ def test_a_model_made_outside_the_scope():
             with pytest.raises(ValueError, match="made outside the scope of the IPUStrategy .*with strategy.scope"):
                 call(X, Y)
         np.testing.assert_allclose(model.predict(X, verbose=0), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_accumulation_error_in_words_of_sdk_2_4(monkeypatch):
+    monkeypatch.setenv(sdk.ENVIRONMENT_VARIABLE, "2.4")
+    with strategy().scope():
+        model = compiled(sequential(), steps_per_execution=2)
+        model.set_gradient_accumulation_options(4)
+        words = (
+            r"\(set to 2\) is not divisible by `gradient_accumulation_steps_per_replica \* number of replicas` "
+            r"\(`gradient_accumulation_steps_per_replica` is set to 4 and there are 1 replicas\)"
+        )
+        with pytest.raises(RuntimeError, match=words):
+            model.fit(X, Y, verbose=0)
 
 
 def test_models_that_cannot_be_run():

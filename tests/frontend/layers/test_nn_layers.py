@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unittest.mock
 from collections.abc import Callable
 from typing import Any
 
@@ -111,6 +112,8 @@ def test_dropout() -> None:
     assert set(np.unique(dropped)) == {np.float32(0), np.float32(1) / np.float32(0.75)}
     assert np.array_equal(dropped, np.repeat(dropped[:, :1], 32, axis=1))
     np.testing.assert_array_equal(layer(x, training=True), dropped)
+    np.testing.assert_array_equal(layers.Dropout(0.25, [64, 1], [1, 2], ref=False)(x, training=True), dropped)
+    assert not check_config(layers.Dropout(0.25, ref=False)).ref
 
 
 @pytest.mark.parametrize("dimension", ["input_columns", "input_rows_kernel_columns", "kernel_rows"])
@@ -163,6 +166,15 @@ def test_layers_that_hand_on(layer: Any) -> None:
     returned = layer(given)
     assert tf.nest.map_structure(lambda value: value.numpy().tolist(), returned) == {"a": [1.0], "b": [[2]]}
     check_config(layer)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_assumption_goes_through_the_module_of_the_op(inplace: bool) -> None:
+    name = "tensorflow.python.ipu.ops.cross_replica_ops.assume_equal_across_replicas"
+    with unittest.mock.patch(name, side_effect=lambda x, inplace: 2 * x) as op:
+        assert layers.AssumeEqualAcrossReplicas(inplace)(tf.constant(3.0)).numpy() == 6.0
+    assert op.call_args.args[1:] == (inplace,)
+    assert layers.AssumeEqualAcrossReplicas(inplace)(tf.constant(3.0)).numpy() == 3.0
 
 
 def test_ctc_layers() -> None:

@@ -438,6 +438,31 @@ def test_marks_of_shards_are_kept(directory):
     assert plugin.load().exchange(0, 1, 0).bytes - before == DATA.nbytes
 
 
+@pytest.mark.parametrize("named", [{}, {"iterations": 16}])
+def test_a_pipeline_with_a_depth(directory, named):
+    """SDK 2.5 has the depth before `iterations`."""
+    stages = [lambda a, x: a * x + 4.0, lambda y: y - 6.0]
+    run = serving.export_pipeline(
+        stages,
+        directory,
+        2,
+        *([] if named else [16]),
+        inputs=[42.0],
+        device_mapping=[0, 0],
+        input_signature=[tf.TensorSpec([]), SPEC],
+        **named,
+    )
+    np.testing.assert_allclose(run(DATA)[0], 42 * DATA - 2, rtol=1e-6)
+
+
+def test_a_depth_is_checked(directory):
+    for depth, error, match in [(3, ValueError, "runs a multiple of 2"), (0, ValueError, "pipeline_depth")]:
+        with pytest.raises(error, match=match):
+            serving.export_pipeline([double, double], directory, depth, 16, predict_step_signature=[SPEC])
+    with pytest.raises(TypeError, match="multiple values for argument 'pipeline_depth'"):
+        serving.export_pipeline([double, double], directory, 2, 16, pipeline_depth=2)
+
+
 def test_both_orders_of_positional_arguments():
     def export(step, directory, output_names=None, preprocessing_step=None, *more, **named):
         return {"output_names": output_names, "preprocessing_step": preprocessing_step, "more": more, **named}

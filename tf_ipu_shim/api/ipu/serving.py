@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tf_ipu_shim.frontend.serving import exporting
-from tf_ipu_shim.frontend.serving.argument_order import accept_either_order
+from tf_ipu_shim.frontend.serving.argument_order import accept_either_order, accept_pipeline_depth
 
 
 @accept_either_order(before=5)
@@ -90,6 +90,7 @@ def export_single_step(
     )
 
 
+@accept_pipeline_depth
 @accept_either_order(before=10)
 def export_pipeline(
     computational_stages: Sequence[Any],
@@ -111,6 +112,7 @@ def export_pipeline(
     variable_initializer: Callable[[Any], Any] | None = None,
     checkpoint_restore_dir: str | None = None,
     input_signature: Sequence[Any] | None = None,
+    pipeline_depth: int | None = None,
 ) -> Callable[..., Any]:
     """Writes a model that is a chain of functions, each on its IPU.
 
@@ -137,6 +139,8 @@ def export_pipeline(
             them.
         checkpoint_restore_dir: in TensorFlow 1, a directory with a checkpoint of the variables of the steps on the CPU.
         input_signature: what SDKs up to 2.6 call `predict_step_signature`.
+        pipeline_depth: in SDK 2.5, mini-batches of one run of the pipeline; an execution then has `iterations` runs. It
+            stands before `iterations` there, and does so here if `inputs` would be an integer.
 
     Returns:
         A function that runs what was written, as `export_single_step` returns it.
@@ -175,6 +179,7 @@ def export_pipeline(
         purge_export_dir=purge_export_dir,
         variable_initializer=variable_initializer,
         checkpoint=checkpoint_restore_dir,
+        pipeline_depth=pipeline_depth,
     )
 
 

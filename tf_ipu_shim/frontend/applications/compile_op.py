@@ -15,12 +15,11 @@ from tf_ipu_shim import plugin
 from tf_ipu_shim.compiler.checks.feed_signature import find_feeds
 from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
 from tf_ipu_shim.tf_private import graphs as tf_graphs
-from tf_ipu_shim.tf_private.control_flow import control_flow_assert, control_flow_ops
+from tf_ipu_shim.tf_private.control_flow import control_flow_ops
 from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.functions import def_function
 from tf_ipu_shim.tf_private.graphs import device as device_lib
 from tf_ipu_shim.tf_private.graphs import ops
-from tf_ipu_shim.tf_private.operations import array_ops
 from tf_ipu_shim.tf_private.protos import function_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -89,19 +88,17 @@ def _trace_and_compile(
 
 
 def _add_placement_check(name: str) -> list[Any]:
-    """An op that fails in a session if a script puts the compilation, which runs on the host, on an IPU."""
+    """An op that TensorFlow cannot place if a script puts the compilation, which runs on the host, on an IPU.
+
+    The error then comes at the session's first run, before any op. The op's name says what to do.
+    """
     graph = ops.get_default_graph()
     if graph.building_function:
         return []
     probe = control_flow_ops.no_op()
     if device_lib.DeviceSpec.from_string(probe.device).device_type != "IPU":
         return []
-    message = (
-        f"Cannot assign a device for operation {name}: its device is {probe.device}; expected the host, where programs "
-        "are compiled. Call experimental_application_compile_op outside ipu.scopes.ipu_scope."
-    )
-    with ops.device("/device:CPU:0"):
-        return [control_flow_assert.Assert(array_ops.identity(False), [message])]
+    return [plugin.load().ops.ipu_model_used(name=f"{name}_must_be_called_outside_ipu_scope")]
 
 
 def _check_argument_count(func: Any, inputs: Sequence[Any]) -> None:

@@ -67,6 +67,34 @@ def accept_either_order(
     return decorate
 
 
+def accept_pipeline_depth(
+    function: Callable[_Parameters, _Result],
+) -> Callable[_Parameters, _Result]:
+    """Accepts `pipeline_depth` before `iterations`, as SDK 2.5 has it: then an integer stands where inputs do.
+
+    Example:
+        >>> @accept_pipeline_depth
+        ... def export(stages, export_dir, iterations, inputs=None, pipeline_depth=None):
+        ...     return iterations, inputs, pipeline_depth
+        >>> export([], "", 16, [1.0]), export([], "", 2, 16, [1.0])
+        ((16, [1.0], None), (16, [1.0], 2))
+    """
+
+    @functools.wraps(function)
+    def with_depth(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        third, fourth = (*args[2:4], None, None)[:2]
+        if isinstance(fourth, int) or (third is not None and "iterations" in kwargs):
+            if "pipeline_depth" in kwargs:
+                raise TypeError(
+                    f"{function.__name__}() got multiple values for argument 'pipeline_depth'; expected one. Pass it "
+                    "once."
+                )
+            return function(*args[:2], *args[3:], pipeline_depth=third, **kwargs)  # type: ignore[arg-type]
+        return function(*args, **kwargs)
+
+    return with_depth
+
+
 def _uses_tf1_order(rest: tuple[Any, ...]) -> bool:
     first, second, third = (*rest, None, None, None)[:3]
     return callable(first) or isinstance(second, (str, list)) or callable(third)

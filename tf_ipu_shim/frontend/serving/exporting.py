@@ -27,6 +27,7 @@ def export_pipeline(
     pipeline_schedule: Any = None,
     poplar_options: Any = None,
     name: str | None = None,
+    pipeline_depth: int | None = None,
     **arguments: Any,
 ) -> Any:
     """Exports a pipeline."""
@@ -34,10 +35,13 @@ def export_pipeline(
         raise TypeError(f"inputs must be a list or a tuple of values for the first stage, not {inputs!r}.")
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a string, not {name!r}.")
-    iterations = plan.check_count("iterations", iterations)
+    iterations = depth = plan.check_count("iterations", iterations)
+    if pipeline_depth is not None:
+        depth = plan.check_count("pipeline_depth", pipeline_depth)
+        iterations *= depth
     directory = plan.check_directory(export_dir, arguments.get("purge_export_dir", False))
     pipelined, ipus = stages.check_pipeline(
-        computational_stages, iterations, device_mapping, pipeline_schedule, poplar_options
+        computational_stages, depth, device_mapping, pipeline_schedule, poplar_options
     )
     chained = stages.chain_stages(pipelined, inputs)
 

@@ -12,7 +12,7 @@ from tf_ipu_shim.machine.environment.effects import MEMORY, OUTPUT, RECORDED, RE
 
 ENVIRONMENT_VARIABLE = "POPLAR_ENGINE_OPTIONS"
 
-_UNKNOWN = "Poplar's full list is not published: any option is taken, and the others change nothing here"
+_UNKNOWN = "Poplar's full list is not published: any `group.option` is taken, and the others change nothing here"
 
 ALLOW_OUT_OF_MEMORY = "debug.allowOutOfMemory"
 INVALID_OPERATIONS = "debug.floatPointOpException"
@@ -136,6 +136,16 @@ def likely_misspelt(options: Mapping[str, str]) -> dict[str, str]:
             if near:
                 found[name] = by_lower[near[0]]
     return found
+
+
+def unrecognised(options: Mapping[str, str]) -> list[str]:
+    """Returns the options that no Poplar has: each of its names has a group and a dot.
+
+    Example:
+        >>> unrecognised({"debug.trace": "true", "trace": "true"})
+        ['trace']
+    """
+    return [name for name in options if not all(name.partition("."))]
 
 
 def effects() -> tuple[OptionEffect, ...]:

@@ -34,8 +34,8 @@ def ipu_cross_replica_mean(input: Any, replica_group_size: int = 0, name: Any = 
 
 
 def ipu_all_gather(inputs: Any, replication_factor: int, name: Any = None) -> Any:
-    """See `all_to_all_op.all_gather`; takes a list and gives one."""
-    return all_to_all_op.all_gather(list(inputs), replication_factor, name or "IpuAllGather")
+    """See `all_to_all_op.all_gather`; a list, or up to SDK 2.4 one tensor."""
+    return all_to_all_op.all_gather(inputs, replication_factor, name or "IpuAllGather")
 
 
 def ipu_all_to_all(
@@ -46,8 +46,8 @@ def ipu_all_to_all(
 
 
 def ipu_reduce_scatter(inputs: Any, op: str, replication_factor: int, name: Any = None) -> Any:
-    """See `reduce_scatter_op.reduce_scatter`; takes a list and gives one."""
-    return reduce_scatter_op.reduce_scatter(list(inputs), replication_factor, op=op, name=name or "IpuReduceScatter")
+    """See `reduce_scatter_op.reduce_scatter`; a list, or up to SDK 2.4 one tensor."""
+    return reduce_scatter_op.reduce_scatter(inputs, replication_factor, op=op, name=name or "IpuReduceScatter")
 
 
 def ipu_all_gather_within_replica(inputs: Any, name: Any = None) -> Any:

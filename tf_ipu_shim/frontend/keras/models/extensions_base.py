@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, cast
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.keras.models import untraced_losses
 from tf_ipu_shim.frontend.keras.options import replication, saved_options
@@ -24,6 +24,7 @@ from tf_ipu_shim.tf_private import keras_members
 from tf_ipu_shim.tf_private.graphs import ops
 
 logged_steps_per_execution_warning = False
+_REPLICAS_IN_ERROR_UNTIL = (2, 4)
 
 
 class ModelState:
@@ -363,11 +364,17 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
     def _check_accumulation(self, steps: int) -> None:
         number = self._accumulation()
         if steps % number:
+            divisor = f"`gradient_accumulation_steps_per_replica` ({number})"
+            if sdk.current() <= _REPLICAS_IN_ERROR_UNTIL and (replicas := self._replicas()) == 1:
+                divisor = (
+                    "`gradient_accumulation_steps_per_replica * number of replicas` "
+                    f"(`gradient_accumulation_steps_per_replica` is set to {number} and there are {replicas} replicas)"
+                )
             setter = "set_pipelining_options" if self._is_pipelined() else "set_gradient_accumulation_options"
             raise RuntimeError(
                 f"The {'pipelined ' if self._is_pipelined() else ''}model has been configured to use gradient "
                 f"accumulation for training, however the current `steps_per_execution` value (set to {steps}) is not "
-                f"divisible by `gradient_accumulation_steps_per_replica` ({number}). Change one of them: "
+                f"divisible by {divisor}. Change one of them: "
                 f"`compile(steps_per_execution=...)` or `{setter}()`."
             )
 

@@ -97,8 +97,9 @@ class StagedModel:
         bound = self._bind(x)
         if len(bound) != len(self._inputs):
             raise ValueError(
-                f"Layer {self.model.name} expects {len(self._inputs)} input(s), but it received {len(bound)} input "
-                f"tensors. Inputs received: {bound}. Give a dataset whose elements have a tensor for each input."
+                f"ValueError: Layer {self.model.name} expects {len(self._inputs)} input(s), but it received "
+                f"{len(bound)} input tensors. Inputs received: {bound}. Give a dataset whose elements have a tensor "
+                "for each input."
             )
         return bound
 

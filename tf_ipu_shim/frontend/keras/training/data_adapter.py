@@ -417,7 +417,7 @@ def _partial_execution_error(steps: int, execution: int) -> ValueError:
         "provided, or of the steps given."
         if sdk.current() >= _DIVISOR_SINCE
         else "`steps_per_execution` must be a divisor of the number of batches in the dataset provided. The inferred "
-        f"number of steps per epoch ({steps}) is not divisible by the number of steps per execution ({execution})."
+        f"number of steps per epoch ({steps}) is not divisible by the steps per execution ({execution})."
     )
     return ValueError(
         f"{phrase} Every execution of a compiled program takes as many mini-batches: change `steps_per_execution` in "

@@ -71,7 +71,10 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
     """
     x = ops.convert_to_tensor(x)
     if not x.dtype.is_floating:
-        raise TypeError(f"cross_replica_mean takes floating-point numbers, not {x.dtype.name}. Cast them with tf.cast.")
+        raise TypeError(
+            f"Value passed to cross_replica_mean has DataType {x.dtype.name} not in list of allowed values: float16, "
+            "float32. Cast it with tf.cast."
+        )
     count = _check_group_size(replica_group_size) or uncompiled_collectives.build_replicated(
         plugin.load().ops.ipu_replication_factor
     )

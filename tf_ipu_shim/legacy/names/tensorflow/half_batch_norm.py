@@ -1,4 +1,4 @@
-"""Accepts a float16 scale in `tf.nn.fused_batch_norm`, as Graphcore's TensorFlow does.
+"""Accepts a float16 scale in batch normalisation and its gradients, as Graphcore's TensorFlow does.
 
 The results are the same: the statistics are summed as float32 in both cases. Checked on 2.15.1 and 2.21.0.
 """
@@ -6,36 +6,49 @@ The results are the same: the statistics are summed as float32 in both cases. Ch
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.legacy.names import mode
 
-"""Name of the casts to float32 and back, which an IPU has not: profiles leave them out, gradients included."""
+_FORWARD = "scale offset mean variance", "batch_mean batch_variance"
+_BACKWARD = "scale reserve_space_1 reserve_space_2", "scale_backprop offset_backprop"
+# For each op the arguments that stock TensorFlow has as float32 only, and the results.
+_OPS = {
+    "fused_batch_norm_v2": _FORWARD,
+    "fused_batch_norm_v3": _FORWARD,
+    "fused_batch_norm_grad_v2": _BACKWARD,
+    "fused_batch_norm_grad_v3": (f"{_BACKWARD[0]} reserve_space_3", _BACKWARD[1]),
+}
 
 
 def install() -> None:
     """Accepts float16 scale, offset, mean and variance."""
-    from tf_ipu_shim.tf_private.operations import gen_nn_ops, math_ops
+    from tf_ipu_shim.tf_private.operations import gen_nn_ops
+
+    for name, (arguments, results) in _OPS.items():
+        change = functools.partial(_of_float16, arguments=arguments.split(), results=results.split())
+        patches.replace(gen_nn_ops, name, change, why="scales of half precision, as on IPUs")
+
+
+def _of_float16(stock: Callable[..., Any], arguments: list[str], results: list[str]) -> Callable[..., Any]:
+    from tf_ipu_shim.tf_private.operations import math_ops
     from tf_ipu_shim.tf_private.tensors import dtypes
 
-    why = "scales of half precision, as on IPUs"
-    patches.replace(gen_nn_ops, "fused_batch_norm_v3", lambda stock: _of_float16(stock, dtypes, math_ops), why=why)
+    signature = inspect.signature(stock)
 
-
-def _of_float16(stock: Callable[..., Any], dtypes: Any, math_ops: Any) -> Callable[..., Any]:
     @functools.wraps(stock)
-    def fused_batch_norm_v3(
-        x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        if getattr(scale, "dtype", None) != dtypes.float16:
-            return stock(x, scale, offset, mean, variance, *args, **kwargs)
-        full = [math_ops.cast(value, dtypes.float32, mode.HALF_NORM_CAST) for value in (scale, offset, mean, variance)]
-        results = stock(x, *full, *args, **kwargs)
-        return results._replace(
-            batch_mean=math_ops.cast(results.batch_mean, dtypes.float16, mode.HALF_NORM_CAST),
-            batch_variance=math_ops.cast(results.batch_variance, dtypes.float16, mode.HALF_NORM_CAST),
+    def normalise(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        if getattr(given.get("scale"), "dtype", None) != dtypes.float16:
+            return stock(*args, **kwargs)
+        # Named, as an IPU does not have these casts: profiles leave them out, gradients included.
+        full = {name: math_ops.cast(given[name], dtypes.float32, mode.HALF_NORM_CAST) for name in arguments}
+        found = stock(**{**given, **full})
+        return found._replace(
+            **{name: math_ops.cast(getattr(found, name), dtypes.float16, mode.HALF_NORM_CAST) for name in results}
         )
 
-    return fused_batch_norm_v3
+    return normalise

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow.compat.v2 as tf
-
 from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops
 
 
 class AssumeEqualAcrossReplicas(keras2.public_module().layers.Layer):  # type: ignore[misc]
@@ -41,7 +40,7 @@ class AssumeEqualAcrossReplicas(keras2.public_module().layers.Layer):  # type: i
         Returns:
             The same structure.
         """
-        return tf.nest.map_structure(tf.identity, inputs)
+        return cross_replica_ops.assume_equal_across_replicas(inputs, self.inplace)
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""

@@ -145,5 +145,10 @@ class CTCPredictionsLayer(CTCInferenceLayer):
             `[batch, max_time]` integers.
         """
         probabilities, _, labels = self._decode(data, data_length)
+        return self._select_most_likely_path(probabilities, labels)
+
+    @staticmethod
+    def _select_most_likely_path(probabilities: Any, labels: Any, *_: Any) -> Any:
+        """The labels of each sample's best path; Graphcore's further arguments follow from the shapes."""
         best = tf.argmax(probabilities, axis=1, output_type=tf.int32)
         return tf.gather(labels, best, axis=1, batch_dims=1)

@@ -17,6 +17,7 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
         rate: the share that is dropped, in [0, 1).
         noise_shape: the mask's shape: for each dimension of the inputs its size, or 1.
         seed: `[2]` integers: the same mask in every step. None: another one in each.
+        ref: whether the backward pass must use the same mask in case the tensor's layout differs there; it always does.
         **kwargs: of a Keras layer.
 
     Source: `ipu_tensorflow_addons.keras.layers.Dropout`.
@@ -27,12 +28,14 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
         [0.0, 2.0]
     """
 
-    def __init__(self, rate: float, noise_shape: Any = None, seed: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, rate: float, noise_shape: Any = None, seed: Any = None, *, ref: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.rate = rate
         self.noise_shape = noise_shape
         self.seed = seed
-        self.ref = True
+        self.ref = ref
 
     def build(self, input_shape: Any) -> None:
         """Creates nothing: the layer has no variables.
@@ -72,4 +75,5 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        return {**super().get_config(), "rate": self.rate, "noise_shape": self.noise_shape, "seed": self.seed}
+        config = {**super().get_config(), "rate": self.rate, "noise_shape": self.noise_shape, "seed": self.seed}
+        return config if self.ref else {**config, "ref": False}
