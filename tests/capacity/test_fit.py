@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from studies import program
 from tf_ipu_shim.ipu import config, cross_replica_ops, ipu_infeed_queue, loops, replication_ops
+from tf_ipu_shim.ipu.keras import PipelineStage
 
 import tf_ipu_shim
 from tf_ipu_shim import capacity
@@ -76,6 +77,36 @@ def test_the_plan_is_that_of_a_run(studied, ipus):
     made = capacity.estimate(found, CHIPS["gc200"])
     assert made.ipus[0].peak_bytes == plan.ipus[0].peak_bytes
     assert made.ipus[0].tile_bytes == plan.ipus[0].tile_bytes
+
+
+def train_pipeline(connection):
+    configuration = config.IPUConfig()
+    configuration.auto_select_ipus = 2
+    configuration.device_connection.type = connection
+    configuration.configure_ipu_system()
+    rows = tf.ones([2, 64])
+    inputs = values = tf.keras.layers.Input((64,), batch_size=1)
+    for stage in range(2):
+        with PipelineStage(stage):
+            values = tf.keras.layers.Dense(64, use_bias=False)(values)
+    model = tf.keras.Model(inputs, values)
+    model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
+    model.compile("adam", "mse", steps_per_execution=4)
+    model.fit(tf.data.Dataset.from_tensor_slices((rows, rows)).batch(1, True).repeat(), steps_per_epoch=4, verbose=0)
+
+
+@pytest.mark.parametrize("connection", [config.DeviceConnectionType.ALWAYS, config.DeviceConnectionType.ON_DEMAND])
+def test_variables_in_remote_buffers_are_there_too(studied, connection):
+    (found,) = studied(lambda: train_pipeline(connection), 2)
+    with IPUStrategyV1().scope():
+        train_pipeline(connection)
+    (plan,) = tf_ipu_shim.memory_report().devices[0].programs
+    assert [ipu.remote for ipu in found.plan.ipus] == [ipu.remote for ipu in plan.ipus]
+    # Both moments of a stage's weights; a device that is not always attached has no remote buffers.
+    moments = {"optimizer_state": 2 * 64 * 64 * 4} if connection is config.DeviceConnectionType.ALWAYS else {}
+    assert [dict(ipu.remote) for ipu in found.plan.ipus] == [moments, moments]
+    made = capacity.estimate(found, CHIPS["gc200"])
+    assert [ipu.tile_bytes for ipu in made.ipus] == [ipu.tile_bytes for ipu in plan.ipus]
 
 
 def test_a_program_that_does_not_fit_is_no_error(studied, monkeypatch):
@@ -261,4 +292,6 @@ def test_a_script_that_finds_its_results_wrong_is_told_why(forked):
     last = done.stderr.splitlines()[-2:]
     assert last[0] == "AssertionError: wrong"
     assert last[1].startswith("The script ended with status 1: programs after that are not here.")
-    assert "computes nothing" in last[1]
+    assert "a script that checks its results ends so" in last[1]
+    first = "tf-ipu fit: nothing is computed. All results that the script gets are zeros."
+    assert first in done.stderr.splitlines()

@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The script has to get the IPUs that it asks for: those of the largest of the systems.
         arguments.system = max(map(systems.named, arguments.on), key=lambda system: system.num_ipus).name
     os.environ[execution_mode.ENVIRONMENT_VARIABLE] = execution_mode.XLA  # nothing runs: nothing to choose
+    print("tf-ipu fit: nothing is computed. All results that the script gets are zeros.", file=sys.stderr, flush=True)
     captured_programs.begin()
     try:
         status = runner.run(arguments)
@@ -78,8 +79,8 @@ def _report_result(programs: Sequence[CapturedProgram], found: Sequence[systems.
     print(capacity.to_text(programs, found))
     if status:
         print(
-            f"The script ended with status {status}: programs after that are not here. `tf-ipu fit` computes nothing: "
-            "all results are zeros, and a script that checks them ends so.",
+            f"The script ended with status {status}: programs after that are not here. a script that "
+            "checks its results ends so, as all of them are zeros.",
             file=sys.stderr,
         )
     fits = any(

@@ -46,10 +46,10 @@ class IpuDevice:
         self.num_ipus = num_ipus
         self.options = options
         self.on_model = in_force.use_ipu_model
-        self.connection = ON_DEMAND if in_force.use_on_demand else int(options.device_connection_type)
-        if captured_programs.active():
-            self.connection = PRE_COMPILE
-        self.chip = _chip(system.chip, options, self.connection)
+        # A capture plans programs for what the script configures, although nothing runs.
+        self._configured_connection = ON_DEMAND if in_force.use_on_demand else int(options.device_connection_type)
+        self.connection = PRE_COMPILE if captured_programs.active() else self._configured_connection
+        self.chip = _chip(system.chip, options, self._configured_connection)
         _check_io_tiles(options, self.chip)
         self._system = system
         self._candidates = candidates
@@ -125,7 +125,7 @@ class IpuDevice:
     @property
     def has_remote_buffers(self) -> bool:
         """Whether it has remote buffers: attached IPUs do, others as configured."""
-        if self.connection == ALWAYS and not self.on_model:
+        if self._configured_connection == ALWAYS and not self.on_model:
             return True
         return bool(self.options.enable_remote_buffers_without_device)
 
