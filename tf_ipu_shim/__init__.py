@@ -21,6 +21,10 @@ _ELSEWHERE = {
     "memory_report": "tf_ipu_shim.memory_reports",
     "TensorFile": "tf_ipu_shim.frontend.utilities.tensor_files",
 }
+TYPE_CHECKING = False  # `typing` would cost every Python process its import
+if TYPE_CHECKING:
+    from tf_ipu_shim.frontend.utilities.tensor_files import TensorFile as TensorFile
+    from tf_ipu_shim.memory_reports import memory_report as memory_report
 
 
 def __getattr__(name):

@@ -4,7 +4,7 @@ pip puts what stands in the root of a wheel into site-packages, and Python execu
 there. setuptools has no setting for such a file, so it is added to the finished wheel here: the same way for
 `pip install .`, for a built wheel and for an editable install, and pip removes it with the package.
 
-A wheel also has a `.pyi` file, for type checkers, of each module that `names/reexports.txt` serves.
+A wheel also has the stubs of `generate_stubs.py`, by which type checkers know Graphcore's names.
 
 Where `plugin/prebuilt` holds compiled libraries, they are in the wheel, and its tag says which systems they run on.
 """
@@ -14,9 +14,11 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
-import importlib.util
 import io
 import pathlib
+import subprocess
+import sys
+import tempfile
 import zipfile
 from typing import Any
 
@@ -25,8 +27,9 @@ from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403  the hooks that need no change
 
 PTH_NAME = "tf_ipu_shim.pth"
-# Only the import: anything more would run in every Python process of the environment.
-PTH_CONTENT = b"import tf_ipu_shim\n"
+# The import, and the folder in which mypy finds stubs: anything more would run in every Python process.
+PTH_CONTENT = b"import tf_ipu_shim\ntf_ipu_shim_types\n"
+OF_PACKAGE = "tf_ipu_shim/"
 
 
 def build_wheel(wheel_directory: str, *arguments: Any, **options: Any) -> str:
@@ -35,18 +38,18 @@ def build_wheel(wheel_directory: str, *arguments: Any, **options: Any) -> str:
 
 
 def build_editable(wheel_directory: str, *arguments: Any, **options: Any) -> str:
-    """PEP 660's hook: setuptools' editable wheel with the `.pth` file."""
-    return _finished(wheel_directory, build_meta.build_editable(wheel_directory, *arguments, **options), {})
+    """PEP 660's hook: setuptools' editable wheel with the `.pth` file, and the stubs outside the package."""
+    stubs = {file: text for file, text in _stubs().items() if not file.startswith(OF_PACKAGE)}
+    return _finished(wheel_directory, build_meta.build_editable(wheel_directory, *arguments, **options), stubs)
 
 
 def _stubs() -> dict[str, bytes]:
-    """Reads the table from its file, as importing the package would need what the package needs."""
-    path = pathlib.Path(__file__).resolve().parent.parent / "tf_ipu_shim" / "names" / "reexports.py"
-    spec = importlib.util.spec_from_file_location("reexports", path)
-    assert spec is not None and spec.loader is not None
-    reexports = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(reexports)
-    return {file: text.encode() for file, text in reexports.stubs().items()}
+    """Runs the generator in a Python without packages: one that is installed could bring another version of ours."""
+    generator = pathlib.Path(__file__).resolve().with_name("generate_stubs.py")
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run([sys.executable, "-S", "-E", str(generator), directory], check=True)
+        files = [path for path in pathlib.Path(directory).rglob("*") if path.is_file()]
+        return {path.relative_to(directory).as_posix(): path.read_bytes() for path in files}
 
 
 def _finished(directory: str, name: str, stubs: dict[str, bytes]) -> str:

@@ -52,8 +52,8 @@ report = pva.openReport(str(file))
 
 # 3. Time: what each IPU does in a run, which is 4 updates of the weights. What is missing to 100 % it waits.
 total = report.execution.totalCycles.total
-busy = collections.Counter()
-cycles = collections.Counter()
+busy: collections.Counter = collections.Counter()
+cycles: collections.Counter = collections.Counter()
 for step in report.execution.steps:
     for number, on_ipu in enumerate(step.ipus):
         busy[number] += on_ipu.cycles

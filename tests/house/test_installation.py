@@ -84,6 +84,8 @@ def test_wheel(python, environment, wheel):
     assert (environment.python.parent / "tf-ipu").exists()
     stub = (package / "api" / "ipu" / "loops.pyi").read_text()
     assert "from tf_ipu_shim.frontend.control_flow.loops import repeat as repeat\n" in stub
+    for folder in ("tensorflow", "tf_ipu_shim_types/tensorflow-stubs"):
+        assert (environment.packages / folder / "python" / "ipu" / "config.pyi").exists()
 
     # An unchanged script under plain python, with the TensorFlow of the environment that runs the tests.
     script = python.script("from tensorflow.python import ipu\nprint(ipu.__name__, ipu.__file__)\n")
@@ -93,7 +95,7 @@ def test_wheel(python, environment, wheel):
     assert found.split() == ["tf_ipu_shim.api.ipu", str(package / "api" / "ipu" / "__init__.py")]
 
     pip("--python", environment.python, "uninstall", "--yes", "tf_ipu_shim")
-    assert list(environment.packages.glob("tf_ipu*")) == []
+    assert [path for name in ("tf_ipu*", "tensorflow*", "keras*") for path in environment.packages.glob(name)] == []
 
 
 @pytest.mark.slow

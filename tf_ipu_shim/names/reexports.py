@@ -79,14 +79,3 @@ class ReexportLoader(Loader):
             found = __import__(source, fromlist=tuple(names.values()))
             vars(module).update({name: getattr(found, own) for name, own in names.items()})
         module.__dict__["__all__"] = sorted(name for names in sources.values() for name in names if name[0] != "_")
-
-
-def stubs() -> dict[str, str]:
-    """The `.pyi` file of each module, by its path, with which the wheel serves type checkers."""
-    files = {}
-    for module, (_, sources) in table().items():
-        lines = [
-            f"from {source} import {own} as {name}" for source, names in sources.items() for name, own in names.items()
-        ]
-        files[f"{module.replace('.', '/')}.pyi"] = "".join(f"{line}\n" for line in lines)
-    return files
