@@ -291,7 +291,7 @@ def test_a_script_that_finds_its_results_wrong_is_told_why(forked):
     assert "1 IPU, 8 items in 1 steps a run" in done.stdout
     last = done.stderr.splitlines()[-2:]
     assert last[0] == "AssertionError: wrong"
-    assert last[1].startswith("The script ended with status 1: programs after that are not here.")
-    assert "a script that checks its results ends so" in last[1]
+    assert last[1].startswith("The script ended with status 1. Programs after that are not here.")
+    assert "A script that checks its results ends so" in last[1]
     first = "tf-ipu fit: nothing is computed. All results that the script gets are zeros."
     assert first in done.stderr.splitlines()
