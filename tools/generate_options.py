@@ -82,7 +82,7 @@ def page(name: str) -> str:
         if _page_of(heading) == name:
             lines += ["", f"## {heading[0].upper()}{heading[1:]}", ""]
             lines += ["| option | effect | what, or why not |", "|---|---|---|"]
-            lines += [f"| `{entry.name}` | {entry.effect} | {entry.what} |" for entry in entries]
+            lines += [f"| `{entry.name}` | {entry.effect} | {entry.meaning} |" for entry in entries]
     return PAGES[name] + "\n".join(lines).lstrip("\n") + "\n"
 
 

@@ -215,9 +215,9 @@ def _setters() -> dict[str, str]:
 def _variable_table(variables: Iterable[environment.Variable], setters: dict[str, str]) -> list[str]:
     if not setters:
         return table(
-            ["variable", "default", "meaning"], [[f"`{one.name}`", one.default, one.what] for one in variables]
+            ["variable", "default", "meaning"], [[f"`{one.name}`", one.default, one.meaning] for one in variables]
         )
-    rows = [[f"`{one.name}`", setters.get(one.name, ""), one.default, one.what] for one in variables]
+    rows = [[f"`{one.name}`", setters.get(one.name, ""), one.default, one.meaning] for one in variables]
     return table(["variable", "option of `tf-ipu run`", "default", "meaning"], rows)
 
 

@@ -320,7 +320,7 @@ SEEN = {}
 def test_every_claim_is_exercised():
     assert set(EXERCISES) == set(EFFECTIVE)
     assert {entry.effect for entry in ENTRIES.values()} <= set(EFFECTS)
-    assert all(entry.what for entry in ENTRIES.values())
+    assert all(entry.meaning for entry in ENTRIES.values())
 
 
 @pytest.mark.parametrize("key", EFFECTIVE, ids=lambda key: f"{key[0]}:{key[1]}".replace("`", ""))

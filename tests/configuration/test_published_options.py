@@ -70,7 +70,7 @@ def test_stochastic_rounding_from_bool():
 def test_every_option_says_what_it_does_here():
     for option in table.OPTIONS:
         assert option.effect in EFFECTS
-        assert option.doc.endswith(".") and option.what
+        assert option.doc.endswith(".") and option.meaning
 
 
 def test_effects_list_what_was_set_without_effect():

@@ -198,7 +198,7 @@ def test_of_an_initializer_the_integer_part_counts(text, counts):
 def test_every_flag_says_what_it_changes():
     entries = {entry.name: entry for entry in flags.effects()}
     assert set(PUBLISHED) | set(flags.RETIRED) == set(entries)
-    assert all(entry.effect in effects.EFFECTS and entry.what for entry in entries.values())
+    assert all(entry.effect in effects.EFFECTS and entry.meaning for entry in entries.values())
 
 
 def test_flags_that_were_given_and_change_nothing():

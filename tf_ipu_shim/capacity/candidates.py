@@ -20,7 +20,8 @@ def systems_for(names: Sequence[str], chips: Sequence[str], ipus: int) -> list[S
         found = [named(name) for name in names]
         return [system for system in found if not chips or system.chip in chip_names]
     smallest_of = (
-        next((one for one in by_size() if one.chip == chip and one.num_ipus >= ipus), None) for chip in chip_names
+        next((candidate for candidate in by_size() if candidate.chip == chip and candidate.num_ipus >= ipus), None)
+        for chip in chip_names
     )
     return [system for system in smallest_of if system is not None]
 

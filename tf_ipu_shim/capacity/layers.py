@@ -73,13 +73,13 @@ def layers_of(program: CapturedProgram, chip: ChipSpec) -> list[Layer]:
     names = _names(variables, entries, blocks, in_stages=len(program.blocks) > 1)
     if not names.order:
         return []
-    homes = LayerIndex(names, blocks)
-    flow = _Flow(blocks, homes)
-    work = _Work(entries, homes, flow, program.recomputes)
+    layer_index = LayerIndex(names, blocks)
+    flow = _Flow(blocks, layer_index)
+    work = _Work(entries, layer_index, flow, program.recomputes)
     trains = any(entry.name.startswith(GRADIENTS) for entry, _ in entries)
     if trains and not any(value.kind == "accumulator" for block in blocks for value in block.values):
         work.accumulate(variables.sizes, chip, program.steps)
-    activations = _activations(blocks, homes)
+    activations = _activations(blocks, layer_index)
     return [
         Layer(
             name,
@@ -147,12 +147,12 @@ class _Work:
     """
 
     def __init__(
-        self, entries: Iterable[tuple[Entry, float]], homes: LayerIndex, flow: _Flow, recomputes: bool
+        self, entries: Iterable[tuple[Entry, float]], layer_index: LayerIndex, flow: _Flow, recomputes: bool
     ) -> None:
-        self.all = [0.0] * homes.count
-        self.forward = [0.0] * homes.count
-        self._homes, self._flow, self._recomputes = homes, flow, recomputes
-        self._updates = [0.0] * homes.count
+        self.all = [0.0] * layer_index.count
+        self.forward = [0.0] * layer_index.count
+        self._homes, self._flow, self._recomputes = layer_index, flow, recomputes
+        self._updates = [0.0] * layer_index.count
         self._ran: set[int] = set()  # what has run forward: what runs again is the same computation
         for entry, times in entries:
             work = entry.computation
@@ -191,8 +191,8 @@ class _Flow:
         fed: bytes of what is fed to it first.
     """
 
-    def __init__(self, blocks: Sequence[Block], homes: LayerIndex) -> None:
-        self._homes = homes
+    def __init__(self, blocks: Sequence[Block], layer_index: LayerIndex) -> None:
+        self._homes = layer_index
         self._numbers = {id(block): at for at, block in enumerate(blocks)}
         users: dict[Hashable, dict[int, set[str]]] = {}  # layers, and their ops
         makers: dict[Hashable, tuple[int, int]] = {}  # the layer, and bytes
@@ -202,22 +202,26 @@ class _Flow:
             users.setdefault(key, {}).setdefault(user, set()).update(op)
             if at is not None and value.bytes > _SCALAR:
                 first[key] = min(user, first.get(key, (user, 0))[0]), value.bytes
-            elif value.kind in _FORWARD and homes.is_in_layer(value.owner) and not value.owner.startswith(GRADIENTS):
-                makers[key] = homes.of(value.owner), value.bytes
+            elif (
+                value.kind in _FORWARD
+                and layer_index.is_in_layer(value.owner)
+                and not value.owner.startswith(GRADIENTS)
+            ):
+                makers[key] = layer_index.of(value.owner), value.bytes
         self._first = {key: layer for key, (layer, _) in first.items()}
-        self.fed = [0] * homes.count
+        self.fed = [0] * layer_index.count
         for layer, size in first.values():
             self.fed[layer] += size
         # What is fed comes to the first layer that takes it, and from there to others.
         values = [(maker, users[key], size) for key, (maker, size) in {**first, **makers}.items()]
-        self.inputs = consumed_by_layers(values, homes.count)
-        self.outputs = _given(values, homes.count)
+        self.inputs = consumed_by_layers(values, layer_index.count)
+        self.outputs = _given(values, layer_index.count)
 
     def first_of(self, step: tuple[Block, int]) -> int:
         """Returns the first layer that consumes a host copy."""
-        block, number = step
+        block, value_id = step
         at = self._numbers[id(block)]
-        found = [self._first[at, value] for value in block.steps[number].outputs if (at, value) in self._first]
+        found = [self._first[at, value] for value in block.steps[value_id].outputs if (at, value) in self._first]
         return min(found, default=0)
 
     def _taken(self, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str, ...], Value, tuple[int, int] | None]]:
@@ -226,7 +230,7 @@ class _Flow:
         for at, block in enumerate(blocks):
             for step in filter(self._is_forward, block.steps):
                 op = () if step.work is None else (step.owner,)
-                for source in (origin(block, number) for number in step.inputs):
+                for source in (origin(block, value_id) for value_id in step.inputs):
                     value = block.values[source]
                     is_given = value.owner in host_inputs
                     if self._homes.is_in_layer(step.owner) or (is_given and op):
@@ -242,7 +246,7 @@ def _from_host(block: Block) -> Iterator[Value]:
         if not isinstance(work, Computation) or work.kind not in _HOST:
             continue
         if isinstance(work.sizes, HostSizes | FeedSizes) and work.sizes.bytes > 0:
-            yield from (block.values[number] for number in step.outputs)
+            yield from (block.values[value_id] for value_id in step.outputs)
 
 
 def _given(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: int) -> list[tuple[Passed, ...]]:
@@ -254,12 +258,12 @@ def _given(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: in
     return [tuple(output) for output in outputs]
 
 
-def _activations(blocks: Iterable[Block], homes: LayerIndex) -> list[int]:
-    found = [0] * homes.count
+def _activations(blocks: Iterable[Block], layer_index: LayerIndex) -> list[int]:
+    found = [0] * layer_index.count
     for block in blocks:
         for value in block.values:
-            if value.kind == "activation" and value.mode is not Mode.VIEW and homes.is_in_layer(value.owner):
-                found[homes.of(value.owner)] += value.bytes
+            if value.kind == "activation" and value.mode is not Mode.VIEW and layer_index.is_in_layer(value.owner):
+                found[layer_index.of(value.owner)] += value.bytes
     return found
 
 

@@ -108,7 +108,7 @@ class LayerIndex:
 
     def _updated(self, block: Block, step: Step) -> int | None:
         """Returns the layer whose variable or gradient a step uses."""
-        for value in (block.values[number] for number in step.inputs):
+        for value in (block.values[value_id] for value_id in step.inputs):
             if value.kind in _VARIABLES and self._layers[value.owner] in self._places:
                 return self._places[self._layers[value.owner]]
             if value.owner.startswith(GRADIENTS) and self.is_in_layer(value.owner):

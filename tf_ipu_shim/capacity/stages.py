@@ -126,14 +126,14 @@ class StageTransfers:
 class _Stage:
     """A stage's position in a pipeline."""
 
-    number: int
+    index: int
     count: int
     recomputes: bool
 
     @property
     def runs_again(self) -> bool:
         """Whether its forward pass is recomputed."""
-        return self.recomputes and self.number < self.count - 1
+        return self.recomputes and self.index < self.count - 1
 
     def cycles(self, layer: Layer) -> float:
         """Returns its cycles for one layer."""
@@ -141,20 +141,20 @@ class _Stage:
 
     def memory(self) -> StageMemory:
         """Returns its memory without layers: weights, optimizer state, accumulators and in-flight mini-batches."""
-        return StageMemory(2 * (self.count - 1 - self.number), self.runs_again)
+        return StageMemory(2 * (self.count - 1 - self.index), self.runs_again)
 
 
 def _in_stages(layers: Iterable[Layer]) -> list[StageLayer]:
     return [
         StageLayer(
-            number,
+            index,
             layer.kept_bytes + layer.weight_bytes,
             layer.weight_bytes,
             layer.activation_bytes,
             layer.inputs,
             layer.fed_bytes,
         )
-        for number, layer in enumerate(layers)
+        for index, layer in enumerate(layers)
     ]
 
 
@@ -171,7 +171,7 @@ def split(
     """
     handed = StageTransfers(layers, chip, times)
     for count in sorted({least, *(count for count in _STAGES if count > least)}):
-        places = [_Stage(number, count, recomputes) for number in range(count)]
+        places = [_Stage(index, count, recomputes) for index in range(count)]
         found = _balance(layers, places, chip.total_bytes, handed) if count <= len(layers) else None
         if found is not None:
             return found

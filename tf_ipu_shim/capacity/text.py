@@ -33,9 +33,9 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
         return known[key]
 
     first = systems[0].chip if systems else CHIPS["gc200"]
-    largest = sorted(programs, key=lambda one: -one.plan.peak_bytes)
-    by_time = sorted(programs, key=lambda one: -on(one, first).cycles)
-    shown = [one for one in programs if one in (*largest[: _SHOWN // 2], *by_time[: _SHOWN // 2])]
+    largest = sorted(programs, key=lambda captured: -captured.plan.peak_bytes)
+    by_time = sorted(programs, key=lambda captured: -on(captured, first).cycles)
+    shown = [captured for captured in programs if captured in (*largest[: _SHOWN // 2], *by_time[: _SHOWN // 2])]
     lines: list[str] = []
     for program in shown:
         lines += _program(program, systems, [on(program, system.chip) for system in systems])
@@ -56,19 +56,19 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
 def _program(program: CapturedProgram, systems: Sequence[System], estimates: Sequence[Estimate]) -> list[str]:
     fed = f", {program.items:,.0f} items in {program.steps:,.0f} steps a run" if program.items else ""
     replicas = f", {program.replicas} replicas" if program.replicas > 1 else ""
-    rows = [_HEAD, *(_row(program, system, one) for system, one in zip(systems, estimates))]
+    rows = [_HEAD, *(_row(program, system, system_estimate) for system, system_estimate in zip(systems, estimates))]
     lines = [f"{program.name}: {_ipus(program.ipus)}{replicas}{fed}", *_table(rows)]
-    if any(not one.exact for one in estimates):
+    if any(not system_estimate.exact for system_estimate in estimates):
         lines.append("  Loops whose iterations are not known count 16.")
     if program.plan.coarse:
         lines.append(f"  {len(program.plan.coarse)} of its parts could not be looked into: more memory may be needed.")
     if len(program.blocks) > 1:
-        chips = {one.chip.name: one for one in estimates}
+        chips = {system_estimate.chip.name: system_estimate for system_estimate in estimates}
         head = ("IPU", *(f"{name}: fullest tile, busy" for name in chips))
-        numbers = [ipu.ipu for ipu in next(iter(chips.values())).ipus] if chips else []
+        ipus = [ipu.ipu for ipu in next(iter(chips.values())).ipus] if chips else []
         memory = [
-            (str(number), *(f"{_full(chip, place):.1f} %, {_busy(chip, place):.0f} %" for chip in chips.values()))
-            for place, number in enumerate(numbers)
+            (str(ipu_id), *(f"{_full(chip, place):.1f} %, {_busy(chip, place):.0f} %" for chip in chips.values()))
+            for place, ipu_id in enumerate(ipus)
         ]
         lines += _table([head, *memory])
     return [*lines, *_advice(program), *_stages(program, estimates), ""]
@@ -84,7 +84,10 @@ def _advice(program: CapturedProgram) -> list[str]:
 
 def _stages(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str]:
     """Returns the split for the first chip that has one, starting with the program's own chip."""
-    chips = sorted({one.chip: one.fits for one in estimates}.items(), key=lambda one: one[0].title != program.plan.chip)
+    chips = sorted(
+        {system_estimate.chip: system_estimate.fits for system_estimate in estimates}.items(),
+        key=lambda system_estimate: system_estimate[0].title != program.plan.chip,
+    )
     for chip, fits in chips:
         found = stages.better_split(program, chip, fits)
         if found is not None:
@@ -92,33 +95,36 @@ def _stages(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str
     return []
 
 
-def _full(one: Estimate, place: int) -> float:
-    ipu = one.ipus[place]
+def _full(system_estimate: Estimate, place: int) -> float:
+    ipu = system_estimate.ipus[place]
     return 100 * ipu.max_tile_bytes / ipu.bytes_per_tile
 
 
-def _busy(one: Estimate, place: int) -> float:
+def _busy(system_estimate: Estimate, place: int) -> float:
     """Returns an IPU's cycles relative to the busiest one; balanced stages are near 100 %."""
-    return 100 * one.busy[place] / (max(one.busy) or 1.0)
+    return 100 * system_estimate.busy[place] / (max(system_estimate.busy) or 1.0)
 
 
-def _row(program: CapturedProgram, system: System, one: Estimate) -> tuple[str, ...]:
+def _row(program: CapturedProgram, system: System, system_estimate: Estimate) -> tuple[str, ...]:
     if system.num_ipus < program.ipus:
         return system.name, system.chip.name, str(system.num_ipus), "too few IPUs", "", "", "", ""
-    full = [ipu.ipu for ipu in one.ipus if not ipu.fits]
+    full = [ipu.ipu for ipu in system_estimate.ipus if not ipu.fits]
     fits = "yes" if not full else f"no: IPU {', '.join(map(str, full))}"
     speed = ""
     if program.items:
-        low, high = one.samples_per_second / one.upper, one.samples_per_second / one.lower
-        speed = f"{_rounded(one.samples_per_second)} ({_rounded(low)} to {_rounded(high)})"
+        low, high = (
+            system_estimate.samples_per_second / system_estimate.upper,
+            system_estimate.samples_per_second / system_estimate.lower,
+        )
+        speed = f"{_rounded(system_estimate.samples_per_second)} ({_rounded(low)} to {_rounded(high)})"
     return (
         system.name,
         system.chip.name,
         str(system.num_ipus),
         fits,
-        f"{one.headroom:+,}",
-        f"{one.cycles_per_step:,.0f}",
-        f"{one.lower:.2f} to {one.upper:.2f}",
+        f"{system_estimate.headroom:+,}",
+        f"{system_estimate.cycles_per_step:,.0f}",
+        f"{system_estimate.lower:.2f} to {system_estimate.upper:.2f}",
         speed,
     )
 
@@ -127,9 +133,9 @@ def _ipus(count: int) -> str:
     return f"{count} IPU{'s' if count > 1 else ''}"
 
 
-def _rounded(number: float) -> str:
+def _rounded(value: float) -> str:
     """Formats a number with three significant digits."""
-    return f"{float(f'{number:.3g}'):,.0f}" if number >= 1000 else f"{number:.3g}"
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -67,7 +67,7 @@ def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
     for path, trap in pitfalls.find_pitfalls(scans):
         found.setdefault(Finding(FindingKind.TRAP, path, trap.line, trap.name, trap.why))
     order = [source.path for source, _ in scans]
-    return sorted(found, key=lambda one: (order.index(one.path), one.line, one.name))
+    return sorted(found, key=lambda use: (order.index(use.path), use.line, use.name))
 
 
 @functools.cache
@@ -102,7 +102,11 @@ def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
             continue  # a category, or an option no SDK has, which the configuration refuses with the nearest names
         kind = FindingKind.RECORDED if option.effect == RECORDED else FindingKind.EMULATED
         yield Finding(
-            kind, path, setting.line, f"IPUConfig.{setting.path}", option.what if kind is FindingKind.RECORDED else ""
+            kind,
+            path,
+            setting.line,
+            f"IPUConfig.{setting.path}",
+            option.meaning if kind is FindingKind.RECORDED else "",
         )
         if setting.path == "compilation_poplar_options":
             yield from _engine_option_findings(path, setting)
@@ -112,7 +116,7 @@ def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
 def _engine_option_findings(path: pathlib.Path, setting: Setting) -> Iterator[Finding]:
     """Those of an `IPUConfig` that stand in the file and change nothing."""
     value = literal_value(setting.value)
-    whys = {entry.name: entry.what for entry in engine_options.effects()}
+    whys = {entry.name: entry.meaning for entry in engine_options.effects()}
     for name in engine_options.without_effect(value) if isinstance(value, dict) else ():
         why = whys.get(name, whys["any other"])
         yield Finding(FindingKind.RECORDED, path, setting.line, f"IPUConfig.{setting.path}: {name}", why)
@@ -120,7 +124,7 @@ def _engine_option_findings(path: pathlib.Path, setting: Setting) -> Iterator[Fi
 
 def _environment_findings(source: SourceFile) -> Iterator[Finding]:
     """Flags and engine options that a file puts into the environment itself."""
-    whys = {entry.name: entry.what for entry in (*flags.effects(), *engine_options.effects())}
+    whys = {entry.name: entry.meaning for entry in (*flags.effects(), *engine_options.effects())}
     readers = (
         (flags.ENVIRONMENT_VARIABLE, lambda text: flags.set_flags_without_effect(flags.parse(text))),
         (
@@ -189,7 +193,7 @@ def ignored_arguments(use: Use) -> list[tuple[str, str]]:
     found = {}
     for key in _argument_entries(use):
         rows = arguments.CALLS[key].arguments
-        found.update({name: rows[name].what for name in keywords if name in rows and rows[name].effect == RECORDED})
+        found.update({name: rows[name].meaning for name in keywords if name in rows and rows[name].effect == RECORDED})
     return list(found.items())
 
 

@@ -170,7 +170,9 @@ def _model_factories(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> se
     for node in _nodes_of_type(tree, (ast.FunctionDef,)):
         if any(below in scopes for below in ast.walk(node)):
             continue
-        assigned = {dotted_text(one.targets[0]): one.value for one in _nodes_of_type(node, (ast.Assign,))}
+        assigned = {
+            dotted_text(assignment.targets[0]): assignment.value for assignment in _nodes_of_type(node, (ast.Assign,))
+        }
         for returned in _nodes_of_type(node, (ast.Return,)):
             value = assigned.get(dotted_text(returned.value) if returned.value else None, returned.value)
             if _creates_model(value, scan, makers):

@@ -39,26 +39,33 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html:
         text = page.render_comparison(found, removed, new, (str(arguments.before), str(arguments.after)))
         pathlib.Path(arguments.html).write_text(text)
-    for one in found:
-        print("\n".join(_format_comparison(one)))
+    for comparison_ in found:
+        print("\n".join(_format_comparison(comparison_)))
     for name, where in [*((name, "BEFORE") for name in removed), *((name, "AFTER") for name in new)]:
         print(f"{name}: only in {where}")
     return 0
 
 
-def _format_comparison(one: comparison.Comparison) -> list[str]:
+def _format_comparison(comparison_: comparison.Comparison) -> list[str]:
     lines = [
-        f"{one.program}",
-        _format_change("cycles a run", one.cycles),
-        _format_change("bytes of the fullest IPU", one.fullest),
+        f"{comparison_.program}",
+        _format_change("cycles a run", comparison_.cycles),
+        _format_change("bytes of the fullest IPU", comparison_.fullest),
     ]
-    if one.fits[0] != one.fits[1]:
-        lines.append(f"  {'it does NOT fit any more' if one.fits[0] else 'it fits now'}")
-    lines += [f"  {name}: {before} -> {after}" for name, (before, after) in one.facts.items()]
-    lines += ["  bytes by category", *(_format_change(category.name, category, 4) for category in one.categories)]
-    lines += ["  cycles by kind", *(_format_change(kind.name, kind, 4) for kind in one.kinds)]
-    lines += _largest_changes("cycles by op", one.op_cycles) + _largest_changes("bytes by owner", one.op_bytes)
-    lines += _largest_changes("cycles by line", one.line_cycles) + _largest_changes("bytes by line", one.line_bytes)
+    if comparison_.fits[0] != comparison_.fits[1]:
+        lines.append(f"  {'it does NOT fit any more' if comparison_.fits[0] else 'it fits now'}")
+    lines += [f"  {name}: {before} -> {after}" for name, (before, after) in comparison_.facts.items()]
+    lines += [
+        "  bytes by category",
+        *(_format_change(category.name, category, 4) for category in comparison_.categories),
+    ]
+    lines += ["  cycles by kind", *(_format_change(kind.name, kind, 4) for kind in comparison_.kinds)]
+    lines += _largest_changes("cycles by op", comparison_.op_cycles) + _largest_changes(
+        "bytes by owner", comparison_.op_bytes
+    )
+    lines += _largest_changes("cycles by line", comparison_.line_cycles) + _largest_changes(
+        "bytes by line", comparison_.line_bytes
+    )
     return lines
 
 

@@ -47,13 +47,13 @@ class _Row:
     name: str
     value: str
     is_set: bool
-    what: str
+    meaning: str
 
 
 def _rows(variables: Iterable[environment.Variable]) -> Iterable[_Row]:
     for variable in variables:
         value = os.environ.get(variable.name, "")
-        yield _Row(variable.name, value or f"({variable.default})", bool(value), variable.what)
+        yield _Row(variable.name, value or f"({variable.default})", bool(value), variable.meaning)
 
 
 def _tensorflow() -> Iterable[_Row]:
@@ -72,7 +72,7 @@ def _flag_rows() -> Iterable[_Row]:
             f"--{entry.name}",
             _format_value(value),
             value != getattr(default, entry.name),
-            f"{entry.effect}: {entry.what}",
+            f"{entry.effect}: {entry.meaning}",
         )
 
 
@@ -82,7 +82,7 @@ def _option_rows() -> Iterable[_Row]:
     other = known.pop("any other")
     for name in [*known, *(name for name in in_force if name not in known)]:
         entry = known.get(name, other)
-        yield _Row(name, in_force.get(name, "(not set)"), name in in_force, f"{entry.effect}: {entry.what}")
+        yield _Row(name, in_force.get(name, "(not set)"), name in in_force, f"{entry.effect}: {entry.meaning}")
 
 
 def _format_value(value: object) -> str:
@@ -100,5 +100,5 @@ def _print_section(title: str, rows: Iterable[_Row], only_set: bool) -> None:
     names, values = (max(len(getattr(row, field)) for row in shown) for field in ("name", "value"))
     for row in shown:
         mark = "*" if row.is_set else " "
-        print(f"{mark} {row.name:<{names}}  {row.value:<{min(values, 30)}}  {row.what}")
+        print(f"{mark} {row.name:<{names}}  {row.value:<{min(values, 30)}}  {row.meaning}")
     print()

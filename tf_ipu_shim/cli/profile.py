@@ -50,6 +50,6 @@ def _format_summary(summary: dict[str, object]) -> list[str]:
         used = ipu["always_live_bytes"] + ipu["not_always_live_bytes"]
         lines.append(f"  IPU {ipu['ipu']}: {used:,} bytes, busy for {ipu['busy_cycles']:,.0f} cycles")
     lines.append("  longest compute sets:")
-    for one in facts["longest_compute_sets"][:10]:
-        lines.append(f"  {one['cycles'] * one['runs']:>16,.0f} cycles  {one['name']}")
+    for compute_set in facts["longest_compute_sets"][:10]:
+        lines.append(f"  {compute_set['cycles'] * compute_set['runs']:>16,.0f} cycles  {compute_set['name']}")
     return lines

@@ -11,6 +11,6 @@ from tf_ipu_shim.plugin.library import Call, Library
 def lower(plugin: Library, call: Call, request: ProgramRequest, options: LoweringOptions) -> LoweredProgram:
     """Turns a traced function into XLA programs, exchanges and host ops."""
     state = LoweringState(plugin, call, request, options)
-    for one in pipeline.PASSES:
-        one.run(state)
+    for compiler_pass in pipeline.PASSES:
+        compiler_pass.run(state)
     return state.program

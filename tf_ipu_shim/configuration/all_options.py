@@ -18,7 +18,7 @@ def sections() -> dict[str, tuple[OptionEffect, ...]]:
         ['changes devices']
     """
     configuration = tuple(
-        OptionEffect(name=option.path, effect=option.effect, what=option.what) for option in table.OPTIONS
+        OptionEffect(name=option.path, effect=option.effect, meaning=option.meaning) for option in table.OPTIONS
     )
     return {
         IPU_CONFIG: configuration,

@@ -29,7 +29,7 @@ class Variable:
 
     name: str
     default: str
-    what: str
+    meaning: str
     check: Callable[[], object] | None = None
 
 
@@ -45,96 +45,99 @@ SETTINGS = (
     Variable(
         name=sdk.ENVIRONMENT_VARIABLE,
         default="3.4, and names of all releases",
-        what="the Poplar SDK that is emulated, 1.2 to 3.4",
+        meaning="the Poplar SDK that is emulated, 1.2 to 3.4",
         check=sdk.current,
     ),
     Variable(
         name=systems.ENVIRONMENT_VARIABLE,
         default=systems.DEFAULT,
-        what="the simulated IPU system, such as pod4; `tf-ipu info -h` lists them",
+        meaning="the simulated IPU system, such as pod4; `tf-ipu info -h` lists them",
         check=systems.current,
     ),
     Variable(
         name=execution_mode.ENVIRONMENT_VARIABLE,
         default=execution_mode.AUTO,
-        what="how programs run on the host: xla, kernels or auto",
+        meaning="how programs run on the host: xla, kernels or auto",
         check=execution_mode.requested_mode,
     ),
     Variable(
         name=activation.ENVIRONMENT_VARIABLE,
         default="graphcore",
-        what="; ".join(f"{name}: {meaning}" for name, meaning in activation.MEANINGS.items()),
+        meaning="; ".join(f"{name}: {meaning}" for name, meaning in activation.MEANINGS.items()),
         check=activation.current,
     ),
     Variable(
         name=memory_setting.ENVIRONMENT_VARIABLE,
         default=memory_setting.ON,
-        what="off: no memory figures, and nothing is refused for its memory; calls: reports have temporaries inside "
+        meaning="off: no memory figures, and nothing is refused for its memory; calls: reports have temporaries inside "
         "library calls, too",
         check=memory_setting.current,
     ),
     Variable(
         name=settings.DIRECTORY_VARIABLE,
         default="none",
-        what="a directory for a profile of each program, also without engine options: `tf-ipu run --profile`",
+        meaning="a directory for a profile of each program, also without engine options: `tf-ipu run --profile`",
     ),
     Variable(
         name="TF_IPU_SHIM_TRACEBACK",
         default="short",
-        what="full: uncaught errors are shown with the frames of TensorFlow and tf_ipu_shim, and all that these repeat",
+        meaning="full: uncaught errors are shown with the frames of TensorFlow and tf_ipu_shim, and all that "
+        "these repeat",
         check=functools.partial(_one_of, "TF_IPU_SHIM_TRACEBACK", "short", "full"),
     ),
     Variable(
         name=log_level.ENVIRONMENT_VARIABLE,
         default="TF_CPP_MIN_LOG_LEVEL",
-        what="which log lines of the simulated driver are shown: 0 all, 1 no information, 2 only errors, 3 none",
+        meaning="which log lines of the simulated driver are shown: 0 all, 1 no information, 2 only errors, 3 none",
         check=functools.partial(_one_of, log_level.ENVIRONMENT_VARIABLE, "0", "1", "2", "3"),
     ),
     Variable(
         name="TF_IPU_SHIM_DEBUG_DIR",
         default="none",
-        what="a directory for the graphs of programs whose memory could not be modelled",
+        meaning="a directory for the graphs of programs whose memory could not be modelled",
     ),
     Variable(
         name="TF_IPU_SHIM_PLUGIN_CACHE_DIR",
         default="the user's cache directory",
-        what="the directory of the compiled plugin",
+        meaning="the directory of the compiled plugin",
     ),
     Variable(
         name="TF_IPU_SHIM_LOCK_DIR",
         default="the temporary directory",
-        what="the directory of the files that keep two processes from the same IPU",
+        meaning="the directory of the files that keep two processes from the same IPU",
     ),
     Variable(
         name=collective_timeout.ENVIRONMENT_VARIABLE,
         default=str(collective_timeout.DEFAULT_SECONDS),
-        what="how long processes of a job, and replicas of a program, wait for each other, in seconds",
+        meaning="how long processes of a job, and replicas of a program, wait for each other, in seconds",
         check=collective_timeout.seconds,
     ),
     Variable(
         name="TF_IPU_SHIM_JOB_KEY",
         default="none",
-        what="a secret of a job on several machines, by which its processes know each other",
+        meaning="a secret of a job on several machines, by which its processes know each other",
     ),
 )
 """The variables for users, the most common first."""
 JOB_VARIABLES = (
-    Variable(name="TF_IPU_SHIM_JOB", default="the launcher's", what="the name of a job of several processes"),
-    Variable(name="TF_IPU_SHIM_RANK", default="the launcher's", what="the number of this process in its job, from 0"),
-    Variable(name="TF_IPU_SHIM_SIZE", default="the launcher's", what="how many processes the job has"),
-    Variable(name="TF_IPU_SHIM_LOCAL_RANK", default="the launcher's", what="its number on its machine, from 0"),
+    Variable(name="TF_IPU_SHIM_JOB", default="the launcher's", meaning="the name of a job of several processes"),
     Variable(
-        name="TF_IPU_SHIM_LOCAL_SIZE", default="the launcher's", what="how many processes of the job its machine has"
+        name="TF_IPU_SHIM_RANK", default="the launcher's", meaning="the number of this process in its job, from 0"
+    ),
+    Variable(name="TF_IPU_SHIM_SIZE", default="the launcher's", meaning="how many processes the job has"),
+    Variable(name="TF_IPU_SHIM_LOCAL_RANK", default="the launcher's", meaning="its number on its machine, from 0"),
+    Variable(
+        name="TF_IPU_SHIM_LOCAL_SIZE", default="the launcher's", meaning="how many processes of the job its machine has"
     ),
     Variable(
         name="TF_IPU_SHIM_FIRST_DEVICE",
         default="0",
-        what="which of the devices of an instance's size the first instance has, as poprun tells it",
+        meaning="which of the devices of an instance's size the first instance has, as poprun tells it",
     ),
     Variable(
         name="TF_IPU_SHIM_ADDRESSES",
         default="found on this machine",
-        what="host:port of each process of the job, by rank, separated by commas",
+        meaning="host:port of each process of the job, by rank, separated by commas",
     ),
 )
 """What `poprun` tells the processes of a job; set by hand only if another launcher starts them."""

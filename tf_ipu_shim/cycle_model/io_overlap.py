@@ -18,7 +18,7 @@ FEED = "feed"
 HOST = "host"
 
 
-def overlaps(meeting: SyncPoint, steps: Iterable[Step], is_alone: bool) -> bool:
+def overlaps(sync_point: SyncPoint, steps: Iterable[Step], is_alone: bool) -> bool:
     """Whether a loop's host copies overlap with its iterations.
 
     That is published of programs of one IPU and of pipelines under Grouped; it takes two iterations, known to come.
@@ -26,13 +26,13 @@ def overlaps(meeting: SyncPoint, steps: Iterable[Step], is_alone: bool) -> bool:
     Source: docs/facts.md, section "I/O tiles".
     """
     if (
-        meeting.branches
-        or not meeting.counted
-        or meeting.trip_count < 2
-        or meeting.trip_count != int(meeting.trip_count)
+        sync_point.branches
+        or not sync_point.counted
+        or sync_point.trip_count < 2
+        or sync_point.trip_count != int(sync_point.trip_count)
     ):
         return False
-    if meeting.schedule != "Grouped" and (meeting.schedule or not is_alone):
+    if sync_point.schedule != "Grouped" and (sync_point.schedule or not is_alone):
         return False
     bodies = [body_of(step) for step in steps]
     return None not in bodies and any(next(_feeds(body), None) for body in bodies if body is not None)
@@ -63,8 +63,8 @@ def host_cycles(blocks: Iterable[Block], chip: ChipSpec, loads: bool) -> int:
 def copies(block: Block, ipu: int, begin: int, chip: ChipSpec, loads: bool) -> tuple[list[Entry], int]:
     """Returns the copies of an iteration in sequence, and their end."""
     found = []
-    for within, number, cycles in _copies(block, chip, loads):
-        found.append(_entry(within, number, ipu, begin, chip))
+    for within, step_index, cycles in _copies(block, chip, loads):
+        found.append(_entry(within, step_index, ipu, begin, chip))
         begin += cycles
     return found, begin
 
@@ -85,14 +85,14 @@ class OverlappedTransfers:
         self._handed_on: dict[int, int] = {}
 
     def remaining(
-        self, ipu: int, block: Block, number: int, start: int, phases: Sequence[Phase]
+        self, ipu: int, block: Block, step_index: int, start: int, phases: Sequence[Phase]
     ) -> tuple[int, Sequence[Phase]]:
         """Returns a step's start and the phases left for compute tiles.
 
         The results of an iteration go to the I/O tiles after these have sent the previous results.
         """
         self._begins.setdefault(ipu, start)
-        step = block.steps[number]
+        step = block.steps[step_index]
         if not _is_feed(step):
             return start, phases
         if step.work.sizes.bytes < 0:
@@ -112,7 +112,7 @@ class OverlappedTransfers:
         spans = {}
         for ipu, block in self._blocks.items():
             begin = at = self._begins.get(ipu, self._begin)
-            for loads in (one for one in (False, True) if (self._loads if one else self._stores)):
+            for loads in (is_load for is_load in (False, True) if (self._loads if is_load else self._stores)):
                 at = max(at, self._handed_on.get(ipu, at)) if loads else at
                 found, at = copies(block, ipu, at, self._chip, loads)
                 entries += found
@@ -120,20 +120,20 @@ class OverlappedTransfers:
         return entries, spans
 
 
-def _entry(block: Block, number: int, ipu: int, begin: int, chip: ChipSpec) -> Entry:
-    step = block.steps[number]
+def _entry(block: Block, step_index: int, ipu: int, begin: int, chip: ChipSpec) -> Entry:
+    step = block.steps[step_index]
     phase = _host_phase(step.work, chip)
     name = step.work.name or step.owner
-    entry = Entry("step", step.owner, (ipu,), begin, phase.cycles, computation=step.work, steps=((block, number),))
+    entry = Entry("step", step.owner, (ipu,), begin, phase.cycles, computation=step.work, steps=((block, step_index),))
     entry.children = [Entry(HOST, name, (ipu,), begin, phase.cycles, phase=phase)]
     return entry
 
 
 def _copies(block: Block, chip: ChipSpec, loads: bool) -> Iterator[tuple[Block, int, int]]:
-    for within, number in _feeds(block):
-        work = within.steps[number].work
+    for within, step_index in _feeds(block):
+        work = within.steps[step_index].work
         if work.sizes.bytes and (work.sizes.bytes > 0) == loads:
-            yield within, number, _host_phase(work, chip).cycles
+            yield within, step_index, _host_phase(work, chip).cycles
 
 
 def _host_phase(work: Computation, chip: ChipSpec) -> Phase:
@@ -142,9 +142,9 @@ def _host_phase(work: Computation, chip: ChipSpec) -> Phase:
 
 def _feeds(block: Block) -> Iterator[tuple[Block, int]]:
     """Yields the feeds of an iteration, except those in inner loops and branches."""
-    for number, step in enumerate(block.steps):
+    for step_index, step in enumerate(block.steps):
         if _is_feed(step):
-            yield block, number
+            yield block, step_index
         elif step.inside and step.work is None:
             for inner in step.inside:
                 yield from _feeds(inner)

@@ -40,7 +40,7 @@ def largest_call(block: Block, chip: ChipSpec) -> LibraryCall | None:
     return found
 
 
-def matmul_of(block: Block, number: int) -> Computation | None:
+def matmul_of(block: Block, value_id: int) -> Computation | None:
     """Returns the matmul whose result, possibly reshaped, a value is.
 
     Example:
@@ -52,10 +52,10 @@ def matmul_of(block: Block, number: int) -> Computation | None:
         >>> matmul_of(block, y).name
         'y/dot'
     """
-    while block.values[number].mode is Mode.VIEW and len(block.values[number].of) == 1:
-        number = block.values[number].of[0]
+    while block.values[value_id].mode is Mode.VIEW and len(block.values[value_id].of) == 1:
+        value_id = block.values[value_id].of[0]
     for step in reversed(block.steps):
-        if number in step.outputs:
+        if value_id in step.outputs:
             work = step.work
             return work if isinstance(work, Computation) and work.kind == "product" else None
     return None

@@ -51,12 +51,12 @@ def _is_float16(value: Any) -> bool:
 
 def _proportion(value: Any) -> float:
     try:
-        number = float(value)
+        proportion = float(value)
     except (TypeError, ValueError):
-        number = math.nan
-    if math.isnan(number):
+        proportion = math.nan
+    if math.isnan(proportion):
         raise OptionError(f"{_ORIGIN}{PROPORTION} is {value!r}; expected a number. Use a proportion such as 0.6.")
-    if number < 0:
+    if proportion < 0:
         why = "Value must be greater than or equal to 0, such as 0.6."
         raise OptionError(f"{_ORIGIN}{PROPORTION} is {value!r}. {why}")
-    return number
+    return proportion

@@ -92,12 +92,12 @@ class _Clock:
             ipu = ready.pop()
             block, order = blocks[ipu], orders[ipu]
             while at[ipu] < len(order):
-                number = order[at[ipu]]
-                step = block.steps[number]
+                step_index = order[at[ipu]]
+                step = block.steps[step_index]
                 merges = together[ipu].merges(step)
                 if isinstance(step.work, SyncPoint):
                     arrivals = waiting.setdefault(step.work.key, {})
-                    arrivals[ipu] = number
+                    arrivals[ipu] = step_index
                     if len(arrivals) < expected[step.work.key]:
                         break
                     del waiting[step.work.key]
@@ -106,7 +106,7 @@ class _Clock:
                         at[other] += 1
                     ready.extend(other for other in arrivals if other != ipu)
                     continue
-                entry = self._single_ipu_step(ipu, block, number, now[ipu], transfers, merges)
+                entry = self._single_ipu_step(ipu, block, step_index, now[ipu], transfers, merges)
                 if entry is not None:
                     entries.append(entry)
                     end = entry.start + entry.cycles
@@ -115,31 +115,33 @@ class _Clock:
                 at[ipu] += 1
         if waiting:
             names = sorted(
-                blocks[ipu].steps[number].owner for arrivals in waiting.values() for ipu, number in arrivals.items()
+                blocks[ipu].steps[step_index].owner
+                for arrivals in waiting.values()
+                for ipu, step_index in arrivals.items()
             )
             raise SyncError(f"IPUs wait for each other at {', '.join(names)}.")
         entries.sort(key=lambda entry: (entry.start, entry.ipus))
         return entries, now, busy
 
     def _single_ipu_step(
-        self, ipu: int, block: Block, number: int, start: int, transfers: OverlappedTransfers | None, merges: bool
+        self, ipu: int, block: Block, step_index: int, start: int, transfers: OverlappedTransfers | None, merges: bool
     ) -> Entry | None:
-        step = block.steps[number]
+        step = block.steps[step_index]
         if step.inside and not isinstance(step.work, Computation):  # blocks of one IPU, one after the other
             entries, end = [], start
             for inner in step.inside:
                 inside, ends, _ = self.run({ipu: inner}, end, transfers)
                 entries.extend(inside)
                 end = ends[ipu]
-            return Entry("part", step.owner, (ipu,), start, end - start, steps=((block, number),), children=entries)
+            return Entry("part", step.owner, (ipu,), start, end - start, steps=((block, step_index),), children=entries)
         if step.work is None:
             return None
         phases = self._phases(step.work, ipu, merges)
         if not phases:
             return None
         if transfers is not None:
-            start, phases = transfers.remaining(ipu, block, number, start, phases)
-        entry = Entry("step", step.owner, (ipu,), start, computation=step.work, steps=((block, number),))
+            start, phases = transfers.remaining(ipu, block, step_index, start, phases)
+        entry = Entry("step", step.owner, (ipu,), start, computation=step.work, steps=((block, step_index),))
         for phase in phases:
             name = (step.work.name or step.owner) + phase.name
             entry.children.append(Entry(phase.kind, name, (ipu,), start + entry.cycles, phase.cycles, phase=phase))
@@ -177,7 +179,7 @@ class _Clock:
         busy: dict[int, float],
     ) -> Entry:  # fmt: skip
         start = max(now[ipu] for ipu in arrivals)
-        steps = {ipu: blocks[ipu].steps[number] for ipu, number in arrivals.items()}
+        steps = {ipu: blocks[ipu].steps[step_index] for ipu, step_index in arrivals.items()}
         if sync_point.computation is not None:
             return self._exchange(blocks, arrivals, steps, sync_point.computation, now, busy, start)
         first = next(iter(arrivals))
@@ -269,7 +271,7 @@ class _Clock:
         copies, spans = transfers.entries_and_busy()
         length = max(*ends.values(), *(copy.start + copy.cycles for copy in copies), begin) - begin
         busy = {ipu: max(cycles, spans[ipu]) for ipu, cycles in busy.items()}
-        children = sorted([*children, *copies], key=lambda one: one.start)
+        children = sorted([*children, *copies], key=lambda child: child.start)
         entry.children.append(Entry("part", f"{entry.name} 1", entry.ipus, begin, length, children=children))
         return length, busy
 
@@ -333,7 +335,7 @@ def _participants(blocks: Mapping[int, Block]) -> dict[int, int]:
 
 
 def _steps(blocks: Mapping[int, Block], arrivals: Mapping[int, int]) -> tuple[tuple[Block, int], ...]:
-    return tuple((blocks[ipu], number) for ipu, number in sorted(arrivals.items()))
+    return tuple((blocks[ipu], step_index) for ipu, step_index in sorted(arrivals.items()))
 
 
 def _parts(step: Step) -> Sequence[int]:

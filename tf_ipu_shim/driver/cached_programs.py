@@ -169,8 +169,8 @@ class _Renaming:
             function.name = self.functions.get(function.name, function.name)
         for name in _FEED_ATTRIBUTES:
             if name in node.attr:
-                text = node.attr[name].s.decode()
-                node.attr[name].s = self.feeds.get(text, text).encode()
+                tensor_name = node.attr[name].s.decode()
+                node.attr[name].s = self.feeds.get(tensor_name, tensor_name).encode()
         if _RUN_GROUP in node.attr and node.attr[_RUN_GROUP].s:
             node.attr[_RUN_GROUP].s = self.run_group.encode()
 
@@ -229,12 +229,12 @@ def _number_arguments(function: function_pb2.FunctionDef) -> None:
     for argument in function.signature.input_arg:
         argument.name = numbered[argument.name]
     for node in function.node_def:
-        for i, text in enumerate(node.input):
-            if text in numbered:
-                node.input[i] = numbered[text]
-    for result, text in list(function.ret.items()):
-        if text in numbered:
-            function.ret[result] = numbered[text]
+        for i, tensor_name in enumerate(node.input):
+            if tensor_name in numbered:
+                node.input[i] = numbered[tensor_name]
+    for result, tensor_name in list(function.ret.items()):
+        if tensor_name in numbered:
+            function.ret[result] = numbered[tensor_name]
 
 
 def _number_results(function: function_pb2.FunctionDef) -> None:

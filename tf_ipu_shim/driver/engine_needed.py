@@ -14,7 +14,7 @@ from tf_ipu_shim.compiler.ir.node_defs import data_inputs, producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
-_HANDS_ON = frozenset(
+_FORWARDING = frozenset(
     "Identity IdentityN StopGradient PreventGradient EnsureShape Snapshot ReadVariableOp _Arg _Retval".split()
 )
 _HALF_AND_SINGLE = {types_pb2.DT_HALF, types_pb2.DT_FLOAT}
@@ -49,7 +49,7 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
 
 def may_compute(op: str) -> bool:
     """Whether ops of a type may return anything but an input or a constant."""
-    return op not in _HANDS_ON | _CONSTANT | {vocabulary.ASSIGN_VARIABLE, "Const", "NoOp"}
+    return op not in _FORWARDING | _CONSTANT | {vocabulary.ASSIGN_VARIABLE, "Const", "NoOp"}
 
 
 def is_scalar_elementwise(request: ProgramRequest, program: LoweredProgram) -> bool:
@@ -72,7 +72,7 @@ def _computes(program: function_pb2.FunctionDef) -> bool:
     casts: dict[str, tuple[str, int]] = {}  # of float16 and floats, by name: what is cast, and its type
     for node in program.node_def:
         name, op = node.name, node.op
-        operands = [producer_name(text) for text in data_inputs(node)]
+        operands = [producer_name(tensor_name) for tensor_name in data_inputs(node)]
         if op == "Cast" and {node.attr["SrcT"].type, node.attr["DstT"].type} == _HALF_AND_SINGLE:
             source, kind = casts.get(operands[0], ("", types_pb2.DT_INVALID))
             casts[name] = operands[0], node.attr["SrcT"].type
@@ -84,9 +84,9 @@ def _computes(program: function_pb2.FunctionDef) -> bool:
             computed.add(name)
         elif constant.issuperset(operands) and not op_types.is_stateful(op):
             constant.add(name)
-        elif op not in _HANDS_ON and op not in (vocabulary.ASSIGN_VARIABLE, "NoOp"):
+        elif op not in _FORWARDING and op not in (vocabulary.ASSIGN_VARIABLE, "NoOp"):
             computed.add(name)
-    results = {producer_name(text) for text in program.ret.values()}
+    results = {producer_name(tensor_name) for tensor_name in program.ret.values()}
     return not computed.isdisjoint(results.union(program.control_ret.values()))
 
 
@@ -100,4 +100,4 @@ def _all_scalar(request: ProgramRequest) -> bool:
 def _is_scalar_op(node: node_def_pb2.NodeDef) -> bool:
     if node.op == "Const":
         return not node.attr["value"].tensor.tensor_shape.dim
-    return node.op in _ELEMENTWISE or node.op in _HANDS_ON or node.op == "NoOp"
+    return node.op in _ELEMENTWISE or node.op in _FORWARDING or node.op == "NoOp"

@@ -34,30 +34,30 @@ class Costs:
     """Cost coefficients of an execution mode, in nanoseconds.
 
     Args:
-        iteration: for an iteration of a loop with feeds, in chunks where the way has them.
+        iteration: for an iteration of a loop with feeds, in chunks if the mode has them.
         inner_iteration: for an iteration of a loop within a program.
-        number: for a number that an op gives, or looks at besides.
-        wide_number: the same of ops that give many.
-        chunked_number: the same in chunks, of other ops.
-        window: for a number that the gradient of a pooling looks at.
+        element: for an element that an op returns or reads.
+        wide_element: the same of ops that return many.
+        chunked_element: the same in chunks, of other ops.
+        window: for an element that the gradient of a pooling reads.
         product: for a multiplication or addition of matmuls.
         even_product: the same of small ones that are not thin.
         square_product: the same of these that XLA runs on all cores.
         grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.
         looped_convolution: the same of convolutions within a loop of a program.
-        result: for a number that XLA's program returns, or that kernels write to a variable.
+        result: for an element that XLA's program returns, or that kernels write to a variable.
         start: once for each instruction of HLO.
         start_alone: once for each that XLA compiles by itself, besides.
-        start_squared: once for the square of their number in one XLA program.
+        start_squared: once for the square of their count in one XLA program.
     """
 
     call: float
     iteration: float
     op: float
     inner_iteration: float
-    number: float
-    wide_number: float
-    chunked_number: float
+    element: float
+    wide_element: float
+    chunked_element: float
     window: float
     product: float
     small_product: float
@@ -79,8 +79,8 @@ class Costs:
             self.call * work.launches
             + self.iteration * work.iterations
             + self.random * work.random
-            + self._computing(work.work, self.number, self.result)
-            + self._computing(work.chunked_work, self.chunked_number, self.chunked_result)
+            + self._computing(work.work, self.element, self.result)
+            + self._computing(work.chunked_work, self.chunked_element, self.chunked_result)
         )
 
     def begin(self, work: ProgramWork) -> float:
@@ -90,12 +90,12 @@ class Costs:
             for count, alone in work.compiled.values()
         )
 
-    def _computing(self, work: Work, number: float, result: float) -> float:
+    def _computing(self, work: Work, elements: float, result: float) -> float:
         return (
             self.op * work.ops
             + self.inner_iteration * work.iterations
-            + number * (work.passes + work.inner)
-            + self.wide_number * work.wide_passes
+            + elements * (work.passes + work.inner)
+            + self.wide_element * work.wide_passes
             + result * work.results
             + self.window * work.windows
             + self.product * work.products
@@ -113,9 +113,9 @@ _KERNELS = Costs(
     iteration=45_000,
     op=600,
     inner_iteration=20_000,
-    number=0.8,
-    wide_number=0.25,
-    chunked_number=0.35,
+    element=0.8,
+    wide_element=0.25,
+    chunked_element=0.35,
     window=0.25,
     product=0.0026,
     small_product=0.0064,
@@ -136,9 +136,9 @@ _XLA = Costs(
     iteration=4_700,
     op=125,
     inner_iteration=500,
-    number=1.4,
-    wide_number=0.17,
-    chunked_number=0.4,
+    element=1.4,
+    wide_element=0.17,
+    chunked_element=0.4,
     window=3.0,
     product=0.0027,
     small_product=0.01,
@@ -160,8 +160,8 @@ _LATER_COSTS = {
     XLA: dataclasses.replace(
         _XLA,
         call=18_500,
-        number=0.95,
-        chunked_number=0.3,
+        element=0.95,
+        chunked_element=0.3,
         window=1.7,
         product=0.0026,
         small_product=0.0045,
@@ -172,7 +172,7 @@ _LATER_COSTS = {
         start=1_000_000,
         start_alone=15_000_000,
     ),
-    KERNELS: dataclasses.replace(_KERNELS, wide_number=0.15),
+    KERNELS: dataclasses.replace(_KERNELS, wide_element=0.15),
 }
 _LATER = (2, 18)
 

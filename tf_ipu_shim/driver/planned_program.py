@@ -184,7 +184,9 @@ class _Lowering:
         if not self._is_required:
             return without_form
         return {
-            name: text for name, text in without_form.items() if not kernels_only.explains_error(self._request, text)
+            name: message
+            for name, message in without_form.items()
+            if not kernels_only.explains_error(self._request, message)
         }
 
     def _write_profile(

@@ -76,8 +76,8 @@ def streams(request: ProgramRequest, result_shapes: Sequence[Sequence[int] | Non
                 )
             ),
         ],
-        "infeeds": [_feed(number, tensors) for number, tensors in enumerate(infeeds, 1)],
-        "outfeeds": [_feed(number, tensors) for number, tensors in enumerate(outfeeds, 1 + len(infeeds))],
+        "infeeds": [_feed(feed_index, tensors) for feed_index, tensors in enumerate(infeeds, 1)],
+        "outfeeds": [_feed(feed_index, tensors) for feed_index, tensors in enumerate(outfeeds, 1 + len(infeeds))],
     }
 
 
@@ -120,11 +120,11 @@ def _feeds(request: ProgramRequest, ops: frozenset[str] | set[str]) -> Iterator[
                 yield zip(node.proto.attr["output_types"].list.type, node.proto.attr["output_shapes"].list.shape)
 
 
-def _feed(number: int, tensors: Any) -> dict[str, Any]:
+def _feed(feed_index: int, tensors: Any) -> dict[str, Any]:
     return {
-        "name": str(number),
+        "name": str(feed_index),
         "streams": [
-            {"name": f"{number}.{index}", "shape": _shape(kind, [dimension.size for dimension in shape.dim])}
+            {"name": f"{feed_index}.{index}", "shape": _shape(kind, [dimension.size for dimension in shape.dim])}
             for index, (kind, shape) in enumerate(tensors)
         ],
     }

@@ -62,11 +62,11 @@ def refuse(diagnostics: Diagnostics, program: LoweredProgram, without_form: Mapp
     """Refuses a program with a part that XLA cannot compile for any values."""
     _refuse_random_shapes(diagnostics, program)
     for cluster in [*program.clusters, *program.planned_clusters] if without_form else ():
-        text = without_form.get(cluster.function)
-        if text is None or cluster.constants or _MAY_COMPILE_LATER.search(text) or _has_shapes(program, cluster):
+        message = without_form.get(cluster.function)
+        if message is None or cluster.constants or _MAY_COMPILE_LATER.search(message) or _has_shapes(program, cluster):
             continue
         raise errors_impl.InvalidArgumentError(
-            None, None, _refusal(diagnostics, _origin(program, cluster.function, cluster.scope), text)
+            None, None, _refusal(diagnostics, _origin(program, cluster.function, cluster.scope), message)
         )
 
 
@@ -81,12 +81,12 @@ def record_origins(program: LoweredProgram) -> None:
             _launched.popitem(last=False)
 
 
-def explain(call: int, text: str) -> str:
+def explain(call: int, message: str) -> str:
     """Returns the error text for a launch that XLA could not compile at run time."""
     with _lock:
-        known = (_launched.get(function) for function in reversed(_CONVERTED.findall(text)))
+        known = (_launched.get(function) for function in reversed(_CONVERTED.findall(message)))
         origin = next(filter(None, known), _LaunchOrigin("a program", (), ()))
-    return _refusal(Diagnostics(Call(plugin.load()._c, call)), origin, text)
+    return _refusal(Diagnostics(Call(plugin.load()._c, call)), origin, message)
 
 
 driver.explain_compile_error = explain
@@ -111,20 +111,23 @@ def _origin(program: LoweredProgram, function: str, scope: str) -> _LaunchOrigin
     clusters = [*program.clusters, *program.planned_clusters]
     scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in clusters}}
     functions = [*program.functions, *program.planned_functions]
-    named = dict.fromkeys(scopes.get(one.signature.name, one.signature.name) for one in functions)
-    nodes = next((one.node_def for one in functions if one.signature.name == function), ())
+    named = dict.fromkeys(
+        scopes.get(function_def.signature.name, function_def.signature.name) for function_def in functions
+    )
+    nodes = next((function_def.node_def for function_def in functions if function_def.signature.name == function), ())
     return _LaunchOrigin(scope, (scope, *named), tuple(node.name for node in nodes[:_MOST_NAMED]))
 
 
-def _refusal(diagnostics: Diagnostics, origin: _LaunchOrigin, text: str) -> str:
-    message = error_texts.clean(text.strip().split("\n")[0]).rstrip(".")
-    advice = _CONSTANT_ADVICE if _CONSTANT in message else _LIST_ADVICE if _LIST.search(text) else _ADVICE
-    return f"Cannot compile {display_name(origin.scope)}: {message}.{_describe_op(diagnostics, origin, text)} {advice}"
+def _refusal(diagnostics: Diagnostics, origin: _LaunchOrigin, xla_message: str) -> str:
+    message = error_texts.clean(xla_message.strip().split("\n")[0]).rstrip(".")
+    advice = _CONSTANT_ADVICE if _CONSTANT in message else _LIST_ADVICE if _LIST.search(xla_message) else _ADVICE
+    described = _describe_op(diagnostics, origin, xla_message)
+    return f"Cannot compile {display_name(origin.scope)}: {message}.{described} {advice}"
 
 
-def _describe_op(diagnostics: Diagnostics, origin: _LaunchOrigin, text: str) -> str:
+def _describe_op(diagnostics: Diagnostics, origin: _LaunchOrigin, message: str) -> str:
     """Returns the op that a message is about and its line."""
-    for name in (next(filter(None, found.groups())) for found in _NAMES.finditer(text)):
+    for name in (next(filter(None, found.groups())) for found in _NAMES.finditer(message)):
         located = _first_with_line(diagnostics, origin, _suffixes(name))
         if located is None:
             continue

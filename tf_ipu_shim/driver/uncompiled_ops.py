@@ -218,8 +218,8 @@ class _Program:
 
 
 def _inputs_of(node: node_def_pb2.NodeDef) -> Iterator[Tensor]:
-    for text in data_inputs(node):
-        name, _, index = TensorName.parse(text)
+    for tensor_name in data_inputs(node):
+        name, _, index = TensorName.parse(tensor_name)
         yield name, index
 
 

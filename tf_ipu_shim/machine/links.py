@@ -134,11 +134,11 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
             raise ValueError(f"An exchange cannot move {num_bytes} bytes. Give 0 or more.")
         places = route(src, dst, num_ipus)
         if num_bytes:
-            for one, next_one in zip(places, places[1:]):
-                if one // IPUS_OF_LADDER == next_one // IPUS_OF_LADDER:
-                    load[one, next_one] += num_bytes
+            for place, next_place in zip(places, places[1:]):
+                if place // IPUS_OF_LADDER == next_place // IPUS_OF_LADDER:
+                    load[place, next_place] += num_bytes
                 else:
-                    over_gateways[one // IPUS_OF_GATEWAY, next_one // IPUS_OF_GATEWAY] += num_bytes
+                    over_gateways[place // IPUS_OF_GATEWAY, next_place // IPUS_OF_GATEWAY] += num_bytes
             apart = abs(src // IPUS_OF_LADDER - dst // IPUS_OF_LADDER)
             longest = max(longest, _latency(len(places) - 1 - apart, apart))
     busiest = 0.0

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 UserLine = Callable[[str, str], str | None]
 
 # A copy with the host, or an exchange between IPUs: it has the line of what it moves.
-_MOVED = re.compile(r"(?:copy|exchange) of (.+?)(?: and \d+ more)?(?: (?:from|to) the host)?")
+_COPY_NAME = re.compile(r"(?:copy|exchange) of (.+?)(?: and \d+ more)?(?: (?:from|to) the host)?")
 
 # Steps. What would save most takes 0.3 ms a step; BERT-Base's training has 10,700.
 _QUICKLY_PLANNED = 1000
@@ -259,7 +259,7 @@ def _lines(
     def line_of(name: str) -> str | None:
         if user_line is None:
             return None
-        moved = _MOVED.fullmatch(name)
+        moved = _COPY_NAME.fullmatch(name)
         name = name if moved is None else moved[1]
         function = analyzer.scopes.get(name) or functions().get(name, request.function)
         return user_line(function, name)

@@ -113,7 +113,7 @@ def _device_report(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
 
 
 def _ipu_report(ipu: int, physical: int, programs: list[MemoryPlan], library: Any, ordinal: int) -> IpuReport:
-    found = [(plan, one) for plan in programs for one in plan.ipus if one.ipu == ipu]
+    found = [(plan, ipu_plan) for plan in programs for ipu_plan in plan.ipus if ipu_plan.ipu == ipu]
     largest = max(found, key=lambda pair: pair[1].peak_bytes, default=None)
     variables: dict[str, int] = {}
     for plan in programs:

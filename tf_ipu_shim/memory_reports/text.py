@@ -95,8 +95,8 @@ def _format_categories(sizes: Sequence[tuple[int, Mapping[str, int]]]) -> list[s
     """Categories that no IPU has are left out; as many tables as the width wants."""
     columns: list[list[str]] = []
     for kind in CATEGORIES:
-        if any(one.get(kind) for _, one in sizes):
-            columns.append([kind.replace("_", " "), *(_format_number(one.get(kind, 0)) for _, one in sizes)])
+        if any(by_kind.get(kind) for _, by_kind in sizes):
+            columns.append([kind.replace("_", " "), *(_format_number(by_kind.get(kind, 0)) for _, by_kind in sizes)])
     first = ["IPU", *(str(ipu) for ipu, _ in sizes)]
     lines: list[str] = []
     while columns:
@@ -150,7 +150,7 @@ def _format_programs(device: DeviceReport) -> list[str]:
     if len(device.programs) > 1:
         rows = [["program", "IPUs", "peak of all", "largest IPU"]]
         for plan in device.programs:
-            largest = max(plan.ipus, key=lambda one: one.peak_bytes, default=None)
+            largest = max(plan.ipus, key=lambda ipu: ipu.peak_bytes, default=None)
             share = "-" if largest is None else f"{largest.percent:.2f} %"
             rows.append([plan.program, str(len(plan.ipus)), _format_number(plan.peak_bytes), share])
         lines += ["", "Programs (one at a time is on the IPUs):", *_format_table(rows, left_aligned={0})]

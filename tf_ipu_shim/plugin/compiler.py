@@ -81,8 +81,8 @@ def compile_library(
     flags.extend(f"-I{folder}" for folder in (*_include_directories(sources), directory))
     objects = []
 
-    def compiled(number: int, part: Sequence[pathlib.Path]) -> None:
-        unit = directory / f"plugin{number}.cc"
+    def compiled(index: int, part: Sequence[pathlib.Path]) -> None:
+        unit = directory / f"plugin{index}.cc"
         unit.write_text("".join(f'#include "{source.resolve()}"\n' for source in part))
         objects.append(str(unit.with_suffix(".o")))
         source_names = ", ".join(source.name for source in part)
@@ -139,6 +139,6 @@ def _run_command(command: Sequence[str], label: str) -> None:
 def _first_errors(output: str) -> str:
     """The lines from the first error on; all of a short output."""
     lines = output.strip().splitlines() or ["(the compiler printed nothing)"]
-    marked = [number for number, line in enumerate(lines) if "error" in line or "undefined reference" in line]
+    marked = [index for index, line in enumerate(lines) if "error" in line or "undefined reference" in line]
     start = marked[0] if marked else 0
     return "\n".join(lines[start : start + _SHOWN_ERROR_LINES])

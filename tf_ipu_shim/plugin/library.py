@@ -225,14 +225,14 @@ class Library:
         self, context_handle: object, library: bytes, function: str, arguments: Sequence[int]
     ) -> tuple[bytes | None, str]:
         """XLA's form of a function, made without Python's lock."""
-        numbers = (ctypes.c_int64 * len(arguments))(*arguments)
+        handles = (ctypes.c_int64 * len(arguments))(*arguments)
         size, fails = ctypes.c_int64(), ctypes.c_int32()
         result = self._c.ipu_compiler_ir(
             live_context.pointer_of(context_handle),
             library,
             len(library),
             function.encode(),
-            numbers,
+            handles,
             len(arguments),
             size,
             fails,

@@ -62,7 +62,9 @@ def headers() -> dict[str, str]:
     times = schema.parse(trace_pb2.FILE, "xla.poplarplugin", trace_pb2.TEXT)
     parts = [_part(message, _PARTS[message.name][1]) for message in times.message_type if message.name in _PARTS]
     structs = {**_STRUCTS, **{name: struct for name, (struct, _) in _PARTS.items()}}
-    parsed = [list(schema.parse(one.FILE, "tf_ipu_shim", one.TEXT).message_type) for one in (program_pb2, driver_pb2)]
+    parsed = [
+        list(schema.parse(module.FILE, "tf_ipu_shim", module.TEXT).message_type) for module in (program_pb2, driver_pb2)
+    ]
     program, driver = (_structs(messages, "tf_ipu_shim", structs) for messages in parsed)
     program += _structs(parts, "xla.poplarplugin", structs)
     return {

@@ -76,12 +76,12 @@ def read_baseline(path: str | os.PathLike[str]) -> Baseline:
             raise ValueError(f"it is of version {content['version']}, and {VERSION} is read here")
         return {
             str(place): Figures(
-                str(one["chip"]),
-                int(one["always_live_bytes"]),
-                int(one["peak_bytes"]),
-                _sum_by_stable_name(one["owners"]),
+                str(entry["chip"]),
+                int(entry["always_live_bytes"]),
+                int(entry["peak_bytes"]),
+                _sum_by_stable_name(entry["owners"]),
             )
-            for place, one in content["programs"].items()
+            for place, entry in content["programs"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{os.fspath(path)} is not a memory baseline: {error}. Write it again.") from error

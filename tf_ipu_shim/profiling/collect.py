@@ -80,22 +80,22 @@ def make_profile(
     )
 
 
-def _seed_compute_set(number: int, chip: ChipSpec) -> ComputeSetRow:
+def _seed_compute_set(compute_set: int, chip: ChipSpec) -> ComputeSetRow:
     """The compute set that seeds each tile: in every program, but run only when a seed is set."""
-    return ComputeSetRow(number, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
+    return ComputeSetRow(compute_set, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
 
 
 def _ipus(plan: MemoryPlan, timeline: Timeline, each: int, tiles: int) -> list[IpuRow]:
     known = {ipu.ipu: ipu for ipu in plan.ipus}
     rows = []
-    for number in range(max([each, *(number + 1 for number in timeline.busy)])):
-        ipu = known.get(number)
+    for ipu_id in range(max([each, *(ipu_id + 1 for ipu_id in timeline.busy)])):
+        ipu = known.get(ipu_id)
         if ipu is None:
-            rows.append(IpuRow(number, 0, 0, 0, "", "{}", "{}", json.dumps([0] * tiles), 0.0))
+            rows.append(IpuRow(ipu_id, 0, 0, 0, "", "{}", "{}", json.dumps([0] * tiles), 0.0))
             continue
         rows.append(
             IpuRow(
-                number,
+                ipu_id,
                 1,
                 ipu.always_live_bytes,
                 ipu.not_always_live_bytes,
@@ -103,7 +103,7 @@ def _ipus(plan: MemoryPlan, timeline: Timeline, each: int, tiles: int) -> list[I
                 json.dumps(dict(ipu.categories)),
                 json.dumps(dict(ipu.remote)),
                 json.dumps(list(ipu.tile_bytes)),
-                timeline.busy.get(number, 0.0),
+                timeline.busy.get(ipu_id, 0.0),
             )
         )
     return rows
@@ -129,18 +129,18 @@ class _Programs:
         self, entry: Entry, parent: int, times: float, op: str = "", computation: Computation | None = None
     ) -> None:
         """Adds a node and what is in it, in a loop that runs so many times, and for a computation."""
-        number, phase = len(self.rows), entry.phase
+        row_id, phase = len(self.rows), entry.phase
         computation = entry.computation or computation
         if entry.slots is not None:
-            self.pipelines[number] = entry.slots
+            self.pipelines[row_id] = entry.slots
         for block, step in entry.steps:
-            self.of_step[id(block), step] = number
+            self.of_step[id(block), step] = row_id
             op = block.steps[step].owner
         if op not in self._lines:
             self._lines[op] = self._line_of(op) if op else None
         self.rows.append(
             ProgramRow(
-                number,
+                row_id,
                 parent,
                 entry.kind,
                 entry.name,
@@ -161,7 +161,7 @@ class _Programs:
             )
         )
         for child in entry.children:
-            self.add(child, number, times * (entry.times if entry.kind == "loop" else 1), op, computation)
+            self.add(child, row_id, times * (entry.times if entry.kind == "loop" else 1), op, computation)
 
     def _compute_set(self, entry: Entry, phase: Phase, times: float) -> int:
         known = self._sets.get(entry.name)
@@ -217,10 +217,10 @@ def _memory(
             )
         liveness.extend(
             LivenessRow(
-                ipu, number, point.block.steps[point.step].owner, point.bytes,
+                ipu, index, point.block.steps[point.step].owner, point.bytes,
                 of_step.get((id(point.block), point.step), -1),
             )
-            for number, point in enumerate(curve.points)
+            for index, point in enumerate(curve.points)
         )  # fmt: skip
     return variables, liveness
 

@@ -81,13 +81,13 @@ _COMPARED = {
 def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
     """The profiles of a file or folder by program; of several with one name each has its number."""
     folder = pathlib.Path(path)
-    inside = sorted(one for one in folder.glob(f"*/{FILE}")) if folder.is_dir() else []
+    inside = sorted(folder_path for folder_path in folder.glob(f"*/{FILE}")) if folder.is_dir() else []
     if (folder / FILE).is_file() or not inside:
         inside = [folder]
     found: dict[str, Profile] = {}
     seen: dict[str, int] = {}
-    for one in inside:
-        profile = reader.read_profile(one)
+    for folder_path in inside:
+        profile = reader.read_profile(folder_path)
         name = parse_facts(profile)["program"]
         seen[name] = seen.get(name, 0) + 1
         found[name if seen[name] == 1 else f"{name} #{seen[name]}"] = profile
@@ -170,14 +170,15 @@ def _bytes_by_category(profile: Profile) -> dict[str, float]:
 
 def _cycles_by_kind(profile: Profile) -> dict[str, float]:
     return _sum_by_key(
-        (one.row.kind, one.row.cycles * one.times * _ipu_names(one.row.ipus)) for one in lay_out_timeline(profile)[0]
+        (event.row.kind, event.row.cycles * event.times * _ipu_names(event.row.ipus))
+        for event in lay_out_timeline(profile)[0]
     )
 
 
 def _cycles_by_op(profile: Profile) -> dict[str, float]:
     return _sum_by_key(
-        (one.row.op or one.row.name, one.row.cycles * one.times * _ipu_names(one.row.ipus))
-        for one in lay_out_timeline(profile)[0]
+        (event.row.op or event.row.name, event.row.cycles * event.times * _ipu_names(event.row.ipus))
+        for event in lay_out_timeline(profile)[0]
     )
 
 
@@ -217,8 +218,8 @@ def _find_changes(
 
 
 def _sort_by_size(changes: Iterable[Change]) -> list[Change]:
-    return sorted(changes, key=lambda one: (-max(one.before, one.after), one.name))
+    return sorted(changes, key=lambda change: (-max(change.before, change.after), change.name))
 
 
 def _drop_unchanged(changes: Iterable[Change]) -> list[Change]:
-    return sorted((change for change in changes if change.more), key=lambda one: (-abs(one.more), one.name))
+    return sorted((change for change in changes if change.more), key=lambda changed: (-abs(changed.more), changed.name))

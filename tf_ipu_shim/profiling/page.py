@@ -22,7 +22,7 @@ def render_page(profile: Profile, runs: list[Run] | None = None) -> str:
     data = {
         "facts": parse_facts(profile),
         "options": {row.name: row.value for row in profile.options},
-        "ipus": [_ipu_data(profile, number) for number in range(len(profile.ipus))],
+        "ipus": [_ipu_data(profile, ipu) for ipu in range(len(profile.ipus))],
         "variables": [
             [row.ipu, row.name, row.kind, row.bytes, row.always, row.first, row.last, row.line or ""]
             for row in profile.variables
@@ -55,8 +55,8 @@ def _fill_template(template: str, data: Mapping[str, Any]) -> str:
     return page.replace("/*DATA*/null", text)
 
 
-def _ipu_data(profile: Profile, number: int) -> dict[str, Any]:
-    row = profile.ipus[number]
+def _ipu_data(profile: Profile, ipu: int) -> dict[str, Any]:
+    row = profile.ipus[ipu]
     return {
         "always": row.always_live_bytes,
         "rest": row.not_always_live_bytes,
@@ -77,12 +77,13 @@ def _execution_data(profile: Profile) -> dict[str, Any]:
     parts = leaves_of_steps(profile.programs, inside)
     drawn = outermost = [leaf for leaf in leaves if leaf.row.id not in inside]
     if len(outermost) > _MOST_RECTANGLES:
-        shortest = sorted((one.end - one.begin for one in outermost), reverse=True)[_MOST_RECTANGLES]
-        drawn = [one for one in outermost if one.end - one.begin > shortest]
+        shortest = sorted((event.end - event.begin for event in outermost), reverse=True)[_MOST_RECTANGLES]
+        drawn = [event for event in outermost if event.end - event.begin > shortest]
     return {
         "ops": _op_data(leaves),
         "drawn": [
-            [json.loads(one.row.ipus), one.row.kind, one.row.name, round(one.begin), round(one.end)] for one in drawn
+            [json.loads(event.row.ipus), event.row.kind, event.row.name, round(event.begin), round(event.end)]
+            for event in drawn
         ],
         "left_out": len(outermost) - len(drawn),
         "pipelines": [

@@ -56,7 +56,7 @@ class Schedule(NamedTuple):
             mini_batch, rest = divmod(slot - turn.slot, self.between)
             if not rest and 0 <= mini_batch < self.mini_batches:
                 found.append((turn, mini_batch, self.lead + slot * self.cycles + turn.begin))
-        return sorted(found, key=lambda one: one[2])
+        return sorted(found, key=lambda scheduled: scheduled[2])
 
     def once(self) -> Schedule:
         """The same with each row once, where it begins first: an exchange is one step of several IPUs."""
@@ -165,17 +165,17 @@ def _schedule_sequentially(
     """
     groups = [(slot, group) for slot, group in groups if group]
     starts = _start_cycles([group for _, group in groups], between * cycles)
-    order = sorted(range(len(groups)), key=lambda number: groups[number][0] % between)
+    order = sorted(range(len(groups)), key=lambda index: groups[index][0] % between)
     begins = dict.fromkeys(order, 0.0)
     free = 0.0
     for repetition in range(len(groups) + 1):  # until it is the same from one mini-batch to the next
-        for number in order:
-            begin = (groups[number][0] % between + repetition * between) * cycles
-            begins[number] = max(0.0, free - begin)
-            free = begin + begins[number] + _group_cycles(groups[number][1], starts[number])
-    for number, (slot, group) in enumerate(groups):
-        for row, start in zip(group, starts[number]):
-            yield ScheduledStep(row, ipu, slot, begins[number] + start)
+        for index in order:
+            begin = (groups[index][0] % between + repetition * between) * cycles
+            begins[index] = max(0.0, free - begin)
+            free = begin + begins[index] + _group_cycles(groups[index][1], starts[index])
+    for index, (slot, group) in enumerate(groups):
+        for row, start in zip(group, starts[index]):
+            yield ScheduledStep(row, ipu, slot, begins[index] + start)
 
 
 def _start_cycles(groups: Sequence[Sequence[ProgramRow]], cycles: float) -> list[list[float]]:

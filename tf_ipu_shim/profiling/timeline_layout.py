@@ -47,5 +47,5 @@ def lay_out_timeline(profile: Profile) -> tuple[list[TimelineEvent], list[Timeli
     return sorted(leaves, key=_event_begin), sorted(loops, key=_event_begin)
 
 
-def _event_begin(one: TimelineEvent) -> float:
-    return one.begin
+def _event_begin(event: TimelineEvent) -> float:
+    return event.begin

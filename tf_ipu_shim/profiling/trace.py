@@ -30,25 +30,25 @@ def make_trace(profile: Profile) -> dict[str, Any]:
     events: list[dict[str, Any]] = []
     for ipu in profile.ipus:
         events.append({"ph": "M", "name": "process_name", "pid": ipu.ipu, "args": {"name": f"IPU {ipu.ipu}"}})
-        for number, name in enumerate(tracks):
-            named = {"ph": "M", "name": "thread_name", "pid": ipu.ipu, "tid": number, "args": {"name": name}}
+        for track, name in enumerate(tracks):
+            named = {"ph": "M", "name": "thread_name", "pid": ipu.ipu, "tid": track, "args": {"name": name}}
             events.append(named)
     leaves, loops = lay_out_timeline(profile)
     pipelines = {
-        loop: one
-        for loop, one in find_schedules(profile.programs, facts).items()
-        if one.mini_batches * len(one.turns) <= _MOST
+        loop: event
+        for loop, event in find_schedules(profile.programs, facts).items()
+        if event.mini_batches * len(event.turns) <= _MOST
     }
     inside = map_to_steps(profile.programs, pipelines)
     leaves = [leaf for leaf in leaves if leaf.row.id not in inside]
     parts = leaves_of_steps(profile.programs, inside)
-    for one in loops:
-        if one.row.id in pipelines:
-            leaves.extend(_unroll_pipeline(pipelines[one.row.id], one, parts))
-    for one in leaves:
-        events.extend(_events(one, tracks.index(TRACKS.get(one.row.kind, "compute")), scale))
-    for one in loops:
-        events.extend(_events(one, tracks.index(_LOOPS), scale))
+    for event in loops:
+        if event.row.id in pipelines:
+            leaves.extend(_unroll_pipeline(pipelines[event.row.id], event, parts))
+    for event in leaves:
+        events.extend(_events(event, tracks.index(TRACKS.get(event.row.kind, "compute")), scale))
+    for event in loops:
+        events.extend(_events(event, tracks.index(_LOOPS), scale))
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"program": facts["program"]}}
 
 
@@ -65,9 +65,9 @@ def _unroll_pipeline(
                 yield TimelineEvent(row, begins, begins + scale * part.cycles, loop.times)
 
 
-def _events(one: TimelineEvent, track: int, scale: float) -> list[dict[str, Any]]:
-    row = one.row
-    described = {"op": row.op, "line": row.line, "cycles": row.cycles, "times": one.times, "bytes": row.bytes}
+def _events(event: TimelineEvent, track: int, scale: float) -> list[dict[str, Any]]:
+    row = event.row
+    described = {"op": row.op, "line": row.line, "cycles": row.cycles, "times": event.times, "bytes": row.bytes}
     name = f"{row.name} ({row.times:g} times)" if row.kind == "loop" else row.name
     if row.kind == "sync":
         name = "sync"
@@ -78,8 +78,8 @@ def _events(one: TimelineEvent, track: int, scale: float) -> list[dict[str, Any]
             "cat": row.kind,
             "pid": ipu,
             "tid": track,
-            "ts": one.begin * scale,
-            "dur": (one.end - one.begin) * scale,
+            "ts": event.begin * scale,
+            "dur": (event.end - event.begin) * scale,
             "args": {key: value for key, value in described.items() if value},
         }
         for ipu in json.loads(row.ipus)

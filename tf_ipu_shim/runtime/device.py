@@ -230,14 +230,14 @@ def _advice(holders: Mapping[int, attach.Holder]) -> str:
     )
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _ranges(ids: Sequence[int]) -> str:
     """Formats sorted numbers with ranges: "0 to 15, 24"."""
     runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
+    for id_ in sorted(ids):
+        if runs and id_ == runs[-1][-1] + 1:
+            runs[-1].append(id_)
         else:
-            runs.append([number])
+            runs.append([id_])
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 

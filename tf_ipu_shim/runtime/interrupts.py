@@ -97,19 +97,19 @@ def _end() -> None:
         _set_handler(signal.SIGINT, _STOCK)
 
 
-def _raise(number: int, frame: Any) -> None:
+def _raise(signal_number: int, frame: Any) -> None:
     if _library is not None:
         _library.interrupt_answered()  # also for the one below: until it comes again, programs run
     global _again, _postponed_at
     _again = None
     if _is_dropped_in(frame) or (_is_in_undivided_step(frame) and not _is_overdue()):
         _postponed_at = _postponed_at or time.monotonic()
-        _again = threading.Timer(_LATER, signal.pthread_kill, [threading.main_thread().ident, number])
+        _again = threading.Timer(_LATER, signal.pthread_kill, [threading.main_thread().ident, signal_number])
         _again.daemon = True
         _again.start()
         return
     _postponed_at = None
-    _STOCK(number, frame)
+    _STOCK(signal_number, frame)
 
 
 def _package_directories(tensorflow_file: str) -> list[str]:

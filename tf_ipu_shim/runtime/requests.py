@@ -53,10 +53,14 @@ def _enough_ipus(required: int, sizes: list[int], system: systems.System) -> str
     if required < sizes[-1]:
         larger = next(size for size in sizes if size > required)
         return f"Ask for {larger}: a program may leave some of its IPUs unused."
-    others = [one for one in systems.SYSTEMS.values() if one.chip == system.chip and one.num_ipus >= required]
+    others = [
+        candidate
+        for candidate in systems.SYSTEMS.values()
+        if candidate.chip == system.chip and candidate.num_ipus >= required
+    ]
     if not others:
         return "No system that is simulated has more."
-    least = min(others, key=lambda one: one.num_ipus)
+    least = min(others, key=lambda candidate: candidate.num_ipus)
     return f"Simulate a larger system: {systems.ENVIRONMENT_VARIABLE}={least.name} has {least.num_ipus} IPUs."
 
 

@@ -75,21 +75,23 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
         _check_number("ipu", ipu, "which IPU of the device, such as 0")
     name = f"/device:IPU:{device}"
     programs = list(_program_plans(report))
-    found = [(plan, one) for plan, one in programs if plan.device == name and (ipu is None or one.ipu == ipu)]
+    found = [
+        (plan, ipu_plan) for plan, ipu_plan in programs if plan.device == name and (ipu is None or ipu_plan.ipu == ipu)
+    ]
     if not found:
-        where = sorted({f"{plan.device}, IPU {one.ipu}" for plan, one in programs})
+        where = sorted({f"{plan.device}, IPU {ipu_plan.ipu}" for plan, ipu_plan in programs})
         raise AssertionError(
             f"No program has run on {name}{'' if ipu is None else f', IPU {ipu}'}, which the "
             f"assertion needs. Programs have run on {'; '.join(where)}. Name one of these."
         )
     lines = []
-    for plan, one in found:
-        if one.peak_bytes >= limit:
+    for plan, ipu_plan in found:
+        if ipu_plan.peak_bytes >= limit:
             lines.append(
-                f"{plan.program} on IPU {one.ipu} of {name}: {one.peak_bytes:,} bytes at {one.largest_step}, and the "
-                f"limit is {limit:,}:"
+                f"{plan.program} on IPU {ipu_plan.ipu} of {name}: {ipu_plan.peak_bytes:,} bytes at "
+                f"{ipu_plan.largest_step}, and the limit is {limit:,}:"
             )
-            lines += _largest_allocations(one)
+            lines += _largest_allocations(ipu_plan)
     if lines:
         raise AssertionError("\n".join(lines))
 

@@ -107,12 +107,12 @@ def ipu_autoshard() -> Iterator[None]:
             "No ops placed on IPU device to shard: none was created on one inside ipu_autoshard, which "
             "needs some. Build the model in an ipu_scope inside it."
         )
-    number = get_num_of_ipus_in_device(new_ops[0].device)
+    num_ipus = get_num_of_ipus_in_device(new_ops[0].device)
     costs = [
         sum(map(sharding_utils.tensor_memory_use, op.outputs)) * (2 if op.type == vocabulary.READ_VARIABLE else 1)
         for op in new_ops
     ]
-    ends = sharding_utils.best_ends(costs, min(number, len(new_ops)))
+    ends = sharding_utils.best_ends(costs, min(num_ipus, len(new_ops)))
     for shard, (first, end) in enumerate(zip([0, *ends], [*ends, len(new_ops)])):
         for op in new_ops[first:end]:
             if sharding.get_sharding(op) is None:

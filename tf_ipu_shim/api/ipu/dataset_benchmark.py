@@ -119,26 +119,28 @@ def infeed_benchmark(
 
 def _measure(dataset: Any, epochs: int, elements: int, print_stats: bool, do_memcpy: bool) -> Any:
     def step(state: Any, element: Any) -> Any:
-        number, total, times, sizes = state
+        measured, total, times, sizes = state
         flat = nest.flatten(element, expand_composites=True)
         copies = [gen_array_ops.deep_copy(part).op for part in flat if do_memcpy and part.dtype.is_numpy_compatible]
         with ops.control_dependencies([copy for copy in copies if copy is not None]):
             total += sum((_bytes(part) for part in flat), np.int64(0))
             now = gen_logging_ops.timestamp()
         # The last element of an epoch has the last word.
-        place = [[number // elements]]
+        place = [[measured // elements]]
         times = array_ops.tensor_scatter_nd_update(times, place, [now])
         sizes = array_ops.tensor_scatter_nd_update(sizes, place, [total])
-        return number + 1, total, times, sizes
+        return measured + 1, total, times, sizes
 
     zero = array_ops.zeros([], dtypes.int64)
     state = (zero, zero, array_ops.zeros([epochs], dtypes.float64), array_ops.zeros([epochs], dtypes.int64))
     start = gen_logging_ops.timestamp()
     with ops.control_dependencies([start]):
-        number, _, times, sizes = dataset.take(epochs * elements).reduce(state, lambda *both: step(both[0], _one(both)))
+        measured, _, times, sizes = dataset.take(epochs * elements).reduce(
+            state, lambda *both: step(both[0], _one(both))
+        )
     enough = control_flow_assert.Assert(
-        math_ops.equal(number, epochs * elements),
-        ["The dataset ended after", number, f"elements; {epochs} epochs of {elements} elements need more."],
+        math_ops.equal(measured, epochs * elements),
+        ["The dataset ended after", measured, f"elements; {epochs} epochs of {elements} elements need more."],
     )
     with ops.control_dependencies([enough] if enough is not None else []):
         text = script_ops.numpy_function(

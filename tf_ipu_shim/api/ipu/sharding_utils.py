@@ -119,7 +119,7 @@ def _ordered(operations: set[Any]) -> list[Any]:
     return ordered
 
 
-def splitting_edges(way: list[Any], edge_filter: Callable[[tuple[str, str]], bool] | None = None) -> list[Edge]:
+def splitting_edges(path: list[Any], edge_filter: Callable[[tuple[str, str]], bool] | None = None) -> list[Edge]:
     """The edges that all ways from the first to the last op go over.
 
     Args:
@@ -129,21 +129,21 @@ def splitting_edges(way: list[Any], edge_filter: Callable[[tuple[str, str]], boo
     Returns:
         Pairs of operations, in the order of the way.
     """
-    known = set(way)
-    users = {op: [user for user in children(op) if user in known] for op in way}
-    to, after = dict.fromkeys(way, 0), dict.fromkeys(way, 0)
-    to[way[0]], after[way[-1]] = 1, 1
-    for op in way:
+    known = set(path)
+    users = {op: [user for user in children(op) if user in known] for op in path}
+    to, after = dict.fromkeys(path, 0), dict.fromkeys(path, 0)
+    to[path[0]], after[path[-1]] = 1, 1
+    for op in path:
         for user in users[op]:
             to[user] += to[op]
-    for op in reversed(way):
+    for op in reversed(path):
         after[op] += sum(after[user] for user in users[op])
     # The number of ways over an edge is that of all ways.
-    edges = [(op, user) for op in way for user in users[op] if to[op] * after[user] == after[way[0]]]
+    edges = [(op, user) for op in path for user in users[op] if to[op] * after[user] == after[path[0]]]
     return [edge for edge in edges if edge_filter is None or not edge_filter((edge[0].name, edge[1].name))]
 
 
-def cut(way: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], int]) -> dict[Any, int]:
+def cut(path: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], int]) -> dict[Any, int]:
     """Cuts a way so that the largest part costs as little as can be.
 
     Args:
@@ -155,7 +155,7 @@ def cut(way: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], int
     Returns:
         The part of each op, from 0.
     """
-    pieces = _pieces(way, edges)
+    pieces = _pieces(path, edges)
     costs = [sum(map(cost, piece)) for piece in pieces]
     best = best_ends(costs, parts)
     return {
@@ -189,19 +189,19 @@ def best_ends(costs: list[int], parts: int) -> list[int]:
     total = [0]
     for cost in costs:
         total.append(total[-1] + cost)
-    number = len(costs)
-    largest: list[float] = [float(total[end]) for end in range(number + 1)]
+    count = len(costs)
+    largest: list[float] = [float(total[end]) for end in range(count + 1)]
     choices: list[list[int]] = []
     for part in range(2, parts + 1):
-        next_largest, choice = [float("inf")] * (number + 1), [0] * (number + 1)
-        for end in range(part, number + 1):
+        next_largest, choice = [float("inf")] * (count + 1), [0] * (count + 1)
+        for end in range(part, count + 1):
             for begin in range(part - 1, end):
                 found = max(largest[begin], float(total[end] - total[begin]))
                 if found < next_largest[end]:
                     next_largest[end], choice[end] = found, begin
         largest = next_largest
         choices.append(choice)
-    ends, end = [], number
+    ends, end = [], count
     for choice in reversed(choices):
         end = choice[end]
         ends.append(end)

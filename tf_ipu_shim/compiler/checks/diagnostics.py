@@ -28,7 +28,7 @@ _KEEPS_KNOWN = vocabulary.IDENTITIES | {
     *("Add", "AddV2", "Cast", "ConcatV2", "FloorMod", "Maximum", "Minimum", "Mul", "Pack", "Range", "Reshape"),
     *("StridedSlice", "Sub"),
 }
-_MOST_NAMED = 5  # ops of one kind in one message
+_MAX_NAMED = 5  # ops of one kind in one message
 _TRACED_NAME = re.compile(r"^(?:__(?:inference|forward|backward)_)?(.*?)(?:_ipu_program_\d+)?(?:_\d+)?$")
 _HOST_ADVICE = "Run them on the host with ipu.scopes.outside_compilation_scope(), "
 _LOOP_ADVICE = (
@@ -144,7 +144,7 @@ def refuse_uncompilable(
         )
     if refused:
         types = list(dict.fromkeys(node.op for _, node in refused))
-        more = f"\n  and {len(refused) - _MOST_NAMED} more" if len(refused) > _MOST_NAMED else ""
+        more = f"\n  and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
         raise errors_impl.InvalidArgumentError(
             None,
             None,
@@ -156,7 +156,7 @@ def refuse_uncompilable(
 
 
 def _list_ops(diagnostics: Diagnostics, found: Sequence[tuple[str, Any]]) -> str:
-    return "\n  ".join(diagnostics.describe(function, node) for function, node in found[:_MOST_NAMED])
+    return "\n  ".join(diagnostics.describe(function, node) for function, node in found[:_MAX_NAMED])
 
 
 def _duplicate_rows_advice(refused: Iterable[Any]) -> str:
@@ -216,10 +216,10 @@ def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
         return node.op in _DYNAMIC_SHAPES
     waiting, seen = [node], {node.name}
     while waiting:
-        for text in waiting.pop().input:
-            name = producer_name(text)
+        for tensor_name in waiting.pop().input:
+            name = producer_name(tensor_name)
             producer = by_name.get(name)
-            if is_control(text) or name in seen:
+            if is_control(tensor_name) or name in seen:
                 continue
             if producer is None:  # an argument
                 return True

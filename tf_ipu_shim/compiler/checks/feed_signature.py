@@ -58,7 +58,7 @@ class _FeedCollector:
         graph = self._graphs[name]
         origins: dict[str, Origin] = dict(zip(graph.arguments, arguments))
         for node in graph.nodes:
-            argument_indices = [origins.get(text) for text in node.inputs]
+            argument_indices = [origins.get(tensor_name) for tensor_name in node.inputs]
             if node.op == vocabulary.ITERATOR:
                 origins[f"{node.name}:handle:0"] = node.proto.attr["shared_name"].s.decode() or None
             elif node.op in vocabulary.IDENTITIES and argument_indices:

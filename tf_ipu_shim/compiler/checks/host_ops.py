@@ -70,8 +70,8 @@ def is_named_iterator(node: Node) -> bool:
     """
     if node.op != vocabulary.ITERATOR or not node.proto.attr["shared_name"].s:
         return False
-    takers = [user for user in node.users if node in user.producers]
-    return bool(takers) and all(user.op in vocabulary.INFEEDS for user in takers)
+    consumers = [user for user in node.users if node in user.producers]
+    return bool(consumers) and all(user.op in vocabulary.INFEEDS for user in consumers)
 
 
 def name_iterator(proto: node_def_pb2.NodeDef, iterator: Node | None) -> bool:
@@ -101,7 +101,9 @@ def iterator_arguments(function: str, graphs: Functions, known: dict[str, set[st
             for called in op_types.called_functions(node.proto):
                 iterators = iterator_arguments(called, graphs, known)
                 iterator_names.update(
-                    text for text, name in zip(node.function_inputs, graphs[called].arguments) if name in iterators
+                    tensor_name
+                    for tensor_name, name in zip(node.function_inputs, graphs[called].arguments)
+                    if name in iterators
                 )
         iterator_names.intersection_update(graphs[function].arguments)
     return known[function]

@@ -14,7 +14,7 @@ from tf_ipu_shim.plugin.library import Call
 from tf_ipu_shim.tf_private.protos import function_pb2
 
 # Ops that shapes, axes and permutations are made by.
-_MAKING = vocabulary.VIEWS | {"Cast", "ConcatV2", "Pack", "StridedSlice"}
+_SHAPE_ARITHMETIC = vocabulary.VIEWS | {"Cast", "ConcatV2", "Pack", "StridedSlice"}
 
 
 def refuse_constant_arguments(call: Call, diagnostics: Diagnostics, functions: Functions) -> None:
@@ -42,10 +42,10 @@ def _consumers(argument: Node) -> Iterator[tuple[Node, int]]:
     while waiting:
         producer = waiting.pop()
         for user in producer.users:
-            for index, one in enumerate(user.producers):
-                if one is producer and user.op not in vocabulary.FUNCTION_ATTRIBUTES:
+            for index, operand_producer in enumerate(user.producers):
+                if operand_producer is producer and user.op not in vocabulary.FUNCTION_ATTRIBUTES:
                     yield user, index
-            if user.op in _MAKING and user not in seen:
+            if user.op in _SHAPE_ARITHMETIC and user not in seen:
                 seen.add(user)
                 waiting.append(user)
 
@@ -54,8 +54,8 @@ def _needs_constants(call: Call, functions: Functions, graph: FunctionGraph, nod
     """Returns which inputs of an op XLA needs as compile-time constants, from a function of this op only."""
     definition = function_pb2.FunctionDef()
     definition.signature.name = functions.fresh_name("outlined_arguments")  # a call keeps what it was asked about
-    for index, text in enumerate(node.inputs):
-        definition.signature.input_arg.add(name=f"input_{index}", type=graph.type_of(text))
+    for index, tensor_name in enumerate(node.inputs):
+        definition.signature.input_arg.add(name=f"input_{index}", type=graph.type_of(tensor_name))
     alone = definition.node_def.add()
     alone.CopyFrom(node.proto)
     alone.input[:] = [argument.name for argument in definition.signature.input_arg]

@@ -57,14 +57,14 @@ class ClusterFunction:
         self.outside_controls: dict[Node, None] = {}
 
         def take(node: Node) -> None:
-            for text, producer in zip(node.inputs, node.producers):
+            for tensor_name, producer in zip(node.inputs, node.producers):
                 if producer in own or producer in clones:
                     continue
                 if producer is not None and (producer in constants or producer in reads):
                     take(producer)
                     clones[producer] = None
                 else:
-                    self.inputs.setdefault(text, graph.type_of(text))
+                    self.inputs.setdefault(tensor_name, graph.type_of(tensor_name))
 
         for node in nodes:
             take(node)
@@ -156,7 +156,7 @@ class ClusterFunction:
         proto.CopyFrom(node.proto)
         strip_attributes(proto, self._rename)
         del proto.input[:]
-        proto.input.extend(names.get(text, text) for text in node.inputs)
+        proto.input.extend(names.get(tensor_name, tensor_name) for tensor_name in node.inputs)
         controls = [*(control for control in node.controls if control in self._members), *self._reads_before(node)]
         proto.input.extend(f"^{control.name}" for control in dict.fromkeys(controls))
         if op_types.is_stateful(node.op):
@@ -167,5 +167,5 @@ class ClusterFunction:
         """Returns the cloned reads that must see a variable before this op may write it."""
         if node in self._place or not op_types.is_stateful(node.op):
             return []
-        reads = {read for text in node.inputs for read in self._repeated_reads.get(text, ())}
+        reads = {read for tensor_name in node.inputs for read in self._repeated_reads.get(tensor_name, ())}
         return sorted(reads, key=self._place.__getitem__)

@@ -118,12 +118,12 @@ class _FunctionEmitter:
         for read, phases in self._reads.items():
             for phase in phases:
                 self._reads_in.setdefault((placement.locations[read].shard, phase), set()).add(read)
-        self._result_order = {text: index for index, text in enumerate(dict.fromkeys(graph.returns))}
+        self._result_order = {tensor_name: index for index, tensor_name in enumerate(dict.fromkeys(graph.returns))}
         self._results_of: dict[Node, list[str]] = {}
-        for text in self._result_order:
-            producer = graph.producer(text)
+        for tensor_name in self._result_order:
+            producer = graph.producer(tensor_name)
             if producer is not None:
-                self._results_of.setdefault(producer, []).append(text)
+                self._results_of.setdefault(producer, []).append(tensor_name)
         self._left_out = unneeded_reads(graph, placement, self._phases, self._reads)
         self._clusters = group_clusters(placement, self._phases, self._left_out)
         # Ops that take elements from the host, and wait for no program: no program has an effect without an element.
@@ -235,9 +235,11 @@ class _FunctionEmitter:
                 if node in self._reads and self._placement.locations.get(user) is self._placement.locations[node]:
                     if self._phases[user] in self._reads[node]:
                         continue  # that program reads the variable itself
-                used.update(text for text, producer in zip(user.inputs, user.producers) if producer is node)
+                used.update(
+                    tensor_name for tensor_name, producer in zip(user.inputs, user.producers) if producer is node
+                )
         last = len(self._result_order)
-        return sorted(used, key=lambda text: (self._result_order.get(text, last), text))
+        return sorted(used, key=lambda tensor_name: (self._result_order.get(tensor_name, last), tensor_name))
 
     def _emit_node(self, node: Node) -> None:
         """Emits an op outside XLA programs: on the host, on an IPU, or control flow over several IPUs."""
@@ -251,7 +253,7 @@ class _FunctionEmitter:
             inputs = []
         self._all.specialise(proto)
         del proto.input[:]
-        proto.input.extend(self._tensor(text, location.shard, device) for text in inputs)
+        proto.input.extend(self._tensor(tensor_name, location.shard, device) for tensor_name in inputs)
         proto.input.extend(f"^{unit}" for unit in self._emitted_names(node.controls))
         self._units[node] = node.name
         if location is MULTI_SHARD:
@@ -297,7 +299,7 @@ class _FunctionEmitter:
 
     def _emit_control_flow(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[Shard | None]:
         """Emits the functions of a loop, branch or call; returns where the results are."""
-        values = [self._shards.get(text) for text in node.function_inputs]
+        values = [self._shards.get(tensor_name) for tensor_name in node.function_inputs]
         emitting = self._all
         if node.op in vocabulary.LOOPS:
             self._note_trip_count(node, proto)
@@ -316,32 +318,32 @@ class _FunctionEmitter:
         emitting.chunked_loops[proto.attr["body"].func.name] = None if planned is None else single
         return results
 
-    def _tensor(self, text: str, shard: Shard | None, device: str) -> str:
+    def _tensor(self, tensor_name: str, shard: Shard | None, device: str) -> str:
         """Returns a tensor's name on a shard (None: anywhere), adding an exchange if it is elsewhere."""
-        producer = self._graph.producer(text)
+        producer = self._graph.producer(tensor_name)
         if producer is not None and producer in self._placement.constants:
-            return self._clone_constant(producer, device) + text[len(producer.name) :]
-        name = self._names[text]
-        source = self._shards.get(text)
-        if shard is None or source is None or source == shard or self._graph.type_of(text) in op_types.HANDLES:
+            return self._clone_constant(producer, device) + tensor_name[len(producer.name) :]
+        name = self._names[tensor_name]
+        source = self._shards.get(tensor_name)
+        if shard is None or source is None or source == shard or self._graph.type_of(tensor_name) in op_types.HANDLES:
             return name
-        if (text, shard) not in self._copies:
+        if (tensor_name, shard) not in self._copies:
             copy = self._function.node_def.add(
                 name=f"exchange_{len(self._copies)}", op=vocabulary.INTER_COPY, device=self._all.device, input=[name]
             )
-            copy.attr["T"].type = self._graph.type_of(text)
+            copy.attr["T"].type = self._graph.type_of(tensor_name)
             ends = self._all.replica.chip(source), self._all.replica.chip(shard)
             copy.attr["source"].i, copy.attr["destination"].i = ends
             copy.attr[vocabulary.CHIP_ATTRIBUTE].i = ends[0]
-            self._copies[text, shard] = f"{copy.name}:output:0"
-            self._all.exchanges.append(Exchange(text, *ends, self._graph.traced))
-        return self._copies[text, shard]
+            self._copies[tensor_name, shard] = f"{copy.name}:output:0"
+            self._all.exchanges.append(Exchange(tensor_name, *ends, self._graph.traced))
+        return self._copies[tensor_name, shard]
 
     def _clone_constant(self, node: Node, device: str) -> str:
         """Clones a constant expression for an op outside XLA programs; returns the clone's name."""
         key = (node, device)
         if key not in self._cloned:
-            inputs = [self._tensor(text, None, device) for text in node.inputs]
+            inputs = [self._tensor(tensor_name, None, device) for tensor_name in node.inputs]
             proto = self._function.node_def.add()
             proto.CopyFrom(node.proto)
             strip_attributes(proto, lambda name: name)
@@ -373,7 +375,7 @@ def _first_consumers(graph: FunctionGraph, placement: Placement) -> dict[str, Sh
     first: dict[str, Shard] = {}
     for node, location in placement.locations.items():
         if location.shard is not None and location.is_in_program:
-            for text, producer in zip(node.inputs, node.producers):
+            for tensor_name, producer in zip(node.inputs, node.producers):
                 if producer is None:
-                    first.setdefault(text, location.shard)
+                    first.setdefault(tensor_name, location.shard)
     return first

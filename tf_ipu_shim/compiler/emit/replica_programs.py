@@ -40,8 +40,8 @@ def describe_runs(state: LoweringState) -> None:
     program.sent = state.enqueues
     if functions.with_ops(frozenset({vocabulary.SEND_TO_HOST})):
         step_sends.share_step_rendezvous(program)
-    meeting = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE} | vocabulary.COLLECTIVES
-    if len(state.replicas) > 1 or functions.with_ops(meeting):
+    communicating = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE} | vocabulary.COLLECTIVES
+    if len(state.replicas) > 1 or functions.with_ops(communicating):
         program.run_group = state.group  # two runs at once would take each other's elements
 
 
@@ -149,7 +149,7 @@ def _run_single_launch(program: LoweredProgram, emission: _Emission) -> bool:
     if len(launch.attr["Tresults"].list.type) != results:
         return False
     positions = {argument: index for index, argument in enumerate(emission.graph.arguments)}
-    program.inputs = [positions[text] for text in launch.input]
+    program.inputs = [positions[tensor_name] for tensor_name in launch.input]
     name, device = program.node.name, program.node.device
     program.node.CopyFrom(launch)
     program.node.name, program.node.device = name, device

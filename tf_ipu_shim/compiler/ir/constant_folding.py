@@ -23,8 +23,8 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 # TensorFlow's folding passes these over: their results hang on the device.
-_PASSED_OVER = frozenset(f"StatelessRandomGet{kind}" for kind in ("Alg", "KeyCounter", "KeyCounterAlg"))
-_MOST_BYTES = 10 << 20  # a larger result is left to the program
+_NOT_FOLDED = frozenset(f"StatelessRandomGet{kind}" for kind in ("Alg", "KeyCounter", "KeyCounterAlg"))
+_MAX_BYTES = 10 << 20  # a larger result is left to the program
 
 
 def folded_ops(functions: Mapping[str, function_pb2.FunctionDef]) -> dict[str, set[str]]:
@@ -70,22 +70,22 @@ class FoldedOps:
         node = self._nodes.get(name)
         if node is None:
             return frozenset()
-        places = {place for place, text in enumerate(node.function_inputs) if self._is_constant(text)}
+        places = {place for place, tensor_name in enumerate(node.function_inputs) if self._is_constant(tensor_name)}
         if node.op in vocabulary.LOOPS:
             places &= _invariant_variables(library[node.proto.attr["body"].func.name])
         return frozenset(places)
 
-    def _is_constant(self, text: str) -> bool:
-        return text in self._constants or producer_name(text) in self.names
+    def _is_constant(self, tensor_name: str) -> bool:
+        return tensor_name in self._constants or producer_name(tensor_name) in self.names
 
 
 def _may_be_folded(node: Node) -> bool:
     if node.op == "Const":
         return True
-    if node.op in _PASSED_OVER | vocabulary.CALLS or op_types.is_stateful(node.op) or not _has_kernel(node.op):
+    if node.op in _NOT_FOLDED | vocabulary.CALLS or op_types.is_stateful(node.op) or not _has_kernel(node.op):
         return False
     dtype_enums = [kind for types in op_types.output_types(node.proto).values() for kind in types]
-    return not {op_types.VARIANT, op_types.RESOURCE}.intersection(dtype_enums) and _drawn_bytes(node) <= _MOST_BYTES
+    return not {op_types.VARIANT, op_types.RESOURCE}.intersection(dtype_enums) and _drawn_bytes(node) <= _MAX_BYTES
 
 
 def _cannot_be_computed(node: Node) -> bool:
@@ -111,10 +111,10 @@ def _invariant_variables(body: function_pb2.FunctionDef) -> set[int]:
     sources = {f"{node.name}:output:0": node for node in body.node_def if node.op == "Identity"}
     arguments = [argument.name for argument in body.signature.input_arg]
     results = [_source(body.ret[result.name], sources) for result in body.signature.output_arg]
-    return {place for place, (text, argument) in enumerate(zip(results, arguments)) if text == argument}
+    return {place for place, (tensor_name, argument) in enumerate(zip(results, arguments)) if tensor_name == argument}
 
 
-def _source(text: str, copies: Mapping[str, node_def_pb2.NodeDef]) -> str:
-    while text in copies:
-        text = copies[text].input[0]
-    return text
+def _source(tensor_name: str, copies: Mapping[str, node_def_pb2.NodeDef]) -> str:
+    while tensor_name in copies:
+        tensor_name = copies[tensor_name].input[0]
+    return tensor_name

@@ -14,9 +14,9 @@ class FreshNames:
 
     def unique(self, name: str) -> str:
         """Returns an unused name similar to this one and reserves it."""
-        candidate, number = name, 0
+        candidate, suffix = name, 0
         while candidate in self._taken:
-            number += 1
-            candidate = f"{name}_{number}"
+            suffix += 1
+            candidate = f"{name}_{suffix}"
         self._taken.add(candidate)
         return candidate

@@ -197,13 +197,13 @@ class FunctionGraph:
     def _input_ops(self, proto: Any, tensor_names: Iterable[str], protos: Mapping[str, Any]) -> list[str]:
         """Returns the ops that an op has as data or control inputs."""
         names = []
-        for text in tensor_names:
-            name = text[1:] if text[0] == "^" else text.partition(":")[0]
+        for tensor_name in tensor_names:
+            name = tensor_name[1:] if tensor_name[0] == "^" else tensor_name.partition(":")[0]
             if name in protos:
                 names.append(name)
             elif name not in self.arguments:
                 raise ValueError(
-                    f"Op {proto.name} of function {self.name} takes {text!r}, which names no op and no argument."
+                    f"Op {proto.name} of function {self.name} takes {tensor_name!r}, which names no op and no argument."
                 )
         return names
 
@@ -211,22 +211,22 @@ class FunctionGraph:
         """Resolves a node's inputs by name."""
         by_name = self._by_name
         before: dict[Node, None] = {}  # data first, as `predecessors` has them
-        for text in tensor_names:
-            if text[0] == "^":
-                control = by_name.get(text[1:])
+        for tensor_name in tensor_names:
+            if tensor_name[0] == "^":
+                control = by_name.get(tensor_name[1:])
                 if control is not None:
                     node.controls.append(control)
-                elif text[1:] not in self.arguments:
-                    raise ValueError(f"Op {node.name} is part of a cycle through {text[1:]}.")
+                elif tensor_name[1:] not in self.arguments:
+                    raise ValueError(f"Op {node.name} is part of a cycle through {tensor_name[1:]}.")
                 continue
-            node.inputs.append(text)
-            name, is_op, _ = text.partition(":")
+            node.inputs.append(tensor_name)
+            name, is_op, _ = tensor_name.partition(":")
             producer = by_name.get(name) if is_op else None
             node.producers.append(producer)
             if producer is not None:
                 before[producer] = None
             elif is_op:
-                raise ValueError(f"Op {node.name} is part of a cycle through {text}.")
+                raise ValueError(f"Op {node.name} is part of a cycle through {tensor_name}.")
         if node.controls:
             before.update(dict.fromkeys(node.controls))
         for predecessor in before:
@@ -336,7 +336,11 @@ class FunctionGraph:
             proto = definition.node_def.add()
             proto.CopyFrom(node.proto)
             if len(proto.input) > len(node.inputs) + len(node.controls):  # an argument is there before anything runs
-                proto.input[:] = [text for text in proto.input if text[1:] not in self.arguments or text[0] != "^"]
+                proto.input[:] = [
+                    tensor_name
+                    for tensor_name in proto.input
+                    if tensor_name[1:] not in self.arguments or tensor_name[0] != "^"
+                ]
             change(proto)
         return definition
 

@@ -69,7 +69,9 @@ class Functions(Mapping[str, FunctionGraph]):
 
     def reached(self, name: str | None = None) -> list[str]:
         """Returns a function and those it runs, itself first; all functions of the program by default."""
-        return list(reachable([name or self.entry], lambda one: filter(self.__contains__, self[one].called)))
+        return list(
+            reachable([name or self.entry], lambda function_name: filter(self.__contains__, self[function_name].called))
+        )
 
     def with_ops(self, ops: frozenset[str]) -> set[str]:
         """Returns the functions that contain ops of these types, themselves or in functions they run."""

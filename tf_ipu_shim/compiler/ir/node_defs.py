@@ -20,59 +20,59 @@ class TensorName(NamedTuple):
     position: int = 0
 
     @classmethod
-    def parse(cls, text: str) -> TensorName:
+    def parse(cls, tensor_name: str) -> TensorName:
         """Parses a data input, also one of a GraphDef (`"node"`, `"node:1"`).
 
         Example:
             >>> TensorName.parse("split:output:2")
             TensorName(producer='split', output='output', position=2)
         """
-        producer, *rest = text.split(":")
+        producer, *rest = tensor_name.split(":")
         return cls(producer, rest[0] if len(rest) == 2 else "", int(rest[-1]) if rest else 0)
 
     def __str__(self) -> str:
         return f"{self.producer}:{self.output}:{self.position}" if self.output else self.producer
 
 
-def producer_name(text: str) -> str:
+def producer_name(tensor_name: str) -> str:
     """Returns the node or argument that a data or control input names."""
-    return text.lstrip("^").partition(":")[0]
+    return tensor_name.lstrip("^").partition(":")[0]
 
 
-def result_index(text: str) -> int:
+def result_index(tensor_name: str) -> int:
     """Returns the index at the end of a node's result."""
-    return int(text.rpartition(":")[2])
+    return int(tensor_name.rpartition(":")[2])
 
 
-def is_argument(text: str) -> bool:
+def is_argument(tensor_name: str) -> bool:
     """Whether a data input is an argument of the function."""
-    return ":" not in text
+    return ":" not in tensor_name
 
 
-def with_producer(text: str, name: str) -> str:
+def with_producer(tensor_name: str, name: str) -> str:
     """Returns the same result of a node that has another name."""
-    _, separator, rest = text.partition(":")
+    _, separator, rest = tensor_name.partition(":")
     return name + separator + rest
 
 
-def is_control(text: str) -> bool:
+def is_control(input_name: str) -> bool:
     """Whether an input is a control input."""
-    return text[0] == "^"
+    return input_name[0] == "^"
 
 
 def data_inputs(node: node_def_pb2.NodeDef) -> list[str]:
     """Returns the data inputs of a node."""
-    return [text for text in node.input if text[0] != "^"]
+    return [input_name for input_name in node.input if input_name[0] != "^"]
 
 
 def control_inputs(node: node_def_pb2.NodeDef) -> list[str]:
     """Returns the control inputs of a node."""
-    return [text for text in node.input if text[0] == "^"]
+    return [input_name for input_name in node.input if input_name[0] == "^"]
 
 
 def awaited_nodes(node: node_def_pb2.NodeDef) -> list[str]:
     """Returns the names of a node's control inputs."""
-    return [text[1:] for text in node.input if text[0] == "^"]
+    return [input_name[1:] for input_name in node.input if input_name[0] == "^"]
 
 
 def copy_node(node: node_def_pb2.NodeDef, inputs: Iterable[str] | None = None) -> node_def_pb2.NodeDef:

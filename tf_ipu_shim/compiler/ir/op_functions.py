@@ -72,7 +72,7 @@ def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node,
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node not in found and renamed.keys().isdisjoint(node.inputs):
             return None
-        new_node = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
+        new_node = copy_node(node.proto, [renamed.get(tensor_name, tensor_name) for tensor_name in node.proto.input])
         if node in found:
             new_node = _call(new_node, found[node], _function(functions, node, found[node]))
         return [new_node]

@@ -14,7 +14,7 @@ from tf_ipu_shim.compiler.ir.vocabulary import OUTSIDE_COMPILATION_ATTRIBUTE, SH
 from tf_ipu_shim.machine.ids import Shard
 
 _MAXIMAL = 1  # OpSharding.Type.MAXIMAL: the op is on one device
-_EVERY = -1  # the device that `ipu_shard(-1)` writes
+_ALL_SHARDS = -1  # the device that `ipu_shard(-1)` writes
 
 
 def shard_of(node: Any) -> Location | None:
@@ -37,7 +37,7 @@ def _location(serialised: bytes) -> Location | None:
     if sharding.type != _MAXIMAL or len(sharding.tile_assignment_devices) != 1:
         return None
     shard = int(sharding.tile_assignment_devices[0])
-    return ALL_IPUS if shard == _EVERY else on_shard(Shard(shard))
+    return ALL_IPUS if shard == _ALL_SHARDS else on_shard(Shard(shard))
 
 
 def sharding_annotation(shard: Shard) -> bytes:

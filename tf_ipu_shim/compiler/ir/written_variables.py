@@ -32,7 +32,7 @@ class _Written:
         argument_of = {name: index for index, name in enumerate(graph.arguments)}  # tensor -> the argument it is
         written: set[int] = set()
         for node in graph.nodes:
-            argument_indices = [argument_of.get(text) for text in node.inputs]
+            argument_indices = [argument_of.get(tensor_name) for tensor_name in node.inputs]
             if node.op in ("Identity", "IdentityN"):
                 for index, argument in enumerate(argument_indices):
                     if argument is not None:

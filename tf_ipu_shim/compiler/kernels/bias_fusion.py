@@ -98,26 +98,26 @@ class _Edges:
 
     def __init__(self, function: function_pb2.FunctionDef) -> None:
         self.nodes = {node.name: node for node in function.node_def}
-        self._takers: dict[str, list[str]] = defaultdict(list)  # of a tensor, or (`^name`) who waits for an op
+        self._users: dict[str, list[str]] = defaultdict(list)  # of a tensor, or (`^name`) who waits for an op
         self._followers: dict[str, list[str]] = defaultdict(list)
         for node in function.node_def:
-            for text in node.input:
-                self._takers[text].append(node.name)
-                self._followers[producer_name(text)].append(node.name)
+            for tensor_name in node.input:
+                self._users[tensor_name].append(node.name)
+                self._followers[producer_name(tensor_name)].append(node.name)
         self._returned = Counter(function.ret.values())
         self._returned.update(f"^{name}" for name in function.control_ret.values())
 
     def has_one_consumer(self, node: node_def_pb2.NodeDef) -> bool:
         """Whether its result has one consumer in the function and no op waits for it."""
         result, waiting = _result(node), f"^{node.name}"
-        free = not self._takers[waiting] and not self._returned[waiting] and not self._returned[result]
-        return free and len(self._takers[result]) == 1
+        free = not self._users[waiting] and not self._returned[waiting] and not self._returned[result]
+        return free and len(self._users[result]) == 1
 
     def bias_gradient_of(self, gradient: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef | None:
         """Returns the bias gradient that can be fused with a convolution's filter gradient, or None."""
-        for name in self._takers[gradient.input[2]]:
+        for name in self._users[gradient.input[2]]:
             node = self.nodes[name]
-            alone = len(node.input) == 1 and not self._takers[f"^{name}"] and not self._returned[f"^{name}"]
+            alone = len(node.input) == 1 and not self._users[f"^{name}"] and not self._returned[f"^{name}"]
             if node.op == _BIAS_GRADIENT and _is_plain(node) and alone and not self._leads_to(name, gradient.name):
                 return node
         return None
@@ -136,7 +136,7 @@ class _Edges:
 
 def _fused(source: node_def_pb2.NodeDef, bias: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
     fused = node_def_pb2.NodeDef(name=bias.name, op=_FUSED[source.op])
-    waits = dict.fromkeys(text for node in (source, bias) for text in control_inputs(node))
+    waits = dict.fromkeys(tensor_name for node in (source, bias) for tensor_name in control_inputs(node))
     fused.input.extend([*source.input[:2], bias.input[1], *waits])
     for attribute in op_types.op_def(fused.op).attr:
         if attribute.name in source.attr:
@@ -153,8 +153,8 @@ def _remove_fused(function: function_pb2.FunctionDef, removed: set[str], renamed
     for place in reversed([place for place, node in enumerate(function.node_def) if node.name in removed]):
         del function.node_def[place]
     for node in function.node_def:
-        for index, text in enumerate(node.input):
-            if text in renamed:
-                node.input[index] = renamed[text]
+        for index, tensor_name in enumerate(node.input):
+            if tensor_name in renamed:
+                node.input[index] = renamed[tensor_name]
     for name, tensor in list(function.ret.items()):
         function.ret[name] = renamed.get(tensor, tensor)

@@ -27,7 +27,7 @@ from tf_ipu_shim.compiler.ir.node_defs import (
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
-_FEW = 4  # edges that an op between them would not save
+_MAX_DIRECT_EDGES = 4  # edges that an op between them would not save
 
 
 def inline_calls(
@@ -116,8 +116,8 @@ class _CallInliner:
                 output_function.node_def.append(
                     copy_node(node, [*map(self._tensor, data_inputs(node)), *self._controls(node)])
                 )
-        for result, text in function.ret.items():
-            output_function.ret[result] = self._tensor(text)
+        for result, tensor_name in function.ret.items():
+            output_function.ret[result] = self._tensor(tensor_name)
         del output_function.signature.control_output[:]
         output_function.control_ret.clear()
         for name in function.signature.control_output:
@@ -130,10 +130,10 @@ class _CallInliner:
     def _inline(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> None:
         names, places, inputs = self._names[call.name], self._places[call.name], data_inputs(call)
 
-        def tensor(text: str) -> str:
-            if is_argument(text):
-                return self._tensor(inputs[places[text]])
-            return with_producer(text, names[producer_name(text)])
+        def tensor(tensor_name: str) -> str:
+            if is_argument(tensor_name):
+                return self._tensor(inputs[places[tensor_name]])
+            return with_producer(tensor_name, names[producer_name(tensor_name)])
 
         before = self._begin(call, called)
         for node in called.node_def:
@@ -149,7 +149,7 @@ class _CallInliner:
         """Returns the control inputs of an inlined call's ops: one join op where that saves edges."""
         controls = self._controls(call)
         with_effects = sum(op_types.is_stateful(node.op) for node in called.node_def)
-        if len(controls) < 2 or len(controls) * with_effects <= _FEW:
+        if len(controls) < 2 or len(controls) * with_effects <= _MAX_DIRECT_EDGES:
             return controls
         return [f"^{self._add_join(call, 'begin', controls)}"]
 
@@ -165,21 +165,21 @@ class _CallInliner:
             called, call = self._calls[name], self._nodes[name]
             ends = [self._names[name][called.control_ret[output]] for output in called.signature.control_output]
             ends = list(dict.fromkeys(ends)) or [*map(producer_name, self._controls(call))]
-            if len(ends) > 1 and len(ends) * self._waiting[name] > _FEW:
+            if len(ends) > 1 and len(ends) * self._waiting[name] > _MAX_DIRECT_EDGES:
                 ends = [self._add_join(call, "end", [f"^{end}" for end in ends])]
             self._ends[name] = ends
         return self._ends[name]
 
-    def _tensor(self, text: str) -> str:
+    def _tensor(self, tensor_name: str) -> str:
         """Returns the tensor that replaces another: for a call's result, that of the inlined function."""
-        while (call := producer_name(text)) in self._calls:
+        while (call := producer_name(tensor_name)) in self._calls:
             called = self._calls[call]
-            result = called.signature.output_arg[result_index(text)].name
+            result = called.signature.output_arg[result_index(tensor_name)].name
             returned = called.ret[result]
             if not is_argument(returned):
                 return with_producer(returned, self._names[call][producer_name(returned)])
-            text = self._nodes[call].input[self._places[call][returned]]
-        return text
+            tensor_name = self._nodes[call].input[self._places[call][returned]]
+        return tensor_name
 
     def _add_join(self, call: node_def_pb2.NodeDef, name: str, controls: Iterable[str]) -> str:
         """Adds a NoOp that joins control inputs."""

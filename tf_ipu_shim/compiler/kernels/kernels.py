@@ -40,7 +40,7 @@ from tf_ipu_shim.machine.ids import Chip
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2
 
 # What has TensorFlow compile a function or choose another one for it.
-_ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
+_IRRELEVANT_ATTRIBUTES = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
 
 _serial = itertools.count()
 
@@ -124,7 +124,9 @@ class _FunctionCopies:
         self._refuses = refuses
         self._describes_all = describes_all
         self._asserting = asserting_functions(library)
-        drawing = (name for name, one in library.items() if any(node.op in LAUNCHED for node in one.node_def))
+        drawing = (
+            name for name, definition in library.items() if any(node.op in LAUNCHED for node in definition.node_def)
+        )
         self._random = callers_of(drawing, library)
         self._names: dict[tuple[str, int, frozenset[int]], str] = {}
         self._launchers: dict[tuple[object, ...], str] = {}
@@ -137,8 +139,8 @@ class _FunctionCopies:
         for node in copy.node_def:
             if node.name in launches:
                 self.as_call(node)
-            for index, text in enumerate(node.input):
-                node.input[index] = _renamed(text, launches)
+            for index, tensor_name in enumerate(node.input):
+                node.input[index] = _renamed(tensor_name, launches)
         for result, tensor in list(copy.ret.items()):
             copy.ret[result] = _renamed(tensor, launches)
         return copy
@@ -196,13 +198,13 @@ class _FunctionCopies:
             if by_compiler is not None and node.op in LAUNCHED and node.name not in by_compiler.names:
                 self._launch(node)
             present = set(node.input)
-            node.input.extend(text for text in orders.get(node.name, ()) if text not in present)
+            node.input.extend(tensor_name for tensor_name in orders.get(node.name, ()) if tensor_name not in present)
         return copy
 
     def _with_kernel_ops(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
         """Returns a copy whose ops all have kernels that accept what XLA accepts."""
         copy = copy_function(function)
-        for attribute in [key for key in copy.attr if key.startswith(_ELSEWHERE)]:
+        for attribute in [key for key in copy.attr if key.startswith(_IRRELEVANT_ATTRIBUTES)]:
             del copy.attr[attribute]
         if not self._refuses:
             _clamp_inputs(copy)
@@ -243,13 +245,13 @@ def _clamp_inputs(function: function_pb2.FunctionDef) -> None:
     function.node_def.extend([added for node in nodes.values() for added in guard_inputs(node, nodes)])
 
 
-def _renamed(text: str, launches: Iterable[str]) -> str:
-    tensor = TensorName.parse(text)
-    return str(tensor._replace(output="output")) if tensor.output and tensor.producer in launches else text
+def _renamed(tensor_name: str, launches: Iterable[str]) -> str:
+    tensor = TensorName.parse(tensor_name)
+    return str(tensor._replace(output="output")) if tensor.output and tensor.producer in launches else tensor_name
 
 
 def _is_private(attribute: str) -> bool:
-    return attribute in vocabulary.PRIVATE_ATTRIBUTES or attribute.startswith(_ELSEWHERE)
+    return attribute in vocabulary.PRIVATE_ATTRIBUTES or attribute.startswith(_IRRELEVANT_ATTRIBUTES)
 
 
 def _variable_orders(function: function_pb2.FunctionDef, asserting: Container[str]) -> dict[str, list[str]]:
@@ -272,7 +274,7 @@ def _run_asserts_first(asserts: Sequence[str], graph: FunctionGraph, orders: dic
     """Orders asserts before writes that they do not need, so that a failed assert leaves variables unchanged."""
     place = _topological_positions(asserts, graph, orders)
     for node in graph.nodes:
-        takes_variable = any(graph.arguments.get(text) == op_types.RESOURCE for text in node.inputs)
+        takes_variable = any(graph.arguments.get(tensor_name) == op_types.RESOURCE for tensor_name in node.inputs)
         if takes_variable and node.op != vocabulary.READ_VARIABLE:
             before = [f"^{name}" for name in asserts if place[name] < place[node.name]]
             orders.setdefault(node.name, []).extend(before)

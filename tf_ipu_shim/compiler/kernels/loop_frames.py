@@ -30,7 +30,7 @@ from tf_ipu_shim.compiler.ir.node_defs import (
 from tf_ipu_shim.compiler.passes.dead_code_elimination import graph_with_effects
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
-_FEW = 8  # edges that an op between them would not save
+_MAX_DIRECT_EDGES = 8  # edges that an op between them would not save
 
 
 def lower_loops(
@@ -77,9 +77,9 @@ class _LoopLowering:
         del output_function.node_def[:]
         self.place(function.node_def, [*function.ret.values(), *(f"^{name}" for name in function.control_ret.values())])
         for node in output_function.node_def:
-            node.input[:] = [self._settled(text) for text in node.input]
-        for result, text in function.ret.items():
-            output_function.ret[result] = self._settled(text)
+            node.input[:] = [self._settled(tensor_name) for tensor_name in node.input]
+        for result, tensor_name in function.ret.items():
+            output_function.ret[result] = self._settled(tensor_name)
         for name, waited in function.control_ret.items():
             output_function.control_ret[name] = self._settled(f"^{waited}")[1:]
         self._remove_unused_entries()
@@ -93,13 +93,15 @@ class _LoopLowering:
         no one looks again: the loop has no results, and that is not an error.
         """
         output_function = self._made
-        users = collections.Counter(producer_name(text) for node in output_function.node_def for text in node.input)
+        users = collections.Counter(
+            producer_name(tensor_name) for node in output_function.node_def for tensor_name in node.input
+        )
         entries = {node.name: node for node in output_function.node_def if node.op == "Enter"}
         idle = [name for name in entries if not users[name]]
         left_out = set(idle)
         while idle:
-            for text in entries[idle.pop()].input:
-                source = producer_name(text)
+            for tensor_name in entries[idle.pop()].input:
+                source = producer_name(tensor_name)
                 users[source] -= 1
                 if source in entries and not users[source]:
                     idle.append(source)
@@ -113,7 +115,7 @@ class _LoopLowering:
     def place(self, nodes: Iterable[node_def_pb2.NodeDef], returned: Iterable[str]) -> None:
         """Adds ops, lowering loops among them."""
         nodes = list(nodes)
-        used = {text for node in nodes for text in node.input}.union(returned)
+        used = {tensor_name for node in nodes for tensor_name in node.input}.union(returned)
         for node in nodes:
             if _can_be_placed(node, self._functions):
                 _Frame(
@@ -146,13 +148,13 @@ class _LoopLowering:
         """Records the op that has run once a loop has run."""
         self._waits[loop] = name
 
-    def _settled(self, text: str) -> str:
-        if is_control(text):
-            name = producer_name(text)
+    def _settled(self, tensor_name: str) -> str:
+        if is_control(tensor_name):
+            name = producer_name(tensor_name)
             return f"^{self._waits.get(name, name)}"
-        while text in self._tensors:
-            text = self._tensors[text]
-        return text
+        while tensor_name in self._tensors:
+            tensor_name = self._tensors[tensor_name]
+        return tensor_name
 
 
 class _LoopFunction:
@@ -169,8 +171,8 @@ class _LoopFunction:
         self._values: dict[Node, int] = {}
         for node in graph.nodes:
             values = 0
-            for text, producer in zip(node.inputs, node.producers):
-                values |= self._given[text] if producer is None else self._values[producer]
+            for tensor_name, producer in zip(node.inputs, node.producers):
+                values |= self._given[tensor_name] if producer is None else self._values[producer]
             for control in node.controls:
                 values |= self._values[control]
             self._values[node] = values
@@ -181,9 +183,9 @@ class _LoopFunction:
     def of(self, results: Iterable[str]) -> int:
         """Returns the loop variables, as a bit set, that results depend on."""
         values = 0
-        for text in results:
-            producer = self.graph.producer(text)
-            values |= self._given[text] if producer is None else self._values[producer]
+        for tensor_name in results:
+            producer = self.graph.producer(tensor_name)
+            values |= self._given[tensor_name] if producer is None else self._values[producer]
         return values
 
     def needed(self, results: Iterable[str]) -> list[Node]:
@@ -235,7 +237,9 @@ class _Frame:
     def _with_sources(self, values: int) -> int:
         """Returns these loop variables and those that the body computes them from."""
         while True:
-            more = values | self._body.of(text for place, text in enumerate(self._returns) if values >> place & 1)
+            more = values | self._body.of(
+                tensor_name for place, tensor_name in enumerate(self._returns) if values >> place & 1
+            )
             if more == values:
                 return values
             values = more
@@ -281,7 +285,7 @@ class _Frame:
                 self._framing.replace_result(f"{leave.name}:output:0", self._result(place))
                 remaining[place] = leave.name
         if awaited:
-            (end,) = self._joined_controls([f"^{remaining[place]}" for place in awaited], _FEW, "done")
+            (end,) = self._joined_controls([f"^{remaining[place]}" for place in awaited], _MAX_DIRECT_EDGES, "done")
             self._framing.record_end(end[1:], self._loop.name)
         return inside
 
@@ -323,15 +327,22 @@ class _Frame:
         handed_on: dict[str, str] = {}  # results of loops in it that these do not change
         led_to = {producer_name(entries[place]) for place in self._changing}
 
-        def tensor(text: str) -> str:
-            text = arguments[text] if is_argument(text) else with_producer(text, names[producer_name(text)])
-            return handed_on.get(text, text)
+        def tensor(tensor_name: str) -> str:
+            tensor_name = (
+                arguments[tensor_name]
+                if is_argument(tensor_name)
+                else with_producer(tensor_name, names[producer_name(tensor_name)])
+            )
+            return handed_on.get(tensor_name, tensor_name)
 
         protos = []
         for node in nodes:
             proto = copy_node(node.proto)
             proto.name = names[node.name]
-            data, controls = [tensor(text) for text in node.inputs], [names[control.name] for control in node.controls]
+            data, controls = (
+                [tensor(tensor_name) for tensor_name in node.inputs],
+                [names[control.name] for control in node.controls],
+            )
             proto.input[:] = [*data, *(f"^{control}" for control in controls)]
             # TensorFlow makes ops of a function with a guard of their own: they look at one value alone.
             if node.op in vocabulary.FUNCTION_ATTRIBUTES or led_to.isdisjoint([*map(producer_name, data), *controls]):
@@ -341,13 +352,16 @@ class _Frame:
                 (f"{proto.name}:output:{place}", data[place]) for place in self._framing.invariant_results(proto)
             )
             protos.append(proto)
-        results, ends = [tensor(text) for text in returns], [f"^{names[end]}" for end in dict.fromkeys(part.ends)]
+        results, ends = (
+            [tensor(tensor_name) for tensor_name in returns],
+            [f"^{names[end]}" for end in dict.fromkeys(part.ends)],
+        )
         self._framing.place(protos, [*results, *ends])
         return results, ends
 
     def _joined_controls(self, controls: list[str], many: int, name: str) -> list[str]:
         """Returns few control inputs for many ops: one join op where that saves edges."""
-        if len(controls) < 2 or len(controls) * many <= _FEW:
+        if len(controls) < 2 or len(controls) * many <= _MAX_DIRECT_EDGES:
             return controls
         return [f"^{self._framing.add(f'{self._loop.name}/{name}', 'NoOp', controls, self._loop).name}"]
 

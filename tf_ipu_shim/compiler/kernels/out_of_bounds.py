@@ -107,7 +107,7 @@ def _segments(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> 
 def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
     """Makes updates of out-of-range rows zero."""
     variable, indices, updates = node.input[:3]
-    kind, number = node.attr["Tindices"].type, node.attr["dtype"].type
+    kind, dtype = node.attr["Tindices"].type, node.attr["dtype"].type
     shape = added.op("VariableShape", "output", variable, out_type=types_pb2.DT_INT32)
     rows = added.size(shape, 0, types_pb2.DT_INT32)
     if kind != types_pb2.DT_INT32:
@@ -116,7 +116,7 @@ def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> N
     good = added.op("Equal", "z", indices, clipped, T=kind)
     # As many axes behind the rows' own as an update has.
     more = added.op(
-        "Sub", "z", added.op("Rank", "output", updates, T=number), added.op("Rank", "output", indices, T=kind),
+        "Sub", "z", added.op("Rank", "output", updates, T=dtype), added.op("Rank", "output", indices, T=kind),
         T=types_pb2.DT_INT32,
     )  # fmt: skip
     ones = added.op(
@@ -133,7 +133,7 @@ def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> N
     added.nodes[-1].attr["N"].i = 2
     column = added.op("Reshape", "output", good, axes, T=_BOOL, Tshape=types_pb2.DT_INT32)
     node.input[1] = clipped
-    node.input[2] = added.op("SelectV2", "output", column, updates, added.constant(0, number), T=number)
+    node.input[2] = added.op("SelectV2", "output", column, updates, added.constant(0, dtype), T=dtype)
 
 
 def _slice(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
@@ -211,14 +211,14 @@ def _numpy(kind: int) -> np.dtype:
     return np.dtype(dtypes.as_dtype(kind).as_numpy_dtype)
 
 
-def _constant(text: str, nodes: Nodes) -> int | None:
-    value = _array(text, nodes)
+def _constant(tensor_name: str, nodes: Nodes) -> int | None:
+    value = _array(tensor_name, nodes)
     return None if value is None else int(value)
 
 
-def _array(text: str, nodes: Nodes) -> np.ndarray | None:
+def _array(tensor_name: str, nodes: Nodes) -> np.ndarray | None:
     """Returns the value of a constant tensor of a function."""
-    node = nodes.get(producer_name(text))
+    node = nodes.get(producer_name(tensor_name))
     while node is not None and node.op == "Identity":
         node = nodes.get(producer_name(node.input[0]))
     return tensor_util.MakeNdarray(node.attr["value"].tensor) if node is not None and node.op == "Const" else None

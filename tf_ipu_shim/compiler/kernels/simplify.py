@@ -19,7 +19,7 @@ from tf_ipu_shim.compiler.passes.dead_code_elimination import graph_with_effects
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _COPY = "Identity"
-_MEETING = "NoOp"
+_JOIN = "NoOp"
 
 
 def simplify_function(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
@@ -46,19 +46,19 @@ class _Simplifier:
         del function_copy.node_def[:]
         protos: list[node_def_pb2.NodeDef] = []
         for node in self._graph.nodes:
-            data = [self._tensors.get(text, text) for text in node.inputs]
+            data = [self._tensors.get(tensor_name, tensor_name) for tensor_name in node.inputs]
             controls = list(
                 dict.fromkeys(name for control in node.controls for name in self._replacements(control.name))
             )
-            before = self._after(producer_name(text) for text in data)
+            before = self._after(producer_name(tensor_name) for tensor_name in data)
             if node.op in (_COPY, "Const"):
                 controls = self._needed(controls, before)
             if not self._is_removed(node, data, controls):
                 proto = copy_node(node.proto, [*data, *(f"^{name}" for name in controls)])
                 protos.append(proto)
                 self._effects[node.name] = before | self._after(controls) | self._own_bit(node)
-        for result, text in self._function.ret.items():
-            function_copy.ret[result] = self._tensors.get(text, text)
+        for result, tensor_name in self._function.ret.items():
+            function_copy.ret[result] = self._tensors.get(tensor_name, tensor_name)
         del function_copy.signature.control_output[:]
         function_copy.control_ret.clear()
         returned = [self._function.control_ret[name] for name in self._function.signature.control_output]
@@ -95,7 +95,7 @@ class _Simplifier:
     def _is_removed(self, node: Node, data: list[str], controls: list[str]) -> bool:
         """Whether an op is removed; records what replaces it."""
         name = node.name
-        if node.op == _MEETING and len(controls) < 2:
+        if node.op == _JOIN and len(controls) < 2:
             self._waits[name] = controls
         elif node.op == _COPY and not controls and (":" in data[0] or not _is_waited_for(node)):
             self._tensors[f"{name}:output:0"] = data[0]
@@ -115,7 +115,7 @@ def _remove_noop_joins(protos: Sequence[node_def_pb2.NodeDef], returned: Collect
     """Returns the ops, in topological order, without NoOps that only join control inputs."""
     awaited, remaining = set(returned), []
     for proto in reversed(protos):
-        if proto.op != _MEETING or proto.name in awaited:
+        if proto.op != _JOIN or proto.name in awaited:
             awaited.update(awaited_nodes(proto))
             remaining.append(proto)
     return remaining[::-1]
@@ -123,9 +123,9 @@ def _remove_noop_joins(protos: Sequence[node_def_pb2.NodeDef], returned: Collect
 
 def _read_only(graph: FunctionGraph) -> set[str]:
     """Returns the variable arguments that a function only reads."""
-    read = {text for node in graph.nodes if node.op == vocabulary.READ_VARIABLE for text in node.inputs}
+    read = {tensor_name for node in graph.nodes if node.op == vocabulary.READ_VARIABLE for tensor_name in node.inputs}
     return read.difference(
-        text for node in graph.nodes if node.op != vocabulary.READ_VARIABLE for text in node.inputs
+        tensor_name for node in graph.nodes if node.op != vocabulary.READ_VARIABLE for tensor_name in node.inputs
     ).intersection(graph.arguments)
 
 

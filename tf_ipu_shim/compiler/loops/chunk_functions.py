@@ -162,7 +162,9 @@ def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGra
     for node in body.nodes:
         if node not in removed:
             controls = _with_substitutes(node.controls, removed)
-            writer.add(_with_inputs(node, [renamed.get(text, text) for text in node.inputs], controls))
+            writer.add(
+                _with_inputs(node, [renamed.get(tensor_name, tensor_name) for tensor_name in node.inputs], controls)
+            )
     writer.node("chunk_next", "AddV2", ["chunk_index", writer.constant("chunk_one", np.int32(1))], T=_INT)
     writer.result(_INT, "chunk_next:z:0")
     writer.result(_INT, "chunk_count")
@@ -215,12 +217,14 @@ def _buffers(
     for outfeed in feeds.outfeeds:
         removed[outfeed] = []
         before = [f"^{control.name}" for control in outfeed.controls if control not in removed]
-        for text in outfeed.inputs:
+        for tensor_name in outfeed.inputs:
             kind, sizes = next(shapes)
             index = len(buffers)
             name = f"chunk_sent_{index}"
             shape = writer.constant(f"{name}/shape", np.array([1, *sizes], np.int32))
-            row = writer.node(f"{name}/row", "Reshape", [renamed.get(text, text), shape], T=kind, Tshape=_INT)
+            row = writer.node(
+                f"{name}/row", "Reshape", [renamed.get(tensor_name, tensor_name), shape], T=kind, Tshape=_INT
+            )
             at = _position(writer, f"{name}/at", len(sizes))
             writer.node(
                 name,

@@ -23,15 +23,15 @@ from tf_ipu_shim.compiler.loops.chunk_functions import Feeds, build_chunk_functi
 from tf_ipu_shim.compiler.loops.trip_count import find_trips
 from tf_ipu_shim.compiler.placement.placement import Placer
 
-_MOST_ITERATIONS = 64
-_MOST_BYTES = 8 << 20  # of elements that are fetched at once
+_MAX_ITERATIONS = 64
+_MAX_BYTES = 8 << 20  # of elements that are fetched at once
 # XLA runs convolutions within a loop by plain code instead of its library: many times slower.
 _SLOW_IN_LOOPS = frozenset(
     f"{kind}{direction}"
     for kind in ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
     for direction in ("", "BackpropFilter", "BackpropInput", "BackpropFilterV2", "BackpropInputV2")
 )
-_UNFIT = frozenset({dtypes.string, dtypes.resource, dtypes.variant})
+_UNSTACKABLE_TYPES = frozenset({dtypes.string, dtypes.resource, dtypes.variant})
 
 
 def chunk_loops(functions: Functions, placer: Placer) -> None:
@@ -70,8 +70,8 @@ def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Place
     marked = _annotated_locations(body, {*infeeds, *outfeeds, *iterators}, placer) | {graph.annotations.get(loop.name)}
     if not _on_one_ipu(marked) or not _is_fast_in_a_loop(body, functions):
         return None
-    known = _MOST_ITERATIONS if trips.most < 0 else trips.most
-    most = min(known, _MOST_ITERATIONS, _MOST_BYTES // size)
+    known = _MAX_ITERATIONS if trips.most < 0 else trips.most
+    most = min(known, _MAX_ITERATIONS, _MAX_BYTES // size)
     return Feeds(infeeds, outfeeds, iterators, trips, most) if most > 1 else None
 
 
@@ -129,7 +129,11 @@ def _element_bytes(node: Node) -> int | None:
     size = 0
     for shape, kind in zip(shapes, types):
         sizes = [dimension.size for dimension in shape.dim]
-        if shape.unknown_rank or any(dimension < 0 for dimension in sizes) or dtypes.as_dtype(kind) in _UNFIT:
+        if (
+            shape.unknown_rank
+            or any(dimension < 0 for dimension in sizes)
+            or dtypes.as_dtype(kind) in _UNSTACKABLE_TYPES
+        ):
             return None
         size += math.prod(sizes) * dtypes.as_dtype(kind).size
     return size if len(shapes) == len(types) else None

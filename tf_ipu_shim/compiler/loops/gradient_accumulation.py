@@ -119,12 +119,14 @@ class _SumWriter:
         controls = control_inputs(node.proto)
         count = self._argument(0)
         none, one = self._constant("none", 0, _INT), self._constant("one", 1, _INT)
-        number = self._add("number", "AddV2", [count, one], "z", T=_INT)
+        incremented = self._add("number", "AddV2", [count, one], "z", T=_INT)
         due = self._add(
-            "due", "Equal", [number, self._constant("last", attributes["num_mini_batches"].i, _INT)], "z", T=_INT
+            "due", "Equal", [incremented, self._constant("last", attributes["num_mini_batches"].i, _INT)], "z", T=_INT
         )
         scalar = tensor_shape_pb2.TensorShapeProto()
-        self._keep(count, _INT, scalar, self._add("next_number", "SelectV2", [due, none, number], "output", T=_INT))
+        self._keep(
+            count, _INT, scalar, self._add("next_number", "SelectV2", [due, none, incremented], "output", T=_INT)
+        )
         if node.op == vocabulary.MOMENTUM_ACCUMULATION:
             first = self._add("first", "Equal", [count, none], "z", T=_INT)
             summed = self._in_variable(node.inputs[0], node.inputs[1], first, attributes["momentum"].f, controls)

@@ -20,7 +20,7 @@ from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
-_SHORT = 8  # iterations
+_MAX_UNINTERRUPTED = 8  # iterations
 _TARGET = "TfIpuShimGoesOn"
 
 
@@ -34,7 +34,7 @@ def mark_long_loops(functions: Functions) -> None:
             if node.op not in vocabulary.LOOPS:
                 continue
             trips = trip_count(graph, node, functions)
-            if trips is None or trips > _SHORT:
+            if trips is None or trips > _MAX_UNINTERRUPTED:
                 marked = copy_node(node.proto)
                 marked.attr[vocabulary.LONG_ATTRIBUTE].b = True
                 node.proto = marked
@@ -65,7 +65,7 @@ def _check_interrupt(condition: function_pb2.FunctionDef) -> None:
     used_names = {node.name for node in condition.node_def}.union(
         argument.name for argument in condition.signature.input_arg
     )
-    name = next(one for number in itertools.count() if (one := f"goes_on_{number}") not in used_names)
+    name = next(candidate for suffix in itertools.count() if (candidate := f"goes_on_{suffix}") not in used_names)
     call = custom_call(name, _TARGET, condition.ret[result], "")
     call.attr["result_dtypes"].list.type.append(types_pb2.DT_BOOL)
     call.attr["result_shapes"].list.shape.add()

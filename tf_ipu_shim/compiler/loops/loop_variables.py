@@ -52,5 +52,5 @@ def carry_variables(functions: Functions, graph: FunctionGraph, loop: Node, vari
     new_node.input.extend(control_inputs(loop.proto))
     new_node.attr.pop("_output_shapes", None)
     body = functions[loop.proto.attr["body"].func.name]
-    body.results.extend(Result(one.name, one.kind, one.tensor) for one in variables)
+    body.results.extend(Result(carried.name, carried.kind, carried.tensor) for carried in variables)
     graph.rewrite(lambda node: [*zeros, new_node] if node is loop else None)

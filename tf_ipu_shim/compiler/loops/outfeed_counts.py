@@ -8,7 +8,7 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
 
-_UNTOLD = 1  # iterations of a loop whose number depends on values
+_UNKNOWN_TRIPS = 1  # iterations of a loop whose number depends on values
 _FALSE = -1  # the function of a branch that zero chooses: the last of an `If`'s two, the first of a `Case`'s
 
 
@@ -30,12 +30,12 @@ def _of_function(functions: Functions, name: str, known: dict[str, Counter[str]]
         elif node.op in vocabulary.LOOPS:
             count = trip_count(graph, node, functions)
             inside = _of_function(functions, node.proto.attr["body"].func.name, known)
-            for feed, number in inside.items():
-                sent[feed] += number * (_UNTOLD if count is None else count)
+            for feed, enqueues in inside.items():
+                sent[feed] += enqueues * (_UNKNOWN_TRIPS if count is None else count)
         elif node.op in vocabulary.FUNCTION_ATTRIBUTES:
             called = op_types.called_functions(node.proto)
             if node.op in vocabulary.BRANCHES:
                 called = called[:1] if "Case" in node.op else called[_FALSE:]
-            for one in called:
-                sent.update(_of_function(functions, one, known))
+            for callee in called:
+                sent.update(_of_function(functions, callee, known))
     return sent

@@ -23,8 +23,8 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2, tensor_shape_pb2, types_
 
 _INT = types_pb2.DT_INT32
 _FEEDS = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}
-_HARMLESS = _FEEDS | READS | {vocabulary.ITERATOR, vocabulary.RANDOM_SEED}
-_TURN = "ipu_turn_{}"
+_WITHOUT_SIDE_EFFECTS = _FEEDS | READS | {vocabulary.ITERATOR, vocabulary.RANDOM_SEED}
+_TOKEN = "ipu_turn_{}"
 
 
 def overlap_mini_batches(functions: Functions) -> None:
@@ -49,17 +49,17 @@ def _overlap_loop(functions: Functions, graph: FunctionGraph, loop: Node) -> Non
     if step is None or not all(_has_no_effects(functions, called) for called in functions.reached(body.name)):
         return
     mini_batch = functions[step.proto.attr["f"].func.name]
-    turns = [_TURN.format(len(body.arguments) + index) for index in range(len(_feeds_of(mini_batch)))]
-    if not turns or any(not _FEEDS.isdisjoint(functions[called].ops) for called in _below(functions, mini_batch)):
+    token_names = [_TOKEN.format(len(body.arguments) + index) for index in range(len(_feeds_of(mini_batch)))]
+    if not token_names or any(not _FEEDS.isdisjoint(functions[called].ops) for called in _below(functions, mini_batch)):
         return
     first = len(step.proto.attr["Tout"].list.type)
     carried = [
-        LoopVariable(turn, _INT, tensor_shape_pb2.TensorShapeProto(), f"{step.name}:output:{first + index}")
-        for index, turn in enumerate(turns)
+        LoopVariable(token_name, _INT, tensor_shape_pb2.TensorShapeProto(), f"{step.name}:output:{first + index}")
+        for index, token_name in enumerate(token_names)
     ]
-    _add_tokens(mini_batch, turns)
+    _add_tokens(mini_batch, token_names)
     loop_variables.declare_variables(functions, loop, carried)
-    _pass_tokens(body, step, turns)
+    _pass_tokens(body, step, token_names)
     loop_variables.carry_variables(functions, graph, loop, carried)
     loop.proto.attr["parallel_iterations"].i = pipeline.stages
 
@@ -76,7 +76,7 @@ def _below(functions: Functions, graph: FunctionGraph) -> list[str]:
 
 def _has_no_effects(functions: Functions, name: str) -> bool:
     return all(
-        op in _HARMLESS or op in vocabulary.FUNCTION_ATTRIBUTES or not op_types.is_stateful(op)
+        op in _WITHOUT_SIDE_EFFECTS or op in vocabulary.FUNCTION_ATTRIBUTES or not op_types.is_stateful(op)
         for op in functions[name].ops
     )
 
@@ -85,34 +85,34 @@ def _feeds_of(graph: FunctionGraph) -> list[Node]:
     return [node for node in graph.nodes if node.op in _FEEDS]
 
 
-def _add_tokens(graph: FunctionGraph, turns: Sequence[str]) -> None:
+def _add_tokens(graph: FunctionGraph, token_names: Sequence[str]) -> None:
     """Orders each feed's accesses between mini-batches by a token."""
     waits, after, token_loops = [], [], {}
     found = _feeds_of(graph)
     own = {node.name for node in found}
     returned = {graph.producer(tensor) for tensor in graph.returns}
-    graph.arguments.update(dict.fromkeys(turns, _INT))
-    for node, turn in zip(found, turns):
-        waits.append(_identity(f"{turn}/begin", turn))
-        after.append(_identity(f"{turn}/end", f"{turn}/begin:output:0", node.name))
+    graph.arguments.update(dict.fromkeys(token_names, _INT))
+    for node, token_name in zip(found, token_names):
+        waits.append(_identity(f"{token_name}/begin", token_name))
+        after.append(_identity(f"{token_name}/end", f"{token_name}/begin:output:0", node.name))
         proto = copy_node(node.proto)
-        proto.input.append(f"^{turn}/begin")
+        proto.input.append(f"^{token_name}/begin")
         token_loops[node] = proto
     token_loops.update(
         {node: _without_waits(node, own) for node in returned if node is not None and node not in token_loops}
     )
     graph.rewrite(lambda node: [token_loops[node]] if node in token_loops else None, before=waits, after=after)
-    graph.results.extend(Result(turn, _INT, f"{turn}/end:output:0") for turn in turns)
+    graph.results.extend(Result(token_name, _INT, f"{token_name}/end:output:0") for token_name in token_names)
     graph.control_returns = []
 
 
-def _pass_tokens(body: FunctionGraph, step: Node, turns: Sequence[str]) -> None:
+def _pass_tokens(body: FunctionGraph, step: Node, token_names: Sequence[str]) -> None:
     """Passes the feed tokens through a loop's body to its mini-batch and on to the next iteration."""
     call = copy_node(step.proto)
     data = data_inputs(call)
-    call.input[:] = [*data, *turns, *control_inputs(call)]
+    call.input[:] = [*data, *token_names, *control_inputs(call)]
     for types in ("Tin", "Tout"):
-        call.attr[types].list.type.extend([_INT] * len(turns))
+        call.attr[types].list.type.extend([_INT] * len(token_names))
     call.attr.pop("_output_shapes", None)
     call.attr["_lower_as_multi_device_function"].b = True  # an iteration is no call, which would begin and end as one
     body.rewrite(lambda node: [call] if node is step else [_without_waits(node, {step.name})])

@@ -126,8 +126,8 @@ def _check_pipeline(attributes: Any) -> None:
 
 def _check_accumulation(attributes: Any) -> None:
     if vocabulary.ACCUMULATION_ATTRIBUTE in attributes:
-        numbers = attributes[vocabulary.ACCUMULATION_ATTRIBUTE].list.i
-        for iterations, count in zip(numbers[::2], numbers[1::2]):
+        counts = attributes[vocabulary.ACCUMULATION_ATTRIBUTE].list.i
+        for iterations, count in zip(counts[::2], counts[1::2]):
             if iterations % count:
                 raise errors_impl.FailedPreconditionError(
                     None,

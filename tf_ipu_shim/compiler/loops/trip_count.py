@@ -13,9 +13,9 @@ from tf_ipu_shim.tf_private.protos import types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _PASSES_ON = vocabulary.IDENTITIES | {"Cast"}
-_WHOLE_NUMBERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})
-_LARGEST = 2**31 - 1  # of an int32: what is beyond it may have wrapped around on the way
-_DEEPEST = 8  # ops after each other: more than a `tf.range` has, and few enough to look at each way
+_INTEGERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})
+_INT32_MAX = 2**31 - 1  # of an int32: what is beyond it may have wrapped around on the way
+_MAX_DEPTH = 8  # ops after each other: more than a `tf.range` has, and few enough to look at each way
 # What AutoGraph computes the length of a `tf.range` with.
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "AddV2": operator.add,
@@ -29,26 +29,29 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 
 def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> int | None:
     """Returns the trip count of a loop that counts up to a constant, else None."""
-    around = _Loop.of(graph, loop, graphs)
-    counts = [_count(around.cond, test, around) for test in _conjuncts(around.cond, around.cond.returns[0])]
+    description = _Loop.of(graph, loop, graphs)
+    counts = [
+        _count(description.cond, test, description)
+        for test in _conjuncts(description.cond, description.cond.returns[0])
+    ]
     return min((count for count in counts if count is not None), default=None) if None not in counts else None
 
 
 def find_trips(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> Trips | None:
     """Returns how a loop's trip count follows from values known when it begins, or None."""
-    around = _Loop.of(graph, loop, graphs)
-    known: list[int] = []
+    description = _Loop.of(graph, loop, graphs)
+    constant_counts: list[int] = []
     limits: list[Limit] = []
-    for test in _conjuncts(around.cond, around.cond.returns[0]):
-        count = _count(around.cond, test, around)
-        limit = _limit_at_begin(around.cond, test, around) if count is None else None
+    for test in _conjuncts(description.cond, description.cond.returns[0]):
+        count = _count(description.cond, test, description)
+        limit = _limit_at_begin(description.cond, test, description) if count is None else None
         if count is not None:
-            known.append(count)
+            constant_counts.append(count)
         elif limit is not None:
             limits.append(limit)
         else:
             return None
-    return Trips(min(known, default=-1), tuple(limits))
+    return Trips(min(constant_counts, default=-1), tuple(limits))
 
 
 class _Loop:
@@ -77,37 +80,37 @@ class _Loop:
 
     def initial(self, argument: int) -> int | None:
         """Returns the constant initial value of a loop variable, or None."""
-        text, producer = _source(self._graph, self._loop.inputs[argument])
+        tensor_name, producer = _source(self._graph, self._loop.inputs[argument])
         if producer is not None and producer.op in vocabulary.LOOPS and producer is not self._loop:
-            return self._final_counter(text, producer)
-        return _computed(self._graph, text)
+            return self._final_counter(tensor_name, producer)
+        return _computed(self._graph, tensor_name)
 
-    def _final_counter(self, text: str, before: Node) -> int | None:
+    def _final_counter(self, tensor_name: str, before: Node) -> int | None:
         """Returns the final counter of another loop: a backward loop runs as many times as its forward loop."""
         count = trip_count(self._graph, before, self._graphs)
         if count is None:
             return None
         loop = _Loop.of(self._graph, before, self._graphs)
-        argument = result_index(text)
+        argument = result_index(tensor_name)
         first, step = loop.initial(argument), loop.step(argument)
         return None if first is None or step is None else first + count * step
 
-    def argument(self, text: str) -> int | None:
+    def argument(self, tensor_name: str) -> int | None:
         """Returns the index of a loop variable, by its name in the condition."""
-        return self._cond.index(text) if text in self._cond else None
+        return self._cond.index(tensor_name) if tensor_name in self._cond else None
 
     def step(self, argument: int) -> int | None:
         """Returns the increment of a loop variable per iteration; 0 for an invariant one, None if unknown."""
         own = list(self._body.arguments)[argument]
-        text, producer = _source(self._body, self._body.returns[argument])
-        if text == own:
+        tensor_name, producer = _source(self._body, self._body.returns[argument])
+        if tensor_name == own:
             return 0
         if producer is None or producer.op not in ("AddV2", "Add"):
             return None
         sides = [_source(self._body, side) for side in producer.inputs]
-        for (one, _), other in zip(sides, reversed(producer.inputs)):
-            if one == own:
-                return self._increment(other)
+        for (source, _), opposite in zip(sides, reversed(producer.inputs)):
+            if source == own:
+                return self._increment(opposite)
         return None
 
     def counts_by_ones(self, argument: int) -> bool:
@@ -117,30 +120,30 @@ class _Loop:
             return False
         own, sides = list(self._body.arguments)[argument], producer.inputs
         return any(
-            _skip_identities(self._body, one) == own and self._increment(other) == 1
-            for one, other in zip(sides, sides[::-1])
+            _skip_identities(self._body, side) == own and self._increment(opposite) == 1
+            for side, opposite in zip(sides, sides[::-1])
         )
 
     def is_invariant(self, argument: int) -> bool:
         """Whether a loop variable is invariant."""
         return _skip_identities(self._body, self._body.returns[argument]) == list(self._body.arguments)[argument]
 
-    def _increment(self, text: str) -> int | None:
+    def _increment(self, tensor_name: str) -> int | None:
         """Returns a constant in the body, or the initial value of an invariant loop variable."""
-        text, _ = _source(self._body, text)
+        tensor_name, _ = _source(self._body, tensor_name)
         arguments = list(self._body.arguments)
-        if text not in arguments:
-            return _constant(self._body, text)
-        argument = arguments.index(text)
-        is_kept = _source(self._body, self._body.returns[argument])[0] == text
+        if tensor_name not in arguments:
+            return _constant(self._body, tensor_name)
+        argument = arguments.index(tensor_name)
+        is_kept = _source(self._body, self._body.returns[argument])[0] == tensor_name
         return self.initial(argument) if is_kept else None
 
 
-def _conjuncts(cond: FunctionGraph, text: str) -> list[str]:
+def _conjuncts(cond: FunctionGraph, tensor_name: str) -> list[str]:
     """Returns the conditions that are joined by "and"."""
-    text, producer = _source(cond, text)
+    tensor_name, producer = _source(cond, tensor_name)
     if producer is None or producer.op != "LogicalAnd":
-        return [text]
+        return [tensor_name]
     return [test for side in producer.inputs for test in _conjuncts(cond, side)]
 
 
@@ -156,7 +159,7 @@ def _count(cond: FunctionGraph, test: str, loop: _Loop) -> int | None:
     if first is None or limit is None or not step or step < 0:
         return None
     count = max(0, -(-(limit - first) // step))
-    return count if first + count * step <= _LARGEST else None
+    return count if first + count * step <= _INT32_MAX else None
 
 
 def _limit_at_begin(cond: FunctionGraph, test: str, loop: _Loop) -> Limit | None:
@@ -165,10 +168,10 @@ def _limit_at_begin(cond: FunctionGraph, test: str, loop: _Loop) -> Limit | None
     A counter that goes up by ones meets every limit of its own type before it could wrap around.
     """
     producer = cond.producer(test)
-    if producer is None or producer.op != "Less" or producer.proto.attr["T"].type not in _WHOLE_NUMBERS:
+    if producer is None or producer.op != "Less" or producer.proto.attr["T"].type not in _INTEGERS:
         return None
-    tensor_names = [_skip_identities(cond, text) for text in producer.inputs]
-    counter, limit = (loop.argument(text) for text in tensor_names)
+    tensor_names = [_skip_identities(cond, tensor_name) for tensor_name in producer.inputs]
+    counter, limit = (loop.argument(tensor_name) for tensor_name in tensor_names)
     if counter is None or not loop.counts_by_ones(counter):
         return None
     constant = cond.producer(tensor_names[1])
@@ -181,48 +184,48 @@ def _limit_at_begin(cond: FunctionGraph, test: str, loop: _Loop) -> Limit | None
     return Limit(counter, -1, int(value), kind) if value.shape == () else None
 
 
-def _limit(cond: FunctionGraph, text: str, loop: _Loop) -> int | None:
-    found = _constant(cond, text)
+def _limit(cond: FunctionGraph, tensor_name: str, loop: _Loop) -> int | None:
+    found = _constant(cond, tensor_name)
     if found is not None:
         return found
-    argument = loop.argument(_source(cond, text)[0])
+    argument = loop.argument(_source(cond, tensor_name)[0])
     return None if argument is None or loop.step(argument) != 0 else loop.initial(argument)
 
 
-def _skip_identities(graph: FunctionGraph, text: str) -> str:
+def _skip_identities(graph: FunctionGraph, tensor_name: str) -> str:
     """Returns a tensor's source, behind identities."""
-    producer = graph.producer(text)
+    producer = graph.producer(tensor_name)
     while producer is not None and producer.op in vocabulary.IDENTITIES:
-        text = producer.inputs[0]
-        producer = graph.producer(text)
-    return text
+        tensor_name = producer.inputs[0]
+        producer = graph.producer(tensor_name)
+    return tensor_name
 
 
-def _source(graph: FunctionGraph, text: str) -> tuple[str, Node | None]:
+def _source(graph: FunctionGraph, tensor_name: str) -> tuple[str, Node | None]:
     """Returns a tensor's source and its producer, behind identities."""
-    producer = graph.producer(text)
+    producer = graph.producer(tensor_name)
     while producer is not None and producer.op in _PASSES_ON:
-        text = producer.inputs[0]
-        producer = graph.producer(text)
-    return text, producer
+        tensor_name = producer.inputs[0]
+        producer = graph.producer(tensor_name)
+    return tensor_name, producer
 
 
-def _constant(graph: FunctionGraph, text: str) -> int | None:
-    _, producer = _source(graph, text)
+def _constant(graph: FunctionGraph, tensor_name: str) -> int | None:
+    _, producer = _source(graph, tensor_name)
     if producer is None or producer.op != "Const":
         return None
     value = tensor_util.MakeNdarray(producer.proto.attr["value"].tensor)
-    is_number = value.shape == () and value.dtype.kind in "iu" and abs(int(value)) <= _LARGEST
+    is_number = value.shape == () and value.dtype.kind in "iu" and abs(int(value)) <= _INT32_MAX
     return int(value) if is_number else None
 
 
-def _computed(graph: FunctionGraph, text: str, depth: int = _DEEPEST) -> int | None:
+def _computed(graph: FunctionGraph, tensor_name: str, depth: int = _MAX_DEPTH) -> int | None:
     """Evaluates a constant integer expression, such as the length of a `tf.range`, up to a depth."""
-    _, producer = _source(graph, text)
+    _, producer = _source(graph, tensor_name)
     if producer is None or producer.op not in _ARITHMETIC:
-        return _constant(graph, text)
+        return _constant(graph, tensor_name)
     lhs, right = (_computed(graph, side, depth - 1) if depth else None for side in producer.inputs)
     if lhs is None or right is None or (right == 0 and producer.op in ("FloorDiv", "FloorMod")):
         return None
     value = int(_ARITHMETIC[producer.op](lhs, right))
-    return value if abs(value) <= _LARGEST else None
+    return value if abs(value) <= _INT32_MAX else None

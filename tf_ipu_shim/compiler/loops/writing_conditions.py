@@ -44,7 +44,7 @@ def _writes_variable(node: Node) -> bool:
 
 def _with_carried(functions: Functions, graph: FunctionGraph, loop: Node) -> Sequence[node_def_pb2.NodeDef]:
     """Returns the first condition op and the loop that carries later results."""
-    types = [graph.type_of(text) for text in loop.inputs]
+    types = [graph.type_of(tensor_name) for tensor_name in loop.inputs]
     condition, body = (loop.proto.attr[part].func.name for part in ("cond", "body"))
     first = node_def_pb2.NodeDef(name=f"{loop.name}/first_condition", input=loop.proto.input)
     calls.make_call(first, types, [_BOOL], condition)
@@ -83,8 +83,8 @@ def _body_with_condition(functions: Functions, body: str, condition: str, types:
         calls.make_call(node, types, dtype_enums, called)
         writer.add(node)
         writer.must_run(name)
-    for kind, text in zip(types, results):
-        writer.result(kind, text)
+    for kind, tensor_name in zip(types, results):
+        writer.result(kind, tensor_name)
     writer.result(_BOOL, "condition:output:0")
     functions.add(writer.graph)
     return writer.graph.name

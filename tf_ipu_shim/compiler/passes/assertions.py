@@ -42,7 +42,8 @@ def compile_assertions(program: LoweredProgram, describe: Describe) -> LoweredPr
 def asserting_functions(functions: Mapping[str, function_pb2.FunctionDef]) -> set[str]:
     """Returns the names of functions that assert, themselves or in functions they run."""
     return callers_of(
-        (name for name, one in functions.items() if any(node.op == ASSERT for node in one.node_def)), functions
+        (name for name, function in functions.items() if any(node.op == ASSERT for node in function.node_def)),
+        functions,
     )
 
 

@@ -15,7 +15,7 @@ from tf_ipu_shim.compiler.ir.node_defs import copy_node, result_index
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 _FAKE = "FakeParam"
-_CHANGING = frozenset({"TensorListPushBack", "TensorListSetItem"})  # return the list that is their first input
+_LIST_UPDATES = frozenset({"TensorListPushBack", "TensorListSetItem"})  # return the list that is their first input
 
 
 def replace_missing_lists(functions: Functions) -> None:
@@ -43,10 +43,10 @@ class _Finder:
 
     def replacements(self, graph: FunctionGraph) -> dict[str, Sequence[node_def_pb2.NodeDef]]:
         """Maps each FakeParam that a branch returns for a list to ops that make an empty list."""
-        found: dict[str, Sequence[node_def_pb2.NodeDef]] = {}
-        for index, text in enumerate(graph.returns):
-            fake = graph.producer(text)
-            if fake is None or fake.op != _FAKE or graph.type_of(text) != op_types.VARIANT:
+        empty_lists: dict[str, Sequence[node_def_pb2.NodeDef]] = {}
+        for index, tensor_name in enumerate(graph.returns):
+            fake = graph.producer(tensor_name)
+            if fake is None or fake.op != _FAKE or graph.type_of(tensor_name) != op_types.VARIANT:
                 continue
             producer = next(
                 (
@@ -57,8 +57,8 @@ class _Finder:
                 None,
             )
             if producer is not None:
-                found[fake.name] = _copy_ops(producer, fake.name)
-        return found
+                empty_lists[fake.name] = _copy_ops(producer, fake.name)
+        return empty_lists
 
     def _sibling_branches(self, graph: FunctionGraph) -> Iterator[FunctionGraph]:
         """Yields the sibling branches of one."""
@@ -67,18 +67,18 @@ class _Finder:
                 names = op_types.called_functions(node.proto)
                 yield from (self._functions[name] for name in names if name in self._functions and name != graph.name)
 
-    def _made_by(self, graph: FunctionGraph, text: str) -> list[node_def_pb2.NodeDef] | None:
+    def _made_by(self, graph: FunctionGraph, tensor_name: str) -> list[node_def_pb2.NodeDef] | None:
         """Returns the ops that create a list, with their constants, or None."""
-        while (node := graph.producer(text)) is not None:
+        while (node := graph.producer(tensor_name)) is not None:
             if node.op in tensor_lists.MAKE:
                 constants = [self._constant(graph, operand) for operand in node.inputs]
                 return None if None in constants else [*constants, node.proto]  # type: ignore[list-item]
-            if node.op in vocabulary.IDENTITIES or node.op in _CHANGING:
-                text = node.inputs[0]
+            if node.op in vocabulary.IDENTITIES or node.op in _LIST_UPDATES:
+                tensor_name = node.inputs[0]
             elif node.op in vocabulary.LOOPS:  # which returns what it was given, with other elements
-                text = node.inputs[result_index(text)]
+                tensor_name = node.inputs[result_index(tensor_name)]
             else:
-                return self._returned_by(node, result_index(text))
+                return self._returned_by(node, result_index(tensor_name))
         return None
 
     def _returned_by(self, node: Node, index: int) -> list[node_def_pb2.NodeDef] | None:
@@ -91,17 +91,17 @@ class _Finder:
                     return producer
         return None
 
-    def _constant(self, graph: FunctionGraph, text: str) -> node_def_pb2.NodeDef | None:
+    def _constant(self, graph: FunctionGraph, tensor_name: str) -> node_def_pb2.NodeDef | None:
         """Returns the constant that a tensor is, also through function arguments, or None."""
-        while (node := graph.producer(text)) is not None and node.op in vocabulary.IDENTITIES:
-            text = node.inputs[0]
+        while (node := graph.producer(tensor_name)) is not None and node.op in vocabulary.IDENTITIES:
+            tensor_name = node.inputs[0]
         if node is not None:
             return node.proto if node.op == "Const" else None
         calls = self._calls.get(graph.name, [])
         if len(calls) != 1 or calls[0][1].op in vocabulary.LOOPS:
             return None
         caller, call = calls[0]
-        return self._constant(caller, call.function_inputs[list(graph.arguments).index(text)])
+        return self._constant(caller, call.function_inputs[list(graph.arguments).index(tensor_name)])
 
 
 def _copy_ops(nodes: Sequence[node_def_pb2.NodeDef], name: str) -> list[node_def_pb2.NodeDef]:

@@ -65,13 +65,13 @@ def _sampler(node: Node) -> op_functions.Replacement:
 _Probabilities = Callable[[Any, int], Any]
 
 
-def _uniform(numbers: Any, classes: int) -> Any:
-    return array_ops.ones_like(numbers) / classes
+def _uniform(class_ids: Any, classes: int) -> Any:
+    return array_ops.ones_like(class_ids) / classes
 
 
-def _log_uniform(numbers: Any, classes: int) -> Any:
+def _log_uniform(class_ids: Any, classes: int) -> Any:
     """P(class) = (log(class + 2) - log(class + 1)) / log(classes + 1)."""
-    return math_ops.log1p(1.0 / (numbers + 1.0)) / math.log1p(classes)
+    return math_ops.log1p(1.0 / (class_ids + 1.0)) / math.log1p(classes)
 
 
 def _with_replacement(true_classes: Any, sampled: int, classes: int, probabilities: _Probabilities) -> list[Any]:
@@ -82,8 +82,8 @@ def _with_replacement(true_classes: Any, sampled: int, classes: int, probabiliti
         values = math_ops.expm1(random_ops.random_uniform([sampled]) * math.log1p(classes))
         drawn = math_ops.minimum(math_ops.cast(values, dtypes.int64), classes - 1)
 
-    def counts(numbers: Any) -> Any:
-        return probabilities(math_ops.cast(numbers, dtypes.float32), classes) * sampled
+    def counts(class_ids: Any) -> Any:
+        return probabilities(math_ops.cast(class_ids, dtypes.float32), classes) * sampled
 
     return [drawn, counts(true_classes), counts(drawn)]
 
@@ -97,8 +97,8 @@ def _without_replacement(true_classes: Any, sampled: int, classes: int, probabil
     probability = math_ops.reduce_sum(array_ops.gather(every, drawn) * (times[-1] - times))
     tries = sampled + math_ops.round(probability)
 
-    def counts(numbers: Any) -> Any:
-        one = probabilities(math_ops.cast(numbers, dtypes.float32), classes)
-        return -math_ops.expm1(tries * math_ops.log1p(-math_ops.minimum(one, 1.0 - 1e-7)))
+    def counts(class_ids: Any) -> Any:
+        single_try = probabilities(math_ops.cast(class_ids, dtypes.float32), classes)
+        return -math_ops.expm1(tries * math_ops.log1p(-math_ops.minimum(single_try, 1.0 - 1e-7)))
 
     return [drawn, counts(true_classes), counts(drawn)]

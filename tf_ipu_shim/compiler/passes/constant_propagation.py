@@ -18,7 +18,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.node_defs import copy_node
-from tf_ipu_shim.compiler.passes.constant_values import GIVING, ConstantValues
+from tf_ipu_shim.compiler.passes.constant_values import CONSTANT_SOURCES, ConstantValues
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 # Ops that seeds are computed by, with the inputs that XLA must know when it compiles.
@@ -48,35 +48,35 @@ def _seed_users(graph: FunctionGraph) -> set[str]:
         if node.name in users:
             continue
         users.add(node.name)
-        producers = [one for place, one in enumerate(node.producers) if place not in _SEED_OPS[node.op]]
-        waiting.extend(one for one in producers if one and one.op in _SEED_OPS)
+        producers = [producer for place, producer in enumerate(node.producers) if place not in _SEED_OPS[node.op]]
+        waiting.extend(producer for producer in producers if producer and producer.op in _SEED_OPS)
     return users
 
 
 def _constants_in(graph: FunctionGraph, known: ConstantValues) -> dict[str, node_def_pb2.NodeDef]:
     """Maps every used tensor with a known value to its replacement constant."""
-    if graph.ops.isdisjoint(GIVING):
+    if graph.ops.isdisjoint(CONSTANT_SOURCES):
         return {}
     constants: dict[str, node_def_pb2.NodeDef] = {}
     for node in graph.nodes:
-        for text, value in known.constants_of(graph, node):
+        for tensor_name, value in known.constants_of(graph, node):
             new_node = copy_node(value)
-            new_node.name = f"{node.name}/result_{text.rsplit(':', 1)[1]}"
+            new_node.name = f"{node.name}/result_{tensor_name.rsplit(':', 1)[1]}"
             del new_node.input[:]
-            constants[text] = new_node
-    used = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
-    return {text: constant for text, constant in constants.items() if text in used}
+            constants[tensor_name] = new_node
+    used = {tensor_name for node in graph.nodes for tensor_name in node.inputs}.union(graph.returns)
+    return {tensor_name: constant for tensor_name, constant in constants.items() if tensor_name in used}
 
 
 def _replace(graph: FunctionGraph, constants: dict[str, node_def_pb2.NodeDef]) -> None:
     """Makes consumers of known tensors use the constants."""
     seeds = _seed_users(graph)
 
-    def renamed(text: str) -> str:
-        return f"{constants[text].name}:output:0" if text in constants else text
+    def renamed(tensor_name: str) -> str:
+        return f"{constants[tensor_name].name}:output:0" if tensor_name in constants else tensor_name
 
-    def is_seed(node: Node, place: int, text: str) -> bool:
-        producer = graph.producer(text)
+    def is_seed(node: Node, place: int, tensor_name: str) -> bool:
+        producer = graph.producer(tensor_name)
         is_branch = producer is not None and producer.op in vocabulary.BRANCHES
         return is_branch and node.name in seeds and place not in _SEED_OPS[node.op]
 
@@ -84,7 +84,9 @@ def _replace(graph: FunctionGraph, constants: dict[str, node_def_pb2.NodeDef]) -
         if constants.keys().isdisjoint(node.inputs):
             return None
         texts = enumerate(node.proto.input)
-        inputs = [text if is_seed(node, place, text) else renamed(text) for place, text in texts]
+        inputs = [
+            tensor_name if is_seed(node, place, tensor_name) else renamed(tensor_name) for place, tensor_name in texts
+        ]
         return [copy_node(node.proto, inputs)]
 
     graph.rewrite(rule, before=list(constants.values()))

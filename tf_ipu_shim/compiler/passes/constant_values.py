@@ -13,11 +13,11 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _EMPTY_LIST, _PUSH, _POP = "EmptyTensorList", "TensorListPushBack", "TensorListPopBack"
 _CALLS = vocabulary.CALLS | vocabulary.BRANCHES
-GIVING = _CALLS | {_POP}
+CONSTANT_SOURCES = _CALLS | {_POP}
 """The ops whose results can be known although they are no constants."""
 _TYPES = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64, types_pb2.DT_BOOL, op_types.VARIANT})
-_MOST_ELEMENTS = 256  # shapes and axes have few
-_ANY = node_def_pb2.NodeDef(op="FakeParam")  # what a branch gives that the other one makes; nobody looks at it
+_MAX_ELEMENTS = 256  # shapes and axes have few
+_UNDEFINED = node_def_pb2.NodeDef(op="FakeParam")  # what a branch gives that the other one makes; nobody looks at it
 
 
 class _List(NamedTuple):
@@ -28,7 +28,7 @@ class _List(NamedTuple):
 
 # A constant op; a list of such; None where a tensor is not known.
 _Value = Union[node_def_pb2.NodeDef, _List, None]
-_EMPTY = _List(_ANY)
+_EMPTY = _List(_UNDEFINED)
 
 
 class ConstantValues:
@@ -53,27 +53,27 @@ class ConstantValues:
             values = self._of_call(node)
         name = "tensor" if node.op == _POP else "output"
         for index, value in enumerate(values):
-            if isinstance(value, node_def_pb2.NodeDef) and value is not _ANY:
+            if isinstance(value, node_def_pb2.NodeDef) and value is not _UNDEFINED:
                 yield f"{node.name}:{name}:{index}", value
 
-    def _of_tensor(self, graph: FunctionGraph, text: str) -> _Value:
-        node = graph.producer(text)
+    def _of_tensor(self, graph: FunctionGraph, tensor_name: str) -> _Value:
+        node = graph.producer(tensor_name)
         while node is not None and node.op == "Identity":
-            text = node.inputs[0]
-            node = graph.producer(text)
-        if graph.type_of(text) not in _TYPES:
+            tensor_name = node.inputs[0]
+            node = graph.producer(tensor_name)
+        if graph.type_of(tensor_name) not in _TYPES:
             return None
         if node is None:
-            return self._of_argument(graph, text)
+            return self._of_argument(graph, tensor_name)
         if node.op == "FakeParam":
-            return _ANY
+            return _UNDEFINED
         if node.op == "Const":
-            return node.proto if _elements(node.proto) <= _MOST_ELEMENTS else None
+            return node.proto if _elements(node.proto) <= _MAX_ELEMENTS else None
         if node.op in (_EMPTY_LIST, _PUSH, _POP):
-            return self._of_list_op(graph, node, text)
-        return self._of_result(graph, node, result_index(text))
+            return self._of_list_op(graph, node, tensor_name)
+        return self._of_result(graph, node, result_index(tensor_name))
 
-    def _of_list_op(self, graph: FunctionGraph, node: Node, text: str) -> _Value:
+    def _of_list_op(self, graph: FunctionGraph, node: Node, tensor_name: str) -> _Value:
         if node.op == _EMPTY_LIST:
             return _EMPTY
         state = self._of_tensor(graph, node.inputs[0])
@@ -81,7 +81,7 @@ class ConstantValues:
             return None
         if node.op == _PUSH:
             return _common([state, _filled_list(self._of_tensor(graph, node.inputs[1]))])
-        return state.element if text == f"{node.name}:tensor:0" else state
+        return state.element if tensor_name == f"{node.name}:tensor:0" else state
 
     def _of_result(self, graph: FunctionGraph, node: Node, index: int) -> _Value:
         """Returns the value of a call, branch or loop result."""
@@ -98,7 +98,7 @@ class ConstantValues:
         if name not in self._results:
             graph = self._functions[name]
             self._results[name] = [None] * len(graph.results)  # for recursive functions
-            self._results[name] = [self._of_tensor(graph, text) for text in graph.returns]
+            self._results[name] = [self._of_tensor(graph, tensor_name) for tensor_name in graph.returns]
         return self._results[name]
 
     def _of_loop(self, graph: FunctionGraph, loop: Node, index: int) -> _Value:
@@ -141,12 +141,12 @@ class ConstantValues:
 
 def _is_only_popped(body: FunctionGraph, index: int) -> bool:
     """Whether a loop's body only pops from a list or passes it on."""
-    text = body.returns[index]
-    node = body.producer(text)
+    tensor_name = body.returns[index]
+    node = body.producer(tensor_name)
     while node is not None and node.op in (_POP, "Identity"):
-        text = node.inputs[0]
-        node = body.producer(text)
-    return text == list(body.arguments)[index]
+        tensor_name = node.inputs[0]
+        node = body.producer(tensor_name)
+    return tensor_name == list(body.arguments)[index]
 
 
 def _filled_list(element: _Value) -> _Value:
@@ -162,9 +162,9 @@ def _elements(constant: node_def_pb2.NodeDef) -> int:
 
 def _common(values: Sequence[_Value]) -> _Value:
     """Returns the value common to all, ignoring unused ones; None if they differ."""
-    known_values = [value for value in values if value is not _ANY]
+    known_values = [value for value in values if value is not _UNDEFINED]
     if not known_values:
-        return _ANY
+        return _UNDEFINED
     lists = [value for value in known_values if isinstance(value, _List)]
     if lists:
         element = _common([value.element for value in lists]) if len(lists) == len(known_values) else None

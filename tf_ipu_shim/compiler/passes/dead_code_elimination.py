@@ -15,7 +15,7 @@ from tf_ipu_shim.compiler.ir.node_defs import awaited_nodes, copy_function, data
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 # It costs nothing and has many wait for many by few edges.
-_MEETING = "NoOp"
+_JOIN = "NoOp"
 
 
 def eliminate_dead_code(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
@@ -71,7 +71,7 @@ def _live_nodes(graph: FunctionGraph) -> set[str]:
         if node.name not in live:
             live.add(node.name)
             waiting.extend(producer for producer in node.producers if producer is not None)
-            waiting.extend(control for control in node.controls if control.op == _MEETING)
+            waiting.extend(control for control in node.controls if control.op == _JOIN)
     return live
 
 

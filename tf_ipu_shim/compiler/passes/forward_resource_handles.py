@@ -23,7 +23,7 @@ def forward_handles(functions: Functions) -> None:
         handed.replace_in(functions[name])
 
 
-_HANDING = vocabulary.IDENTITIES | vocabulary.LOOPS | vocabulary.CALLS | vocabulary.BRANCHES
+_FORWARDING = vocabulary.IDENTITIES | vocabulary.LOOPS | vocabulary.CALLS | vocabulary.BRANCHES
 
 
 class _ForwardedHandles:
@@ -36,9 +36,9 @@ class _ForwardedHandles:
     def replace_in(self, graph: FunctionGraph) -> None:
         """Makes a function's ops and results use the original handles."""
         renamed = {
-            text: source
-            for text in {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
-            if (source := self._source(graph, text)) != text
+            tensor_name: source
+            for tensor_name in {tensor_name for node in graph.nodes for tensor_name in node.inputs}.union(graph.returns)
+            if (source := self._source(graph, tensor_name)) != tensor_name
         }
         if not renamed:
             return
@@ -46,28 +46,30 @@ class _ForwardedHandles:
         def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
             if renamed.keys().isdisjoint(node.inputs):
                 return None
-            new_node = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
+            new_node = copy_node(
+                node.proto, [renamed.get(tensor_name, tensor_name) for tensor_name in node.proto.input]
+            )
             # It still comes after what handed the variable back, which may have written to it.
-            before = dict.fromkeys(producer_name(text) for text in node.inputs if text in renamed)
+            before = dict.fromkeys(producer_name(tensor_name) for tensor_name in node.inputs if tensor_name in renamed)
             new_node.input.extend(f"^{name}" for name in before if f"^{name}" not in new_node.input)
             return [new_node]
 
         graph.rewrite(rule)
         graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
 
-    def _source(self, graph: FunctionGraph, text: str) -> str:
+    def _source(self, graph: FunctionGraph, tensor_name: str) -> str:
         """Returns the original tensor of a handle; other tensors are their own source."""
-        while (node := graph.producer(text)) is not None and node.op in _HANDING:
-            if graph.type_of(text) != op_types.RESOURCE:
-                return text
+        while (node := graph.producer(tensor_name)) is not None and node.op in _FORWARDING:
+            if graph.type_of(tensor_name) != op_types.RESOURCE:
+                return tensor_name
             if node.op in vocabulary.IDENTITIES:
-                text = node.inputs[0]
+                tensor_name = node.inputs[0]
                 continue
-            argument = self._of_node(node, result_index(text))
+            argument = self._of_node(node, result_index(tensor_name))
             if argument is None:
-                return text
-            text = node.inputs[argument]
-        return text
+                return tensor_name
+            tensor_name = node.inputs[argument]
+        return tensor_name
 
     def _of_node(self, node: Node, index: int) -> int | None:
         """Returns the input that a result of a function-running op equals, or None."""
@@ -90,5 +92,5 @@ class _ForwardedHandles:
             graph = self._functions[name]
             self._arguments[name] = [None] * len(graph.results)  # for recursive functions
             places = {argument: place for place, argument in enumerate(graph.arguments)}
-            self._arguments[name] = [places.get(self._source(graph, text)) for text in graph.returns]
+            self._arguments[name] = [places.get(self._source(graph, tensor_name)) for tensor_name in graph.returns]
         return self._arguments[name]

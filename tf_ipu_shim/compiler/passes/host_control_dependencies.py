@@ -14,7 +14,7 @@ from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.passes.dead_code_elimination import has_effect
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
-_NOTHING: frozenset[str] = frozenset()
+_NO_CONTROLS: frozenset[str] = frozenset()
 
 
 def add_control_dependencies(functions: Functions) -> None:
@@ -29,9 +29,9 @@ def _rewrite(graph: FunctionGraph) -> None:
     carried: dict[Node, frozenset[str]] = {}
     added: dict[Node, list[str]] = {}
     for node in graph.nodes:
-        by_operands = _NOTHING.union(*(carried[producer] for producer in node.producers if producer is not None))
+        by_operands = _NO_CONTROLS.union(*(carried[producer] for producer in node.producers if producer is not None))
         if has_effect(node.op):
-            carried[node] = _NOTHING  # who takes its result waits for it
+            carried[node] = _NO_CONTROLS  # who takes its result waits for it
             present = {predecessor.name for predecessor in node.predecessors()}
             if _has_host_effect(node) and not by_operands <= present:
                 added[node] = sorted(by_operands - present)

@@ -46,8 +46,8 @@ def _with_calls(
         return function
     function_copy = copy_function(function)
     for node in function_copy.node_def:
-        for index, text in enumerate(node.input):
-            node.input[index] = _renamed(text, called)
+        for index, tensor_name in enumerate(node.input):
+            node.input[index] = _renamed(tensor_name, called)
         if node.name in called:
             _make_call(node, called[node.name])
     for result, tensor in list(function_copy.ret.items()):
@@ -55,11 +55,11 @@ def _with_calls(
     return function_copy
 
 
-def _renamed(text: str, called: Mapping[str, function_pb2.FunctionDef]) -> str:
+def _renamed(tensor_name: str, called: Mapping[str, function_pb2.FunctionDef]) -> str:
     """Returns a tensor's name as a call result: by index instead of by output name."""
-    tensor = TensorName.parse(text)
+    tensor = TensorName.parse(tensor_name)
     if tensor.producer not in called or not tensor.output:
-        return text
+        return tensor_name
     results = [result.name for result in called[tensor.producer].signature.output_arg]
     return str(TensorName(tensor.producer, "output", results.index(tensor.output) + tensor.position))
 
@@ -69,5 +69,8 @@ def _make_call(node: node_def_pb2.NodeDef, function: function_pb2.FunctionDef) -
         del node.attr[attribute]  # values of type arguments, which a function that is in the library has none of
     signature = function.signature
     calls.make_call(
-        node, (one.type for one in signature.input_arg), (one.type for one in signature.output_arg), node.op
+        node,
+        (argument.type for argument in signature.input_arg),
+        (argument.type for argument in signature.output_arg),
+        node.op,
     )

@@ -193,8 +193,8 @@ def _stateless(node: node_def_pb2.NodeDef, seed: str) -> list[node_def_pb2.NodeD
     return [cast, new_node]
 
 
-def _plus(name: str, seed: str, numbers: tuple[int, int]) -> list[node_def_pb2.NodeDef]:
-    salt = _constant(f"{name}/salt", np.array(numbers, np.int32))
+def _plus(name: str, seed: str, salts: tuple[int, int]) -> list[node_def_pb2.NodeDef]:
+    salt = _constant(f"{name}/salt", np.array(salts, np.int32))
     added = node_def_pb2.NodeDef(name=name, op="AddV2", input=[seed, f"{salt.name}:output:0"])
     added.attr["T"].type = types_pb2.DT_INT32
     return [salt, added]
@@ -208,8 +208,8 @@ def _constant(name: str, value: np.ndarray) -> node_def_pb2.NodeDef:
     return constant(name, value, types_pb2.DT_INT32)
 
 
-def _low_and_high(number: int) -> np.ndarray:
-    return np.array([number & 0x7FFFFFFF, number >> 31], np.int32)
+def _low_and_high(seed: int) -> np.ndarray:
+    return np.array([seed & 0x7FFFFFFF, seed >> 31], np.int32)
 
 
 def _salt(name: str) -> int:

@@ -31,7 +31,7 @@ def drop_returned_handles(functions: Functions) -> None:
 
 
 def _drop_in_graph(functions: Functions, graph: FunctionGraph) -> None:
-    used = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
+    used = {tensor_name for node in graph.nodes for tensor_name in node.inputs}.union(graph.returns)
     branches: dict[str, node_def_pb2.NodeDef] = {}
     renamed: dict[str, str] = {}
     for node in graph.nodes:
@@ -49,7 +49,9 @@ def _drop_in_graph(functions: Functions, graph: FunctionGraph) -> None:
 def _kept_results(graph: FunctionGraph, tensor_names: Sequence[str], used: set[str]) -> list[int]:
     """Returns which results of a branch stay."""
     return [
-        index for index, text in enumerate(tensor_names) if text in used or graph.type_of(text) != op_types.RESOURCE
+        index
+        for index, tensor_name in enumerate(tensor_names)
+        if tensor_name in used or graph.type_of(tensor_name) != op_types.RESOURCE
     ]
 
 
@@ -60,7 +62,7 @@ def _rewrite(graph: FunctionGraph, branches: dict[str, node_def_pb2.NodeDef], re
         if node.name not in branches and renamed.keys().isdisjoint(node.inputs):
             return None
         new_node = copy_node(branches.get(node.name, node.proto))
-        new_node.input[:] = [renamed.get(text, text) for text in new_node.input]
+        new_node.input[:] = [renamed.get(tensor_name, tensor_name) for tensor_name in new_node.input]
         return [new_node]
 
     graph.rewrite(rule)

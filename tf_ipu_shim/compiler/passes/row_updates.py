@@ -11,7 +11,7 @@ from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_annotations, producer_name
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
-_APPLY, _SUM = "ResourceApplyGradientDescent", "UnsortedSegmentSum"
+_GRADIENT_DESCENT, _SUM = "ResourceApplyGradientDescent", "UnsortedSegmentSum"
 
 
 def update_rows(functions: Functions) -> None:
@@ -21,13 +21,13 @@ def update_rows(functions: Functions) -> None:
     """
     for name in functions.reached():
         graph = functions[name]
-        if {_APPLY, _SUM} <= graph.ops:
+        if {_GRADIENT_DESCENT, _SUM} <= graph.ops:
             graph.rewrite(lambda node, graph=graph: _as_scatter(node, graph))  # type: ignore[misc]
             graph.drop_unused(_SUM, "Identity")
 
 
 def _as_scatter(node: Node, graph: FunctionGraph) -> list[node_def_pb2.NodeDef] | None:
-    if node.op != _APPLY or node.proto.attr["T"].type != types_pb2.DT_FLOAT:
+    if node.op != _GRADIENT_DESCENT or node.proto.attr["T"].type != types_pb2.DT_FLOAT:
         return None
     total = _only_source(node, graph)
     if total is None:

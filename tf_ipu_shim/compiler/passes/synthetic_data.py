@@ -26,7 +26,7 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2
 from tf_ipu_shim.tf_private.tensors import constant_op, tensor_shape
 
 # As figures: NumPy's `finfo` warns in a thread of TensorFlow's, where subnormal numbers are zero.
-_LARGEST = {
+_MAXIMUM = {
     dtypes.float16: 65504.0,
     dtypes.bfloat16: (2 - 2**-7) * 2.0**127,
     dtypes.float32: (2 - 2**-23) * 2.0**127,
@@ -38,7 +38,7 @@ _FULL_RANGE = (dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64)
 def synthesize(initializer: str, kind: dtypes.DType, shape: Any, name: str) -> Any:
     """Returns a tensor of synthetic data, the same in each run."""
     kind = dtypes.as_dtype(kind)
-    if not (kind in _LARGEST or kind.is_integer or kind.is_bool):
+    if not (kind in _MAXIMUM or kind.is_integer or kind.is_bool):
         raise errors.UnsupportedError(
             f"No data of dtype {kind.name} can be made up for {name}. Leave its category out of "
             "--synthetic_data_categories, or feed numbers."
@@ -57,7 +57,7 @@ def _random(initializer: str, kind: dtypes.DType, shape: Any, seed: Sequence[int
     if kind.is_floating:
         # The range itself has no number of its dtype: half of it on each side of 0.
         drawn = gen_stateless_random_ops.stateless_random_uniform(shape, seed) * 2 - 1
-        return math_ops.cast(drawn, kind) * constant_op.constant(_LARGEST[kind], kind)
+        return math_ops.cast(drawn, kind) * constant_op.constant(_MAXIMUM[kind], kind)
     full = gen_stateless_random_ops.stateless_random_uniform_full_int(
         shape, seed, dtype=kind if kind in _FULL_RANGE else dtypes.int32
     )
@@ -93,11 +93,13 @@ def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], i
         if node.op in meant:
             outputs = op_types.output_types(node.proto).items()
             tensor_names = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
-            renamed.update((text, f"{node.name}:output:{index}") for index, text in enumerate(tensor_names))
+            renamed.update(
+                (tensor_name, f"{node.name}:output:{index}") for index, tensor_name in enumerate(tensor_names)
+            )
             return [_call(functions, node.name, initializer, *_contents(node))]
         if renamed.keys().isdisjoint(node.inputs):
             return None
-        copy = copy_node(node.proto, [renamed.get(text, text) for text in node.proto.input])
+        copy = copy_node(node.proto, [renamed.get(tensor_name, tensor_name) for tensor_name in node.proto.input])
         return [copy]
 
     graph.rewrite(made)

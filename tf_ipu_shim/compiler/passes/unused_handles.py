@@ -14,7 +14,7 @@ from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.node_defs import constant, copy_node
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
-_RUNNING = vocabulary.LOOPS | vocabulary.BRANCHES | vocabulary.CALLS
+_CALLERS = vocabulary.LOOPS | vocabulary.BRANCHES | vocabulary.CALLS
 
 
 def replace_unused_handles(functions: Functions) -> None:
@@ -34,7 +34,7 @@ def _loops_of(graphs: Iterable[FunctionGraph]) -> dict[str, set[int]]:
     """Maps each loop body to the loop results that are used."""
     loops: dict[str, set[int]] = {}
     for graph in graphs:
-        consumed = {text for node in graph.nodes for text in node.inputs}.union(graph.returns)
+        consumed = {tensor_name for node in graph.nodes for tensor_name in node.inputs}.union(graph.returns)
         for node in graph.nodes:
             if node.op in vocabulary.LOOPS:
                 used = {place for place in range(len(node.inputs)) if f"{node.name}:output:{place}" in consumed}
@@ -46,7 +46,7 @@ def _candidates(graph: FunctionGraph, loops: Mapping[str, set[int]]) -> set[int]
     """Returns the handles that a function returns, if at all, only to the next iteration."""
     places = set()
     for place, (name, kind) in enumerate(graph.arguments.items()):
-        returned = [index for index, text in enumerate(graph.returns) if text == name]
+        returned = [index for index, tensor_name in enumerate(graph.returns) if tensor_name == name]
         expected = [] if graph.name not in loops else [place]
         if kind == op_types.RESOURCE and returned == expected and place not in loops.get(graph.name, ()):
             places.add(place)
@@ -64,7 +64,7 @@ def _narrow(graph: FunctionGraph, idle: dict[str, set[int]]) -> bool:
     before = sum(map(len, idle.values()))
     used: set[str] = set()
     for node in graph.nodes:
-        used.update(_uses(node, idle) if node.op in _RUNNING else node.inputs)
+        used.update(_uses(node, idle) if node.op in _CALLERS else node.inputs)
     idle[graph.name] -= {place for place, name in enumerate(graph.arguments) if name in used}
     return sum(map(len, idle.values())) < before
 
@@ -95,7 +95,7 @@ def _replace(graph: FunctionGraph, idle: dict[str, set[int]]) -> None:
     """Passes constants instead of unused handles to the functions that a function's ops run."""
 
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
-        if node.op not in _RUNNING:
+        if node.op not in _CALLERS:
             return None
         called = op_types.called_functions(node.proto)
         places = [

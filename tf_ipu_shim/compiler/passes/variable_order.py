@@ -21,7 +21,11 @@ def access_orders(graph: FunctionGraph) -> dict[str, list[str]]:
     read: dict[str, list[str]] = {}  # the ops that read it since
     found: dict[str, list[str]] = {}
     for node in graph.nodes:
-        variables = [text for text in dict.fromkeys(node.inputs) if graph.arguments.get(text) == op_types.RESOURCE]
+        variables = [
+            tensor_name
+            for tensor_name in dict.fromkeys(node.inputs)
+            if graph.arguments.get(tensor_name) == op_types.RESOURCE
+        ]
         for variable in variables:
             before = [written[variable]] if variable in written else []
             if node.op == vocabulary.READ_VARIABLE:
@@ -41,7 +45,9 @@ def order_variable_accesses(program: LoweredProgram) -> LoweredProgram:
     def change(function: function_pb2.FunctionDef, _: str) -> None:
         controls = found.get(function.signature.name, {})
         for node in function.node_def:
-            node.input.extend(text for text in controls.get(node.name, ()) if text not in node.input)
+            node.input.extend(
+                tensor_name for tensor_name in controls.get(node.name, ()) if tensor_name not in node.input
+            )
 
     return rewrite_functions(program, callers_of(found, functions), change) if found else program
 

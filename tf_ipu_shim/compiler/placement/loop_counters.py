@@ -34,4 +34,4 @@ def move_counters_to_host(graph: FunctionGraph, placement: Placement) -> Placeme
 
 
 def _counts(graph: FunctionGraph, node: Node) -> bool:
-    return node.op in _COUNTS and all(graph.type_of(text) in _INTEGERS for text in node.inputs)
+    return node.op in _COUNTS and all(graph.type_of(tensor_name) in _INTEGERS for tensor_name in node.inputs)

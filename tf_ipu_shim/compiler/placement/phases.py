@@ -105,9 +105,9 @@ def _first_writes(graph: FunctionGraph, phases: dict[Node, int]) -> dict[str, in
     first: dict[str, int] = {}
     for node, phase in phases.items():
         if node.op != READ_VARIABLE and op_types.is_stateful(node.op):
-            for text in node.inputs:
-                if ":" not in text and graph.arguments.get(text) == op_types.RESOURCE:
-                    first[text] = min(phase, first.get(text, phase))
+            for tensor_name in node.inputs:
+                if ":" not in tensor_name and graph.arguments.get(tensor_name) == op_types.RESOURCE:
+                    first[tensor_name] = min(phase, first.get(tensor_name, phase))
     return first
 
 

@@ -25,7 +25,7 @@ from tf_ipu_shim.runtime import devices
 
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
 _FIRST = on_shard(0)
-_NOWHERE = frozenset[Location]()
+_NO_LOCATION = frozenset[Location]()
 _ON_HOST = frozenset({HOST})
 
 
@@ -110,9 +110,9 @@ class Placer:
         `HOST` stands for ops on the host, `UNCLUSTERED` for those that are in no XLA program.
         """
         if name not in self._marked:
-            self._marked[name] = _NOWHERE  # for recursive functions
+            self._marked[name] = _NO_LOCATION  # for recursive functions
             graph = self._graphs[name]
-            self._marked[name] = _NOWHERE.union(*{self.annotations_at(graph, node) for node in graph.nodes})
+            self._marked[name] = _NO_LOCATION.union(*{self.annotations_at(graph, node) for node in graph.nodes})
         return self._marked[name]
 
     def annotations_at(self, graph: FunctionGraph, node: Node) -> frozenset[Location]:
@@ -127,8 +127,8 @@ class Placer:
 
     def _annotations_inside(self, node: Node) -> frozenset[Location]:
         if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
-            return _NOWHERE
-        return _NOWHERE.union(*map(self.annotations_of, op_types.called_functions(node.proto)))
+            return _NO_LOCATION
+        return _NO_LOCATION.union(*map(self.annotations_of, op_types.called_functions(node.proto)))
 
     def _is_on_host(self, node: Node) -> bool:
         return node.op in self._host_ops or sharding_annotations.is_on_host(node.proto)
@@ -235,10 +235,10 @@ class Placer:
                 location = found.get(user)
                 if location is not None and location.shard is not None and node in user.producers:
                     return location
-        for text, producer in zip(node.inputs, node.producers):
+        for tensor_name, producer in zip(node.inputs, node.producers):
             location = None if producer is None else found.get(producer)
             if producer is not None and location is MULTI_SHARD:
-                location = self._result_location(producer, text)
+                location = self._result_location(producer, tensor_name)
             if location is not None and location.shard is not None:
                 return location
         return None

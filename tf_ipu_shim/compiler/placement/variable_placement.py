@@ -102,9 +102,9 @@ def _variable_users(
     groups = _UnionFind(resources)
     if resources:
         for node in graph.nodes:
-            operands = [text for text in node.inputs if text in users]
-            for text in operands:
-                users[text].append(node)
+            operands = [tensor_name for tensor_name in node.inputs if tensor_name in users]
+            for tensor_name in operands:
+                users[tensor_name].append(node)
             if len(operands) > 1 and _on_one_ipu(node, locations):
                 groups.join(operands)
     return users, groups.all()

@@ -52,21 +52,21 @@ def _move_out(locations: dict[Node, Location], nodes: Iterable[Node]) -> None:
 
 def _variant_edges(graph: FunctionGraph) -> Iterator[tuple[Node, Node]]:
     for node in graph.nodes:
-        for text, producer in zip(node.inputs, node.producers):
-            if producer is not None and graph.type_of(text) == op_types.VARIANT:
+        for tensor_name, producer in zip(node.inputs, node.producers):
+            if producer is not None and graph.type_of(tensor_name) == op_types.VARIANT:
                 yield producer, node
 
 
 def _crosses_boundary(graph: FunctionGraph, nodes: set[Node]) -> bool:
     """Whether a variant enters or leaves through the function's own arguments or results."""
     crosses = any(
-        producer is None and graph.type_of(text) == op_types.VARIANT
+        producer is None and graph.type_of(tensor_name) == op_types.VARIANT
         for node in nodes
-        for text, producer in zip(node.inputs, node.producers)
+        for tensor_name, producer in zip(node.inputs, node.producers)
     )
     return crosses or any(
-        kind == op_types.VARIANT and graph.producer(text) in nodes
-        for text, kind in zip(graph.returns, graph.return_types)
+        kind == op_types.VARIANT and graph.producer(tensor_name) in nodes
+        for tensor_name, kind in zip(graph.returns, graph.return_types)
     )
 
 
@@ -75,15 +75,18 @@ def _connected(graph: FunctionGraph, edges: list[tuple[Node, Node]]) -> list[set
     group_of: dict[Node, set[Node]] = {}
 
     def join(first: Node, second: Node) -> None:
-        one, other = group_of.setdefault(first, {first}), group_of.setdefault(second, {second})
-        if one is not other:
-            small, large = sorted((one, other), key=len)
+        first_group, second_group = group_of.setdefault(first, {first}), group_of.setdefault(second, {second})
+        if first_group is not second_group:
+            small, large = sorted((first_group, second_group), key=len)
             large |= small
             group_of.update(dict.fromkeys(small, large))
 
     for maker, user in edges:
         join(maker, user)
     for node in graph.nodes:
-        if any(p is None and graph.type_of(text) == op_types.VARIANT for text, p in zip(node.inputs, node.producers)):
+        if any(
+            p is None and graph.type_of(tensor_name) == op_types.VARIANT
+            for tensor_name, p in zip(node.inputs, node.producers)
+        ):
             join(node, node)
     return list({id(group): group for group in group_of.values()}.values())

@@ -50,18 +50,18 @@ class ReplicaValues:
         """Whether an op's result, or what it writes to a variable, may differ between replicas."""
         return (function, node.name) in self._own
 
-    def _is_own(self, function: str, text: str) -> bool:
-        return (function, text) in self._own or (function, producer_name(text)) in self._own
+    def _is_own(self, function: str, tensor_name: str) -> bool:
+        return (function, tensor_name) in self._own or (function, producer_name(tensor_name)) in self._own
 
     def _follow(self, function: str, op: _Op) -> None:
         if op.called:
             self._follow_call(function, op)
         elif _is_sum_of_all(op.node):
             return
-        elif op.is_source or any(self._is_own(function, text) for text in op.inputs):
+        elif op.is_source or any(self._is_own(function, tensor_name) for tensor_name in op.inputs):
             self._own.add((function, op.node.name))
             if op.node.op != vocabulary.READ_VARIABLE:
-                self._own.update((function, text) for text in op.handles)
+                self._own.update((function, tensor_name) for tensor_name in op.handles)
 
     def _follow_call(self, function: str, op: _Op) -> None:
         """Propagates values into functions and back through results and variables."""
@@ -83,11 +83,11 @@ class ReplicaValues:
             self._follow_iterations(function, op)
 
     def _follow_arguments(self, function: str, arguments: Sequence[str], callee: str, apart: bool) -> None:
-        for text, argument in zip(arguments, self._library[callee].signature.input_arg):
-            if apart or self._is_own(function, text):
+        for tensor_name, argument in zip(arguments, self._library[callee].signature.input_arg):
+            if apart or self._is_own(function, tensor_name):
                 self._own.add((callee, argument.name))
             elif argument.type == op_types.RESOURCE and self._is_own(callee, argument.name):
-                self._own.add((function, text))
+                self._own.add((function, tensor_name))
 
     def _follow_iterations(self, function: str, op: _Op) -> None:
         """Propagates loop results to the next iteration's arguments and the condition."""
@@ -98,9 +98,9 @@ class ReplicaValues:
 
 
 def _op_of(node: node_def_pb2.NodeDef) -> _Op:
-    inputs, called = data_inputs(node), [(name, one.name) for name, one in op_types.function_values(node)]
+    inputs, called = data_inputs(node), [(name, function.name) for name, function in op_types.function_values(node)]
     types = op_types.input_types(node) if not called else []
-    handles = [text for text, kind in zip(inputs, types) if kind == op_types.RESOURCE]
+    handles = [tensor_name for tensor_name, kind in zip(inputs, types) if kind == op_types.RESOURCE]
     takes_handle = any(kind in op_types.HANDLES for kind in types)
     # Stateful without a variable, as random ops are, or unknown.
     is_source = op_types.is_stateful(node.op) and not takes_handle and node.op not in _NO_SOURCES

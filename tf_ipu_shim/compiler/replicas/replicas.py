@@ -26,8 +26,8 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
 # Where none of these is, all replicas would compute the same: one is enough.
-_TELLING = vocabulary.COLLECTIVES | vocabulary.INFEEDS | {_INDEX, _COUNT, vocabulary.OUTFEED_ENQUEUE}
-_ASKING = vocabulary.COLLECTIVES | {_INDEX, _COUNT}
+_REPLICA_DEPENDENT = vocabulary.COLLECTIVES | vocabulary.INFEEDS | {_INDEX, _COUNT, vocabulary.OUTFEED_ENQUEUE}
+_INSTANCE_DEPENDENT = vocabulary.COLLECTIVES | {_INDEX, _COUNT}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Replica:
         return self.count * self.share.instances
 
     @property
-    def number(self) -> int:
+    def global_index(self) -> int:
         """Index of the replica among those of all instances."""
         return self.share.index * self.count + self.index
 
@@ -86,7 +86,7 @@ class Replica:
         if proto.op in vocabulary.COLLECTIVES:
             self._make_collective(proto, serial)
         elif proto.op == vocabulary.RANDOM_SEED:
-            attributes["replica"].i = self.number
+            attributes["replica"].i = self.global_index
         elif proto.op == vocabulary.SEND_TO_HOST and self.count > 1:
             raise errors_impl.UnimplementedError(
                 None,
@@ -135,7 +135,7 @@ def make_replicas(
     each = selection.ipus_of_replica(shards, num_ipus)
     count = num_ipus // each
     chips = tuple(map(Chip, range(num_ipus)))
-    if count < 2 or all(graph.ops.isdisjoint(_TELLING) for graph in graphs):
+    if count < 2 or all(graph.ops.isdisjoint(_REPLICA_DEPENDENT) for graph in graphs):
         # The IPUs of replicas that do not run, or that no shard is on, keep their places.
         ipus_per_replica = num_ipus if num_ipus % shards else shards
         (used,) = selection.shard_ipus(chips[:ipus_per_replica], order, pipelined=pipelined)
@@ -154,7 +154,7 @@ def make_replicas(
 def _used_shards(graph: FunctionGraph) -> Iterator[Shard]:
     """Yields the shards that a function uses in its ops and pipeline stages."""
     yield from (mark.shard or Shard(0) for mark in graph.annotations.values())
-    yield from (Shard(one) for pipeline in _pipelines(graph) for stage in pipeline.devices for one in stage)
+    yield from (Shard(shard) for pipeline in _pipelines(graph) for stage in pipeline.devices for shard in stage)
 
 
 def _pipelines(graph: FunctionGraph) -> Iterator[PipelineDescription]:
@@ -178,7 +178,7 @@ def fold_replica_count(functions: Functions, replica: Replica) -> None:
     spans = replica.share.instances > 1
 
     def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
-        if spans and node.op in vocabulary.LOOPS and node.proto.attr["body"].func.name in meeting:
+        if spans and node.op in vocabulary.LOOPS and node.proto.attr["body"].func.name in communicating:
             return [_sequential(node.proto)]
         if node.op not in settled:
             return None
@@ -187,17 +187,17 @@ def fold_replica_count(functions: Functions, replica: Replica) -> None:
         count = replica.count if is_within_instance(node.proto) else replica.total
         return [_constant(node.name, count if node.op == _COUNT else 0, node.proto)]
 
-    meeting = functions.with_ops(vocabulary.COLLECTIVES) if spans else set()
-    for name in functions.with_ops(settled) | meeting:
-        if name in meeting or not functions[name].ops.isdisjoint(settled):
+    communicating = functions.with_ops(vocabulary.COLLECTIVES) if spans else set()
+    for name in functions.with_ops(settled) | communicating:
+        if name in communicating or not functions[name].ops.isdisjoint(settled):
             functions[name].rewrite(replaced)
 
 
 def _concerns_other_instances(functions: Functions) -> bool:
     """Whether an op of the program depends on the replicas of other instances."""
     return any(
-        node.op in _ASKING and not is_within_instance(node.proto)
-        for name in functions.with_ops(_ASKING)
+        node.op in _INSTANCE_DEPENDENT and not is_within_instance(node.proto)
+        for name in functions.with_ops(_INSTANCE_DEPENDENT)
         for node in functions[name].nodes
     )
 
@@ -211,15 +211,15 @@ def _sequential(loop: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
 
 def replica_functions(functions: Functions, replica: Replica) -> Functions:
     """Returns the functions of one replica: copies of those that depend on the replica index."""
-    asking = functions.with_ops(frozenset({_INDEX}))
-    if replica.total == 1 or not asking:
+    instance_dependent = functions.with_ops(frozenset({_INDEX}))
+    if replica.total == 1 or not instance_dependent:
         return functions
 
     def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
-        return [_constant(node.name, replica.number, node.proto)] if node.op == _INDEX else None
+        return [_constant(node.name, replica.global_index, node.proto)] if node.op == _INDEX else None
 
-    own = functions.with_copies(asking)
-    for name in asking:
+    own = functions.with_copies(instance_dependent)
+    for name in instance_dependent:
         if _INDEX in own[name].ops:
             own[name].rewrite(replaced)
     return own
@@ -293,11 +293,11 @@ def run_all_replicas(
     for index, emitted in enumerate(called):
         call = function.node_def.add(name=f"replica{index}", op=vocabulary.REPLICA_CALL, device=device)
         for argument in arguments:
-            text = argument.name
-            if index and text in variables:
-                text = f"{argument.name}_replica{index}"
-                function.signature.input_arg.add(name=text, type=argument.type)
-            call.input.append(text)
+            tensor_name = argument.name
+            if index and tensor_name in variables:
+                tensor_name = f"{argument.name}_replica{index}"
+                function.signature.input_arg.add(name=tensor_name, type=argument.type)
+            call.input.append(tensor_name)
         call.attr["Tin"].list.type.extend(argument.type for argument in arguments)
         call.attr["Tout"].list.type.extend(result.type for result in definition.signature.output_arg)
         call.attr["f"].func.name = emitted

@@ -45,7 +45,7 @@ DIVISORS = {"Div": 1, "FloorDiv": 1, "Inv": 0, "RealDiv": 1, "Reciprocal": 0, "R
 """Those that divide, with the operand that they divide by; the same as in `half_overflow.cc`."""
 _UPDATES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter", "AssignAddVariableOp", "AssignSubVariableOp")
 HALF, _FLOAT = types_pb2.DT_HALF, types_pb2.DT_FLOAT
-_LARGEST = np.float32(65504)
+_FLOAT16_MAX = np.float32(65504)
 
 
 def is_update(node: node_def_pb2.NodeDef) -> bool:
@@ -59,7 +59,7 @@ def float16_results(node: node_def_pb2.NodeDef) -> list[str]:
     if node.op not in OVERFLOWING:
         return []
     types = op_types.output_types(node)
-    return [f"{node.name}:{name}:{index}" for name in types for index, one in enumerate(types[name]) if one == HALF]
+    return [f"{node.name}:{name}:{index}" for name in types for index, kind in enumerate(types[name]) if kind == HALF]
 
 
 def saturate_float16(program: LoweredProgram) -> LoweredProgram:
@@ -100,7 +100,7 @@ class _FunctionClipper:
             if is_update(node):
                 replacements[f"^{node.name}"] = self._clipped_variables(node)
         for node in self._function.node_def:
-            node.input[:] = [replacements.get(text, text) for text in node.input]
+            node.input[:] = [replacements.get(tensor_name, tensor_name) for tensor_name in node.input]
         for result, tensor in list(self._function.ret.items()):
             self._function.ret[result] = replacements.get(tensor, tensor)
         for result, name in list(self._function.control_ret.items()):
@@ -126,7 +126,7 @@ class _FunctionClipper:
         """
         value = self._op("Cast", "y", name, tensor, SrcT=HALF, DstT=_FLOAT)
         for _ in range(2):
-            least = self._op("Minimum", "z", name, value, self._constant(_LARGEST), T=_FLOAT)
+            least = self._op("Minimum", "z", name, value, self._constant(_FLOAT16_MAX), T=_FLOAT)
             value = self._op("Neg", "y", name, least, T=_FLOAT)
         return self._op("Cast", "y", name, value, SrcT=_FLOAT, DstT=HALF)
 
@@ -158,6 +158,8 @@ class _FunctionClipper:
         return self._constants[key]
 
     def _fresh(self, base_name: str) -> str:
-        name = next(one for number in itertools.count() if (one := f"{base_name}_{number}") not in self._names)
+        name = next(
+            candidate for suffix in itertools.count() if (candidate := f"{base_name}_{suffix}") not in self._names
+        )
         self._names.add(name)
         return name

@@ -17,7 +17,7 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _HALF, _FLOAT = types_pb2.DT_HALF, types_pb2.DT_FLOAT
-_LARGEST = np.float32(65504)
+_FLOAT16_MAX = np.float32(65504)
 _RESULTS = {"Cast": "y", "Const": "output", "Neg": "y", "ReadVariableOp": "value", "VarHandleOp": "resource"}
 # TensorFlow's name of handles that own their variable: `ResourceHandle::ANONYMOUS_NAME`, on 2.15.1 and 2.21.0.
 _WITHOUT_NAME = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"
@@ -61,7 +61,9 @@ class FunctionWriter:
         return tensor
 
     def _fresh(self, base_name: str) -> str:
-        name = next(one for number in itertools.count() if (one := f"{base_name}_{number}") not in self._taken)
+        name = next(
+            candidate for suffix in itertools.count() if (candidate := f"{base_name}_{suffix}") not in self._taken
+        )
         self._taken.add(name)
         return name
 
@@ -83,8 +85,8 @@ class _Update:
 
     def __init__(self, writer: FunctionWriter, node: node_def_pb2.NodeDef, inputs: Sequence[str]) -> None:
         self._writer, self._node = writer, node
-        values = [text for text in inputs if not is_control(text)]
-        self._controls = [text for text in inputs if is_control(text)]
+        values = [tensor_name for tensor_name in inputs if not is_control(tensor_name)]
+        self._controls = [tensor_name for tensor_name in inputs if is_control(tensor_name)]
         types = op_types.input_types(node)
         self._copies: dict[str, str] = {}  # handles by the variable's
         for variable, kind in zip(values, types):
@@ -92,7 +94,7 @@ class _Update:
                 self._copies[variable] = self._op("VarHandleOp", dtype=_FLOAT)
                 self._last.attr["shared_name"].s = _WITHOUT_NAME
                 self._last.attr["shape"].shape.unknown_rank = True
-        self._values = [self._copies.get(text, text) for text in values]
+        self._values = [self._copies.get(tensor_name, tensor_name) for tensor_name in values]
 
     def write(self) -> node_def_pb2.NodeDef:
         """Writes them; returns the last."""
@@ -118,7 +120,7 @@ class _Update:
     def _assign(self, variable: str, copy: str, update: str) -> str:
         """Sets a variable to its copy's value, within the range of float16."""
         value = self._op(vocabulary.READ_VARIABLE, copy, f"^{update}", dtype=_FLOAT)
-        largest = self._writer.constant(_LARGEST, self._node.name, self._node)
+        largest = self._writer.constant(_FLOAT16_MAX, self._node.name, self._node)
         for _ in range(2):  # a minimum on each side: see `float16_overflow`
             value = self._op("Neg", self._op("Minimum", value, largest, T=_FLOAT), T=_FLOAT)
         half = self._writer.cast(value, _HALF, self._node.name, self._node)

@@ -33,7 +33,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, graph_pb
 
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
 # NumPy's own warn on threads where denormals are 0.
-_LARGEST = {
+_MAXIMUM = {
     types_pb2.DT_HALF: 65504.0,
     types_pb2.DT_BFLOAT16: 3.3895313892515355e38,
     types_pb2.DT_FLOAT: 3.4028234663852886e38,
@@ -107,7 +107,7 @@ class Original:
         (made,) = gen_functional_ops.stateless_if(
             cond=condition,
             input=list(inputs),
-            Tout=[dtypes.as_dtype(one) for types in kind.values() for one in types],
+            Tout=[dtypes.as_dtype(kind_name) for types in kind.values() for kind_name in types],
             then_branch=attr_value_pb2.NameAttrList(name=names[0]),
             else_branch=attr_value_pb2.NameAttrList(name=names[1]),
         )
@@ -115,7 +115,7 @@ class Original:
 
     def _branch(self, build: Callable[[Arguments], Any], inputs: Arguments) -> str:
         with ops.Graph().as_default() as graph:
-            arguments = [array_ops.placeholder(one.dtype) for one in inputs]
+            arguments = [array_ops.placeholder(operand.dtype) for operand in inputs]
             results = [build(arguments)]
             made = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), arguments, results)
         made.signature.name = f"{self._node.op}_{build.__name__}_{next(_serial)}"
@@ -139,7 +139,7 @@ def _rewrite(
             remaining.append(node)
     copies = [node_def_pb2.NodeDef.FromString(node.SerializeToString()) for node in remaining]
     for copy in copies:
-        copy.input[:] = [replacements.get(text, text) for text in copy.input]
+        copy.input[:] = [replacements.get(tensor_name, tensor_name) for tensor_name in copy.input]
     del function.node_def[:]
     function.node_def.extend(copies)
     for result, tensor in list(function.ret.items()):
@@ -156,12 +156,12 @@ def _replacement(
     names = dict(zip((argument.name for argument in definition.signature.input_arg), inputs))
     prefix = f"{node.name}/as_kernel"
     for built in definition.node_def:
-        built.input[:] = [_inlined(text, names, prefix) for text in built.input]
+        built.input[:] = [_inlined(tensor_name, names, prefix) for tensor_name in built.input]
         built.name = f"{prefix}/{built.name}"
         built.device = node.device
         if built.op == "StatelessIf":
             built.attr[_PASSES_CONSTANTS].b = True
-        if not any(text.startswith(prefix) for text in built.input):
+        if not any(tensor_name.startswith(prefix) for tensor_name in built.input):
             built.input.extend(controls)
     tensors = [
         f"{node.name}:{name}:{index}"
@@ -176,10 +176,10 @@ def _replacement(
     return list(definition.node_def), {**results, f"^{node.name}": f"^{last}"}
 
 
-def _inlined(text: str, names: dict[str, str], prefix: str) -> str:
-    if text in names:
-        return names[text]
-    return f"^{prefix}/{producer_name(text)}" if is_control(text) else f"{prefix}/{text}"
+def _inlined(tensor_name: str, names: dict[str, str], prefix: str) -> str:
+    if tensor_name in names:
+        return names[tensor_name]
+    return f"^{prefix}/{producer_name(tensor_name)}" if is_control(tensor_name) else f"{prefix}/{tensor_name}"
 
 
 def _function(node: node_def_pb2.NodeDef, branches: list[function_pb2.FunctionDef]) -> function_pb2.FunctionDef:
@@ -234,20 +234,20 @@ def _float(value: float, kind: dtypes.DType) -> Any:
 def _arg_max(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
     """NaN is never the largest."""
     value, axis = inputs
-    least = _float(-_LARGEST[value.dtype.as_datatype_enum], value.dtype)
+    least = _float(-_MAXIMUM[value.dtype.as_datatype_enum], value.dtype)
     return original(array_ops.where_v2(value > least, value, least), axis)
 
 
 def _arg_min(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
     value, axis = inputs
-    largest = _float(_LARGEST[value.dtype.as_datatype_enum], value.dtype)
+    largest = _float(_MAXIMUM[value.dtype.as_datatype_enum], value.dtype)
     return original(array_ops.where_v2(value < largest, value, largest), axis)
 
 
 def _max_pool(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
     """NaN is ignored, and a window starts from the least number."""
     value, *others = inputs
-    least = _float(-_LARGEST[value.dtype.as_datatype_enum], value.dtype)
+    least = _float(-_MAXIMUM[value.dtype.as_datatype_enum], value.dtype)
     return original(array_ops.where_v2(value > least, value, least), *others)
 
 
@@ -267,7 +267,7 @@ def _in_float32(build: Build) -> Build:
     def wide(node: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> Sequence[Any]:
         if node.attr["T"].type != types_pb2.DT_HALF:
             return build(node, original, inputs)
-        results = build(node, original, [math_ops.cast(one, dtypes.float32) for one in inputs])
+        results = build(node, original, [math_ops.cast(operand, dtypes.float32) for operand in inputs])
         return [math_ops.cast(result, dtypes.float16) for result in results]
 
     return wide

@@ -74,8 +74,8 @@ _TYPES: dict[str, frozenset[int]] = {
     "ResizeNearestNeighbor": _INTEGERS,
     **dict.fromkeys(_COMPLEX_FUNCTIONS, _COMPLEX),
 }
-_GROWS = "resize_if_index_out_of_bounds"
-_THREW = "an op's conversion threw"  # `csrc/launches/conversion_errors`
+_RESIZES = "resize_if_index_out_of_bounds"
+_CONVERSION_THREW = "an op's conversion threw"  # `csrc/launches/conversion_errors`
 _OF_LISTS = re.compile(r"dynamic slice dimension|tensor list|TensorList|list element", re.IGNORECASE)
 
 
@@ -96,17 +96,17 @@ def describe_kernel_only_ops(
     ]
 
 
-def explains_error(request: ProgramRequest, text: str) -> bool:
+def explains_error(request: ProgramRequest, message: str) -> bool:
     """Whether an XLA error is about an op that the program runs in mode `kernels` instead."""
-    if _THREW in text:
+    if _CONVERSION_THREW in message:
         return True
     functions = Functions(request.library, request.function)
     nodes = (node.proto for name in functions.reached() for node in functions[name].nodes)
-    return bool(_OF_LISTS.search(text)) and any(map(_grows, nodes))
+    return bool(_OF_LISTS.search(message)) and any(map(_grows, nodes))
 
 
 def _grows(node: node_def_pb2.NodeDef) -> bool:
-    return node.op == "TensorListSetItem" and node.attr[_GROWS].b
+    return node.op == "TensorListSetItem" and node.attr[_RESIZES].b
 
 
 def _only_by_kernels(node: node_def_pb2.NodeDef) -> bool:

@@ -23,7 +23,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
 HALF, FLOAT = types_pb2.DT_HALF, types_pb2.DT_FLOAT
-_KEPT = frozenset({"AsString", "Bitcast", "EncodeProto", "StringFormat"})
+_KEEPS_FLOAT16 = frozenset({"AsString", "Bitcast", "EncodeProto", "StringFormat"})
 """Stateless ops that look at the bits, or write them as text."""
 
 
@@ -47,7 +47,7 @@ def _is_shared(library: Mapping[str, function_pb2.FunctionDef], inside: Sequence
                     return True
                 continue
             for attribute in op_types.function_attributes(node.op):
-                if names.intersection(one.name for one in op_types.functions_in(node.attr[attribute])):
+                if names.intersection(called.name for called in op_types.functions_in(node.attr[attribute])):
                     return True
     return False
 
@@ -60,7 +60,7 @@ def _is_widened(node: node_def_pb2.NodeDef) -> bool:
     """Whether an op computes in float32; else it takes and gives float16."""
     if node.op in vocabulary.FUNCTION_ATTRIBUTES:
         return True
-    if op_types.is_stateful(node.op) or node.op in _KEPT or node.op.startswith("StatelessRandom"):
+    if op_types.is_stateful(node.op) or node.op in _KEEPS_FLOAT16 or node.op.startswith("StatelessRandom"):
         return False
     if vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in node.attr:
         return False
@@ -80,14 +80,14 @@ def _widen_attributes(node: node_def_pb2.NodeDef) -> None:
         if value.type == HALF:
             value.type = FLOAT
         elif HALF in value.list.type:
-            value.list.type[:] = [FLOAT if one == HALF else one for one in value.list.type]
+            value.list.type[:] = [FLOAT if kind == HALF else kind for kind in value.list.type]
         elif value.HasField("tensor") and value.tensor.dtype == HALF:
             _widen_constant(value)
 
 
 def _widen_constant(value: attr_value_pb2.AttrValue) -> None:
-    numbers = tensor_util.MakeNdarray(value.tensor).astype(np.float32)
-    value.tensor.CopyFrom(tensor_util.make_tensor_proto(numbers))
+    elements = tensor_util.MakeNdarray(value.tensor).astype(np.float32)
+    value.tensor.CopyFrom(tensor_util.make_tensor_proto(elements))
 
 
 class _Widening:
@@ -124,10 +124,14 @@ class _Widening:
 
     def _rewritten(self, node: node_def_pb2.NodeDef) -> list[node_def_pb2.NodeDef]:
         if _is_widened(node):
-            node.input[:] = [self._wide.get(text, text) for text in node.input]
+            node.input[:] = [self._wide.get(tensor_name, tensor_name) for tensor_name in node.input]
             _widen_attributes(node)
         elif is_update(node):
-            return [update_float32_copies(self._writer, node, [self._wide.get(text, text) for text in node.input])]
+            return [
+                update_float32_copies(
+                    self._writer, node, [self._wide.get(tensor_name, tensor_name) for tensor_name in node.input]
+                )
+            ]
         elif HALF in (types := op_types.input_types(node)):
             for index, kind in enumerate(types):
                 if kind == HALF:

@@ -73,7 +73,7 @@ def _result(convolve: Convolve, beside: Any, other: Any) -> Any:
         return math_ops.cast(condition, kind)
 
     def there(*products: tuple[Any, Any]) -> Any:
-        return sum((convolve(number(one), number(two)) for one, two in products), zero) > zero
+        return sum((convolve(number(lhs), number(rhs)) for lhs, rhs in products), zero) > zero
 
     is_nan, is_infinite = math_ops.is_nan(beside), math_ops.is_inf(beside)
     plus, minus = math_ops.logical_and(is_infinite, beside > zero), math_ops.logical_and(is_infinite, beside < zero)
@@ -85,6 +85,6 @@ def _result(convolve: Convolve, beside: Any, other: Any) -> Any:
     zeros = array_ops.zeros_like(number(has_nan))
     added = array_ops.where_v2(has_plus, infinity, zeros) + array_ops.where_v2(has_minus, -infinity, zeros)
     added = array_ops.where_v2(has_nan, array_ops.constant(float("nan"), kind), added)
-    one = array_ops.constant(1.0, kind)
-    sign = array_ops.where_v2(beside < zero, -one, one)
+    lhs = array_ops.constant(1.0, kind)
+    sign = array_ops.where_v2(beside < zero, -lhs, lhs)
     return convolve(array_ops.where_v2(math_ops.is_finite(beside), beside, sign), other) + added

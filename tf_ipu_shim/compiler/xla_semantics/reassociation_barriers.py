@@ -1,7 +1,7 @@
 """Keeps XLA from reassociating float arithmetic such as `(x + c) - c` or `x / y / y`.
 
 XLA's algebraic simplifier takes float arithmetic for that of real numbers. An optimization barrier between two ops that
-it would rewrite together stops it; ops are fused all the same. Ops of constants need no barrier: XLA's compiler
+it would rewrite reassociated stops it; ops are fused all the same. Ops of constants need no barrier: XLA's compiler
 computes them by TensorFlow's kernels, and a barrier would prevent that. Only what runs has them. Checked on TensorFlow
 2.15.1 and 2.21.0.
 """
@@ -23,7 +23,7 @@ _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FL
 _SUMS = frozenset({"Add", "AddV2", "Sub", "Neg", "AddN", "BiasAdd"})
 _PRODUCTS = frozenset({"Mul", "RealDiv", "Div", "Square", "Inv", "Reciprocal"})
 # For an op those among whose results it is not to be rewritten with.
-_TOGETHER = {
+_REASSOCIATED = {
     **dict.fromkeys(("Add", "AddV2", "Sub", "AddN", "BiasAdd"), _SUMS),
     **dict.fromkeys(("Mul", "RealDiv", "Div"), _PRODUCTS | {"Exp", "Pow"}),
     "Log": frozenset({"Pow", "Exp", "Mul", "RealDiv", "Div", "Sqrt", "Rsqrt"}),
@@ -33,11 +33,11 @@ _TOGETHER = {
     "Rsqrt": frozenset({"Pow", "Mul", "Square", "Exp"}),
 }
 # Their numbers hang on whether XLA's compiler computes them.
-_DRAWS = ("StatelessMultinomial", "StatelessRandom", "StatelessTruncated")
+_RANDOM_PREFIXES = ("StatelessMultinomial", "StatelessRandom", "StatelessTruncated")
 # What only gives another form to the elements that it takes.
 _SAME_ELEMENTS = vocabulary.IDENTITIES | {"Reshape", "ExpandDims", "Squeeze", "BroadcastTo", "Tile"}
 # What crosses the border of a function may come from any op there.
-_ANY = frozenset({"_Arg", *vocabulary.CALLS})
+_OPAQUE = frozenset({"_Arg", *vocabulary.CALLS})
 
 
 def with_barriers(program: LoweredProgram) -> LoweredProgram:
@@ -50,8 +50,10 @@ def with_barriers(program: LoweredProgram) -> LoweredProgram:
         if node.op in vocabulary.CALLS
         for _, called in op_types.function_values(node)
     }
-    found = {name: edges for name, one in functions.items() if (edges := _edges(one, name in called))}
-    if found and any(node.op.startswith(_DRAWS) for function in functions.values() for node in function.node_def):
+    found = {name: edges for name, definition in functions.items() if (edges := _edges(definition, name in called))}
+    if found and any(
+        node.op.startswith(_RANDOM_PREFIXES) for function in functions.values() for node in function.node_def
+    ):
         found = _without_constants(found, functions)
 
     def change(function: function_pb2.FunctionDef, _: str) -> None:
@@ -67,13 +69,13 @@ def _edges(function: function_pb2.FunctionDef, is_called: bool) -> dict[str, set
     nodes = {node.name: node for node in function.node_def}
     edges: dict[str, set[str]] = {}
     for node in function.node_def:
-        together = _TOGETHER.get(node.op)
-        if together is None or node.attr["T"].type not in _FLOATING:
+        reassociated = _REASSOCIATED.get(node.op)
+        if reassociated is None or node.attr["T"].type not in _FLOATING:
             continue
-        for text in node.input:
-            producer = _producer(text, nodes)
-            if producer in together or (producer in _ANY and (producer != "_Arg" or is_called)):
-                edges.setdefault(node.name, set()).add(text)
+        for tensor_name in node.input:
+            producer = _producer(tensor_name, nodes)
+            if producer in reassociated or (producer in _OPAQUE and (producer != "_Arg" or is_called)):
+                edges.setdefault(node.name, set()).add(tensor_name)
     return edges
 
 
@@ -83,7 +85,7 @@ def _without_constants(
     computed = folded_ops(functions)
     remaining = {
         function: {
-            name: {text for text in tensor_names if producer_name(text) not in computed[function]}
+            name: {tensor_name for tensor_name in tensor_names if producer_name(tensor_name) not in computed[function]}
             for name, tensor_names in edges.items()
         }
         for function, edges in found.items()
@@ -91,15 +93,15 @@ def _without_constants(
     return {function: edges for function, edges in remaining.items() if any(edges.values())}
 
 
-def _producer(text: str, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
+def _producer(tensor_name: str, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
     """Returns the type of the op that computes a tensor's elements; `_Arg` for an argument."""
-    while not is_control(text):
-        node = nodes.get(producer_name(text))
+    while not is_control(tensor_name):
+        node = nodes.get(producer_name(tensor_name))
         if node is None:
             return "_Arg"
         if node.op not in _SAME_ELEMENTS:
             return node.op
-        text = node.input[0]
+        tensor_name = node.input[0]
     return ""
 
 
@@ -107,14 +109,18 @@ def _put_between(function: function_pb2.FunctionDef, edges: Mapping[str, set[str
     names = {node.name for node in function.node_def}
     barriers: dict[str, node_def_pb2.NodeDef] = {}
     for node in function.node_def:
-        for index, text in enumerate(node.input):
-            if text not in edges.get(node.name, ()):
+        for index, tensor_name in enumerate(node.input):
+            if tensor_name not in edges.get(node.name, ()):
                 continue
-            if text not in barriers:
-                base_name = f"{text.replace(':', '_')}/as_written"
-                name = next(one for number in itertools.count() if (one := f"{base_name}_{number}") not in names)
+            if tensor_name not in barriers:
+                base_name = f"{tensor_name.replace(':', '_')}/as_written"
+                name = next(
+                    candidate for suffix in itertools.count() if (candidate := f"{base_name}_{suffix}") not in names
+                )
                 names.add(name)
-                barriers[text] = node_def_pb2.NodeDef(name=name, op=_BARRIER, input=[text], device=node.device)
-                barriers[text].attr["T"].list.type.append(node.attr["T"].type)
-            node.input[index] = f"{barriers[text].name}:output:0"
+                barriers[tensor_name] = node_def_pb2.NodeDef(
+                    name=name, op=_BARRIER, input=[tensor_name], device=node.device
+                )
+                barriers[tensor_name].attr["T"].list.type.append(node.attr["T"].type)
+            node.input[index] = f"{barriers[tensor_name].name}:output:0"
     function.node_def.extend(barriers.values())

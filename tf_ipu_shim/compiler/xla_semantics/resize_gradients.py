@@ -50,10 +50,10 @@ def _gradient(node: Node) -> op_functions.Replacement | None:
 
 def _source_pixels(output_size: Any, input_size: Any, align_corners: bool, half_pixels: bool) -> Any:
     """Returns each resized pixel's source pixel along an axis, by TensorFlow's arithmetic."""
-    numbers = [math_ops.cast(one, dtypes.float32) for one in (output_size, input_size)]
-    scale = numbers[1] / numbers[0]
+    sizes = [math_ops.cast(size, dtypes.float32) for size in (output_size, input_size)]
+    scale = sizes[1] / sizes[0]
     if align_corners:
-        scale = array_ops.where_v2(output_size > 1, (numbers[1] - 1.0) / math_ops.maximum(numbers[0] - 1.0, 1.0), scale)
+        scale = array_ops.where_v2(output_size > 1, (sizes[1] - 1.0) / math_ops.maximum(sizes[0] - 1.0, 1.0), scale)
     places = math_ops.cast(math_ops.range(output_size), dtypes.float32)
     if half_pixels:
         places = places + 0.5

@@ -31,12 +31,12 @@ _MOVES = frozenset(
 )
 # A tensor in memory of its own.
 _READS = frozenset({vocabulary.READ_VARIABLE, "TensorListStack"})
-_FIXED = (2, 18)
+_FIXED_SINCE = (2, 18)
 
 
 def disable_fusion(program: LoweredProgram) -> LoweredProgram:
     """Returns the program with affected launches marked to be compiled without fusion."""
-    if tuple(map(int, versions.VERSION.split(".")[:2])) >= _FIXED:
+    if tuple(map(int, versions.VERSION.split(".")[:2])) >= _FIXED_SINCE:
         return program
     functions = {function.signature.name: function for function in program.functions}
     marked = {name for name in program.programs if name in functions and _may_overlap(name, functions)}
@@ -44,22 +44,26 @@ def disable_fusion(program: LoweredProgram) -> LoweredProgram:
         return program
     node = copy_node(program.node)
     _mark(node, marked)
-    return dataclasses.replace(program, node=node, functions=[_with_marks(one, marked) for one in program.functions])
+    return dataclasses.replace(
+        program, node=node, functions=[_with_marks(definition, marked) for definition in program.functions]
+    )
 
 
 def _may_overlap(name: str, functions: dict[str, function_pb2.FunctionDef]) -> bool:
-    names = reachable([name], lambda one: (called for called in _callees(functions[one]) if called in functions))
+    names = reachable(
+        [name], lambda function_name: (called for called in _callees(functions[function_name]) if called in functions)
+    )
     called = {
         callee.name
-        for one in names
-        for node in functions[one].node_def
+        for function_name in names
+        for node in functions[function_name].node_def
         if node.op in vocabulary.CALLS
         for _, callee in op_types.function_values(node)
     }
     return any(
-        node.op in _UPDATES and _reads_moved_elements(node, functions[one], one in called)
-        for one in names
-        for node in functions[one].node_def
+        node.op in _UPDATES and _reads_moved_elements(node, functions[function_name], function_name in called)
+        for function_name in names
+        for node in functions[function_name].node_def
     )
 
 
@@ -78,9 +82,9 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
     waiting = [(update.input[_UPDATES[update.op]], False, False)]
     seen = set(waiting)
     while waiting:
-        text, moved, at_once = waiting.pop()
-        node = nodes.get(producer_name(text))
-        if _has_elements_of(base, text, node):
+        tensor_name, moved, at_once = waiting.pop()
+        node = nodes.get(producer_name(tensor_name))
+        if _has_elements_of(base, tensor_name, node):
             if moved and not at_once:
                 return True
         elif node is None or node.op in vocabulary.CALLS:
@@ -95,8 +99,8 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
     return False
 
 
-def _has_elements_of(base: str, text: str, node: node_def_pb2.NodeDef | None) -> bool:
-    return text == base or (node is not None and node.op in _READS and node.input[0] == base)
+def _has_elements_of(base: str, tensor_name: str, node: node_def_pb2.NodeDef | None) -> bool:
+    return tensor_name == base or (node is not None and node.op in _READS and node.input[0] == base)
 
 
 def _with_marks(function: function_pb2.FunctionDef, marked: set[str]) -> function_pb2.FunctionDef:

@@ -71,15 +71,15 @@ def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
     counted = copy_node(node.proto)
     row = constant(f"{node.name}/row", [-1], types_pb2.DT_INT32, node.proto)
     added = [row]
-    for number, kind in ((0, types_pb2.DT_INT32), (2, node.proto.attr["T"].type)):
-        flat = node_def_pb2.NodeDef(name=f"{node.name}/flat_{number}", op="Reshape", device=node.proto.device)
-        flat.input.extend([node.proto.input[number], f"{row.name}:output:0"])
+    for input_index, kind in ((0, types_pb2.DT_INT32), (2, node.proto.attr["T"].type)):
+        flat = node_def_pb2.NodeDef(name=f"{node.name}/flat_{input_index}", op="Reshape", device=node.proto.device)
+        flat.input.extend([node.proto.input[input_index], f"{row.name}:output:0"])
         flat.attr["T"].type = kind
         flat.attr["Tshape"].type = types_pb2.DT_INT32
-        counted.input[number] = f"{flat.name}:output:0"
+        counted.input[input_index] = f"{flat.name}:output:0"
         added.append(flat)
-    for one in added:
-        copy_annotations(node.proto, one)
+    for new_node in added:
+        copy_annotations(node.proto, new_node)
     return [*added, counted]
 
 
@@ -89,22 +89,22 @@ def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
     kind, samples = drawn.attr["T"].type, []
 
     def add(name: str, op: str, *inputs: str) -> node_def_pb2.NodeDef:
-        one = node_def_pb2.NodeDef(name=f"{node.name}/{name}", op=op, device=drawn.device, input=inputs)
-        return keep(one)
+        new_node = node_def_pb2.NodeDef(name=f"{node.name}/{name}", op=op, device=drawn.device, input=inputs)
+        return keep(new_node)
 
-    def keep(one: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
-        copy_annotations(node.proto, one)
-        samples.append(one)
-        return one
+    def keep(new_node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+        copy_annotations(node.proto, new_node)
+        samples.append(new_node)
+        return new_node
 
     def add_constant(name: str, value: list[int] | int) -> str:
         return f"{keep(constant(f'{node.name}/{name}', value, types_pb2.DT_INT32, drawn)).name}:output:0"
 
     def part(name: str, begin: int, size: int) -> str:
         places = add_constant(f"{name}/begin", [0, begin]), add_constant(f"{name}/size", [-1, size])
-        one = add(name, "Slice", drawn.input[0], *places)
-        one.attr["T"].type, one.attr["Index"].type = kind, types_pb2.DT_INT32
-        return f"{one.name}:output:0"
+        new_node = add(name, "Slice", drawn.input[0], *places)
+        new_node.attr["T"].type, new_node.attr["Index"].type = kind, types_pb2.DT_INT32
+        return f"{new_node.name}:output:0"
 
     parts = part("first_class", 0, 1), part("classes", 1, -1)
     all_logits = add("logits", "ConcatV2", *parts, add_constant("axis", 1))
@@ -167,7 +167,7 @@ def _enough_boxes(node: Node) -> op_functions.Replacement:
     def build(boxes: Any, scores: Any, box_count: Any, overlap: Any, least: Any) -> list[Any]:
         missing = math_ops.maximum(math_ops.maximum(box_count, 1) - array_ops.shape(boxes)[0], 0)
         boxes, scores, overlap, least = (
-            math_ops.cast(one, types_pb2.DT_FLOAT) for one in (boxes, scores, overlap, least)
+            math_ops.cast(operand, types_pb2.DT_FLOAT) for operand in (boxes, scores, overlap, least)
         )
         boxes = array_ops.pad(boxes, [[0, missing], [0, 0]])
         scores = array_ops.pad(scores, [[0, missing]], constant_values=-np.inf)

@@ -29,7 +29,7 @@ def effects(call: str) -> tuple[OptionEffect, ...]:
         'no effect'
     """
     rows = CALLS[call].arguments.items()
-    return tuple(OptionEffect(name=name, effect=row.effect, what=row.what) for name, row in rows)
+    return tuple(OptionEffect(name=name, effect=row.effect, meaning=row.meaning) for name, row in rows)
 
 
 def note_arguments(call: str, **given: Any) -> None:

@@ -19,7 +19,7 @@ class Argument:
     """
 
     effect: str
-    what: str
+    meaning: str
     default: Any = None
 
 

@@ -18,7 +18,7 @@ OPTIONS: tuple[Option, ...] = (
         "enable_experimental_prng_stability",
         since=(2, 3),
         effect=RESULTS,
-        what="with stochastic rounding, replicas round what they have in common alike",
+        meaning="with stochastic rounding, replicas round what they have in common alike",
     ),
     Option(
         "floating_point_behaviour.inv",
@@ -26,7 +26,7 @@ OPTIONS: tuple[Option, ...] = (
         "Stop at an invalid operation.",
         "floating_point_behaviour.inv",
         effect=RESULTS,
-        what="a program stops at the op that meets it",
+        meaning="a program stops at the op that meets it",
     ),
     Option(
         "floating_point_behaviour.div0",
@@ -34,7 +34,7 @@ OPTIONS: tuple[Option, ...] = (
         "Stop at a division by zero.",
         "floating_point_behaviour.div0",
         effect=RESULTS,
-        what="a program stops at the op",
+        meaning="a program stops at the op",
     ),
     Option(
         "floating_point_behaviour.oflo",
@@ -42,7 +42,7 @@ OPTIONS: tuple[Option, ...] = (
         "Stop at an overflow.",
         "floating_point_behaviour.oflo",
         effect=RESULTS,
-        what="a program stops at the op",
+        meaning="a program stops at the op",
     ),
     Option(
         "floating_point_behaviour.esr",
@@ -50,7 +50,7 @@ OPTIONS: tuple[Option, ...] = (
         "Where float16 results round stochastically.",
         older=(((2, 3), bool, False), ((2, 4), _ESR_2_4, StochasticRoundingBehaviour.OFF)),
         effect=RESULTS,
-        what="float16 results are rounded up or down at random, by the seed of `reset_ipu_seed`",
+        meaning="float16 results are rounded up or down at random, by the seed of `reset_ipu_seed`",
     ),
     Option(
         "floating_point_behaviour.nanoo",
@@ -58,21 +58,21 @@ OPTIONS: tuple[Option, ...] = (
         "A float16 overflow gives NaN instead of the largest number.",
         "floating_point_behaviour.nanoo",
         effect=RESULTS,
-        what="a float16 overflow gives NaN where it is True, and is clipped to 65504 where it is False",
+        meaning="a float16 overflow gives NaN where it is True, and is clipped to 65504 where it is False",
     ),
     Option(
         "floating_point_behaviour.set_all",
         False,
         "Switch on everything in this category.",
         effect=RESULTS,
-        what="a program stops at the op, and float16 results are rounded stochastically",
+        meaning="a program stops at the op, and float16 results are rounded stochastically",
     ),
     Option(
         "norms.use_stable_statistics",
         False,
         "Subtract the mean before the variance is computed: slower and steadier.",
         "use_stable_norm_statistics",
-        what="TensorFlow's own kernels compute them; group norms always subtract the mean first",
+        meaning="TensorFlow's own kernels compute them; group norms always subtract the mean first",
     ),
     Option(
         "norms.experimental.distributed_batch_norm_replica_group_size",
@@ -80,6 +80,7 @@ OPTIONS: tuple[Option, ...] = (
         "Number of replicas that share batch-normalisation statistics in training.",
         "experimental_distributed_batch_norm_replica_group_size",
         effect=RESULTS,
-        what="groups of so many neighbouring replicas normalise batches by the mean and variance of all their samples",
+        meaning="groups of so many neighbouring replicas normalise batches by the mean and variance of all "
+        "their samples",
     ),
 )

@@ -18,7 +18,7 @@ OPTIONS: tuple[Option, ...] = (
         "Order in which shards take the IPUs of a multi-IPU device.",
         "selection_order",
         effect=DEVICES,
-        what="the IPU of each shard, and so between which IPUs exchanges are",
+        meaning="the IPU of each shard, and so between which IPUs exchanges are",
     ),
     Option(
         "auto_select_ipus",
@@ -26,7 +26,7 @@ OPTIONS: tuple[Option, ...] = (
         "Configure the IPUs to be used by their number, or one for each TensorFlow device; the first that are free.",
         annotation=_IPU_NUMBERS,
         effect=DEVICES,
-        what="how many IPUs each TensorFlow device has",
+        meaning="how many IPUs each TensorFlow device has",
     ),
     Option(
         "select_ipus",
@@ -34,7 +34,7 @@ OPTIONS: tuple[Option, ...] = (
         "Poplar device id as `tf-ipu info -l` lists them, or one for each TensorFlow device.",
         annotation=_IPU_NUMBERS,
         effect=DEVICES,
-        what="which IPUs each TensorFlow device has",
+        meaning="which IPUs each TensorFlow device has",
     ),
     Option(
         "device_connection.type",
@@ -42,7 +42,7 @@ OPTIONS: tuple[Option, ...] = (
         "Attach when configured, when first used, or never.",
         "device_connection_type",
         effect=DEVICES,
-        what="when they are attached; with NEVER and PRE_COMPILE programs are compiled only",
+        meaning="when they are attached; with NEVER and PRE_COMPILE programs are compiled only",
     ),
     Option(
         "device_connection.version",
@@ -50,7 +50,7 @@ OPTIONS: tuple[Option, ...] = (
         "Chip to compile for when no device is attached: ipu1, ipu2 or ipu21.",
         "ipu_version",
         effect=MACHINE,
-        what="the chip of a device that never attaches",
+        meaning="the chip of a device that never attaches",
     ),
     Option(
         "device_connection.enable_remote_buffers",
@@ -58,7 +58,7 @@ OPTIONS: tuple[Option, ...] = (
         "Whether the chip compiled for without a device has remote buffers.",
         "enable_remote_buffers_without_device",
         effect=MEMORY,
-        what="of what is not attached at once, optimizer state is in remote memory where the script leaves it open",
+        meaning="of what is not attached at once, optimizer state is in remote memory where the script leaves it open",
     ),
     Option(
         "experimental.multi_replica_distribution.process_index",
@@ -66,7 +66,7 @@ OPTIONS: tuple[Option, ...] = (
         "Rank of this process.",
         "multi_replica_process_index",
         effect=RESULTS,
-        what=_INSTANCES,
+        meaning=_INSTANCES,
     ),
     Option(
         "experimental.multi_replica_distribution.process_count",
@@ -74,14 +74,14 @@ OPTIONS: tuple[Option, ...] = (
         "Number of processes; 0 if there is only this one.",
         "multi_replica_process_count",
         effect=RESULTS,
-        what=_INSTANCES,
+        meaning=_INSTANCES,
     ),
     Option(
         "ipu_model.compile_ipu_code",
         True,
         "Compile the chip's own code when simulating.",
         "ipu_model_config.compile_ipu_code",
-        what="there is no IPU code to compile",
+        meaning="there is no IPU code to compile",
     ),
     Option(
         "ipu_model.tiles_per_ipu",
@@ -89,7 +89,7 @@ OPTIONS: tuple[Option, ...] = (
         "Tiles of each simulated IPU; 0 for the chip's own number.",
         "ipu_model_config.tiles_per_ipu",
         effect=MACHINE,
-        what="tiles, with the flag --use_ipu_model",
+        meaning="tiles, with the flag --use_ipu_model",
     ),
     Option(
         "ipu_model.version",
@@ -97,6 +97,6 @@ OPTIONS: tuple[Option, ...] = (
         "Specify the IPU version to be used by the IPU model: ipu1, ipu2 or ipu21.",
         "ipu_model_config.ipu_model_version",
         effect=MACHINE,
-        what="the chip, with the flag --use_ipu_model",
+        meaning="the chip, with the flag --use_ipu_model",
     ),
 )

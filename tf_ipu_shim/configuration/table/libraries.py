@@ -14,14 +14,14 @@ OPTIONS: tuple[Option, ...] = (
         "does not fit run to its report.",
         "compilation_options",
         effect=MEMORY,
-        what="see the engine options, of which some change results",
+        meaning="see the engine options, of which some change results",
     ),
     Option(
         "gcl_poplar_options",
         dict,
         "Options of the collectives library, from name to value, both text.",
         "gcl_options",
-        what="collectives are computed in one place, on no links",
+        meaning="collectives are computed in one place, on no links",
     ),
     Option(
         "convolutions.poplar_options",
@@ -29,7 +29,7 @@ OPTIONS: tuple[Option, ...] = (
         "Options of PopLibs convolutions, from name to value, both text.",
         "convolution_options",
         effect=CYCLES,
-        what=reasons.PRODUCTS,
+        meaning=reasons.PRODUCTS,
     ),
     Option(
         "slices.poplar_options",
@@ -37,14 +37,14 @@ OPTIONS: tuple[Option, ...] = (
         "Options of PopLibs slicing, from name to value, both text.",
         "slice_options",
         since=(2, 3),
-        what=reasons.PLANNING,
+        meaning=reasons.PLANNING,
     ),
     Option(
         "matmuls.clear_pass_type",
         False,
         "Do not tell PopLibs whether a product belongs to the forward or the backward pass.",
         "clear_matmul_pass_type",
-        what=reasons.PLANNING,
+        meaning=reasons.PLANNING,
     ),
     Option(
         "matmuls.poplar_options",
@@ -52,13 +52,13 @@ OPTIONS: tuple[Option, ...] = (
         "Options of PopLibs matrix products, from name to value, both text.",
         "matmul_options",
         effect=CYCLES,
-        what=reasons.PRODUCTS,
+        meaning=reasons.PRODUCTS,
     ),
     Option(
         "pooling.poplar_options",
         dict,
         "Options of PopLibs pooling, from name to value, both text.",
         "pooling_options",
-        what=reasons.PLANNING,
+        meaning=reasons.PLANNING,
     ),
 )

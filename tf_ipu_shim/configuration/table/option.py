@@ -28,7 +28,7 @@ class Option:
     field: str = ""
     annotation: Any = None
     effect: str = RECORDED
-    what: str = ""
+    meaning: str = ""
     since: tuple[int, int] = (2, 1)
     until: tuple[int, int] = (3, 4)
     older: tuple[tuple[tuple[int, int], Any, Any], ...] = ()

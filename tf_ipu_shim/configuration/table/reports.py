@@ -31,7 +31,7 @@ OPTIONS: tuple[Option, ...] = (
             until=(2, 3),
             older=older,
             effect=OUTPUT if name in _EVENTS else RECORDED,
-            what=_EVENTS.get(name, reasons.REPORTS),
+            meaning=_EVENTS.get(name, reasons.REPORTS),
         )
         for name, default, doc, field, annotation, older in (
             ("profiling", False, "Make compilation reports and trace events.", "enable_compilation_trace", None, ()),

@@ -24,14 +24,14 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "Change the layout of streams on the host instead of on the device.",
         "speed_size_config.always_rearrange_copies_on_the_host",
-        what=reasons.TRANSFERS,
+        meaning=reasons.TRANSFERS,
     ),
     Option(
         "experimental.enable_remote_buffer_embedding",
         False,
         "Keep host embeddings in remote buffers.",
         "enable_experimental_remote_buffer_embedding",
-        what="host embeddings are in the host's memory either way",
+        meaning="host embeddings are in the host's memory either way",
     ),
     Option(
         "io_tiles.num_io_tiles",
@@ -39,7 +39,7 @@ OPTIONS: tuple[Option, ...] = (
         "Number of tiles set apart for transfers.",
         "num_io_tiles",
         effect=CYCLES,
-        what=_TILES,
+        meaning=_TILES,
     ),
     Option(
         "io_tiles.place_ops_on_io_tiles",
@@ -47,7 +47,7 @@ OPTIONS: tuple[Option, ...] = (
         "Put transfer operations on the I/O tiles.",
         "place_ops_on_io_tiles",
         effect=CYCLES,
-        what=_TILES,
+        meaning=_TILES,
     ),
     Option(
         "io_tiles.available_memory_proportion",
@@ -55,14 +55,14 @@ OPTIONS: tuple[Option, ...] = (
         "Share of an I/O tile's memory that data may take.",
         "io_tile_available_memory_proportion",
         effect=CYCLES,
-        what=_TILES,
+        meaning=_TILES,
     ),
     Option(
         "optimizations.prefetch_data_streams",
         True,
         "Fetch data from the host while the device computes.",
         "prefetch_data_streams",
-        what=reasons.TRANSFERS,
+        meaning=reasons.TRANSFERS,
     ),
     Option(
         "optimizations.merge_infeed_io_copies",
@@ -70,7 +70,7 @@ OPTIONS: tuple[Option, ...] = (
         "Make one copy of an infeed's several.",
         "speed_size_config.merge_infeed_io_copies",
         older=(((2, 4), bool, False),),
-        what=reasons.TRANSFERS,
+        meaning=reasons.TRANSFERS,
     ),
     *(
         Option(
@@ -80,7 +80,7 @@ OPTIONS: tuple[Option, ...] = (
             f"max_{name}",
             since=since,
             effect=CYCLES if name in _SENT_TOGETHER else RECORDED,
-            what=_SENT_TOGETHER.get(name, _GROUPING),
+            meaning=_SENT_TOGETHER.get(name, _GROUPING),
         )
         for name, what, since in (
             ("cross_replica_sum_buffer_size", "all-reduces", (2, 1)),
@@ -97,14 +97,14 @@ OPTIONS: tuple[Option, ...] = (
         "Bytes a tensor must have to be kept in remote memory.",
         "minimum_remote_tensor_size",
         effect=MEMORY,
-        what="smaller tensors stay on the chip",
+        meaning="smaller tensors stay on the chip",
     ),
     Option(
         "optimizations.merge_remote_buffers",
         MergeRemoteBuffersBehaviour.IF_BENEFICIAL,
         "Whether compatible remote buffers share one.",
         "remote_buffer_merging_mode",
-        what=_REMOTE,
+        meaning=_REMOTE,
     ),
     Option(
         "_verified_transfers.enabled",
@@ -112,13 +112,13 @@ OPTIONS: tuple[Option, ...] = (
         "Verify transfers.",
         "verified_transfers.enabled",
         until=(2, 2),
-        what=reasons.TRANSFERS,
+        meaning=reasons.TRANSFERS,
     ),
     Option(
         "_verified_transfers.key_id_pairs",
         VerificationOptions,
         "The keys of the streams.",
         until=(2, 2),
-        what=reasons.TRANSFERS,
+        meaning=reasons.TRANSFERS,
     ),
 )

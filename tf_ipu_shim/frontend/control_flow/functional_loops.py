@@ -154,7 +154,7 @@ def _handles_from_outside(stock: Callable[..., Any]) -> Callable[..., Any]:
 def _argument_of(handle: Any, graph: Any) -> Any:
     """The argument of a branch that a handle in it is."""
     nodes = {op.name: op.node_def for op in graph.get_operations()}
-    names, functions = [one.name for one in graph.inputs], tf_graphs.functions_by_name(graph)
+    names, functions = [placeholder.name for placeholder in graph.inputs], tf_graphs.functions_by_name(graph)
     return graph.inputs[control_flow_util_v2.resource_input_index(handle.name, names, nodes, functions)]
 
 

@@ -249,10 +249,10 @@ def _check_arguments(label: str, function: Callable[..., Any], count: int, infee
 
 def _check_shapes(where: str, inputs: list[Any], returned: list[Any]) -> None:
     """A loop's values have the shapes that they begin with: an IPU's program is made for them."""
-    for number, (before, after) in enumerate(zip(inputs, returned)):
+    for index, (before, after) in enumerate(zip(inputs, returned)):
         if not after.shape.is_subtype_of(before.shape):
             raise ValueError(
-                f"Value {number} of the loop enters the loop with shape {before.shape}, but has shape "
+                f"Value {index} of the loop enters the loop with shape {before.shape}, but has shape "
                 f"{after.shape} after one iteration, as {where} returns it. On IPUs a value must have the "
                 "same shape in each iteration. Begin with a tensor of the largest size, and write a part of "
                 "it in each iteration."

@@ -57,9 +57,11 @@ class ApplicationSettings:
 def loop_program(iterations: int) -> Program:
     """A program that runs a part of a graph in a loop."""
 
-    def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
+    def program(part: Any, input_names: Sequence[str], output_names: Sequence[str], infeed: Any, outfeed: Any) -> Any:
         def body(*values: Any) -> Any:
-            return outfeed.enqueue(ipu_program.import_part(part, dict(zip(takes, values, strict=True)), gives))
+            return outfeed.enqueue(
+                ipu_program.import_part(part, dict(zip(input_names, values, strict=True)), output_names)
+            )
 
         return loops.repeat(iterations, body, [], infeed)
 
@@ -69,11 +71,11 @@ def loop_program(iterations: int) -> Program:
 def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executions: int) -> Program:
     """A program that runs a part of a graph as a pipeline."""
 
-    def program(part: Any, takes: Sequence[str], gives: Sequence[str], infeed: Any, outfeed: Any) -> Any:
+    def program(part: Any, input_names: Sequence[str], output_names: Sequence[str], infeed: Any, outfeed: Any) -> Any:
         graph_def = _without_outer_controls(part)
         node_names = {node.name for node in graph_def.node}
         own = {name: stage for name, stage in stages.items() if name in node_names}
-        parts = stage_functions.split_into_stages(graph_def, own, takes, gives)
+        parts = stage_functions.split_into_stages(graph_def, own, input_names, output_names)
         if len(parts) < 2:
             raise ValueError(
                 f"The part of the model on the IPU is in {len(parts)} stage; expected two or more for a "
@@ -81,7 +83,7 @@ def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executi
             )
         placed = [ipus[stage] for stage in sorted(set(own.values()))]
         return pipelining_ops.pipeline(
-            [_stage_function(graph_def, one) for one in parts],
+            [_stage_function(graph_def, program_part) for program_part in parts],
             gradient_accumulation_count=len(parts),
             repeat_count=executions,
             infeed_queue=infeed,

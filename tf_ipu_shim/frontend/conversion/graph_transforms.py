@@ -71,14 +71,14 @@ def _strip_unused(graph_def: Any, fed: list[str], fetched: list[str], options: l
     """Only what the outputs need, up to the inputs."""
     nodes = {node.name: node for node in graph_def.node}
     reachable: set[str] = set()
-    waiting = list(fetched)
-    while waiting:
-        name = waiting.pop()
+    pending = list(fetched)
+    while pending:
+        name = pending.pop()
         if name in reachable:
             continue
         reachable.add(name)
         if name not in fed:
-            waiting += [_node_name(input_name) for input_name in nodes[name].input]
+            pending += [_node_name(input_name) for input_name in nodes[name].input]
     return _subgraph(graph_def, reachable)
 
 
@@ -125,14 +125,14 @@ def _sort_by_execution_order(graph_def: Any, fed: list[str], fetched: list[str],
     nodes = {node.name: node for node in graph_def.node}
     order: dict[str, None] = {}
     for first in nodes:
-        waiting = [(first, False)]
-        while waiting:
-            name, ready = waiting.pop()
+        pending = [(first, False)]
+        while pending:
+            name, ready = pending.pop()
             if ready:
                 order[name] = None
             elif name not in order:
-                waiting.append((name, True))
-                waiting += [
+                pending.append((name, True))
+                pending += [
                     (_node_name(input_name), False)
                     for input_name in nodes[name].input
                     if _node_name(input_name) not in order

@@ -72,7 +72,9 @@ def change_dtype(node: Any, source: int, target: int) -> Any | None:
         if attr.type == "type" and value.type == source:
             result.attr[attr.name].type = target
         elif attr.type == "list(type)" and source in value.list.type:
-            result.attr[attr.name].list.type[:] = [target if one == source else one for one in value.list.type]
+            result.attr[attr.name].list.type[:] = [
+                target if element_type == source else element_type for element_type in value.list.type
+            ]
     return result if _has_kernel(result, op_def) else None
 
 

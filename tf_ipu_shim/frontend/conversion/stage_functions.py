@@ -17,13 +17,13 @@ class StagePart:
 
     Args:
         nodes: that it computes, with the constants that they need.
-        takes: its arguments, in order.
-        gives: its results, in order.
+        inputs: its arguments, in order.
+        outputs: its results, in order.
     """
 
     nodes: set[str]
-    takes: list[str]
-    gives: list[str]
+    inputs: list[str]
+    outputs: list[str]
 
 
 def split_into_stages(
@@ -76,13 +76,13 @@ def check_forward_only(nodes: Mapping[str, Any], stages: Mapping[str, int], fed:
 def stage_function(graph_def: Any, part: StagePart) -> Stage:
     """A function that puts a part into the current graph, under the names that it has."""
     own = graph_nodes.subgraph(graph_def, part.nodes)
-    computed = {name for name in part.gives if graph_nodes.node_name(name) in part.nodes}
+    computed = {name for name in part.outputs if graph_nodes.node_name(name) in part.nodes}
 
     def stage(*arguments: Any) -> list[Any]:
-        operands = dict(zip(part.takes, arguments))
-        computed_names = [name for name in part.gives if name in computed]
+        operands = dict(zip(part.inputs, arguments))
+        computed_names = [name for name in part.outputs if name in computed]
         results = dict(zip(computed_names, ipu_program.import_part(own, operands, computed_names)))
-        return [results[name] if name in computed else operands[name] for name in part.gives]
+        return [results[name] if name in computed else operands[name] for name in part.outputs]
 
     return stage
 

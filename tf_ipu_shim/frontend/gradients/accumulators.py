@@ -30,7 +30,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2
 from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops, resource_variable_ops
 
 
-def add_gradient(total: Any, gradient: Any, number: Any, count: int, method: Reduction) -> Any:
+def add_gradient(total: Any, gradient: Any, mini_batch: Any, count: int, method: Reduction) -> Any:
     """Adds a mini-batch's gradient to those before it.
 
     Example:
@@ -43,7 +43,7 @@ def add_gradient(total: Any, gradient: Any, number: Any, count: int, method: Red
         # Gradients are scaled, as an IPU does it: a quotient would be rounded otherwise.
         if method is Reduction.MEAN:
             return total + gradient * (1 / math_ops.cast(count, gradient.dtype))
-        index = math_ops.cast(number, gradient.dtype)
+        index = math_ops.cast(mini_batch, gradient.dtype)
         scale = 1 / (index + 1)
         return total * (index * scale) + gradient * scale
 
@@ -144,7 +144,7 @@ def _reset_accumulators(loop: _TracedLoop, result: Any) -> None:
             if not counter.is_new:
                 counter.write(counter.zeros())  # comes after the loop: functions keep the script's order
         return
-    counts = [number for count in dict.fromkeys(loop.counters.values()) for number in (loop.iterations, count)]
+    counts = [to_reset for count in dict.fromkeys(loop.counters.values()) for to_reset in (loop.iterations, count)]
     if counts:
         tf_graphs.set_attr(
             operation,
@@ -253,19 +253,19 @@ class GradientAccumulator:
         if not used:
             return apply(list(grads_and_vars))
         counter = self._state(_COUNTER, [], dtypes.int32, used[0][1])
-        number = counter.read()
+        mini_batch = counter.read()
         totals, written = [], []
         for gradient, variable in used:
             dtype = resolve_accumulator_dtype(self._dtype, variable)
             state = self._state(_variable_key(variable), variable.shape, dtype, variable)
             # The sum is read once its gradient is there: it is added to where it is, and not copied before.
             with _colocate_with(gradient), ops.control_dependencies([gradient]):
-                before = array_ops.where_v2(math_ops.equal(number, 0), state.zeros(), state.read())
-                total = add_gradient(before, math_ops.cast(gradient, dtype), number, self._count, self._method)
+                before = array_ops.where_v2(math_ops.equal(mini_batch, 0), state.zeros(), state.read())
+                total = add_gradient(before, math_ops.cast(gradient, dtype), mini_batch, self._count, self._method)
                 written.append(state.write(total))
                 totals.append(total)
-        is_last = math_ops.equal(number, self._count - 1)
-        written.append(counter.write(array_ops.where_v2(is_last, 0, number + 1)))
+        is_last = math_ops.equal(mini_batch, self._count - 1)
+        written.append(counter.write(array_ops.where_v2(is_last, 0, mini_batch + 1)))
 
         def apply_totals() -> Any:
             types = [total.dtype if keeps_dtype else gradient.dtype for total, (gradient, _) in zip(totals, used)]

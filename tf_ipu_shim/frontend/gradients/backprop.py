@@ -160,8 +160,8 @@ def capture_gradient(tag: str, gradient: Any, around_value: list[GradientCapture
             "computes the gradients."
         )
     for context in contexts:
-        name, number = tag, 0
+        name, suffix = tag, 0
         while name in context._captured:
-            number += 1
-            name = f"{tag}_{number}"
+            suffix += 1
+            name = f"{tag}_{suffix}"
         context._captured[name] = gradient

@@ -68,8 +68,8 @@ def gradient_histogram(gradients: Iterable[Any], edge: float) -> Any:
         values = gradient.values if isinstance(gradient, indexed_slices.IndexedSlices) else gradient
         # In float32: float16 has no room above its largest value to compare with.
         small = math_ops.abs(math_ops.cast(values, dtypes.float32)) < edge
-        number = math_ops.reduce_sum(math_ops.cast(small, dtypes.float32))
-        counts += _add_pair(number, math_ops.cast(array_ops.size(values), dtypes.float32) - number)
+        in_range = math_ops.reduce_sum(math_ops.cast(small, dtypes.float32))
+        counts += _add_pair(in_range, math_ops.cast(array_ops.size(values), dtypes.float32) - in_range)
     return counts
 
 

@@ -81,7 +81,10 @@ def find_emulation(path: str, op: str) -> Emulation | None:
     ]
     if not fitting:
         return None
-    found = max(fitting, key=lambda one: (os.path.isabs(one.library), one.library.count("/"), one.op == op))
+    found = max(
+        fitting,
+        key=lambda candidate: (os.path.isabs(candidate.library), candidate.library.count("/"), candidate.op == op),
+    )
     _check_library(found, path)
     return found
 

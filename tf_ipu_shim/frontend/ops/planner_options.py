@@ -127,7 +127,7 @@ def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any
     def fail(*values: Any) -> Any:
         with ops.device(flat[0].device):
             failing = ipu_compiler.compile(
-                lambda *taken: [_attach_check(array_ops.identity(one), wrong) for one in taken], list(values)
+                lambda *taken: [_attach_check(array_ops.identity(value), wrong) for value in taken], list(values)
             )
         return failing, lambda *gradients: gradients
 

@@ -109,8 +109,8 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
     return _copy_slices(dst, src, counts, sources, tf.cumsum(counts, exclusive=True), True)
 
 
-def _slice_error(message: str, *numbers: Any) -> list[tf.Tensor]:
-    operands = [tf.convert_to_tensor(value) for value in numbers]
+def _slice_error(message: str, *details: Any) -> list[tf.Tensor]:
+    operands = [tf.convert_to_tensor(value) for value in details]
     for tensor in operands:
         if not tensor.dtype.is_integer:
             raise TypeError(f"Slices must be given by integers, not by {tensor.dtype.name}. Cast them with tf.cast.")

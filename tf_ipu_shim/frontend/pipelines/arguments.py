@@ -185,8 +185,8 @@ class PipelineArguments:
                 f"Each stage must be mapped to an IPU: there are {len(self.stages)} stages and a device_mapping of "
                 f"{len(self.device_mapping)}. Pass one IPU index for each stage."
             )
-        for number, (stage, ipus) in enumerate(zip(self.stages, self.device_mapping)):
-            self._check_stage(number, stage, ipus)
+        for stage_index, (stage, ipus) in enumerate(zip(self.stages, self.device_mapping)):
+            self._check_stage(stage_index, stage, ipus)
         flat = [ipu for stage in self.functions for _, ipu in stage]
         if self.schedule is PipelineSchedule.Interleaved and self.training and len(set(flat)) != len(flat):
             raise NotImplementedError(
@@ -206,31 +206,31 @@ class PipelineArguments:
         mapping: list[Any] = []
         following = 0
         for stage in self.stages:
-            number = len(stage) if isinstance(stage, (list, tuple)) else 1
-            ipus = list(range(following, following + number))
+            concurrent = len(stage) if isinstance(stage, (list, tuple)) else 1
+            ipus = list(range(following, following + concurrent))
             mapping.append(ipus if isinstance(stage, (list, tuple)) else ipus[0])
-            following += number
+            following += concurrent
         return mapping
 
     @staticmethod
-    def _check_stage(number: int, stage: Any, ipus: Any) -> None:
+    def _check_stage(stage_index: int, stage: Any, ipus: Any) -> None:
         """A concurrent stage has an IPU for each of its functions, any other stage has one IPU."""
         concurrent = isinstance(stage, (list, tuple))
         if concurrent and not (stage and isinstance(ipus, (list, tuple)) and len(ipus) == len(stage)):
             raise ValueError(
-                f"Each stage must be mapped to an IPU: the concurrent stage {number} has {len(stage)} functions, and "
-                f"its entry in device_mapping is {ipus!r}. Give a list with an IPU for each function."
+                f"Each stage must be mapped to an IPU: the concurrent stage {stage_index} has {len(stage)} functions, "
+                f"and its entry in device_mapping is {ipus!r}. Give a list with an IPU for each function."
             )
         for function, ipu in zip(stage, ipus) if concurrent else [(stage, ipus)]:
             if not callable(function):
                 raise TypeError(
-                    f"computational_stages argument needs to be a list or a tuple of functions, but stage {number} has "
-                    f"{function!r}. Pass a list or a tuple."
+                    f"computational_stages argument needs to be a list or a tuple of functions, but stage "
+                    f"{stage_index} has {function!r}. Pass a list or a tuple."
                 )
             if isinstance(ipu, bool) or not isinstance(ipu, (int, np.integer)) or ipu < ALL_IPUS:
                 raise ValueError(
-                    f"Each stage must be mapped to an IPU: the entry of stage {number} in device_mapping is {ipus!r}. "
-                    "Give the number of an IPU of the replica, or -1 for all IPUs."
+                    f"Each stage must be mapped to an IPU: the entry of stage {stage_index} in device_mapping is "
+                    f"{ipus!r}. Give the number of an IPU of the replica, or -1 for all IPUs."
                 )
 
     def _check_switches(self) -> None:

@@ -141,12 +141,12 @@ class _LoopOutput:
         """Initial values of the loop."""
         return [array_ops.zeros(tensor.shape, dtype) for tensor, dtype in zip(self.tensors, self.dtypes)]
 
-    def add(self, before: list[Any], new: list[Any], number: Any, count: Any) -> list[Any]:
+    def add(self, before: list[Any], new: list[Any], mini_batch: Any, count: Any) -> list[Any]:
         """The values after mini-batch `number`."""
         if self.method is None:
             return [math_ops.cast(value, total.dtype) for total, value in zip(before, new)]
         return [
-            accumulators.add_gradient(total, math_ops.cast(value, total.dtype), number, count, self.method)
+            accumulators.add_gradient(total, math_ops.cast(value, total.dtype), mini_batch, count, self.method)
             for total, value in zip(before, new)
         ]
 

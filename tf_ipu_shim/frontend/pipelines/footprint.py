@@ -47,7 +47,7 @@ class _StageOps:
 
     def __init__(self, operations: Sequence[Any], bounds: Sequence[int]) -> None:
         self._operations, self._bounds = operations, bounds
-        self._number_of = {operation.name: number for number, operation in enumerate(operations)}
+        self._number_of = {operation.name: index for index, operation in enumerate(operations)}
         self._sources = SourceFinder()
         self._found: dict[str, TensorSource] = {}
 
@@ -67,7 +67,11 @@ class _StageOps:
     def stash(self, stage: int, stashed_names: Iterable[str]) -> tuple[set[str], set[str]]:
         """The tensors that a stage stashes for recomputation: its inputs and checkpoints."""
         first, end = self._bounds[stage : stage + 2]
-        marked = [one for one in self._operations[first:end] if one.type == "Identity" and _is_checkpoint(one)]
+        marked = [
+            candidate
+            for candidate in self._operations[first:end]
+            if candidate.type == "Identity" and _is_checkpoint(candidate)
+        ]
         return stashed(
             stashed_names,
             self._taken(operation.outputs[0] for operation in marked),

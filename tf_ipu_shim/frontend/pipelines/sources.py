@@ -47,10 +47,10 @@ class SourceFinder:
             elif operation.type in vocabulary.CALLS:
                 graph = self._graph(operation, "f")
                 inner = self.find(graph.outputs[tensor.value_index]).inner
-                number = _index_of(inner, graph.inputs)
-                if number is None:
+                index = _index_of(inner, graph.inputs)
+                if index is None:
                     return TensorSource(tensor, inner)
-                tensor = operation.inputs[number]
+                tensor = operation.inputs[index]
             else:
                 return TensorSource(tensor, tensor)
 
@@ -86,4 +86,4 @@ def source_bytes(tensor: Any) -> int:
 
 
 def _index_of(tensor: Any, among: Any) -> int | None:
-    return next((number for number, one in enumerate(among) if one is tensor), None)
+    return next((index for index, candidate in enumerate(among) if candidate is tensor), None)

@@ -69,12 +69,12 @@ class PipelineStep:
         plain = [PipelineStageOptions()] * len(self._arguments.functions)
         forward_options = self._arguments.forward_options or plain
         backward_options = self._arguments.backward_options or plain
-        for number, (stage, options, backward) in enumerate(
+        for stage_index, (stage, options, backward) in enumerate(
             zip(self._arguments.functions, forward_options, backward_options)
         ):
-            mark = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=number)}
+            mark = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=stage_index)}
             with planner_options.planner_scope(**_matmul_options(options)), tracing.attribute_scope(mark):
-                outputs = self._run_stage(number, stage, outputs, keywords)
+                outputs = self._run_stage(stage_index, stage, outputs, keywords)
             self._check_products(bounds[-1], outputs, options, backward)
             keywords = {}
             bounds.append(self._number_of_ops())
@@ -96,14 +96,14 @@ class PipelineStep:
     def _number_of_ops() -> int:
         return len(ops.get_default_graph().get_operations())
 
-    def _run_stage(self, number: int, stage: Any, inputs: list[Any], keywords: dict[str, Any]) -> list[Any]:
+    def _run_stage(self, stage_index: int, stage: Any, inputs: list[Any], keywords: dict[str, Any]) -> list[Any]:
         outputs: list[Any] = []
         for function, ipu in stage:
             reason = script_functions.explain_call_mismatch(function, len(inputs), keywords)
             if reason is not None:
-                source = f"what stage {number - 1} returned" if number else "the pipeline's inputs and infeed"
+                source = f"what stage {stage_index - 1} returned" if stage_index else "the pipeline's inputs and infeed"
                 raise TypeError(
-                    f"Pipeline stage {number} cannot be called: {script_functions.describe_function(function)} is "
+                    f"Pipeline stage {stage_index} cannot be called: {script_functions.describe_function(function)} is "
                     f"given {source}, arguments: {len(inputs) + len(keywords)}. {reason}. Change the stage's "
                     "arguments, or what the previous stage returns."
                 )

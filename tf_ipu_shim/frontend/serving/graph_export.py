@@ -118,7 +118,7 @@ def _freeze(session: Any, inputs: Sequence[Any], outputs: Sequence[Any], tables:
     frozen = convert_to_constants.convert_variables_to_constants_from_session_graph(
         session, graph_def, list(dict.fromkeys([*ends, *tables]))
     )
-    return _FrozenStep(frozen, [one.name for one in inputs], [output.name for output in outputs], list(tables))
+    return _FrozenStep(frozen, [operand.name for operand in inputs], [output.name for output in outputs], list(tables))
 
 
 def _restore_variables(plan: ExportPlan, session: Any, steps: Sequence[ServingStep], checkpoint: str | None) -> None:
@@ -168,7 +168,7 @@ def _ipu_runtime(
     plan: ExportPlan, definition: graph_pb2.GraphDef, inputs: Sequence[Any], outputs: Sequence[Any], tables: Any
 ) -> Callable[..., Any]:
     loading.create_programs(definition)
-    names = [one.name for one in inputs]
+    names = [tensor.name for tensor in inputs]
     ends = [*(output.name for output in outputs), *([tables.name] if tables is not None else [])]
 
     def run(*values: Any) -> Any:

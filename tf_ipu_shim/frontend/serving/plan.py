@@ -84,19 +84,19 @@ class ExportPlan:
             shutil.rmtree(self.directory)
         return self.directory
 
-    def names(self, number: int) -> list[str]:
+    def names(self, count: int) -> list[str]:
         """Names of the outputs."""
         last = self.after or self.predict
-        if not number:
+        if not count:
             raise ValueError(
                 f"`{last.label}` returned nothing. A served model has at least one output. Return a tensor."
             )
         if self.output_names is None:
-            return [f"output_{i}" for i in range(number)]
-        if len(self.output_names) != number:
+            return [f"output_{i}" for i in range(count)]
+        if len(self.output_names) != count:
             raise ValueError(
                 f"Length of output_names does not match the number of outputs of `{last.label}`: "
-                f"{self.output_names} are {len(self.output_names)}, and it returned {number}. Pass one name for each "
+                f"{self.output_names} are {len(self.output_names)}, and it returned {count}. Pass one name for each "
                 "output."
             )
         return self.output_names
@@ -125,11 +125,11 @@ def make_plan(
 ) -> ExportPlan:
     """Checks the arguments of an export."""
     directory = check_directory(export_dir, purge_export_dir)
-    number = check_count("iterations", iterations)
+    count = check_count("iterations", iterations)
     for step, function in (("preprocessing_step", preprocessing_step), ("postprocessing_step", postprocessing_step)):
         if function is not None and not callable(function):
             raise TypeError(f"{step} must be a function, not {type(function).__name__}. Pass a function.")
-    note_arguments("serving", iterations=number)
+    note_arguments("serving", iterations=count)
     predict = StepSignature("predict_step", first_stage or predict_step, predict_step_signature, bound)
     before = StepSignature("preprocessing_step", preprocessing_step, preprocessing_step_signature)
     after = StepSignature("postprocessing_step", postprocessing_step, postprocessing_step_signature)
@@ -143,7 +143,7 @@ def make_plan(
         if postprocessing_step is None
         else ServingStep(after.label, postprocessing_step, signatures.step_signature(after)),
         _check_output_names(output_names),
-        number,
+        count,
         purges=purge_export_dir,
         **others,
     )
@@ -187,12 +187,12 @@ def check_directory(export_dir: Any, purge: bool) -> str:
 def check_count(name: str, value: Any) -> int:
     """An argument that counts something."""
     try:
-        number = int(value)
+        count = int(value)
     except (TypeError, ValueError):
-        number = 0
-    if isinstance(value, bool) or number != value or number < 1:
+        count = 0
+    if isinstance(value, bool) or count != value or count < 1:
         raise ValueError(f"{name} must be an integer of at least 1, not {value!r}. Pass an integer of 1 or more.")
-    return number
+    return count
 
 
 def _check_output_names(output_names: Any) -> list[str] | None:

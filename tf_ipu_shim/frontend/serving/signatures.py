@@ -157,7 +157,7 @@ def _valid_name(name: str) -> str:
     return plain if plain[:1].isalpha() else f"input{plain}"
 
 
-def argument_names(step: StepSignature, number: int | None) -> list[str]:
+def argument_names(step: StepSignature, count: int | None) -> list[str]:
     """Names of a step's arguments."""
     function = getattr(step.function, "python_function", step.function)
     parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
@@ -166,15 +166,18 @@ def argument_names(step: StepSignature, number: int | None) -> list[str]:
         for parameter in parameters
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
-    names = [one.name for one in positional]
-    if number is None:
+    names = [positional_parameter.name for positional_parameter in positional]
+    if count is None:
         return names
-    required = sum(one.default is one.empty for one in positional) - step.bound
+    required = (
+        sum(positional_parameter.default is positional_parameter.empty for positional_parameter in positional)
+        - step.bound
+    )
     variadic = [parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL]
     names = names[step.bound :]
-    if number < required or (number > len(names) and not variadic):
+    if count < required or (count > len(names) and not variadic):
         raise ValueError(
-            f"Length of input_signature does not match the number of arguments of `{step.label}`: it has {number}, "
+            f"Length of input_signature does not match the number of arguments of `{step.label}`: it has {count}, "
             f"and the function takes {', '.join(names) or 'none'}. Pass one tf.TensorSpec for each argument."
         )
-    return (names + [f"{variadic[0]}_{i}" for i in range(number - len(names))])[:number] if variadic else names[:number]
+    return (names + [f"{variadic[0]}_{i}" for i in range(count - len(names))])[:count] if variadic else names[:count]

@@ -115,12 +115,12 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
             f"ipu_shard was given the indices {shards}; expected one, as an op is on one IPU. Pass one "
             "index, or -1 for every IPU."
         )
-    number: Any = shards[0]
-    if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+    shard: Any = shards[0]
+    if isinstance(shard, bool) or not isinstance(shard, numbers.Integral):
         raise TypeError(
             f"ipu_shard({index!r}): expected the number of an IPU, from 0 up, or -1 for every IPU. Pass one of these."
         )
-    if int(number) < -1:
+    if int(shard) < -1:
         raise ValueError(
             f"ipu_shard({index!r}): there is no such IPU; expected 0 or more within the device, or -1 "
             "for every IPU. Pass such an index."

@@ -96,7 +96,7 @@ def delete_extension(strategy: Any, kind: type, base: type) -> None:
     if not issubclass(known.get(kind, object), base):
         raise ValueError(
             f"No extension is registered for {kind.__name__}; there are for: "
-            f"{', '.join(sorted(one.__name__ for one in known)) or 'none'}. Register an extension first."
+            f"{', '.join(sorted(extension.__name__ for extension in known)) or 'none'}. Register an extension first."
         )
     del known[kind]
 
@@ -113,10 +113,10 @@ def install(layer: type, root: str) -> None:
     patches.replace(layer, "__new__", functools.partial(_patch_new, root), why=why)
 
 
-def _patch_new(root: str, stock: Callable[..., Any]) -> Any:
-    @functools.wraps(stock)
+def _patch_new(root: str, base_init: Callable[..., Any]) -> Any:
+    @functools.wraps(base_init)
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
-        instance = stock(cls, *args, **kwargs)
+        instance = base_init(cls, *args, **kwargs)
         extension = registered_extension(cls)
         if extension is not None and not issubclass(cls, (extension, keras2.module("engine.training", root).Model)):
             object.__setattr__(instance, "__class__", _extended_class(cls, extension))  # type: ignore[arg-type]
@@ -138,18 +138,18 @@ def _extended_class(kind: type, extension: type) -> type:
 
 def make_constructor(kind: type, extension: type) -> Callable[..., None]:
     """A constructor of a class with an extension: the class' own, then the extension's, which takes nothing."""
-    stock: Callable[..., None] = kind.__init__  # type: ignore[misc]
+    base_init: Callable[..., None] = kind.__init__  # type: ignore[misc]
 
-    @functools.wraps(stock)
+    @functools.wraps(base_init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        stock(self, *args, **kwargs)
+        base_init(self, *args, **kwargs)
         extension.__init__(self)  # type: ignore[misc]
 
-    _preserve_signature(__init__, stock)
+    _preserve_signature(__init__, base_init)
     return __init__
 
 
-def _preserve_signature(function: Any, stock: Callable[..., Any]) -> None:
+def _preserve_signature(function: Any, base_init: Callable[..., Any]) -> None:
     """Keras asks for the arguments; autograph would convert what is wrapped, without what is around it."""
     del function.__wrapped__
-    function.__signature__ = inspect.signature(stock)
+    function.__signature__ = inspect.signature(base_init)

@@ -128,8 +128,8 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
     def start(*arrays: Any) -> Any:
         return np.int64(collectives.start(kind, key, arrays, root, place))
 
-    def finish(number: Any) -> list[Any]:
-        return collectives.finish(key, int(number))
+    def finish(call_id: Any) -> list[Any]:
+        return collectives.finish(key, int(call_id))
 
     with _host_placement():
         # TensorFlow has what keeps state in a function follow each other, and so all of these beginnings.

@@ -181,8 +181,10 @@ def _variable_class(on_read: bool, variable_type: type) -> Any:
     """Our class of that synchronization over the class of variable that TensorFlow made."""
     if (on_read, variable_type) not in _classes:
         behaviour = IPUSyncOnReadVariable if on_read else IPUMirroredVariable
-        one = type(variable_type)(behaviour.__name__, (behaviour, variable_type), {"__module__": behaviour.__module__})
-        _classes[on_read, variable_type] = one
+        new_class = type(variable_type)(
+            behaviour.__name__, (behaviour, variable_type), {"__module__": behaviour.__module__}
+        )
+        _classes[on_read, variable_type] = new_class
     return _classes[on_read, variable_type]
 
 

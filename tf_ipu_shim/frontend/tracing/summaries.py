@@ -44,7 +44,7 @@ def remove_host_summaries(graph: Any) -> None:
     """Takes the summaries made in a program's scopes on the host out of what the session's `merge_all` finds."""
     for key in (ops.GraphKeys.SUMMARIES, tf_graphs.SUMMARIES_OF_VERSION_2):
         if found := graph.get_collection_ref(key) if key in graph.collections else []:
-            found[:] = [one for one in found if not _is_descendant(one, graph)]
+            found[:] = [operation for operation in found if not _is_descendant(operation, graph)]
 
 
 def _is_descendant(summary: Any, graph: Any) -> bool:

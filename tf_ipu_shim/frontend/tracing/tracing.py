@@ -120,7 +120,7 @@ def trace_function(
     # Has TensorFlow build what XLA can compile: functional loops with a bound. `summaries` looks at it, too.
     tf_graphs.set_control_flow_context(graph, control_flow_ops.XLAControlFlowContext())
     order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
-    # There, too, names of ops begin with the scope around them; a `tf.function` begins anew.
+    # There, too, names of ops begin with the scope around them; a `tf.function` begins again.
     scope = "" if collections is None else outer.get_name_scope()
     named = graph.name_scope(f"{scope}/") if scope else nullcontext()
     with _enter_graph(outer), graph.as_default(), named, order, resource_variable_scope():

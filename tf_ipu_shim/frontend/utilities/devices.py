@@ -82,12 +82,12 @@ def reset_ipu_seed(
 
     note_arguments("reset_ipu_seed", cpu_device=cpu_device)
     try:
-        number = operator.index(seed)
+        seed_value = operator.index(seed)
     except TypeError:
         raise TypeError(
             f"`seed` must be an integer; received {seed!r}, a {type(seed).__name__}. Pass an integer."
         ) from None
-    seeds.reset(_device_ordinal(device), number, bool(experimental_identical_replicas))
+    seeds.reset(_device_ordinal(device), seed_value, bool(experimental_identical_replicas))
 
 
 def use_synthetic_data_for(synthetic_data_category: int) -> bool:

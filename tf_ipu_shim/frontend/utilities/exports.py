@@ -54,16 +54,16 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
     tensors = _name_tensors(dataset.element_spec)
     writer = _DatasetWriter(filename, tensors, feed_name, num_elements, print_stats)
 
-    def add(number: Any, *element: Any) -> Any:
-        return script_ops.numpy_function(writer.add, [number, *nest.flatten(element)], dtypes.int64)
+    def add(written_count: Any, *element: Any) -> Any:
+        return script_ops.numpy_function(writer.add, [written_count, *nest.flatten(element)], dtypes.int64)
 
-    def count(number: Any, one: Any) -> Any:
-        return number + one
+    def count(written_count: Any, element_count: Any) -> Any:
+        return written_count + element_count
 
     with ops.device(_HOST):
         written = dataset.take(num_elements).enumerate().map(add)
-        number = written.reduce(np.int64(0), count)
-        return script_ops.numpy_function(writer.close, [number], dtypes.int64)
+        written_count = written.reduce(np.int64(0), count)
+        return script_ops.numpy_function(writer.close, [written_count], dtypes.int64)
 
 
 class _DatasetWriter:
@@ -76,8 +76,8 @@ class _DatasetWriter:
         self._expected, self._print_stats = expected, print_stats
         self._writer: TensorFileWriter | None = None
 
-    def add(self, number: Any, *values: Any) -> Any:
-        if number == 0:
+    def add(self, count: Any, *values: Any) -> Any:
+        if count == 0:
             if self._writer is not None:  # a run before this one failed
                 self._writer.discard()
             self._writer = TensorFileWriter(*self._arguments)
@@ -85,15 +85,15 @@ class _DatasetWriter:
             self._writer.add(values)
         return np.int64(1)
 
-    def close(self, number: Any) -> Any:
+    def close(self, count: Any) -> Any:
         writer, self._writer = self._writer, None
-        if number < self._expected or writer is None:
+        if count < self._expected or writer is None:
             if writer is not None:
                 writer.discard()
             raise errors_impl.OutOfRangeError(
                 None,
                 None,
-                f"The dataset ended after {number} elements; expected {self._expected} to export. Lower "
+                f"The dataset ended after {count} elements; expected {self._expected} to export. Lower "
                 "num_elements, or repeat the dataset.",
             )
         writer.close()

@@ -142,7 +142,9 @@ class TensorFile:
             if header["format"] != _FORMAT or header["version"] != _VERSION:
                 raise ValueError(f"it says format {header['format']!r}, version {header['version']!r}")
             self.kind, self.feed = str(header["kind"]), str(header["feed"])
-            self.tensors = [TensorInfo(one["name"], one["dtype"], tuple(one["shape"])) for one in header["tensors"]]
+            self.tensors = [
+                TensorInfo(entry["name"], entry["dtype"], tuple(entry["shape"])) for entry in header["tensors"]
+            ]
         except FileNotFoundError:
             raise
         except (StopIteration, ValueError, KeyError, TypeError, AttributeError) as error:

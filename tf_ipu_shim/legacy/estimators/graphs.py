@@ -62,14 +62,14 @@ def sources(tensor: Any) -> set[str]:
     seen: set[Any] = set()
     waiting = [tensor]
     while waiting:
-        one = waiting.pop()
-        outside = outermost(one)
-        if outside is not one:
+        pending = waiting.pop()
+        outside = outermost(pending)
+        if outside is not pending:
             found.add(outside.op.name)
-        elif one.op not in seen:
-            seen.add(one.op)
-            waiting.extend(one.op.inputs)
-            for control in one.op.control_inputs:
+        elif pending.op not in seen:
+            seen.add(pending.op)
+            waiting.extend(pending.op.inputs)
+            for control in pending.op.control_inputs:
                 waiting.extend(control.inputs)
     return found
 
@@ -86,11 +86,11 @@ def lifted(tensor: Any) -> Any:
     target = ops.get_default_graph()
     copies: dict[Any, Any] = {}
 
-    def copy(one: Any) -> Any:
-        outside = outermost(one)
+    def copy(source: Any) -> Any:
+        outside = outermost(source)
         if outside.graph is target:
             return outside
-        operation = one.op
+        operation = source.op
         if operation.type == "Placeholder":
             raise ValueError(
                 f"The value {tensor.name} of a metric depends on the data of a step, not only on the metric's "
@@ -104,7 +104,7 @@ def lifted(tensor: Any) -> Any:
             attributes = {name: value for name, value in operation.node_def.attr.items() if name[0] != "_"}
             dtypes = [output.dtype for output in operation.outputs]
             copies[operation] = target.create_op(operation.type, inputs, dtypes, attrs=attributes, name=operation.name)
-        return copies[operation].outputs[one.value_index]
+        return copies[operation].outputs[source.value_index]
 
     with ops.device(None), ops.control_dependencies(None):
         return copy(tensor)

@@ -33,13 +33,13 @@ class OptionEffect:
 
     Args:
         effect: one of `EFFECTS`.
-        what: what it changes, or why it has no effect.
+        meaning: what it changes, or why it has no effect.
 
     Example:
-        >>> OptionEffect(name="opt.enableInlining", effect=RECORDED, what="there is no Poplar code").effect
+        >>> OptionEffect(name="opt.enableInlining", effect=RECORDED, meaning="there is no Poplar code").effect
         'no effect'
     """
 
     name: str
     effect: str
-    what: str
+    meaning: str

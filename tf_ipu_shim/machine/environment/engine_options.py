@@ -151,10 +151,10 @@ def unrecognised(options: Mapping[str, str]) -> list[str]:
 def effects() -> tuple[OptionEffect, ...]:
     """Returns the effect of each engine option; the last row is for unknown ones."""
     effective = [
-        OptionEffect(name=name, effect=effect, what=description) for name, (effect, description) in EFFECTIVE.items()
+        OptionEffect(name=name, effect=effect, meaning=description) for name, (effect, description) in EFFECTIVE.items()
     ]
     recorded = {**_WITHOUT_EFFECT, "any other": _UNKNOWN}
-    return (*effective, *(OptionEffect(name=name, effect=RECORDED, what=why) for name, why in recorded.items()))
+    return (*effective, *(OptionEffect(name=name, effect=RECORDED, meaning=why) for name, why in recorded.items()))
 
 
 def without_effect(options: Mapping[str, str]) -> dict[str, str]:

@@ -86,12 +86,12 @@ def boolean(name: str, value: str | None) -> bool:
 def integer(name: str, value: str | None) -> int:
     """Parses a 64-bit integer."""
     try:
-        number = int(value) if value is not None and "_" not in value else None
+        parsed = int(value) if value is not None and "_" not in value else None
     except ValueError:
-        number = None
-    if number is None or not -(2**63) <= number < 2**63:
+        parsed = None
+    if parsed is None or not -(2**63) <= parsed < 2**63:
         raise bad_value(name, value, "a whole number, as in --" + name + "=1")
-    return number
+    return parsed
 
 
 def string(name: str, value: str | None) -> str:

@@ -37,7 +37,7 @@ def _flag(
         "unit": unit,
         "values": values,
         "recompiles": recompiles,
-        "effect": OptionEffect(name="", effect=effect, what=why),
+        "effect": OptionEffect(name="", effect=effect, meaning=why),
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -330,7 +330,7 @@ def effects() -> tuple[OptionEffect, ...]:
         'changes the chip'
     """
     known = [dataclasses.replace(field.metadata["effect"], name=name) for name, field in _fields().items()]
-    old = [OptionEffect(name=name, effect=RECORDED, what="newer SDKs take it and ignore it") for name in RETIRED]
+    old = [OptionEffect(name=name, effect=RECORDED, meaning="newer SDKs take it and ignore it") for name in RETIRED]
     return (*known, *old)
 
 

@@ -19,7 +19,7 @@ _REASONS = {
 
 def effects() -> tuple[OptionEffect, ...]:
     """The variables, each with the reason why it changes nothing."""
-    return tuple(OptionEffect(name=name, effect=RECORDED, what=why) for name, why in _REASONS.items())
+    return tuple(OptionEffect(name=name, effect=RECORDED, meaning=why) for name, why in _REASONS.items())
 
 
 def set_variables() -> dict[str, str]:

@@ -25,10 +25,10 @@ class Buffers:
         self._sizes = [value.bytes for value in block.values]
         self._uses = [0] * len(block.values)
         for step in block.steps:
-            for number in step.inputs:
-                self._uses[number] += 1
-        for number in block.results:
-            self._uses[number] += 1
+            for value_id in step.inputs:
+                self._uses[value_id] += 1
+        for value_id in block.results:
+            self._uses[value_id] += 1
         self._of: list[tuple[int, ...]] = [()] * len(block.values)
         self._pending: list[int] = []
         self._outside: list[bool] = []
@@ -36,49 +36,49 @@ class Buffers:
         self.value: list[int] = []
         self.overwritten: list[tuple[int, int]] = []
         self.live = 0
-        for number, mode in enumerate(self._modes):
+        for value_id, mode in enumerate(self._modes):
             if mode in _OUTSIDE:
-                self._of[number] = (self._new(number, outside=True),)
+                self._of[value_id] = (self._new(value_id, outside=True),)
 
-    def _new(self, number: int, outside: bool = False) -> int:
-        self.bytes.append(self._sizes[number])
-        self.value.append(number)
+    def _new(self, value_id: int, outside: bool = False) -> int:
+        self.bytes.append(self._sizes[value_id])
+        self.value.append(value_id)
         self._outside.append(outside)
-        self._pending.append(self._uses[number])
+        self._pending.append(self._uses[value_id])
         return len(self.bytes) - 1
 
     def read_inputs(self, step: Step) -> None:
         """Reads a step's inputs."""
-        for number in step.inputs:
-            for buffer in self._of[number]:
+        for value_id in step.inputs:
+            for buffer in self._of[value_id]:
                 self._pending[buffer] -= 1
 
     def allocate_outputs(self, step: Step) -> list[int]:
         """Creates a step's outputs; returns the buffers allocated for them."""
         allocated = []
-        for number in step.outputs:
-            mode = self._modes[number]
+        for value_id in step.outputs:
+            mode = self._modes[value_id]
             if mode is Mode.VIEW:
-                found = self._viewed_buffers(self._values[number].of)
+                found = self._viewed_buffers(self._values[value_id].of)
             else:
-                found = self._overwritable(number) if mode is Mode.IN_PLACE else ()
+                found = self._overwritable(value_id) if mode is Mode.IN_PLACE else ()
                 if not found:
-                    buffer = self._new(number)
-                    self._of[number] = (buffer,)
-                    self.live += self._sizes[number]
+                    buffer = self._new(value_id)
+                    self._of[value_id] = (buffer,)
+                    self.live += self._sizes[value_id]
                     allocated.append(buffer)
                     continue
-                self.overwritten.append((found[0], number))
-            self._of[number] = found
+                self.overwritten.append((found[0], value_id))
+            self._of[value_id] = found
             for buffer in found:
-                self._pending[buffer] += self._uses[number]
+                self._pending[buffer] += self._uses[value_id]
         return allocated
 
     def _viewed_buffers(self, of: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the distinct buffers that a view covers."""
         if len(of) == 1:
             return self._of[of[0]]
-        return tuple({buffer: None for number in of for buffer in self._of[number]})
+        return tuple({buffer: None for value_id in of for buffer in self._of[value_id]})
 
     def inside(self, step: Step, allocated: Sequence[int]) -> Sequence[Block]:
         """Returns the inner blocks to run; branches may overwrite only inputs that die there."""
@@ -88,9 +88,9 @@ class Buffers:
             return step.inside
         return [_read_only(block) for block in step.inside]
 
-    def _overwritable(self, number: int) -> tuple[int, ...]:
+    def _overwritable(self, value_id: int) -> tuple[int, ...]:
         """Returns the buffer of an operand that dies, has the same size and may be overwritten, or nothing."""
-        value, size = self._values[number], self._sizes[number]
+        value, size = self._values[value_id], self._sizes[value_id]
         for operand in value.of:
             buffers = self._of[operand]
             if len(buffers) == 1 and self._dies_with(operand, buffers[0], size, value.home):
@@ -107,7 +107,7 @@ class Buffers:
     def free(self, step: Step, allocated: list[int]) -> list[int]:
         """Releases and returns the buffers that no later step needs."""
         freed = []
-        for buffer in {buffer for number in step.inputs for buffer in self._of[number]}.union(allocated):
+        for buffer in {buffer for value_id in step.inputs for buffer in self._of[value_id]}.union(allocated):
             if not self._pending[buffer] and not self._outside[buffer]:
                 self.live -= self.bytes[buffer]
                 freed.append(buffer)
@@ -116,30 +116,30 @@ class Buffers:
     def delta_bytes(self, step: Step) -> int:
         """Returns by how many bytes a step would change the live memory if it ran now."""
         aliased: dict[int, int] = {}
-        for number in step.inputs:
-            for buffer in self._of[number]:
+        for value_id in step.inputs:
+            for buffer in self._of[value_id]:
                 aliased[buffer] = aliased.get(buffer, 0) + 1
         pending, outside = self._pending, self._outside
         dying = {buffer for buffer, times in aliased.items() if pending[buffer] == times and not outside[buffer]}
         change = 0
-        for number in step.outputs:
-            mode = self._modes[number]
+        for value_id in step.outputs:
+            mode = self._modes[value_id]
             if mode is Mode.VIEW:
-                dying.difference_update(self._viewed_buffers(self._values[number].of))
+                dying.difference_update(self._viewed_buffers(self._values[value_id].of))
                 continue
-            overwritten = self._overwritten_by(number, aliased) if mode is Mode.IN_PLACE else None
+            overwritten = self._overwritten_by(value_id, aliased) if mode is Mode.IN_PLACE else None
             if overwritten is None:
-                change += self._sizes[number]
+                change += self._sizes[value_id]
             else:
                 dying.discard(overwritten)
         for buffer in dying:
             change -= self.bytes[buffer]
         return change
 
-    def _overwritten_by(self, number: int, aliased: Mapping[int, int]) -> int | None:
+    def _overwritten_by(self, value_id: int, aliased: Mapping[int, int]) -> int | None:
         """Returns the buffer of an equally large operand that dies with a step, or None."""
-        size = self._sizes[number]
-        for operand in self._values[number].of:
+        size = self._sizes[value_id]
+        for operand in self._values[value_id].of:
             buffers = self._of[operand]
             if len(buffers) == 1 and aliased.get(buffers[0]) == self._pending[buffers[0]]:
                 if self.bytes[buffers[0]] == size == self._sizes[operand]:

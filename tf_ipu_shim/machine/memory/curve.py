@@ -72,8 +72,8 @@ def _run(block: Block, base: int, found: Curve) -> None:
         value = live_values.pop(buffer, None) or block.values[buffers.value[buffer]]
         found.lifetimes.append(Lifetime(value, allocated_at.pop(buffer), last))
 
-    for number in order_of(block):
-        step = block.steps[number]
+    for index in order_of(block):
+        step = block.steps[index]
         buffers.read_inputs(step)
         before = buffers.live
         allocated = buffers.allocate_outputs(step)
@@ -86,10 +86,10 @@ def _run(block: Block, base: int, found: Curve) -> None:
                 allocated_at[buffer], live_values[buffer] = point_index, block.values[over]
         seen = len(buffers.overwritten)
         if step.inside:
-            around = base + (buffers.live if step.loops else before)  # a call's blocks make what it gives
+            live_outside = base + (buffers.live if step.loops else before)  # a call's blocks make what it gives
             for inner in buffers.inside(step, allocated):
-                _run(inner, around, found)
-        found.points.append(Point(block, number, base + buffers.live))
+                _run(inner, live_outside, found)
+        found.points.append(Point(block, index, base + buffers.live))
         for buffer in buffers.free(step, allocated):
             end(buffer, len(found.points) - 1)
     for buffer in list(allocated_at):

@@ -105,14 +105,14 @@ class Block:
     def run(
         self,
         owner: str,
-        takes: Sequence[int],
-        gives: Sequence[int],
+        inputs: Sequence[int],
+        outputs: Sequence[int],
         inside: Sequence[Block] = (),
         loops: bool = False,
         work: Any = None,
     ) -> None:
         """Adds a step; see `Step` for the arguments."""
-        self.steps.append(Step(owner, tuple(takes), tuple(gives), tuple(inside), loops, work))
+        self.steps.append(Step(owner, tuple(inputs), tuple(outputs), tuple(inside), loops, work))
 
     def keep_order(self) -> None:
         """Fixes the order of its steps and those of all inner blocks."""

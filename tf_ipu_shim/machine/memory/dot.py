@@ -47,15 +47,15 @@ class _Drawing:
         nodes: dict[int, str] = {}  # what makes each value, by its number
         for index in order_of(block):
             step = block.steps[index]
-            outer_inputs = [number for number in step.inputs if number not in nodes]
-            for number in outer_inputs:
-                nodes[number] = self._node(block.values[number].owner, inside, ", shape=ellipse")
+            outer_inputs = [value_id for value_id in step.inputs if value_id not in nodes]
+            for value_id in outer_inputs:
+                nodes[value_id] = self._node(block.values[value_id].owner, inside, ", shape=ellipse")
             self._runs += 1
             line = self._line_of(step.owner)
             name = self._node(f"{self._runs} {step.owner}" + (f"\n{line}" if line else ""), inside)
             first = first or name
-            for number in step.inputs:
-                self.lines.append(f'{inside}{nodes[number]} -> {name} [label="{block.values[number].bytes:,} B"]')
+            for value_id in step.inputs:
+                self.lines.append(f'{inside}{nodes[value_id]} -> {name} [label="{block.values[value_id].bytes:,} B"]')
             for inner in step.inside:
                 begins = self.frame(inner.name, inner, inside)
                 if begins is not None:

@@ -105,8 +105,8 @@ class _Run:
     def found(self, order: Sequence[int] | None) -> Liveness:
         """Returns the result once all steps have run in this order; None for the given order."""
         peak, steps = self.peak, self._block.steps
-        numbers = range(len(steps)) if order is None else order
-        name = "" if peak.time < 0 else steps[numbers[peak.time]].owner
+        step_indices = range(len(steps)) if order is None else order
+        name = "" if peak.time < 0 else steps[step_indices[peak.time]].owner
         at_peak, inner = self._at_peak(), peak.inner
         if inner is not None:
             at_peak.extend(inner.at_peak)

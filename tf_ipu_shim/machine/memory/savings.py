@@ -23,4 +23,4 @@ def best(savings: list[Saving], count: int = 3) -> tuple[Saving, ...]:
     """
     least = _LEAST_SHARE * max((saving.bytes for saving in savings), default=0)
     useful = [saving for saving in savings if saving.bytes > (0 if saving.fits else least)]
-    return tuple(sorted(useful, key=lambda one: (not one.fits, -one.bytes))[:count])
+    return tuple(sorted(useful, key=lambda candidate: (not candidate.fits, -candidate.bytes))[:count])

@@ -80,26 +80,30 @@ class _Dependencies:
         # By value: the step that brings it, until that has run.
         self._late = self._late_loads(first, last)
         self._brings = set(self._late.values())
-        produced = {number for index in range(first, last) for number in block.steps[index].outputs} - self._late.keys()
+        produced = {
+            value_id for index in range(first, last) for value_id in block.steps[index].outputs
+        } - self._late.keys()
         self._users: dict[int, list[int]] = {}
         self._waiting = {}  # by step: values of the segment that it still waits for
         for index in range(first, last):
-            takes = set(block.steps[index].inputs)
-            self._waiting[index] = len(takes & produced)
-            for number in takes:
-                self._users.setdefault(number, []).append(index)
-        self._left = {number: len(indices) for number, indices in self._users.items()}
+            inputs = set(block.steps[index].inputs)
+            self._waiting[index] = len(inputs & produced)
+            for value_id in inputs:
+                self._users.setdefault(value_id, []).append(index)
+        self._left = {value_id: len(indices) for value_id, indices in self._users.items()}
         # The sum of the steps that still want a value: once there is one left, it is that step's number.
-        self._sums = {number: sum(indices) for number, indices in self._users.items()}
+        self._sums = {value_id: sum(indices) for value_id, indices in self._users.items()}
 
     def _late_loads(self, first: int, last: int) -> dict[int, int]:
         """Returns values with late loads for this segment, each with its loading step."""
         steps = self._steps[first:last]
         if not any(step.late for step in steps):
             return {}
-        consumed = {number for step in steps for number in step.inputs}
+        consumed = {value_id for step in steps for value_id in step.inputs}
         late = ((index, step) for index, step in enumerate(steps, first) if step.late and not step.inputs)
-        return {number: index for index, step in late if consumed.issuperset(step.outputs) for number in step.outputs}
+        return {
+            value_id: index for index, step in late if consumed.issuperset(step.outputs) for value_id in step.outputs
+        }
 
     def ready(self) -> list[int]:
         """Returns the steps without unmet dependencies."""
@@ -109,33 +113,33 @@ class _Dependencies:
         """Returns the bytes of a step's inputs that are not loaded yet."""
         if not self._late:
             return 0
-        return sum(self._values[number].bytes for number in set(self._steps[index].inputs) & self._late.keys())
+        return sum(self._values[value_id].bytes for value_id in set(self._steps[index].inputs) & self._late.keys())
 
     def ready_with_loaded(self, late: int) -> set[int]:
         """Returns the ready steps that use what a load has brought."""
-        users = (index for number in self._steps[late].outputs for index in self._users[number])
+        users = (index for value_id in self._steps[late].outputs for index in self._users[value_id])
         return {index for index in users if not self._waiting[index]}
 
     def run_loads(self, index: int) -> list[int]:
         """Returns the pending loads of a step's inputs and marks them as run."""
         if not self._late:
             return []
-        found = dict.fromkeys(self._late[number] for number in self._steps[index].inputs if number in self._late)
+        found = dict.fromkeys(self._late[value_id] for value_id in self._steps[index].inputs if value_id in self._late)
         for late in found:
-            for number in self._steps[late].outputs:
-                del self._late[number]
+            for value_id in self._steps[late].outputs:
+                del self._late[value_id]
         return list(found)
 
     def run(self, index: int) -> set[int]:
         """Marks a step as run; returns ready steps that now cost less."""
         better: set[int] = set()
-        for number in set(self._steps[index].inputs):
-            self._left[number] -= 1
-            self._sums[number] -= index
-            if self._left[number] == 1 and not self._waiting[self._sums[number]]:
-                better.add(self._sums[number])  # it would free the value now
-        for number in self._steps[index].outputs:
-            for user in self._users.get(number, ()):
+        for value_id in set(self._steps[index].inputs):
+            self._left[value_id] -= 1
+            self._sums[value_id] -= index
+            if self._left[value_id] == 1 and not self._waiting[self._sums[value_id]]:
+                better.add(self._sums[value_id])  # it would free the value now
+        for value_id in self._steps[index].outputs:
+            for user in self._users.get(value_id, ()):
                 self._waiting[user] -= 1
                 if not self._waiting[user]:
                     better.add(user)

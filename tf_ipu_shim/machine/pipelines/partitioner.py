@@ -50,14 +50,14 @@ def smallest_parts(
 def _fill(layers: Sequence[_Layer], memories: Sequence[PartMemory[_Layer]], limit: float) -> list[int] | None:
     """Returns where parts begin if none may exceed a limit, or None if that needs more parts."""
     begins, part = [0], copy.copy(memories[0])
-    for number, layer in enumerate(layers):
+    for index, layer in enumerate(layers):
         wanted = len(memories) - len(begins)  # parts that have to begin yet
         tried = copy.copy(part)
         tried.add(layer)
-        if number > begins[-1] and (tried.bytes > limit or len(layers) - number == wanted):
+        if index > begins[-1] and (tried.bytes > limit or len(layers) - index == wanted):
             if not wanted:
                 return None
-            begins.append(number)
+            begins.append(index)
             tried = copy.copy(memories[len(begins) - 1])
             tried.add(layer)
         part = tried

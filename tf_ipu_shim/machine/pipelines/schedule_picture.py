@@ -53,7 +53,7 @@ def as_text(timetable: PipelineTimetable) -> str:
     for stage, cells in enumerate(_cells(timetable)):
         rows.append([f"IPU {stage}", *("+".join(map(str, cell)) or "." for cell in cells)])
     if timetable.training:
-        rows = [[*row, "" if number == 0 else "U"] for number, row in enumerate(rows)]
+        rows = [[*row, "" if index == 0 else "U"] for index, row in enumerate(rows)]
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     lines += ["", _figures(timetable)]

@@ -47,7 +47,7 @@ class StageLayer(NamedTuple):
         fed: the part of `kept` that is fed to it.
     """
 
-    number: int
+    position: int
     always: float
     gradients: float
     kept: float
@@ -69,7 +69,7 @@ class StageMemory:
 
     Example:
         >>> stage = StageMemory(waiting=2, recomputes=False)
-        >>> stage.add(StageLayer(number=4, always=30, gradients=10, kept=5, inputs=(ConsumedBytes(3, 1),)))
+        >>> stage.add(StageLayer(position=4, always=30, gradients=10, kept=5, inputs=(ConsumedBytes(3, 1),)))
         >>> stage.bytes  # 30, two times 1 + 5 that wait, and 1 + 5 + 10
         58
     """
@@ -83,7 +83,7 @@ class StageMemory:
     def add(self, layer: StageLayer) -> None:
         """Adds the next layer."""
         if self._first is None:
-            self._first = layer.number
+            self._first = layer.position
         self._comes_in += sum(input_name.bytes for input_name in layer.inputs if input_name.since < self._first)
         self._always += layer.always
         self._kept += layer.kept
@@ -101,7 +101,7 @@ class StageMemory:
 def stashed(
     stashed_tensors: Iterable[_Tensor],
     checkpoints: Iterable[_Tensor],
-    takes: Callable[[_Tensor], Iterable[_Tensor]],
+    operands_of: Callable[[_Tensor], Iterable[_Tensor]],
     is_own: Callable[[_Tensor], bool],
 ) -> tuple[set[_Tensor], set[_Tensor]]:
     """Returns what a recomputing stage keeps of a waiting mini-batch.
@@ -124,7 +124,7 @@ def stashed(
             continue
         seen.add(value)
         if is_own(value):
-            waiting.extend(takes(value))
+            waiting.extend(operands_of(value))
         else:
             comes_in.add(value)
     return comes_in, own

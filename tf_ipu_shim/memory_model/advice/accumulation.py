@@ -42,15 +42,15 @@ class _Training:
         self._block, self._behind = block, set[int]()
         self._updates = set(self._gradient_steps())
         steps = block.steps
-        updated_values = {number for index in self._updates for number in steps[index].outputs}
-        used = {number for index in self._updates for number in steps[index].inputs}
-        self.gradients = {number: self._source(number) for number in used & self._behind - updated_values}
+        updated_values = {value_id for index in self._updates for value_id in steps[index].outputs}
+        used = {value_id for index in self._updates for value_id in steps[index].inputs}
+        self.gradients = {value_id: self._source(value_id) for value_id in used & self._behind - updated_values}
         self._updates.update(self._only_for_updates())
 
     def _gradient_steps(self) -> Iterator[int]:
         """Yields the steps that process gradients without computing them."""
         for index, step in enumerate(self._block.steps):
-            is_gradient = any(self._block.values[number].kind == "gradient" for number in step.outputs)
+            is_gradient = any(self._block.values[value_id].kind == "gradient" for value_id in step.outputs)
             if is_gradient or not self._behind.isdisjoint(step.inputs):
                 self._behind.update(step.outputs)
                 if not is_gradient:
@@ -67,18 +67,21 @@ class _Training:
                     found.add(index)
                 else:
                     others.update(step.inputs)
-        producers = {number: index for index, step in enumerate(self._block.steps) for number in step.outputs}
+        producers = {value_id: index for index, step in enumerate(self._block.steps) for value_id in step.outputs}
         for index in sorted(found):
-            if not {producers[number] for number in self._block.steps[index].inputs if number in producers} <= found:
+            if (
+                not {producers[value_id] for value_id in self._block.steps[index].inputs if value_id in producers}
+                <= found
+            ):
                 found.remove(index)
         return found
 
-    def _source(self, number: int) -> int:
-        value = self._block.values[number]
+    def _source(self, value_id: int) -> int:
+        value = self._block.values[value_id]
         while value.mode is Mode.VIEW and len(value.of) == 1 and self._block.values[value.of[0]].bytes == value.bytes:
-            number = value.of[0]
-            value = self._block.values[number]
-        return number
+            value_id = value.of[0]
+            value = self._block.values[value_id]
+        return value_id
 
     def rewrite(self, keeps: bool) -> None:
         """Rewrites the steps: accumulators, the mini-batch, then all updates."""
@@ -93,13 +96,13 @@ class _Training:
             if index in self._updates:
                 continue
             block.steps.append(step)
-            for number in [number for number in step.outputs if number in remaining]:
-                value = block.values[number]
-                added = Value(value.bytes, value.owner, "accumulator", Mode.IN_PLACE, (remaining[number], number))
-                done[number] = block.add(added)
-                block.run(f"accumulation of {value.owner}", (number, remaining.pop(number)), (done[number],))
+            for value_id in [value_id for value_id in step.outputs if value_id in remaining]:
+                value = block.values[value_id]
+                added = Value(value.bytes, value.owner, "accumulator", Mode.IN_PLACE, (remaining[value_id], value_id))
+                done[value_id] = block.add(added)
+                block.run(f"accumulation of {value.owner}", (value_id, remaining.pop(value_id)), (done[value_id],))
         block.results += done.values() if keeps else ()
-        instead = {number: done[source] for number, source in self.gradients.items() if source in done}
+        instead = {value_id: done[source] for value_id, source in self.gradients.items() if source in done}
         self._write_updates(steps, instead, by_variable=keeps)
 
     def _write_updates(self, steps: Sequence[Step], instead: Mapping[int, int], by_variable: bool) -> None:
@@ -114,14 +117,16 @@ class _Training:
             if owner != last:
                 block.begin_segment()
             last, step = owner, steps[index]
-            for number in step.outputs:
-                value = block.values[number]
-                block.values[number] = value._replace(of=tuple(instead.get(one, one) for one in value.of))
-            block.steps.append(step._replace(inputs=tuple(instead.get(one, one) for one in step.inputs)))
+            for output in step.outputs:
+                value = block.values[output]
+                block.values[output] = value._replace(
+                    of=tuple(instead.get(value_id, value_id) for value_id in value.of)
+                )
+            block.steps.append(step._replace(inputs=tuple(instead.get(value_id, value_id) for value_id in step.inputs)))
 
     def _by_variable(self, steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
         """Yields the steps of updates, op by op, each with the earlier steps it depends on."""
-        producers = {number: index for index in self._updates for number in steps[index].outputs}
+        producers = {value_id: index for index in self._updates for value_id in steps[index].outputs}
         groups: dict[str, list[int]] = {}
         for index in sorted(self._updates):
             if steps[index].inputs:
@@ -131,7 +136,7 @@ class _Training:
             waiting = group[::-1]
             while waiting:
                 index = waiting[-1]
-                before = {producers[number] for number in steps[index].inputs if number in producers} - done
+                before = {producers[value_id] for value_id in steps[index].inputs if value_id in producers} - done
                 if before and index not in done:
                     waiting += sorted(before, reverse=True)
                     continue
@@ -143,6 +148,6 @@ class _Training:
 
     def _accumulator(self, source: int) -> int:
         value = self._block.values[source]
-        number = self._block.add(Value(value.bytes, value.owner, "accumulator"))
-        self._block.run(f"accumulator of {value.owner}", (), (number,))
-        return number
+        value_id = self._block.add(Value(value.bytes, value.owner, "accumulator"))
+        self._block.run(f"accumulator of {value.owner}", (), (value_id,))
+        return value_id

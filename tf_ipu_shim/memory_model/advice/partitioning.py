@@ -35,7 +35,7 @@ from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _SCALAR = 8  # bytes: such as a metric's, which begins no layer
-_NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE}) | vocabulary.SHAPE_QUERIES
+_NOT_STASHED = frozenset({"Const", vocabulary.READ_VARIABLE}) | vocabulary.SHAPE_QUERIES
 
 
 class Layer(NamedTuple):
@@ -87,10 +87,10 @@ class Layers:
 
     def __init__(self, request: ProgramRequest, context: AnalysisContext) -> None:
         self._request = request
-        self._function = max(request.library.values(), key=lambda one: len(one.node_def))
+        self._function = max(request.library.values(), key=lambda function: len(function.node_def))
         self._nodes: Sequence[node_def_pb2.NodeDef] = self._function.node_def
         nodes = self._nodes
-        self._number = {node.name: number for number, node in enumerate(nodes)}
+        self._number = {node.name: node_index for node_index, node in enumerate(nodes)}
         self._forward = {node.name: forward_name(node.name) for node in nodes}
         first = next((n for n, node in enumerate(nodes) if self._forward[node.name] in self._number), len(nodes))
         self.trains = first < len(nodes)
@@ -110,15 +110,24 @@ class Layers:
         counted: set[str] = set()
         for place, (name, first) in enumerate(begins):
             last = begins[place + 1][1] if place + 1 < len(begins) else end
-            numbers = tuple(n for n in range(first if place else 0, last) if not self._is_elsewhere(self._nodes[n]))
-            used = {text for n in numbers for text in self._nodes[n].input if text in self._weights} - counted
+            node_indices = tuple(
+                n for n in range(first if place else 0, last) if not self._is_elsewhere(self._nodes[n])
+            )
+            used = {
+                tensor_name
+                for n in node_indices
+                for tensor_name in self._nodes[n].input
+                if tensor_name in self._weights
+            } - counted
             counted |= used
-            weights = sum(self._weights[text] for text in used)
-            yield Layer(name, self._first_op(first, last), numbers, weights, self._bytes(self._needed_by(numbers)))
+            weights = sum(self._weights[tensor_name] for tensor_name in used)
+            yield Layer(
+                name, self._first_op(first, last), node_indices, weights, self._bytes(self._needed_by(node_indices))
+            )
 
     def _with_kept_values(self, layers: Sequence[Layer]) -> list[Layer]:
         """Adds to each layer the values it keeps for gradients and receives from earlier layers."""
-        home = {number: place for place, layer in enumerate(layers) for number in layer.nodes}
+        home = {node_index: place for place, layer in enumerate(layers) for node_index in layer.nodes}
         made_bytes, fed_bytes = [0] * len(layers), [0] * len(layers)
         for name in {producer_name(tensor) for layer in layers for tensor in self._needed_by(layer.nodes)}:
             if self._number[name] in home:
@@ -126,11 +135,11 @@ class Layers:
         users, fed = self._consuming_layers(layers)
         makers = {name: home[self._number[name]] for name in users if self._number[name] in home}
         values = ((maker, users[name], self._sizes.get(name, 0)) for name, maker in makers.items())
-        for text, place in fed.items():
-            fed_bytes[place] += _fed_bytes(self._nodes[self._number[producer_name(text)]], text)
+        for tensor_name, place in fed.items():
+            fed_bytes[place] += _fed_bytes(self._nodes[self._number[producer_name(tensor_name)]], tensor_name)
         return [
-            layer._replace(made_bytes=made_bytes[place] + fed_bytes[place], fed_bytes=fed_bytes[place], inputs=takes)
-            for place, (layer, takes) in enumerate(zip(layers, consumed_by_layers(values, len(layers))))
+            layer._replace(made_bytes=made_bytes[place] + fed_bytes[place], fed_bytes=fed_bytes[place], inputs=operands)
+            for place, (layer, operands) in enumerate(zip(layers, consumed_by_layers(values, len(layers))))
         ]
 
     def _consuming_layers(self, layers: Sequence[Layer]) -> tuple[dict[str, set[int]], dict[str, int]]:
@@ -138,34 +147,38 @@ class Layers:
         users: dict[str, set[int]] = {}
         fed: dict[str, int] = {}
         for place, layer in enumerate(layers):
-            for text in (text for number in layer.nodes for text in data_inputs(self._nodes[number])):
-                name = self._viewed(text)
+            for tensor_name in (
+                tensor_name for node_index in layer.nodes for tensor_name in data_inputs(self._nodes[node_index])
+            ):
+                name = self._viewed(tensor_name)
                 node = self._nodes[self._number[name]] if name in self._number else None
                 if node is not None and self._is_elsewhere(node):
-                    fed.setdefault(text, place)
-                elif node is not None and node.op not in _NOT_KEPT:
+                    fed.setdefault(tensor_name, place)
+                elif node is not None and node.op not in _NOT_STASHED:
                     users.setdefault(name, set()).add(place)
         return users, fed
 
     def _layer_starts(self, end: int) -> Iterator[tuple[str, int]]:
         """Yields the names of layers with the index of their first op."""
         last = None
-        for number, node in enumerate(self._nodes[:end]):
-            read = next((text for text in node.input if self._weights.get(text, 0) > _SCALAR), None)
+        for node_index, node in enumerate(self._nodes[:end]):
+            read = next(
+                (tensor_name for tensor_name in node.input if self._weights.get(tensor_name, 0) > _SCALAR), None
+            )
             if read is not None:
                 name = self._owners[read] if self._request.is_keras else node.name.rpartition("/")[0] or node.name
                 if name != last:
-                    yield name, number
+                    yield name, node_index
                 last = name
 
-    def _needed_by(self, numbers: Iterable[int]) -> set[str]:
+    def _needed_by(self, node_indices: Iterable[int]) -> set[str]:
         """Returns the forward values that gradients of some ops need."""
-        return {tensor for number in numbers for tensor in self._needed.get(number, ())}
+        return {tensor for node_index in node_indices for tensor in self._needed.get(node_index, ())}
 
     def _first_op(self, begin: int, end: int) -> str:
         """Returns the first op of a layer that computes something."""
         nodes = self._nodes[begin:end]
-        return next((node.name for node in nodes if node.op not in _NOT_KEPT), nodes[0].name)
+        return next((node.name for node in nodes if node.op not in _NOT_STASHED), nodes[0].name)
 
     @staticmethod
     def _is_elsewhere(node: node_def_pb2.NodeDef) -> bool:
@@ -176,15 +189,15 @@ class Layers:
         found: dict[int, set[str]] = {}
         for node in self._nodes[first:]:
             forward = self._number.get(self._forward[node.name] or "")
-            for text in node.input:
-                source = self._viewed(text)
-                number = self._number.get(source)
-                if number is not None and number < first and self._nodes[number].op not in _NOT_KEPT:
-                    found.setdefault(number if forward is None else forward, set()).add(source)
+            for tensor_name in node.input:
+                source = self._viewed(tensor_name)
+                node_index = self._number.get(source)
+                if node_index is not None and node_index < first and self._nodes[node_index].op not in _NOT_STASHED:
+                    found.setdefault(node_index if forward is None else forward, set()).add(source)
         return found
 
-    def _viewed(self, text: str) -> str:
-        name = producer_name(text)
+    def _viewed(self, tensor_name: str) -> str:
+        name = producer_name(tensor_name)
         while name in self._number and self._nodes[self._number[name]].op in vocabulary.VIEWS:
             name = producer_name(self._nodes[self._number[name]].input[0])
         return name
@@ -201,14 +214,14 @@ class Layers:
         grads = float(self.trains)
         parts = [
             StageLayer(
-                number,
-                by_weight * one.weight_bytes,
-                grads * one.weight_bytes,
-                one.made_bytes,
-                one.inputs,
-                one.fed_bytes,
+                layer_index,
+                by_weight * layer.weight_bytes,
+                grads * layer.weight_bytes,
+                layer.made_bytes,
+                layer.inputs,
+                layer.fed_bytes,
             )
-            for number, one in enumerate(self.all)
+            for layer_index, layer in enumerate(self.all)
         ]
         memories = [StageMemory(slots, recomputes) for slots in waiting]
         found = smallest_parts(parts, memories, StageMemory(max(waiting), recomputes=False), tolerance=0.0001)
@@ -224,9 +237,9 @@ class Layers:
         parts = _parts(cut, len(self.all))
         shards = {n: Shard(shard) for shard, part in enumerate(parts) for layer in part for n in self.all[layer].nodes}
         library = {name: _without_annotations(function) for name, function in self._request.library.items()}
-        for number, node in enumerate(library[self._function.signature.name].node_def):
+        for node_index, node in enumerate(library[self._function.signature.name].node_def):
             forward = self._number.get(self._forward[node.name] or "")
-            shard = shards.get(number if forward is None else forward)
+            shard = shards.get(node_index if forward is None else forward)
             if shard is not None:
                 node.attr[vocabulary.SHARDING_ATTRIBUTE].s = sharding_annotations.sharding_annotation(shard)
                 if vocabulary.STAGE_ATTRIBUTE in node.attr:
@@ -235,14 +248,14 @@ class Layers:
             for node in function.node_def:
                 pipeline = PipelineDescription.of(node)
                 if pipeline is not None:
-                    anew = self._described(pipeline, parts).to_json()
-                    node.attr[vocabulary.PIPELINE_ATTRIBUTE].s = anew.encode()
+                    described = self._described(pipeline, parts).to_json()
+                    node.attr[vocabulary.PIPELINE_ATTRIBUTE].s = described.encode()
         return dataclasses.replace(self._request, library=library)
 
     def _described(self, pipeline: PipelineDescription, parts: Sequence[range]) -> PipelineDescription:
-        numbers = [[n for layer in part for n in self.all[layer].nodes] for part in parts]
-        stashed_by_part = [self._needed_by(part) for part in numbers]
-        stashes = [self._stash(part, names) for part, names in zip(numbers, stashed_by_part)]
+        node_indices = [[n for layer in part for n in self.all[layer].nodes] for part in parts]
+        stashed_by_part = [self._needed_by(part) for part in node_indices]
+        stashes = [self._stash(part, names) for part, names in zip(node_indices, stashed_by_part)]
         return dataclasses.replace(
             pipeline,
             devices=tuple((ipu,) for ipu in range(len(parts))),
@@ -263,9 +276,9 @@ class Layers:
 
     def _data_inputs(self, tensor_names: Iterable[str]) -> Iterator[str]:
         """Yields the inputs of an op, except weights and the like."""
-        for name in (self._viewed(text) for text in tensor_names if not is_control(text)):
-            number = self._number.get(name)
-            if number is not None and self._nodes[number].op not in _NOT_KEPT:
+        for name in (self._viewed(tensor_name) for tensor_name in tensor_names if not is_control(tensor_name)):
+            node_index = self._number.get(name)
+            if node_index is not None and self._nodes[node_index].op not in _NOT_STASHED:
                 yield name
 
     def _bytes(self, names: Iterable[str]) -> int:
@@ -285,16 +298,16 @@ def _parts(cut: Partition, layers: int) -> list[range]:
     return [range(first, end) for first, end in zip(cut.first_layers, [*cut.first_layers[1:], layers])]
 
 
-def _fed_bytes(node: node_def_pb2.NodeDef, text: str) -> int:
+def _fed_bytes(node: node_def_pb2.NodeDef, tensor_name: str) -> int:
     """Returns the bytes of a tensor that a host op returns; 0 if unknown."""
     if not {"output_shapes", "output_types"} <= {*node.attr}:  # to ask for one would put it there
         return 0
     shapes, types = node.attr["output_shapes"].list.shape, node.attr["output_types"].list.type
-    number = TensorName.parse(text).position
-    if number >= len(shapes) or number >= len(types) or shapes[number].unknown_rank:
+    argument_index = TensorName.parse(tensor_name).position
+    if argument_index >= len(shapes) or argument_index >= len(types) or shapes[argument_index].unknown_rank:
         return 0
-    sizes = [dimension.size for dimension in shapes[number].dim]
-    return 0 if -1 in sizes else math.prod(sizes) * dtypes.as_dtype(types[number]).size
+    sizes = [dimension.size for dimension in shapes[argument_index].dim]
+    return 0 if -1 in sizes else math.prod(sizes) * dtypes.as_dtype(types[argument_index]).size
 
 
 def _sizes(blocks: Iterable[Block]) -> dict[str, int]:

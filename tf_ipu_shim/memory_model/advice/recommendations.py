@@ -30,11 +30,11 @@ from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines
 from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext, batch_size_of
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
-MOST_INSTRUCTIONS = 20_000
+MAX_INSTRUCTIONS = 20_000
 """Of programs that are planned again; a larger one would take long to be refused."""
-_MOST_IPUS = 256
-_MOST_CUTS = 3
-_MOST_LAYERS = 4  # that are named in one action
+_MAX_IPUS = 256
+_MAX_PARTITIONS = 3
+_MAX_LAYERS = 4  # that are named in one action
 _BATCH_PARTS = (2, 4, 8, 16)
 _OFFLOADING = {
     variable_kinds.STATE: "offload_weight_update_variables=True",
@@ -52,7 +52,7 @@ def recommend(
 ) -> tuple[Saving, ...]:
     """Returns the actions that save most memory on the fullest IPU."""
     full = fullest_ipu(plan)
-    if full is None or sum(size.instructions for size in context.work.compiled.values()) > MOST_INSTRUCTIONS:
+    if full is None or sum(size.instructions for size in context.work.compiled.values()) > MAX_INSTRUCTIONS:
         return ()
     now = Scenario(context.storage, Sizes(), request, len(plan.ipus))
     found: list[Saving] = []
@@ -68,7 +68,7 @@ def recommend(
         planned, group = partitions.plan(full, plan_with)
         found += planned
         groups += group
-    if not any(one.fits for one in found):
+    if not any(saving.fits for saving in found):
         pair = first_fitting_pair(groups, now, full, lambda change: _plan_or_none(plan_with, change))
         found += [pair] if pair is not None else []
     return best(found)
@@ -102,7 +102,7 @@ def _plan_changes(
             return [saving], []
         tried.append((saving, (action, change)))
         half = saving if change.sizes.batch_divisor == 2 else half
-    most = max(tried, key=lambda one: one[0].bytes, default=None)
+    most = max(tried, key=lambda attempt: attempt[0].bytes, default=None)
     if most is None or most[0].bytes <= 0:
         return [], []
     options = [as_option(now, *named) for named in [most[1], *waiting]]
@@ -115,7 +115,7 @@ def _changes(now: Scenario, plan: MemoryPlan, context: AnalysisContext) -> Itera
         find_pipeline for find_pipeline in find_pipelines(now.request.library.values()) if find_pipeline.training
     ]
     yield from _tensor_changes(now, context)
-    if any(one.stages > 1 for one in training):
+    if any(pipeline.stages > 1 for pipeline in training):
         if not now.storage.recomputes:
             yield [("recomputation (allow_recompute=True)", _stored(now, recomputes=True))]
         yield list(_pipeline_changes(now, training))
@@ -187,10 +187,10 @@ def _variable_changes(now: Scenario, movable: Set[str]) -> Iterator[list[Named]]
 
 def _pipeline_changes(now: Scenario, training: Iterable[PipelineDescription]) -> Iterator[Named]:
     """Yields changes of how pipelines store in-flight mini-batches."""
-    schedules = {one.schedule for one in training}
+    schedules = {pipeline.schedule for pipeline in training}
     if "Grouped" in schedules:
         yield "another schedule (PipelineSchedule.Interleaved)", _stored(now, schedule="Interleaved")
-    if not any(one.offload_activations for one in training):
+    if not any(pipeline.offload_activations for pipeline in training):
         action = "activations that wait in remote memory (offload_activations=True)"
         yield action, _stored(now, offloads_activations=True)
     if schedules != {"Sequential"}:
@@ -228,7 +228,7 @@ class _PartitionAdvice:
         count = 1 << (self._shards - 1).bit_length()
         if count > 1:
             yield count
-        while (count := 2 * count) * self._replicas <= _MOST_IPUS:
+        while (count := 2 * count) * self._replicas <= _MAX_IPUS:
             yield count
 
     def _by_weight(self) -> float:
@@ -247,7 +247,7 @@ class _PartitionAdvice:
         """
         found: list[Saving] = []
         counts: list[int] = []
-        for count in itertools.islice(self._counts(), _MOST_CUTS):
+        for count in itertools.islice(self._counts(), _MAX_PARTITIONS):
             named = self._repartitioned(count, self._now)
             planned = None if named is None else _plan_or_none(plan_with, named[1])
             if named is None or planned is None:
@@ -257,7 +257,7 @@ class _PartitionAdvice:
             if planned.fits:
                 return found, []
             counts.append(count)
-        most = max((one.bytes for one in found), default=0)
+        most = max((partition.bytes for partition in found), default=0)
         options = [functools.partial(self._repartitioned, count) for count in counts]
         return found, [Group(options, most, moves=True)] if most > 0 else []
 
@@ -298,7 +298,7 @@ class _PartitionAdvice:
     def _named(self, count: int, cut: Partition, schedule: str = "") -> str:
         begins = self._describe([self._layers.all[layer] for layer in cut.first_layers[1:]])
         part = "shard" if self._pipeline is None and not self._is_keras else "stage"
-        numbers = f"{part} 1" if count == 2 else f"{part}s 1 to {count - 1}"
+        later_parts = f"{part} 1" if count == 2 else f"{part}s 1 to {count - 1}"
         how = "ipu_shard" if part == "shard" else "model.set_pipeline_stage_assignment" if self._is_keras else "stages"
         if count == self._shards:
             ipus = f"other {part}s on the same {count} IPUs ({how})"
@@ -306,12 +306,12 @@ class _PartitionAdvice:
             ipus = f"about, with a pipeline of {count} stages, an IPU each{schedule} (auto_select_ipus, {how})"
         else:
             ipus = f"{count} IPUs to a replica instead of {self._shards} (auto_select_ipus, {how})"
-        return f"{ipus}, {numbers} from {begins} on"
+        return f"{ipus}, {later_parts} from {begins} on"
 
     def _describe(self, layers: Sequence[Layer]) -> str:
         """Describes layers: of Keras by name, others by first op and source line, only a few."""
-        names = [layer.name if self._is_keras else layer.first for layer in layers[:_MOST_LAYERS]]
-        lines = [None if self._is_keras else self._line_of(layer.first) for layer in layers[:_MOST_LAYERS]]
+        names = [layer.name if self._is_keras else layer.first for layer in layers[:_MAX_LAYERS]]
+        lines = [None if self._is_keras else self._line_of(layer.first) for layer in layers[:_MAX_LAYERS]]
         alike = len(set(lines)) == 1 and len(names) > 1
         shown = ", ".join(name if alike or line is None else f"{name} ({line})" for name, line in zip(names, lines))
         more = f" and {len(layers) - len(names)} more" if len(layers) > len(names) else ""

@@ -12,7 +12,7 @@ from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving
 from tf_ipu_shim.memory_model.shapes.sizes import Sizes
 from tf_ipu_shim.memory_model.variables.storage import Storage
 
-_MOST_PLANS = 8  # that pairs of changes are planned
+_MAX_PLANS = 8  # that pairs of changes are planned
 
 
 class Scenario(NamedTuple):
@@ -60,21 +60,25 @@ def as_option(now: Scenario, action: str, change: Scenario) -> Callable[[Scenari
     return option
 
 
-def combine(now: Scenario, one: Scenario, other: Scenario) -> Scenario | None:
+def combine(now: Scenario, first_scenario: Scenario, second_scenario: Scenario) -> Scenario | None:
     """Combines two changes; None if both change the same thing or one invalidates the other.
 
     Example:
         >>> now = Scenario(Storage(), Sizes(), ProgramRequest.__new__(ProgramRequest), 1)
-        >>> halves, anew = now._replace(sizes=Sizes(float16=True)), now._replace(storage=Storage(recomputes=True))
-        >>> both = combine(now, halves, anew)
+        >>> halves = now._replace(sizes=Sizes(float16=True))
+        >>> recomputing = now._replace(storage=Storage(recomputes=True))
+        >>> both = combine(now, halves, recomputing)
         >>> both.sizes.float16, both.storage.recomputes, combine(now, halves, halves)
         (True, True, None)
     """
-    if one.accumulates != other.accumulates and now.request is not (one if other.accumulates else other).request:
+    if (
+        first_scenario.accumulates != second_scenario.accumulates
+        and now.request is not (first_scenario if second_scenario.accumulates else second_scenario).request
+    ):
         return None  # gradients are accumulated in blocks that are those of the program as it is
     found: dict[str, Any] = {}
     for field in Scenario._fields:
-        before, first, second = (getattr(each, field) for each in (now, one, other))
+        before, first, second = (getattr(each, field) for each in (now, first_scenario, second_scenario))
         if first is before or second is before or first == before or second == before:
             found[field] = second if first is before or first == before else first
         elif isinstance(before, Storage | Sizes):
@@ -87,10 +91,10 @@ def combine(now: Scenario, one: Scenario, other: Scenario) -> Scenario | None:
     return Scenario(**found)
 
 
-def _merged(before: Any, one: Any, other: Any) -> Any:
+def _merged(before: Any, first_scenario: Any, second_scenario: Any) -> Any:
     changes: dict[str, Any] = {}
     for field in dataclasses.fields(before):
-        was, first, second = (getattr(each, field.name) for each in (before, one, other))
+        was, first, second = (getattr(each, field.name) for each in (before, first_scenario, second_scenario))
         if first != was and second != was:
             if not isinstance(was, frozenset) or first == second:
                 return None
@@ -108,7 +112,7 @@ def first_fitting_pair(
     pairs = [pair for pair in itertools.combinations(groups, 2) if sum(group.bytes for group in pair) >= over]
     pairs.sort(key=lambda pair: (any(group.moves for group in pair), -sum(group.bytes for group in pair)))
     tries = (named for pair in pairs for named in _pairs(pair, now))
-    for action, change in itertools.islice(tries, _MOST_PLANS):
+    for action, change in itertools.islice(tries, _MAX_PLANS):
         planned = plan_with(change)
         if planned is not None and planned.fits:
             largest = max(ipu.peak_bytes for ipu in planned.ipus)
@@ -118,8 +122,8 @@ def first_fitting_pair(
 
 def _pairs(pair: tuple[Group, Group], now: Scenario) -> Iterator[Named]:
     """Yields all pairs of options; changes of the program itself come second, as they depend on the rest."""
-    for one, other in itertools.product(pair[0].options, pair[1].options):
-        first = one(now)
-        second = None if first is None else other(first[1])
+    for first_scenario, second_scenario in itertools.product(pair[0].options, pair[1].options):
+        first = first_scenario(now)
+        second = None if first is None else second_scenario(first[1])
         if first is not None and second is not None:
             yield f"{first[0]}, and {second[0]}", second[1]

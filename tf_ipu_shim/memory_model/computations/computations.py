@@ -55,7 +55,7 @@ _SLOW = frozenset(
     "sine sqrt tan tanh".split()
 )
 # Ops that PopLibs has one function for, by TensorFlow's name: XLA's name for them here, PopLibs', whether it is slow.
-_OWN = {
+_LIBRARY_NAMES_BY_OP = {
     "Relu": ("relu", "Nonlinearity", False),
     "Relu6": ("relu", "Nonlinearity", False),
     "Sigmoid": ("sigmoid", "Nonlinearity", True),
@@ -71,7 +71,7 @@ _OWN = {
     "BiasAdd": ("fusion", "Op/Add", False),
 }
 # Random ops: XLA's name for them here, and PopLibs'. XLA has a program of many steps for each.
-_DRAWN = {
+_RANDOM_NAMES = {
     "StatelessRandomUniform": ("rng", "uniform"),
     "StatelessRandomUniformInt": ("rng", "uniform"),
     "StatelessRandomUniformFullInt": ("rng", "uniform"),
@@ -80,11 +80,11 @@ _DRAWN = {
 }
 # What has one function for all that are alike, like matmuls.
 _SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())
-_LOOKED_AT = _OWN.keys() | {"BiasAddGrad"}
+_SEARCHED = _LIBRARY_NAMES_BY_OP.keys() | {"BiasAddGrad"}
 _FREE = frozenset({"constant", "parameter", "tuple", "get-tuple-element", "after-all"})
-_HANDING_ON = VIEWS | _FREE | {"convert", "copy"}
+_FORWARDING = VIEWS | _FREE | {"convert", "copy"}
 _NORMS = frozenset({"batch-norm-inference", "batch-norm-training"})
-_SAME_PLACE = frozenset({"bitcast", "copy", "reshape"})
+_LAYOUT_PRESERVING = frozenset({"bitcast", "copy", "reshape"})
 _PATH_LIMIT = 32  # instructions to look at between a sum and a matmul
 _RANDOM = frozenset({"rng", "rng-bit-generator"})
 _NAMES = {
@@ -142,9 +142,7 @@ class ComputationClassifier:
         self.counters: set[int] = set()
         self._fingerprints, self._ipu = ComputationFingerprints(module), ipu
         self._plannings, self._marks = plannings, options_by_op(functions)
-        self._ops = {
-            node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
-        }
+        self._ops = {node.name: node.op for function in functions for node in function.node_def if node.op in _SEARCHED}
         self._activations = _activations(functions)
         self._library_names = library_names(functions)
         self._names, self._calls = names, outlined_calls_of(functions)
@@ -153,13 +151,13 @@ class ComputationClassifier:
         """Collects facts about the instructions of one HLO computation."""
         names = self._names
         names.kernels.update(find_kernels(by_id, weights))
-        flipped = {number for number, name in weights.items() if name in names.kernels}
+        flipped = {item_id for item_id, name in weights.items() if name in names.kernels}
         fusions = find_fusions(by_id, self._ops, flipped)
         fusions.update(dict.fromkeys(self.counters.intersection(by_id)))
         names.products.extend(matmul_types(by_id, fusions, weights))
         key = object()
-        for name, number in _numbered_first(by_id, fusions):
-            names.number(name, (key, number))
+        for name, item_id in _numbered_first(by_id, fusions):
+            names.number_of(name, (key, item_id))
         return ComputationContext(
             by_id, fusions, _representatives(by_id), key, find_outlined(by_id, self._calls, self._fingerprints)
         )
@@ -172,7 +170,7 @@ class ComputationClassifier:
             return None
         if instruction.metadata.op_type in DRAWN:
             return self._random(instruction, fusion, owner)
-        operands = [by_id[number] for number in instruction.operand_ids]
+        operands = [by_id[operand_id] for operand_id in instruction.operand_ids]
         kind, sizes = _kind_and_sizes(instruction, operands, by_id)
         if not kind and not fusion.name:
             return None
@@ -204,7 +202,7 @@ class ComputationClassifier:
         fusion = _fusion_of(instruction, context, owner)
         if fusion is None or fusion.group not in (0, instruction.id):
             return ""
-        operands = [context.by_id[number] for number in instruction.operand_ids]
+        operands = [context.by_id[operand_id] for operand_id in instruction.operand_ids]
         below, *_ = self._library_name(
             instruction,
             _name_below(instruction, operands),
@@ -217,7 +215,7 @@ class ComputationClassifier:
         """Returns a key that instructions compiled to the same function share."""
         if instruction.id in context.outlined:
             place = context.outlined[instruction.id]
-            return (place.fingerprint, place.number, below)
+            return (place.fingerprint, place.position, below)
         return self._fingerprints.locate(instruction)
 
     def _matmul_operand(self, instruction: Any, kind: str, by_id: Mapping[int, Any]) -> Computation | None:
@@ -227,7 +225,7 @@ class ComputationClassifier:
             if source is None:
                 break
             if source.opcode in ("dot", "convolution"):
-                operands = [by_id[number] for number in source.operand_ids]
+                operands = [by_id[operand_id] for operand_id in source.operand_ids]
                 kind, sizes = _kind_and_sizes(source, operands, by_id)
                 return Computation(kind, "", sizes, _element_bytes(source.shape), self._planning(source))
             source = _mapped_like(source, by_id)
@@ -240,7 +238,7 @@ class ComputationClassifier:
         self, instruction: Any, below: str, kind: str, sizes: Sizes, fusion: Fusion
     ) -> tuple[str, str, Sizes]:
         """Uses PopLibs' name for what it has a function for."""
-        own = _OWN.get(self._ops.get(instruction.metadata.op_name, ""))
+        own = _LIBRARY_NAMES_BY_OP.get(self._ops.get(instruction.metadata.op_name, ""))
         if own is not None and isinstance(sizes, ElementwiseSizes):
             arithmetic = vertices.TRANSCENDENTAL if own[2] else 1
             return f"{own[0]}/{own[1]}", kind, sizes._replace(vector_cycles=arithmetic)
@@ -250,7 +248,7 @@ class ComputationClassifier:
         return below, *_fused_sizes(instruction, kind, sizes, fusion)
 
     def _random(self, instruction: Any, fusion: Fusion, owner: str) -> Computation:
-        name, library = _DRAWN[instruction.metadata.op_type]
+        name, library = _RANDOM_NAMES[instruction.metadata.op_type]
         computation_name = self._names.name(owner, f"{fusion.name or name}/{library}")
         return Computation(
             "random", computation_name, ElementCount(elements_of(instruction.shape)), _element_bytes(instruction.shape)
@@ -262,9 +260,9 @@ def _mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
     if instruction.opcode == "get-tuple-element" and not instruction.tuple_index:
         norm = by_id[instruction.operand_ids[0]]
         return by_id[norm.operand_ids[0]] if norm.opcode in _NORMS else None
-    if instruction.opcode not in ELEMENTWISE and instruction.opcode not in _SAME_PLACE:
+    if instruction.opcode not in ELEMENTWISE and instruction.opcode not in _LAYOUT_PRESERVING:
         return None
-    operands = [by_id[number] for number in instruction.operand_ids]
+    operands = [by_id[operand_id] for operand_id in instruction.operand_ids]
     size = elements_of(instruction.shape)
     return next(
         (operand for operand in operands if operand.opcode != "broadcast" and elements_of(operand.shape) == size), None
@@ -282,7 +280,7 @@ def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | Non
     In a training program these are the gradients of convolutions: those of inputs in order, and those of kernels that
     are part of an update, the last layer's first.
     """
-    convolutions = [one for one in by_id.values() if one.opcode == "convolution"]
+    convolutions = [instruction for instruction in by_id.values() if instruction.opcode == "convolution"]
     for convolution in convolutions:
         if convolution.metadata.op_type in GRADIENTS_OF_INPUT and fusions.get(convolution.id, _NOT_FUSED) == _NOT_FUSED:
             yield "convolution", convolution.id
@@ -291,7 +289,7 @@ def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | Non
         for convolution in convolutions
         if (fusions.get(convolution.id) or _NOT_FUSED).call == convolution.id
     ]
-    yield from (("fusion", number) for number in reversed(updates))
+    yield from (("fusion", instruction_id) for instruction_id in reversed(updates))
 
 
 def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str]:
@@ -356,7 +354,7 @@ def _representatives(by_id: Mapping[int, Any]) -> set[int]:
 
     A computation that consists of nothing but one such op is a part of it.
     """
-    instructions = [i for i in by_id.values() if i.metadata.op_type in ONE_CALL and i.opcode not in _HANDING_ON]
+    instructions = [i for i in by_id.values() if i.metadata.op_type in ONE_CALL and i.opcode not in _FORWARDING]
     last = {i.metadata.op_name: i.id for i in instructions}
     last.update((i.metadata.op_name, i.id) for i in instructions if i.opcode == "reduce-window")
     if len(last) == 1 and all(
@@ -457,9 +455,9 @@ def _name_below(instruction: Any, operands: Sequence[Any]) -> str:
 
 
 def _convolution(instruction: Any, operands: Sequence[Any]) -> str:
-    numbers = instruction.convolution_dimension_numbers
+    dimension_numbers = instruction.convolution_dimension_numbers
     kernel = operands[1].shape.dimensions
-    sizes = "x".join(str(kernel[axis]) for axis in numbers.kernel_spatial_dimensions)
+    sizes = "x".join(str(kernel[axis]) for axis in dimension_numbers.kernel_spatial_dimensions)
     strides = [axis.stride for axis in instruction.window.dimensions]
     stride = f"_stride{'x'.join(map(str, strides))}" if any(step > 1 for step in strides) else ""
     return f"convolution/Conv_{sizes or 1}{stride}"

@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from tf_ipu_shim.memory_model.computations.matmul_passes import INFERENCE, UPDATE
 
 # Instructions whose first one has no number.
-_BARE = frozenset(
+_UNNUMBERED = frozenset(
     "avg-pool avg-pool-grad batch-norm-grad batch-norm-inference batch-norm-training convolution dot dynamic-slice "
     "dynamic-update-slice fusion inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add "
     "negate relu relu-grad scaled-inplace scaled-inplace-xb-y sigmoid sigmoid-grad sort tanh-grad "
@@ -51,21 +51,21 @@ class ComputeSetNames:
         if same is not None and same in self._shared:
             return self._shared[same]
         first, _, rest = below.partition("/")
-        count = self.number(first, group)
+        count = self.number_of(first, group)
         parts = [owner, f"{first}.{count}" if count else first, rest]
         full_name = "/".join(part for part in parts if part)
         if same is not None:
             self._shared[same] = full_name
         return full_name
 
-    def number(self, first: str, group: Hashable = None) -> int:
+    def number_of(self, first: str, group: Hashable = None) -> int:
         """Returns the number of an XLA instruction name; groups keep one number."""
         if not first:
             return 0
         known = None if group is None else self._groups.get(group)
         if known is not None:
             return known
-        count = self._counts.get(first, 0 if first in _BARE else 1)
+        count = self._counts.get(first, 0 if first in _UNNUMBERED else 1)
         self._counts[first] = count + 1
         if group is not None:
             self._groups[group] = count
@@ -74,5 +74,5 @@ class ComputeSetNames:
     def instruction_info(self) -> str:
         """JSON of the types of all matmuls, as in trace events; a program without updates infers."""
         trains = any(kind == UPDATE for _, kind in self.products)
-        types = {f"{op}.{number}": kind if trains else INFERENCE for number, (op, kind) in enumerate(self.products, 1)}
+        types = {f"{op}.{index}": kind if trains else INFERENCE for index, (op, kind) in enumerate(self.products, 1)}
         return json.dumps({"ml_types": types})

@@ -34,17 +34,17 @@ class ComputationFingerprints:
     def __init__(self, module: Any) -> None:
         self._computations = {computation.id: computation for computation in module.computations}
         self._places = {
-            instruction.id: (one.id, place)
-            for one in module.computations
-            for place, instruction in enumerate(one.instructions)
+            instruction.id: (content.id, place)
+            for content in module.computations
+            for place, instruction in enumerate(content.instructions)
         }
         self._entry = module.entry_computation_id
         self._known: dict[int, str | None] = {}
 
     def locate(self, instruction: Any) -> tuple[str, int] | None:
         """Returns the fingerprint of the called computation that contains an instruction, and its index there."""
-        number, place = self._places[instruction.id]
-        content = None if number == self._entry else self.fingerprint(number)
+        computation_id, place = self._places[instruction.id]
+        content = None if computation_id == self._entry else self.fingerprint(computation_id)
         return None if content is None else (content, place)
 
     def fingerprint(self, computation_id: int) -> str | None:
@@ -63,7 +63,7 @@ class ComputationFingerprints:
         for instruction in computation.instructions:
             if self.has_effects(instruction):
                 return None
-            called = [self.fingerprint(number) for number in instruction.called_computation_ids]
+            called = [self.fingerprint(computation_id) for computation_id in instruction.called_computation_ids]
             if None in called:
                 return None
             plain = without_names(instruction)

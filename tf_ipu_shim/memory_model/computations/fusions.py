@@ -18,7 +18,7 @@ from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, is_gradient
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 _HALF_AND_SINGLE = frozenset({xla_data_pb2.F16, xla_data_pb2.F32})
-_SAME_NUMBERS = frozenset({"bitcast", "reshape"})
+_SAME_ELEMENTS = frozenset({"bitcast", "reshape"})
 DRAWN = frozenset(
     "StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformInt "
     "StatelessTruncatedNormal".split()
@@ -77,11 +77,11 @@ def find_kernels(by_id: Mapping[int, Any], weights: Mapping[int, str]) -> set[st
     return found
 
 
-def _same_elements(by_id: Mapping[int, Any], number: int) -> int:
+def _same_elements(by_id: Mapping[int, Any], instruction_id: int) -> int:
     """Returns the instruction whose elements another one returns in the same order and type."""
-    while by_id[number].opcode in _SAME_NUMBERS:
-        number = by_id[number].operand_ids[0]
-    return number
+    while by_id[instruction_id].opcode in _SAME_ELEMENTS:
+        instruction_id = by_id[instruction_id].operand_ids[0]
+    return instruction_id
 
 
 class _Finder:
@@ -132,7 +132,7 @@ class _Finder:
         return [i for i in self._by_id.values() if i.opcode in opcodes and i.id not in self._found]
 
     def _operands(self, instruction: Any) -> list[Any]:
-        return [self._by_id[number] for number in instruction.operand_ids]
+        return [self._by_id[operand_id] for operand_id in instruction.operand_ids]
 
     def _has_one_user(self, instruction: Any) -> bool:
         return len(set(self._users.get(instruction.id, ()))) == 1
@@ -145,13 +145,13 @@ class _Finder:
             self._found[instruction.id] = None
             return
         operand = None
-        if opcode in _SAME_NUMBERS or (opcode == "convert" and _has_type_of(instruction, operands[0])):
+        if opcode in _SAME_ELEMENTS or (opcode == "convert" and _has_type_of(instruction, operands[0])):
             operand = operands[0]
         elif opcode == "reduce" and elements_of(instruction.shape) == elements_of(operands[0].shape):
             operand = operands[0]
         elif opcode in _NEUTRAL:
-            number, orders = _NEUTRAL[opcode]
-            operand = next((operands[1 - at] for at in orders if self._is_filled_with(operands[at], number)), None)
+            neutral, orders = _NEUTRAL[opcode]
+            operand = next((operands[1 - at] for at in orders if self._is_filled_with(operands[at], neutral)), None)
         elif opcode == "select" and operands[0].id in self._known and _has_type_of(operands[1], operands[2]):
             operand = operands[1]
         if operand is not None:
@@ -164,14 +164,14 @@ class _Finder:
             instruction = self._by_id[self._same[instruction.id]]
         return instruction
 
-    def _is_filled_with(self, instruction: Any, number: float) -> bool:
+    def _is_filled_with(self, instruction: Any, element: float) -> bool:
         """Whether all elements of a tensor are known to equal one constant."""
         instruction = self._source(instruction)
-        while instruction.opcode in ("broadcast", "convert", *_SAME_NUMBERS):
+        while instruction.opcode in ("broadcast", "convert", *_SAME_ELEMENTS):
             instruction = self._by_id[instruction.operand_ids[0]]
         if instruction.opcode != "constant":
             return False
-        return _distinct_elements(instruction.literal) == {number}
+        return _distinct_elements(instruction.literal) == {element}
 
     def _is_scalar_like(self, instruction: Any) -> bool:
         """Whether a tensor is a scalar or a broadcast scalar."""
@@ -223,9 +223,9 @@ class _Finder:
             self._found[known[0][0].id] = Fusion("multiply")
             self._found[instruction.id] = Fusion("fusion")
             return
-        for product, _, number in known:
+        for product, _, scale in known:
             self._found[product.id] = None
-            self._skip_casts([*others, *self._operands(product), number])
+            self._skip_casts([*others, *self._operands(product), scale])
         self._name_update(instruction, tensor, known[0][2], len(known))
 
     def _skip_casts(self, instructions: Iterable[Any]) -> None:
@@ -236,20 +236,20 @@ class _Finder:
             if source.opcode == "convert" and self._has_one_user(source):
                 self._found[source.id] = None
 
-    def _name_update(self, instruction: Any, tensor: Any, number: Any, products: int) -> None:
+    def _name_update(self, instruction: Any, tensor: Any, scale: Any, products: int) -> None:
         alone = products == 1 and self._has_one_user(tensor) and tensor.id not in self._found
-        if alone and self._name_update_by_library(instruction, tensor, number):
+        if alone and self._name_update_by_library(instruction, tensor, scale):
             return
         # By a number that is known only when the program runs.
-        name = "scaled-inplace" if products > 1 or number.id in self._known else "scaled-inplace-xb-y"
+        name = "scaled-inplace" if products > 1 or scale.id in self._known else "scaled-inplace-xb-y"
         self._found[instruction.id] = Fusion(name, "AddTo", operands=2)
         if alone:
             self._share_reduction(tensor)
 
-    def _name_update_by_library(self, instruction: Any, tensor: Any, number: Any) -> bool:
+    def _name_update_by_library(self, instruction: Any, tensor: Any, scale: Any) -> bool:
         """Names an update by the library function that scales or adds the tensor; returns whether."""
         op = tensor.metadata.op_name
-        negated = number.id not in self._known and instruction.opcode == "subtract"
+        negated = scale.id not in self._known and instruction.opcode == "subtract"
         if tensor.opcode == "convolution":
             self._found[tensor.id] = Fusion("fusion", call=tensor.id)
             self._found[instruction.id] = Fusion("fusion", "AddTo", op, 2, call=tensor.id)
@@ -305,8 +305,8 @@ class _Finder:
         scaled = instruction
         while self._has_one_user(scaled):
             user = self._by_id[self._users[scaled.id][0]]
-            one = user.opcode == "broadcast" and elements_of(user.shape) == elements_of(scaled.shape)
-            if not one and user.id not in self._same:
+            is_scalar = user.opcode == "broadcast" and elements_of(user.shape) == elements_of(scaled.shape)
+            if not is_scalar and user.id not in self._same:
                 return user if self._scales(user, scaled) else None
             scaled = user
         return None
@@ -325,16 +325,18 @@ class _Finder:
         if instruction.metadata.op_type not in GRADIENTS_OF_INPUT:
             return
         kernel = self._source(self._by_id[instruction.operand_ids[0]])
-        takers = [self._by_id[number] for number in self._users.get(instruction.id, ())]
-        strided = any(axis.base_dilation > 1 for taker in takers for axis in taker.window.dimensions)
+        users = [self._by_id[user_id] for user_id in self._users.get(instruction.id, ())]
+        strided = any(
+            axis.base_dilation > 1 for instruction_user in users for axis in instruction_user.window.dimensions
+        )
         if not strided and kernel.id in self._kernels:
             self._found[instruction.id] = Fusion(
                 "weights-transpose-chans-flip-x-y", "WeightsTransposeChansFlipXY/WeightsTranspose"
             )
             return
-        for taker in takers:
-            if taker.opcode == "convolution":
-                self._found[taker.id] = Fusion("conv-with-reverse")
+        for instruction_user in users:
+            if instruction_user.opcode == "convolution":
+                self._found[instruction_user.id] = Fusion("conv-with-reverse")
 
     def _alone(self, instruction: Any) -> None:
         operands = self._operands(instruction)
@@ -376,9 +378,9 @@ class _Finder:
 
 def _distinct_elements(literal: Any) -> set[float]:
     """Returns the distinct elements of a constant."""
-    numbers = {*literal.f32s, *literal.f64s, *literal.s32s, *literal.s64s}
-    numbers.update(np.frombuffer(literal.f16s, np.float16).tolist())
-    return numbers
+    elements = {*literal.f32s, *literal.f64s, *literal.s32s, *literal.s64s}
+    elements.update(np.frombuffer(literal.f16s, np.float16).tolist())
+    return elements
 
 
 def _has_type_of(instruction: Any, other: Any) -> bool:

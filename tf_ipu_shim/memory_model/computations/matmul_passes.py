@@ -11,7 +11,7 @@ from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, is_gra
 INFERENCE, FORWARD, BACKWARD, UPDATE = 1, 2, 3, 4
 """As Graphcore's trace events number them."""
 
-_HANDS_ON = ELEMENTWISE | VIEWS | {"copy", "tuple"}
+_FORWARDING = ELEMENTWISE | VIEWS | {"copy", "tuple"}
 _PARTS = frozenset({"bitcast", "convert", "copy", "reshape", "reverse", "slice", "transpose"})
 _GRADIENTS_OF_KERNEL = frozenset(
     {"Conv2DBackpropFilter", "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter"}
@@ -27,12 +27,14 @@ def matmul_types(
     the forward pass's code. A matmul of the backward pass that takes a weight gives the gradient of what the weight was
     multiplied with.
     """
-    turned = {number for number, fusion in fusions.items() if fusion is not None and "flip-x-y" in fusion.name}
+    turned = {
+        instruction_id for instruction_id, fusion in fusions.items() if fusion is not None and "flip-x-y" in fusion.name
+    }
     users: dict[int, list[int]] = {}
     for instruction in by_id.values():
         for operand in instruction.operand_ids:
             users.setdefault(operand, []).append(instruction.id)
-    found = [(by_id[number].metadata.op_name, FORWARD) for number in turned]
+    found = [(by_id[instruction_id].metadata.op_name, FORWARD) for instruction_id in turned]
     for instruction in by_id.values():
         if instruction.opcode in ("dot", "convolution"):
             found.append((instruction.metadata.op_name, _type(instruction, by_id, users, turned, weights)))
@@ -58,13 +60,13 @@ def _type(
     return UPDATE if _reaches_result_elementwise(instruction, by_id, users) else BACKWARD
 
 
-def _is_weight(number: int, by_id: Mapping[int, Any], weights: Collection[int]) -> bool:
+def _is_weight(instruction_id: int, by_id: Mapping[int, Any], weights: Collection[int]) -> bool:
     """Whether an operand is a weight or part of one, possibly transposed or cast."""
-    while number not in weights:
-        source = by_id[number]
+    while instruction_id not in weights:
+        source = by_id[instruction_id]
         if source.opcode not in _PARTS or not source.operand_ids:
             return False
-        number = source.operand_ids[0]
+        instruction_id = source.operand_ids[0]
     return True
 
 
@@ -72,11 +74,11 @@ def _reaches_result_elementwise(instruction: Any, by_id: Mapping[int, Any], user
     """Whether a matmul reaches the computation's results element by element, as a weight gradient does."""
     seen, stack = {instruction.id}, [instruction.id]
     while stack:
-        takers = users.get(stack.pop(), ())
-        if not takers:
+        all_users = users.get(stack.pop(), ())
+        if not all_users:
             return True
-        for taker in takers:
-            if taker not in seen and by_id[taker].opcode in _HANDS_ON:
-                seen.add(taker)
-                stack.append(taker)
+        for user in all_users:
+            if user not in seen and by_id[user].opcode in _FORWARDING:
+                seen.add(user)
+                stack.append(user)
     return False

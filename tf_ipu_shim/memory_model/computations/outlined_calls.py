@@ -22,7 +22,7 @@ class OutlinedInstruction(NamedTuple):
     """
 
     fingerprint: str
-    number: int
+    position: int
     call: str
 
 
@@ -54,8 +54,8 @@ def find_outlined(
         if ordered is not None:
             content = _fingerprint(ordered, by_id)
             found.update(
-                (instruction.id, OutlinedInstruction(content, number, call))
-                for number, (_, instruction) in enumerate(ordered)
+                (instruction.id, OutlinedInstruction(content, position, call))
+                for position, (_, instruction) in enumerate(ordered)
             )
     return found
 
@@ -66,7 +66,7 @@ def _in_order(
     """Returns instructions in an order independent of what lies between them, each with a digest."""
     known: dict[int, bytes] = {}
     for instruction in body:
-        called = [fingerprints.fingerprint(number) for number in instruction.called_computation_ids]
+        called = [fingerprints.fingerprint(computation_id) for computation_id in instruction.called_computation_ids]
         if fingerprints.has_effects(instruction) or None in called:
             return None
         found = hashlib.sha256(_plain(instruction) + repr(called).encode())

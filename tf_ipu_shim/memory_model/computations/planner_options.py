@@ -92,9 +92,9 @@ def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Ma
     names = collections.Counter(node.name for function in by_name.values() for node in function.node_def)
     found: dict[str, Marks] = {}
 
-    def add(function: function_pb2.FunctionDef, around: Marks) -> None:
+    def add(function: function_pb2.FunctionDef, enclosing: Marks) -> None:
         for node in function.node_def:
-            marks = merged_options(node, around if names[node.name] == 1 else {})
+            marks = merged_options(node, enclosing if names[node.name] == 1 else {})
             if marks:
                 found[node.name] = _with(found.get(node.name, {}), marks)
                 for name in op_types.called_functions(node):
@@ -106,11 +106,11 @@ def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Ma
     return found
 
 
-def merged_options(node: node_def_pb2.NodeDef, around: Marks) -> Marks:
+def merged_options(node: node_def_pb2.NodeDef, enclosing: Marks) -> Marks:
     """Returns an op's options: its own before those of what contains it."""
     if vocabulary.PLANNING_ATTRIBUTE in node.attr or vocabulary.FRONTEND_ATTRIBUTE in node.attr:
-        return _with(around, _marks(node))
-    return around
+        return _with(enclosing, _marks(node))
+    return enclosing
 
 
 def _with(marks: Marks, inner: Marks) -> Marks:

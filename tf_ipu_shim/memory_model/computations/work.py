@@ -23,8 +23,8 @@ WIDE = 100_000
 SMALL_PRODUCT = 5e7
 """Multiplications and additions of a matmul below which its kernel runs on one core."""
 _SQUARE_PRODUCT = 2e7
-"""The same from which on XLA's matmul of matrices that are `_SIDE` or more each way runs on all cores."""
-_SIDE = 128
+"""The same from which on XLA's matmul of matrices that are `_SMALL_SIDE` or more each way runs on all cores."""
+_SMALL_SIDE = 128
 
 # Costs nothing in either way.
 _FREE = frozenset(
@@ -33,13 +33,13 @@ _FREE = frozenset(
 )
 _PASSES_ON = frozenset({"bitcast", "convert", "copy", "reshape"})
 _CALLS = frozenset({"call", "fusion"})
-_HOLDING = frozenset({"while", "conditional", *_CALLS})
+_CONTROL_FLOW = frozenset({"while", "conditional", *_CALLS})
 # Takes time by what it takes, or by how often it looks at that.
 _BY_OPERANDS = frozenset(
     "convolution dot dynamic-update-slice reduce reduce-window scatter select-and-scatter sort".split()
 )
 # XLA makes each a piece of code of its own; element-wise work joins what is around it.
-_ALONE = frozenset("convolution dot gather reduce reduce-window scatter select-and-scatter sort while".split())
+_UNFUSED_OPS = frozenset("convolution dot gather reduce reduce-window scatter select-and-scatter sort while".split())
 
 
 @dataclasses.dataclass
@@ -53,7 +53,7 @@ class Work:
         inner: numbers that are looked at in such ops: more than are given where sums, windows and sorts are.
         products: multiplications and additions of matmuls.
         small_products: the same of those that take fewer than `SMALL_PRODUCT` each.
-        even_products: the same of those of these whose matrices are `_SIDE` or more each way.
+        even_products: the same of those of these whose matrices are `_SMALL_SIDE` or more each way.
         square_products: the same of those of these that XLA runs on all cores.
         grouped_convolutions: the same of those whose outputs look at some of the channels each, and their gradients.
         looped_convolutions: the same of convolutions within a loop of an XLA program.
@@ -174,9 +174,13 @@ class HloWork:
             for instruction in computation.instructions:
                 opcode = instruction.opcode
                 count += opcode not in _FREE
-                alone += opcode in _ALONE
-                if opcode in _HOLDING:
-                    called = [number for number in instruction.called_computation_ids if number not in seen]
+                alone += opcode in _UNFUSED_OPS
+                if opcode in _CONTROL_FLOW:
+                    called = [
+                        computation_id
+                        for computation_id in instruction.called_computation_ids
+                        if computation_id not in seen
+                    ]
                     seen.update(called)
                     waiting.extend(called)
         return Size(count, alone)
@@ -216,7 +220,7 @@ class HloWork:
             self._converting[computation.id] = _noop_conversions(computation)
         return self._converting[computation.id]
 
-    def _loop_work(self, around: Mapping[int, Any], loop: Any) -> tuple[Work, float]:
+    def _loop_work(self, enclosing: Mapping[int, Any], loop: Any) -> tuple[Work, float]:
         """Returns the work of a loop's iteration and the trip count."""
         body, condition = self._called(loop)
         work = Work(iterations=1.0)
@@ -224,21 +228,21 @@ class HloWork:
         work.add(self._of(condition))
         work.looped_convolutions += work.convolutions
         work.convolutions = 0.0
-        return work, self.trips(around, loop, condition)
+        return work, self.trips(enclosing, loop, condition)
 
     def _called(self, instruction: Any) -> list[Any]:
-        return [self._computations[number] for number in instruction.called_computation_ids]
+        return [self._computations[computation_id] for computation_id in instruction.called_computation_ids]
 
-    def trips(self, around: Mapping[int, Any], loop: Any, condition: Any) -> float:
+    def trips(self, enclosing: Mapping[int, Any], loop: Any, condition: Any) -> float:
         """Returns the trip count of a loop that counts up to a constant; `UNKNOWN_TRIPS` for others."""
-        known = self.known_trips(around, loop, condition)
+        known = self.known_trips(enclosing, loop, condition)
         return float(UNKNOWN_TRIPS if known is None else known)
 
-    def known_trips(self, around: Mapping[int, Any], loop: Any, condition: Any) -> int | None:
+    def known_trips(self, enclosing: Mapping[int, Any], loop: Any, condition: Any) -> int | None:
         """Returns the trip count of a loop that counts up to a constant, or None."""
         condition, root = self._condition(condition)
         tests = {instruction.id: instruction for instruction in condition.instructions}
-        bounds = [self._bound(around, loop, tests, number) for number in _conjuncts(tests, root)]
+        bounds = [self._bound(enclosing, loop, tests, instruction_id) for instruction_id in _conjuncts(tests, root)]
         return min([bound for bound in bounds if bound is not None], default=None)
 
     def _condition(self, condition: Any) -> tuple[Any, int]:
@@ -254,34 +258,38 @@ class HloWork:
                 return called, root_instruction.operand_ids[root.tuple_index]
         return condition, root.id
 
-    def _bound(self, around: Mapping[int, Any], loop: Any, tests: Mapping[int, Any], number: int) -> int | None:
+    def _bound(
+        self, enclosing: Mapping[int, Any], loop: Any, tests: Mapping[int, Any], instruction_id: int
+    ) -> int | None:
         """Returns the trip count that one comparison allows, or None."""
-        test = tests[number]
+        test = tests[instruction_id]
         if test.opcode != "compare" or test.comparison_direction != "LT":
             return None
-        first, limit = (self._value(around, loop, tests, operand) for operand in test.operand_ids)
+        first, limit = (self._value(enclosing, loop, tests, operand) for operand in test.operand_ids)
         return max(0, limit - first) if first is not None and limit is not None else None
 
-    def _value(self, around: Mapping[int, Any], loop: Any, inside: Mapping[int, Any], number: int) -> int | None:
+    def _value(
+        self, enclosing: Mapping[int, Any], loop: Any, inside: Mapping[int, Any], instruction_id: int
+    ) -> int | None:
         """Returns a constant, or a loop variable's initial value."""
-        source = _source(inside, number)
+        source = _source(inside, instruction_id)
         if not _is_carried(inside, source):
             return _literal(source)
-        initial = around[loop.operand_ids[0]]
-        return self._number(around, initial.operand_ids[source.tuple_index]) if initial.opcode == "tuple" else None
+        initial = enclosing[loop.operand_ids[0]]
+        return self._number(enclosing, initial.operand_ids[source.tuple_index]) if initial.opcode == "tuple" else None
 
-    def _number(self, by_id: Mapping[int, Any], number: int) -> int | None:
+    def _number(self, by_id: Mapping[int, Any], instruction_id: int) -> int | None:
         """Returns a constant, or the final counter of an earlier loop (a gradient loop repeats its forward loop)."""
-        source = _source(by_id, number)
+        source = _source(by_id, instruction_id)
         if source.opcode == "get-tuple-element" and by_id[source.operand_ids[0]].opcode == "while":
             return self._final_counter(by_id, by_id[source.operand_ids[0]], source.tuple_index)
         return _literal(source)
 
-    def _final_counter(self, around: Mapping[int, Any], loop: Any, index: int) -> int | None:
+    def _final_counter(self, enclosing: Mapping[int, Any], loop: Any, index: int) -> int | None:
         """Returns the final value of a loop counter, or None."""
         body, condition = self._called(loop)
         by_id = {instruction.id: instruction for instruction in body.instructions}
-        root, initial = by_id[body.root_id], around[loop.operand_ids[0]]
+        root, initial = by_id[body.root_id], enclosing[loop.operand_ids[0]]
         if root.opcode != "tuple" or initial.opcode != "tuple":
             return None
         counted = _source(by_id, root.operand_ids[index])
@@ -291,7 +299,7 @@ class HloWork:
         carried = [part for part in parts if _is_carried(by_id, part) and part.tuple_index == index]
         if len(carried) != 1 or 1 not in map(_literal, parts):
             return None
-        first, trips = self._number(around, initial.operand_ids[index]), self.known_trips(around, loop, condition)
+        first, trips = self._number(enclosing, initial.operand_ids[index]), self.known_trips(enclosing, loop, condition)
         return None if first is None or trips is None else first + trips
 
 
@@ -307,16 +315,16 @@ def _literal(instruction: Any) -> int | None:
     return literal[0] if literal else None
 
 
-def _conjuncts(by_id: Mapping[int, Any], number: int) -> Iterable[int]:
+def _conjuncts(by_id: Mapping[int, Any], instruction_id: int) -> Iterable[int]:
     """Returns the conditions that are joined by "and"."""
-    source = _source(by_id, number)
+    source = _source(by_id, instruction_id)
     if source.opcode != "and":
         return [source.id]
     return [part for operand in source.operand_ids for part in _conjuncts(by_id, operand)]
 
 
-def _source(by_id: Mapping[int, Any], number: int) -> Any:
-    source = by_id[number]
+def _source(by_id: Mapping[int, Any], instruction_id: int) -> Any:
+    source = by_id[instruction_id]
     while True:
         before = by_id[source.operand_ids[0]] if source.operand_ids else source
         if source.opcode in _PASSES_ON:
@@ -333,7 +341,7 @@ def _computing_instructions(computation: Any, idle: set[int]) -> list[tuple[str,
     Products take matrices of either order.
     """
     instructions = [(instruction.opcode, instruction) for instruction in computation.instructions]
-    multiplied = {number for opcode, each in instructions if opcode == "dot" for number in each.operand_ids}
+    multiplied = {operand_id for opcode, each in instructions if opcode == "dot" for operand_id in each.operand_ids}
     transposes = [each for opcode, each in instructions if opcode == "transpose"]
     idle = idle | {
         transpose.id for transpose in transposes if transpose.id in multiplied or _is_noop_transpose(transpose)
@@ -349,7 +357,11 @@ def _noop_conversions(computation: Any) -> set[int]:
     if not converts:
         return set()
     types = {instruction.id: instruction.shape.element_type for instruction in computation.instructions}
-    return {number for number, each in converts.items() if types[each.operand_ids[0]] == types[number]}
+    return {
+        instruction_id
+        for instruction_id, each in converts.items()
+        if types[each.operand_ids[0]] == types[instruction_id]
+    }
 
 
 def _is_noop_transpose(transpose: Any) -> bool:
@@ -363,10 +375,10 @@ def _add_plain(work: Work, opcode: str, instruction: Any, by_id: Mapping[int, An
     if opcode not in _BY_OPERANDS:
         _pass(work, size)
         return
-    operands = [by_id[number] for number in instruction.operand_ids]
+    operands = [by_id[operand_id] for operand_id in instruction.operand_ids]
     if opcode == "dot":
         sizes = dot_sizes(instruction, operands)
-        _multiply(work, 2.0 * math.prod(sizes), is_even=min(sizes.rows, sizes.inner, sizes.columns) >= _SIDE)
+        _multiply(work, 2.0 * math.prod(sizes), is_even=min(sizes.rows, sizes.inner, sizes.columns) >= _SMALL_SIDE)
     elif opcode == "convolution":
         sizes = convolution_sizes(instruction, operands)
         if sizes.groups > 1:
@@ -408,22 +420,22 @@ def _pass(work: Work, size: int) -> None:
 
 def dot_sizes(instruction: Any, operands: Sequence[Any]) -> MatmulSizes:
     """Returns the sizes of a matmul."""
-    numbers = instruction.dot_dimension_numbers
+    dimension_numbers = instruction.dot_dimension_numbers
     lhs, right = (operand.shape.dimensions for operand in operands[:2])
-    groups = math.prod(lhs[axis] for axis in numbers.lhs_batch_dimensions)
-    inner = math.prod(lhs[axis] for axis in numbers.lhs_contracting_dimensions)
+    groups = math.prod(lhs[axis] for axis in dimension_numbers.lhs_batch_dimensions)
+    inner = math.prod(lhs[axis] for axis in dimension_numbers.lhs_contracting_dimensions)
     shared = max(1, groups * inner)
     return MatmulSizes(groups, math.prod(lhs) // shared, inner, math.prod(right) // shared)
 
 
 def convolution_sizes(instruction: Any, operands: Sequence[Any]) -> MatmulSizes:
     """Returns the sizes of a convolution as a matmul."""
-    numbers = instruction.convolution_dimension_numbers
+    dimension_numbers = instruction.convolution_dimension_numbers
     kernel = operands[1].shape.dimensions
-    outputs = kernel[numbers.kernel_output_feature_dimension]
-    inputs = kernel[numbers.kernel_input_feature_dimension]
+    outputs = kernel[dimension_numbers.kernel_output_feature_dimension]
+    inputs = kernel[dimension_numbers.kernel_input_feature_dimension]
     groups = max(1, instruction.feature_group_count) * max(1, instruction.batch_group_count)
-    positions = math.prod(kernel[axis] for axis in numbers.kernel_spatial_dimensions)
+    positions = math.prod(kernel[axis] for axis in dimension_numbers.kernel_spatial_dimensions)
     rows = elements_of(instruction.shape) // max(1, outputs)
     return MatmulSizes(groups, rows, inputs, outputs // groups, positions)
 

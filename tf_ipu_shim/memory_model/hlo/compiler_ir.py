@@ -23,7 +23,7 @@ from tf_ipu_shim.tf_private.protos import config_pb2, function_pb2, hlo_pb2, typ
 _HANDLES = frozenset({types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT})
 # `GetCompilerIr` makes a graph of the function, which its context keeps: tens of kilobytes each. A new context takes
 # milliseconds. Checked on TensorFlow 2.15.1 and 2.21.0.
-_ASKED_OF_A_CONTEXT = 100
+_QUERIES_PER_CONTEXT = 100
 # Bytes of a function library whose form takes so long, some tenths of a second, that something else may be done beside.
 _LARGE = 200_000
 
@@ -76,14 +76,14 @@ class CompilerIr:
         begin = getattr(_state, "begin", None)
         if begin is not None and len(functions) >= _LARGE:
             begin()
-        numbers = itertools.chain.from_iterable(map(_encode_argument, arguments))
+        handles = itertools.chain.from_iterable(map(_encode_argument, arguments))
         with self._lock:
-            if self._asked == _ASKED_OF_A_CONTEXT:
+            if self._asked == _QUERIES_PER_CONTEXT:
                 self._context, self._asked = _new_context(), 0
             self._asked += 1
             self._context.ensure_initialized()
             serialized, reason = self._library.compiler_ir(
-                tf_eager.context_handle(self._context), functions, function, list(numbers)
+                tf_eager.context_handle(self._context), functions, function, list(handles)
             )
         if serialized is None:
             raise ConversionError(reason.strip().split("\n")[0], reason)

@@ -9,7 +9,7 @@ from tf_ipu_shim.machine.memory import Block, Mode
 from tf_ipu_shim.memory_model.hlo.instructions import shape_bytes
 from tf_ipu_shim.memory_model.hlo.trees import Tree, leaves_of, origin
 
-_ALL = range(2**31)
+_ALL_ELEMENTS = range(2**31)
 
 
 class Branch(NamedTuple):
@@ -22,7 +22,7 @@ class Branch(NamedTuple):
 
 def place_results(
     block: Block,
-    gives: Sequence[int],
+    results: Sequence[int],
     branch_results: Sequence[Sequence[int]],
     branches: Sequence[Branch],
     homes: Mapping[int, int],
@@ -38,15 +38,15 @@ def place_results(
     for leaf in dict.fromkeys(leaf for leaves in branch_results for leaf in leaves):
         variables.setdefault(origin(block, leaf), []).append(leaf)
     overwritten: set[int] = set()
-    for index, number in enumerate(gives):
+    for index, value in enumerate(results):
         home = homes.get(index, -1)
         result_values = {branch[index] for branch in handed}
         if len(result_values) == 1 and -1 not in result_values:
-            values[number] = values[number]._replace(mode=Mode.VIEW, of=tuple(result_values))
+            values[value] = values[value]._replace(mode=Mode.VIEW, of=tuple(result_values))
             continue
         over = sorted({*(result_values - {-1}), *variables.get(home, ())})
         if over:
-            values[number] = values[number]._replace(mode=Mode.IN_PLACE, of=tuple(over), home=home)
+            values[value] = values[value]._replace(mode=Mode.IN_PLACE, of=tuple(over), home=home)
             overwritten.update(over)
     for leaves, branch in zip(branch_results, branches):
         for leaf, argument in zip(leaves, leaves_of(branch.arguments[0])):
@@ -57,12 +57,12 @@ def place_results(
 def _outer_values(leaves: Sequence[int], branch: Branch) -> list[int]:
     """Returns, for each result of a branch, the outer value that it is; -1 for what the branch computes."""
     outside = dict(zip(leaves_of(branch.arguments[0]), leaves))
-    return [outside.get(origin(branch.block, number), -1) for number in leaves_of(branch.results)]
+    return [outside.get(origin(branch.block, value), -1) for value in leaves_of(branch.results)]
 
 
 def arguments_of_size(by_id: Mapping[int, Any], conditional: Any, size: int) -> list[int]:
     """Returns the branch arguments of a given size."""
-    operands = [by_id[number] for number in conditional.operand_ids[1:]]
+    operands = [by_id[operand_id] for operand_id in conditional.operand_ids[1:]]
     leaves = dict.fromkeys(leaf for operand in operands if operand.opcode == "tuple" for leaf in operand.operand_ids)
     return [leaf for leaf in leaves if shape_bytes(by_id[leaf].shape) == size]
 
@@ -78,13 +78,13 @@ def used_elements(
             used_by_branch[instruction.id] = set()
             parts = instruction.shape.tuple_shapes
             if instruction.id == computation.root_id or not parts or any(part.tuple_shapes for part in parts):
-                found[instruction.id] = _ALL
+                found[instruction.id] = _ALL_ELEMENTS
         if not used_by_branch or instruction.id not in needed:
             continue
-        for number in instruction.operand_ids:
-            if number in used_by_branch and instruction.opcode == "get-tuple-element":
-                if (number, instruction.tuple_index) not in stored:
-                    used_by_branch[number].add(instruction.tuple_index)
-            elif number in used_by_branch:
-                found[number] = _ALL
+        for operand_id in instruction.operand_ids:
+            if operand_id in used_by_branch and instruction.opcode == "get-tuple-element":
+                if (operand_id, instruction.tuple_index) not in stored:
+                    used_by_branch[operand_id].add(instruction.tuple_index)
+            elif operand_id in used_by_branch:
+                found[operand_id] = _ALL_ELEMENTS
     return {**used_by_branch, **found}

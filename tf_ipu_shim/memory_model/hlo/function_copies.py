@@ -18,8 +18,8 @@ def without_ops(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
 def rename(function: function_pb2.FunctionDef, renamed: Mapping[str, str]) -> None:
     """Renames tensors in ops and results."""
     for node in function.node_def:
-        for index, text in enumerate(node.input):
-            if text in renamed:
-                node.input[index] = renamed[text]
+        for index, tensor_name in enumerate(node.input):
+            if tensor_name in renamed:
+                node.input[index] = renamed[tensor_name]
     for result, tensor in list(function.ret.items()):  # a map of protobuf loses its place where it is written to
         function.ret[result] = renamed.get(tensor, tensor)

@@ -30,14 +30,14 @@ _GRADIENT = re.compile(r"(?:^|/)(?:gradients?(?:_\d+)?|gradient_tape)/")
 
 def _bytes_by_type() -> dict[int, float]:
     sizes = {}
-    for name, number in xla_data_pb2.PrimitiveType.items():
+    for name, element_type in xla_data_pb2.PrimitiveType.items():
         bits = re.search(r"\d+", name)
         if name in ("PRIMITIVE_TYPE_INVALID", "TUPLE", "OPAQUE_TYPE", "TOKEN", "BUFFER"):
-            sizes[number] = 0.0
+            sizes[element_type] = 0.0
         elif name == "PRED":
-            sizes[number] = 1.0
+            sizes[element_type] = 1.0
         else:
-            sizes[number] = int(bits.group() if bits else _UNKNOWN_BITS) / 8
+            sizes[element_type] = int(bits.group() if bits else _UNKNOWN_BITS) / 8
     return sizes
 
 

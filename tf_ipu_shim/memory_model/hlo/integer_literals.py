@@ -12,9 +12,9 @@ LITERAL_LIMIT = 64
 _INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)
 
 
-def integer_elements(by_id: Mapping[int, Any], number: int) -> list[int]:
+def integer_elements(by_id: Mapping[int, Any], instruction_id: int) -> list[int]:
     """Returns the elements of an integer constant; empty for other instructions."""
-    source = by_id[number]
+    source = by_id[instruction_id]
     if source.opcode in ("copy", "reshape"):
         return integer_elements(by_id, source.operand_ids[0])
     if source.opcode in ("broadcast", "convert") and source.shape.element_type in _INTEGERS:

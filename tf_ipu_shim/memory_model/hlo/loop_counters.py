@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_HANDS_ON = frozenset({"bitcast", "copy", "reshape"})
+_FORWARDING = frozenset({"bitcast", "copy", "reshape"})
 _INTEGERS = ("s32s", "s64s", "u32s", "u64s")
 
 
@@ -18,7 +18,7 @@ def find_counters(body: Any) -> set[int]:
     root = by_id[body.root_id]
     operands = root.operand_ids if root.opcode == "tuple" else ()
     sources = _Sources(by_id)
-    steps = ((index, sources.of(number, root.id)) for index, number in enumerate(operands))
+    steps = ((index, sources.of(operand_id, root.id)) for index, operand_id in enumerate(operands))
     return {step.id for index, step in steps if step is not None and _counts(step, index, sources)}
 
 
@@ -32,12 +32,12 @@ class _Sources:
             for operand in instruction.operand_ids:
                 self._users.setdefault(operand, set()).add(instruction.id)
 
-    def of(self, number: int, user: int) -> Any:
+    def of(self, instruction_id: int, user: int) -> Any:
         """Returns the source that an instruction passes only to one user, else None."""
-        while self._users[number] == {user}:
-            if self._by_id[number].opcode not in _HANDS_ON:
-                return self._by_id[number]
-            number, user = self._by_id[number].operand_ids[0], number
+        while self._users[instruction_id] == {user}:
+            if self._by_id[instruction_id].opcode not in _FORWARDING:
+                return self._by_id[instruction_id]
+            instruction_id, user = self._by_id[instruction_id].operand_ids[0], instruction_id
         return None
 
 
@@ -45,7 +45,7 @@ def _counts(step: Any, index: int, sources: _Sources) -> bool:
     """Whether an instruction adds a constant to the loop variable at the same position."""
     if step.opcode != "add" or step.shape.dimensions:
         return False
-    counted, added = (sources.of(number, step.id) for number in step.operand_ids)
+    counted, added = (sources.of(operand_id, step.id) for operand_id in step.operand_ids)
     if counted is None or counted.opcode != "get-tuple-element" or counted.tuple_index != index:
         return False
     return added is not None and added.opcode == "constant" and any(getattr(added.literal, name) for name in _INTEGERS)

@@ -50,8 +50,8 @@ def outline(functions: Sequence[function_pb2.FunctionDef]) -> OutlinedFunctions 
 
 def inline(module: hlo_pb2.HloModuleProto, ops: frozenset[str]) -> bool:
     """Inlines the calls of `outline` in the converted module; returns whether it could."""
-    called = {one.id: one for one in module.computations if one.name.startswith(_PREFIX)}
-    callers = [one for one in module.computations if one.id not in called]
+    called = {candidate.id: candidate for candidate in module.computations if candidate.name.startswith(_PREFIX)}
+    callers = [candidate for candidate in module.computations if candidate.id not in called]
     return all(_inline(computation, called, ops) for computation in callers)
 
 
@@ -137,7 +137,7 @@ def _inline(computation: Any, called: Mapping[int, Any], ops: frozenset[str]) ->
 
 def _names(instructions: Sequence[Any], calls: Mapping[int, Any], ops: frozenset[str]) -> dict[int, Any] | None:
     """Returns the instructions that name each call; None if one is missing or a result is unused."""
-    operands = {number for call in calls.values() for number in call.operand_ids[:1]}
+    operands = {operand_id for call in calls.values() for operand_id in call.operand_ids[:1]}
     names = {
         instruction.id: instruction
         for instruction in instructions
@@ -155,12 +155,24 @@ def _called_by(instruction: Any, calls: Mapping[int, Any]) -> Any:
 def _inner(computation: Any, call: Any, named: Any, result: int) -> Iterator[Any]:
     """Yields the instructions a call runs, renamed to its op; the last is `result`."""
     operands = [named.operand_ids[0], *list(call.operand_ids)[1:]]
-    numbers = {one.id: operands[one.parameter_number] for one in computation.instructions if one.opcode == "parameter"}
-    inside = [one for one in computation.instructions if one.metadata.op_name not in (_ARGUMENTS, _RESULTS)]
-    handed_on = [one for one in computation.instructions if one.metadata.op_name == _RESULTS and one.opcode != "tuple"]
-    numbers[handed_on[0].operand_ids[0]] = result
+    outer_ids = {
+        inner_instruction.id: operands[inner_instruction.parameter_number]
+        for inner_instruction in computation.instructions
+        if inner_instruction.opcode == "parameter"
+    }
+    inside = [
+        inner_instruction
+        for inner_instruction in computation.instructions
+        if inner_instruction.metadata.op_name not in (_ARGUMENTS, _RESULTS)
+    ]
+    handed_on = [
+        inner_instruction
+        for inner_instruction in computation.instructions
+        if inner_instruction.metadata.op_name == _RESULTS and inner_instruction.opcode != "tuple"
+    ]
+    outer_ids[handed_on[0].operand_ids[0]] = result
     for instruction in inside:
-        instruction.id = numbers.get(instruction.id, instruction.id)
-        instruction.operand_ids[:] = [numbers.get(number, number) for number in instruction.operand_ids]
+        instruction.id = outer_ids.get(instruction.id, instruction.id)
+        instruction.operand_ids[:] = [outer_ids.get(operand_id, operand_id) for operand_id in instruction.operand_ids]
         instruction.metadata.op_name = named.metadata.op_name
         yield instruction

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-_HANDS_ON = frozenset({"bitcast", "copy", "reshape"})
+_FORWARDING = frozenset({"bitcast", "copy", "reshape"})
 
 
 class Push(NamedTuple):
@@ -26,8 +26,8 @@ def find_pushes(body: Any) -> list[Push]:
     root = by_id[body.root_id]
     if root.opcode != "tuple":
         return []
-    unchanged = {place for place, number in enumerate(root.operand_ids) if _state_index(by_id, number) == place}
-    found = (_push(by_id, by_id[number], place) for place, number in enumerate(root.operand_ids))
+    unchanged = {place for place, operand_id in enumerate(root.operand_ids) if _state_index(by_id, operand_id) == place}
+    found = (_push(by_id, by_id[operand_id], place) for place, operand_id in enumerate(root.operand_ids))
     return [push for push in found if push is not None and push.tensor_index in unchanged]
 
 
@@ -35,13 +35,13 @@ def _push(by_id: Mapping[int, Any], pair: Any, place: int) -> Push | None:
     """Returns the push that is the only change of a list in an iteration, or None."""
     if pair.opcode != "tuple" or len(pair.operand_ids) != 2:
         return None
-    update, count = (by_id[number] for number in pair.operand_ids)
+    update, count = (by_id[operand_id] for operand_id in pair.operand_ids)
     if update.opcode != "dynamic-update-slice" or count.opcode != "add":
         return None
     elements, pushed, index, *offsets = update.operand_ids
-    begins = all(by_id[number].opcode == "constant" for number in offsets)
-    one_more = any(_part_of_list(by_id, number, place, 1) for number in count.operand_ids) and any(
-        by_id[number].opcode == "constant" for number in count.operand_ids
+    begins = all(by_id[operand_id].opcode == "constant" for operand_id in offsets)
+    one_more = any(_part_of_list(by_id, operand_id, place, 1) for operand_id in count.operand_ids) and any(
+        by_id[operand_id].opcode == "constant" for operand_id in count.operand_ids
     )
     at_end = _part_of_list(by_id, elements, place, 0) and _part_of_list(by_id, index, place, 1)
     tensor_place = _state_index(by_id, pushed)
@@ -50,9 +50,9 @@ def _push(by_id: Mapping[int, Any], pair: Any, place: int) -> Push | None:
     return Push(update.id, place, tensor_place)
 
 
-def _part_of_list(by_id: Mapping[int, Any], number: int, place: int, part: int) -> bool:
+def _part_of_list(by_id: Mapping[int, Any], instruction_id: int, place: int, part: int) -> bool:
     """Whether an instruction is the elements (0) or the length (1) of a list in the state."""
-    operand = by_id[number]
+    operand = by_id[instruction_id]
     return (
         operand.opcode == "get-tuple-element"
         and operand.tuple_index == part
@@ -60,10 +60,10 @@ def _part_of_list(by_id: Mapping[int, Any], number: int, place: int, part: int) 
     )
 
 
-def _state_index(by_id: Mapping[int, Any], number: int) -> int | None:
+def _state_index(by_id: Mapping[int, Any], instruction_id: int) -> int | None:
     """Returns the state index that an instruction passes on, or None."""
-    operand = by_id[number]
-    while operand.opcode in _HANDS_ON:
+    operand = by_id[instruction_id]
+    while operand.opcode in _FORWARDING:
         operand = by_id[operand.operand_ids[0]]
     if operand.opcode != "get-tuple-element" or by_id[operand.operand_ids[0]].opcode != "parameter":
         return None

@@ -47,7 +47,12 @@ def post_order(computation: Any) -> list[Any]:
     needs = {instruction.id: list(instruction.operand_ids) for instruction in computation.instructions}
     by_id = {instruction.id: instruction for instruction in computation.instructions}
     used = {operand for operands in needs.values() for operand in operands}
-    return [by_id[number] for number in _sorted([number for number in needs if number not in used], needs, {})]
+    return [
+        by_id[instruction_id]
+        for instruction_id in _sorted(
+            [instruction_id for instruction_id in needs if instruction_id not in used], needs, {}
+        )
+    ]
 
 
 def _sorted(
@@ -106,4 +111,4 @@ def _connected(copies: Iterable[node_def_pb2.NodeDef]) -> list[Unit]:
 
 
 def _before(unit: Unit) -> list[str]:
-    return [producer_name(text) for node in unit for text in node.input]
+    return [producer_name(tensor_name) for node in unit for tensor_name in node.input]

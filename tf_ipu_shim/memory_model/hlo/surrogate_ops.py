@@ -68,7 +68,7 @@ def remove_extra_conversions(module: hlo_pb2.HloModuleProto) -> None:
     """Removes conversions that only the surrogate form of an op has."""
     for computation in module.computations:
         converted = [instruction for instruction in computation.instructions if instruction.opcode == "convert"]
-        of_older = [one for one in converted if one.metadata.op_type in _OLDER_NAMES]
+        of_older = [conversion for conversion in converted if conversion.metadata.op_type in _OLDER_NAMES]
         if of_older:
             _remove_unused(computation, of_older)
 
@@ -83,9 +83,9 @@ def _remove_unused(computation: Any, conversions: Sequence[Any]) -> None:
     if not same:
         return
     remaining = [instruction for instruction in computation.instructions if instruction.id not in same]
-    for one in remaining:
-        if not same.keys().isdisjoint(one.operand_ids):
-            one.operand_ids[:] = [same.get(number, number) for number in one.operand_ids]
+    for user in remaining:
+        if not same.keys().isdisjoint(user.operand_ids):
+            user.operand_ids[:] = [same.get(operand_id, operand_id) for operand_id in user.operand_ids]
     computation.root_id = same.get(computation.root_id, computation.root_id)
     del computation.instructions[:]
     computation.instructions.extend(remaining)
@@ -102,7 +102,7 @@ def _replaceable_norms(function: function_pb2.FunctionDef) -> frozenset[str]:
     for node in function.node_def:
         if node.op != _NORMALISATION_GRADIENT or node.name not in names:
             used_results.update(only_newer.intersection(node.input))
-    return frozenset(names - {producer_name(text) for text in used_results})
+    return frozenset(names - {producer_name(tensor_name) for tensor_name in used_results})
 
 
 def _use_older_op(node: node_def_pb2.NodeDef) -> None:

@@ -18,7 +18,7 @@ class Axis(NamedTuple):
         inner: elements of that axis to each sample, as of rows and places that a reshape has put together.
     """
 
-    number: int
+    dimension: int
     inner: int = 1
 
 
@@ -38,7 +38,7 @@ def elementwise_axis(instruction: Any, shapes: Sequence[Any], axes: Sequence[Fou
     """Returns the mini-batch axis of an elementwise result: where it is in the operands."""
     for shape, axis in zip(shapes, axes):
         if axis is not None and len(shape.dimensions) == len(instruction.dimensions):
-            if shape.dimensions[axis.number] == instruction.dimensions[axis.number]:
+            if shape.dimensions[axis.dimension] == instruction.dimensions[axis.dimension]:
                 return axis
     return None
 
@@ -49,12 +49,12 @@ def _joined(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> F
 
 def _broadcast(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
     axis = axes[0]
-    return axis and axis._replace(number=instruction.dimensions[axis.number])
+    return axis and axis._replace(dimension=instruction.dimensions[axis.dimension])
 
 
 def _transposed(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
     axis = axes[0]
-    return axis and axis._replace(number=list(instruction.dimensions).index(axis.number))
+    return axis and axis._replace(dimension=list(instruction.dimensions).index(axis.dimension))
 
 
 def _reshaped(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
@@ -65,60 +65,74 @@ def reshaped_axis(shape: Any, other: Any, axis: Found) -> Found:
     """Returns the mini-batch axis after a reshape."""
     if axis is None:
         return None
-    stride = axis.inner * math.prod(shape.dimensions[axis.number + 1 :])
+    stride = axis.inner * math.prod(shape.dimensions[axis.dimension + 1 :])
     below = 1
-    for number in range(len(other.dimensions) - 1, -1, -1):
-        elements = below * other.dimensions[number]
+    for axis_index in range(len(other.dimensions) - 1, -1, -1):
+        elements = below * other.dimensions[axis_index]
         if below <= stride < elements:
-            return Axis(number, max(1, stride // below))
+            return Axis(axis_index, max(1, stride // below))
         below = elements
     return None
 
 
 def _product(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    numbers = instruction.dot_dimension_numbers
-    lhs_axes = list(numbers.lhs_batch_dimensions), list(numbers.lhs_contracting_dimensions)
-    right = list(numbers.rhs_batch_dimensions), list(numbers.rhs_contracting_dimensions)
+    dimension_numbers = instruction.dot_dimension_numbers
+    lhs_axes = list(dimension_numbers.lhs_batch_dimensions), list(dimension_numbers.lhs_contracting_dimensions)
+    right = list(dimension_numbers.rhs_batch_dimensions), list(dimension_numbers.rhs_contracting_dimensions)
     before = len(lhs_axes[0])
     for shape, axis, (batch, contracting) in zip(shapes, axes, (lhs_axes, right)):
-        free = [one for one in range(len(shape.dimensions)) if one not in batch and one not in contracting]
-        if axis is not None and axis.number in batch:
-            return axis._replace(number=batch.index(axis.number))
-        if axis is not None and axis.number in free:
-            return axis._replace(number=before + free.index(axis.number))
+        free = [
+            axis_index
+            for axis_index in range(len(shape.dimensions))
+            if axis_index not in batch and axis_index not in contracting
+        ]
+        if axis is not None and axis.dimension in batch:
+            return axis._replace(dimension=batch.index(axis.dimension))
+        if axis is not None and axis.dimension in free:
+            return axis._replace(dimension=before + free.index(axis.dimension))
         before += len(free)
     return None
 
 
 def _convolution(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    numbers = instruction.convolution_dimension_numbers
-    if axes[0] is not None and axes[0].number == numbers.input_batch_dimension:
-        return axes[0]._replace(number=numbers.output_batch_dimension)
-    if axes[1] is not None and axes[1].number == numbers.kernel_output_feature_dimension:
-        return axes[1]._replace(number=numbers.output_feature_dimension)
+    dimension_numbers = instruction.convolution_dimension_numbers
+    if axes[0] is not None and axes[0].dimension == dimension_numbers.input_batch_dimension:
+        return axes[0]._replace(dimension=dimension_numbers.output_batch_dimension)
+    if axes[1] is not None and axes[1].dimension == dimension_numbers.kernel_output_feature_dimension:
+        return axes[1]._replace(dimension=dimension_numbers.output_feature_dimension)
     return None
 
 
 def _reduced(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
     axis = next(filter(None, axes))
-    if axis.number in instruction.dimensions:
+    if axis.dimension in instruction.dimensions:
         return None
-    return axis._replace(number=axis.number - sum(dimension < axis.number for dimension in instruction.dimensions))
+    return axis._replace(
+        dimension=axis.dimension - sum(dimension < axis.dimension for dimension in instruction.dimensions)
+    )
 
 
 def _gathered(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    numbers, rank = instruction.gather_dimension_numbers, len(instruction.shape.dimensions)
+    dimension_numbers, rank = instruction.gather_dimension_numbers, len(instruction.shape.dimensions)
     table, places = axes[0], axes[1]
     if places is not None:
-        of_places = [one for one in range(len(shapes[1].dimensions)) if one != numbers.index_vector_dim]
-        of_result = [one for one in range(rank) if one not in numbers.offset_dims]
-        if places.number in of_places:
-            return places._replace(number=of_result[of_places.index(places.number)])
+        of_places = [
+            axis_index
+            for axis_index in range(len(shapes[1].dimensions))
+            if axis_index != dimension_numbers.index_vector_dim
+        ]
+        of_result = [axis_index for axis_index in range(rank) if axis_index not in dimension_numbers.offset_dims]
+        if places.dimension in of_places:
+            return places._replace(dimension=of_result[of_places.index(places.dimension)])
     if table is not None:
-        remaining = [one for one in range(len(shapes[0].dimensions)) if one not in numbers.collapsed_slice_dims]
-        is_whole_row = instruction.gather_slice_sizes[table.number] == shapes[0].dimensions[table.number]
-        if is_whole_row and table.number in remaining:
-            return table._replace(number=numbers.offset_dims[remaining.index(table.number)])
+        remaining = [
+            axis_index
+            for axis_index in range(len(shapes[0].dimensions))
+            if axis_index not in dimension_numbers.collapsed_slice_dims
+        ]
+        is_whole_row = instruction.gather_slice_sizes[table.dimension] == shapes[0].dimensions[table.dimension]
+        if is_whole_row and table.dimension in remaining:
+            return table._replace(dimension=dimension_numbers.offset_dims[remaining.index(table.dimension)])
     return None
 
 

@@ -17,7 +17,7 @@ from tf_ipu_shim.tf_private.graphs import importer, ops
 from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_util
 
-_FEW = 16
+_MAX_ELEMENTS = 16
 
 
 class TensorSpec(NamedTuple):
@@ -76,7 +76,7 @@ def infer(
             outputs[output] = (node.name, flat)
             names.setdefault(output, f"{node.name}:{flat}")
     for node in remaining:
-        copy = copy_node(node, [names[text] for text in data_inputs(node)])
+        copy = copy_node(node, [names[tensor_name] for tensor_name in data_inputs(node)])
         copy.device = ""
         graph_def.node.append(copy)
     graph_def.library.function.extend(reached_functions(remaining, library))
@@ -98,7 +98,7 @@ def infer(
 
 def _literal(tensor: Any, shape: tuple[int, ...] | None) -> tensor_pb2.TensorProto | None:
     """Returns the value of a small integer tensor, from which shapes are computed."""
-    if shape is None or not tensor.dtype.is_integer or math.prod(shape) > _FEW:
+    if shape is None or not tensor.dtype.is_integer or math.prod(shape) > _MAX_ELEMENTS:
         return None
     value = tensor_util.try_evaluate_constant(tensor)
     return None if value is None else tensor_util.make_tensor_proto(value, tensor.dtype)

@@ -17,8 +17,8 @@ from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _ROUNDS = 6  # of inference; and of a loop's body, which may learn of a list from the iteration before
-_PUTS_IN = {"TensorListPushBack": 1, "TensorListSetItem": 2}
-_HANDS_ON = vocabulary.IDENTITIES | {"AddN", "TensorListResize", "ZerosLike"}
+_WRITTEN_OPERAND = {"TensorListPushBack": 1, "TensorListSetItem": 2}
+_FORWARDING = vocabulary.IDENTITIES | {"AddN", "TensorListResize", "ZerosLike"}
 
 
 def infer(
@@ -61,7 +61,7 @@ def _returned(function: function_pb2.FunctionDef, library: Mapping[str, function
             )
     arguments = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
     tensor_names = [function.ret[output.name] for output in function.signature.output_arg]
-    ends = [arguments.get(source.get(text, text)) for text in tensor_names]
+    ends = [arguments.get(source.get(tensor_name, tensor_name)) for tensor_name in tensor_names]
     return {index: argument for index, argument in enumerate(ends) if argument is not None}
 
 
@@ -77,47 +77,49 @@ def _infer_from_lists(
     """Returns what lists imply for themselves, their elements and functions with lists."""
     everything, list_specs = dict(known), dict[str, TensorSpec]()
     for node in nodes:
-        takes = [everything[text] for text in data_inputs(node)]
+        operands = [everything[tensor_name] for tensor_name in data_inputs(node)]
         names = op_types.output_names(node)
         inferred = [everything[name] for name in names]
-        gives = _result_specs(node, takes, inferred, library)
-        gives = [one if one.shape is not None else one._replace(shape=two.shape) for one, two in zip(gives, inferred)]
-        list_specs.update(zip(names, gives))
-        everything.update(zip(names, gives))
+        results = _result_specs(node, operands, inferred, library)
+        results = [
+            spec if spec.shape is not None else spec._replace(shape=two.shape) for spec, two in zip(results, inferred)
+        ]
+        list_specs.update(zip(names, results))
+        everything.update(zip(names, results))
     return list_specs
 
 
 def _result_specs(
     node: node_def_pb2.NodeDef,
-    takes: Sequence[TensorSpec],
-    gives: Sequence[TensorSpec],
+    operands: Sequence[TensorSpec],
+    results: Sequence[TensorSpec],
     library: Mapping[str, function_pb2.FunctionDef],
 ) -> Sequence[TensorSpec]:
     """Returns a node's result specs if lists determine them, else nothing."""
     called = op_types.called_functions(node)
     if not called:
-        return _list_op_specs(node.op, takes)
-    if not (_has_lists(takes) or _has_lists(gives)) or not all(name in library for name in called):
+        return _list_op_specs(node.op, operands)
+    if not (_has_lists(operands) or _has_lists(results)) or not all(name in library for name in called):
         return ()
     if node.op in vocabulary.LOOPS:
-        return _specs_after_loop(library[node.attr["body"].func.name], takes, library)
+        return _specs_after_loop(library[node.attr["body"].func.name], operands, library)
     if node.op in vocabulary.CALLS:
-        return _results(library[called[0]], takes, library)
-    return _results(library[called[0]], takes[1:], library) if node.op in vocabulary.BRANCHES else ()
+        return _results(library[called[0]], operands, library)
+    return _results(library[called[0]], operands[1:], library) if node.op in vocabulary.BRANCHES else ()
 
 
-def _list_op_specs(op: str, takes: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
+def _list_op_specs(op: str, operands: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
     """Returns the result specs of an op on a list."""
     if op == "TensorListFromTensor":
-        shape = takes[0].shape
-        return [_list(ListContents(shape[0], takes[0].type, shape[1:]) if shape else None)]
-    listed = takes[0].listed if takes else None
+        shape = operands[0].shape
+        return [_list(ListContents(shape[0], operands[0].type, shape[1:]) if shape else None)]
+    listed = operands[0].listed if operands else None
     if listed is None:
         return ()
-    if op in _HANDS_ON:
+    if op in _FORWARDING:
         return [_list(listed)]
-    if op in _PUTS_IN:
-        return [_list(listed._replace(shape=listed.shape or takes[_PUTS_IN[op]].shape))]
+    if op in _WRITTEN_OPERAND:
+        return [_list(listed._replace(shape=listed.shape or operands[_WRITTEN_OPERAND[op]].shape))]
     if listed.shape is None:
         return ()
     element = TensorSpec(listed.type, listed.shape)
@@ -127,8 +129,8 @@ def _list_op_specs(op: str, takes: Sequence[TensorSpec]) -> Sequence[TensorSpec]
         return [_list(listed), element]
     if op == "TensorListStack" and listed.capacity is not None:
         return [TensorSpec(listed.type, (listed.capacity, *listed.shape))]
-    if op == "TensorListGather" and takes[1].shape is not None:
-        return [TensorSpec(listed.type, (math.prod(takes[1].shape), *listed.shape))]
+    if op == "TensorListGather" and operands[1].shape is not None:
+        return [TensorSpec(listed.type, (math.prod(operands[1].shape), *listed.shape))]
     return ()
 
 
@@ -167,7 +169,7 @@ def _specs_after_loop(
     """Returns the specs after a loop, with lists its iterations extend."""
     state = iteration_specs(body, argument_specs, library)
     for _ in range(_ROUNDS):
-        after = [_common_spec(one, other) for one, other in zip(state, _results(body, state, library))]
+        after = [_common_spec(before, other) for before, other in zip(state, _results(body, state, library))]
         if after == state:
             break
         state = after
@@ -178,6 +180,6 @@ def _common_spec(before: TensorSpec, after: TensorSpec) -> TensorSpec:
     """Returns what holds for a value in one iteration and the next."""
     if before.listed is None or after.listed is None:
         return before._replace(listed=before.listed or after.listed)
-    one, other = before.listed, after.listed
-    capacity = one.capacity if one.capacity is not None else other.capacity
-    return before._replace(listed=ListContents(capacity, one.type, one.shape or other.shape))
+    first, second = before.listed, after.listed
+    capacity = first.capacity if first.capacity is not None else second.capacity
+    return before._replace(listed=ListContents(capacity, first.type, first.shape or second.shape))

@@ -48,17 +48,17 @@ def stashes(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]
     """
     for stage in range(pipeline.stages if pipeline.training else 0):
         slots = (pipeline.fifo_slots(stage) + 1) * pipeline.batch_serialization_iterations - 1
-        anew = recomputes and stage < pipeline.stages - 1
+        recomputed = recomputes and stage < pipeline.stages - 1
         size = pipeline.kept_bytes[stage]
-        if anew:
+        if recomputed:
             size = pipeline.input_bytes[stage] + pipeline.checkpoint_bytes[stage]
         devices = pipeline.devices[stage] if min(pipeline.devices[stage]) >= 0 else tuple(ipus)
         if not slots or not size or not devices:
             continue
-        name = f"{pipeline.name}: {'stash' if anew else 'FIFO'} of stage {stage}, {slots} slots"
+        name = f"{pipeline.name}: {'stash' if recomputed else 'FIFO'} of stage {stage}, {slots} slots"
         for ipu in devices:
             share = -(-size // len(devices))
-            yield Stash(ipu, name, "stash" if anew else "fifo", slots * share, bool(pipeline.offload_activations))
+            yield Stash(ipu, name, "stash" if recomputed else "fifo", slots * share, bool(pipeline.offload_activations))
 
 
 def find_pipelines(functions: Iterable[function_pb2.FunctionDef]) -> list[PipelineDescription]:

@@ -63,14 +63,14 @@ def _arguments(
     """Returns rows of arguments and variables; IPUs in `on_io` reserve I/O tiles."""
     taking = _consumers(program)
     rows = []
-    for number, argument in enumerate(request.library[request.function].signature.input_arg):
-        kind = dtypes.as_dtype(request.variable_types[number] or request.arg_types[number])
-        shape = request.variable_shapes[number] if request.variable_types[number] else request.arg_shapes[number]
-        ipu = program.variable_chips[number] if program.variable_chips[number] >= 0 else taking.get(argument.name, 0)
-        name = f"XLA_Args/{request.variable_names[number] or argument.name}"
+    for index, argument in enumerate(request.library[request.function].signature.input_arg):
+        kind = dtypes.as_dtype(request.variable_types[index] or request.arg_types[index])
+        shape = request.variable_shapes[index] if request.variable_types[index] else request.arg_shapes[index]
+        ipu = program.variable_chips[index] if program.variable_chips[index] >= 0 else taking.get(argument.name, 0)
+        name = f"XLA_Args/{request.variable_names[index] or argument.name}"
         size = max(1, kind.size)
         where = _tiles(shape, size, ipu, chip, io_tiles.compute_tiles(chip) if ipu in on_io else chip)
-        inst = f"arg{number}.{number + 1}"
+        inst = f"arg{index}.{index + 1}"
         rows.append([inst, 0, list(shape), kind.name.upper(), 0, 0, math.prod(shape), where, name])
     return rows
 

@@ -16,8 +16,8 @@ from tf_ipu_shim.memory_model.hlo.instructions import is_gradient
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 WEIGHT, STATE, ACCUMULATOR = "weight", "optimizer_state", "accumulator"
-_HANDED_ON = frozenset({"Cast", "Identity", vocabulary.READ_VARIABLE})
-_APPLYING = ("ResourceApply", "ResourceSparseApply")  # take the trained variable first, then its state
+_FORWARDING = frozenset({"Cast", "Identity", vocabulary.READ_VARIABLE})
+_OPTIMIZER_OPS = ("ResourceApply", "ResourceSparseApply")  # take the trained variable first, then its state
 
 
 def variable_kinds(library: Mapping[str, function_pb2.FunctionDef], function: str) -> list[str]:
@@ -60,7 +60,7 @@ def _kind_by_use(traced: _Traced, node: node_def_pb2.NodeDef, position: int, in_
     """Returns what a use by an op, as which input, implies for a variable's kind."""
     if vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr and position == 0:
         return {ACCUMULATOR}
-    if node.op.startswith(_APPLYING) and position == 0:
+    if node.op.startswith(_OPTIMIZER_OPS) and position == 0:
         return {WEIGHT}
     if in_update or node.name in traced.after:
         return {STATE}
@@ -100,7 +100,7 @@ class _Uses:
                     for name in called:
                         if position >= first:
                             found |= self.of(name, position - first, inside)
-                elif node.op in _HANDED_ON:
+                elif node.op in _FORWARDING:
                     waiting.append(f"{node.name}:{_first_output(node)}:0")
                 else:
                     found |= _kind_by_use(traced, node, position, in_update)
@@ -128,12 +128,12 @@ class _Uses:
         feeds: dict[str, list[str]] = {}
         follows: dict[str, list[str]] = {}
         gradients: set[str] = set()
-        ends: set[str] = {producer_name(text) for text in definition.ret.values()}
+        ends: set[str] = {producer_name(tensor_name) for tensor_name in definition.ret.values()}
         for node in definition.node_def:
             inputs = data_inputs(node)
-            feeds[node.name] = [producer_name(text) for text in inputs]
-            for position, text in enumerate(inputs):
-                users.setdefault(text, []).append((node, position))
+            feeds[node.name] = [producer_name(tensor_name) for tensor_name in inputs]
+            for position, tensor_name in enumerate(inputs):
+                users.setdefault(tensor_name, []).append((node, position))
                 follows.setdefault(feeds[node.name][position], []).append(node.name)
             if self._is_gradient(node):
                 gradients.add(node.name)
@@ -148,7 +148,7 @@ class _Uses:
 
 
 def _assigns(node: node_def_pb2.NodeDef) -> bool:
-    return "Assign" in node.op or node.op.startswith(("Resource", *_APPLYING))
+    return "Assign" in node.op or node.op.startswith(("Resource", *_OPTIMIZER_OPS))
 
 
 def _first_output(node: node_def_pb2.NodeDef) -> str:

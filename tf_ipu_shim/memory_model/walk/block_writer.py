@@ -60,8 +60,8 @@ class _Copy(NamedTuple):
 
 def _merged_copy(copy: Step, other: Step) -> Step:
     """Returns two host copies as one."""
-    works = [one.work for one in (copy, other) if one.work is not None]
-    work = works[0]._replace(sizes=HostSizes(sum(one.sizes.bytes for one in works))) if works else None
+    works = [step.work for step in (copy, other) if step.work is not None]
+    work = works[0]._replace(sizes=HostSizes(sum(step.sizes.bytes for step in works))) if works else None
     return copy._replace(inputs=copy.inputs + other.inputs, outputs=copy.outputs + other.outputs, work=work)
 
 
@@ -96,10 +96,10 @@ class BlockWriter:
         if ipu not in state.values:
             block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
             if state.outer is not None:
-                around, outer_state = state.outer
-                outer = around.value(ipu, outer_state)
+                enclosing, outer_state = state.outer
+                outer = enclosing.value(ipu, outer_state)
                 self.bound.setdefault(ipu, []).append(outer)
-                source_value = around.blocks[ipu].values[outer]
+                source_value = enclosing.blocks[ipu].values[outer]
                 state.values[ipu] = block.add(source_value._replace(mode=Mode.BORROWED, of=(), home=-1))
             else:
                 state.values[ipu] = block.add(Value(self.context.sizes.of(state.spec), state.name, "argument"))
@@ -120,7 +120,7 @@ class BlockWriter:
     def copy(self, ipu: int, step: Step, is_of_scope: bool) -> None:
         """Adds a host copy, merged with the previous one of the scope up to the configured bytes."""
         block, last = self.block(ipu), self._last_copy
-        size = sum(block.values[number].bytes for number in (*step.inputs, *step.outputs))
+        size = sum(block.values[value].bytes for value in (*step.inputs, *step.outputs))
         together = last is not None and last.block is block and last.step == len(block.steps) - 1
         if is_of_scope and together and last is not None and bool(step.outputs) == last.loads:
             if last.bytes + size <= self.context.options.planner_options.merged_copy_bytes:
@@ -146,10 +146,12 @@ class BlockWriter:
 
     def parameters(self, ipu: int, arguments: Sequence[TensorState]) -> tuple[list[int], dict[int, Step]]:
         """Returns the argument values of an XLA program and the loads they need; begins its segment."""
-        numbers = {index: self.value(ipu, state) for index, state in enumerate(arguments) if self._is_whole(state)}
+        argument_values = {
+            index: self.value(ipu, state) for index, state in enumerate(arguments) if self._is_whole(state)
+        }
         block, loads = self.block(ipu), {}
         for index, state in enumerate(arguments):
-            if index not in numbers:
+            if index not in argument_values:
                 kind, name = "accumulator", state.name
                 if state.variable >= 0:
                     self.context.variable(ipu, state.variable)
@@ -157,10 +159,12 @@ class BlockWriter:
                     kind = "exchange" if is_shared else self.context.kind_of(state.variable)
                     name = self.context.name_of(state.variable)
                 size = self.context.sizes.of(state.spec)
-                numbers[index] = block.add(Value(size, name, kind))
+                argument_values[index] = block.add(Value(size, name, kind))
                 work = self.copy_work("remote", f"load of {name}", HostSizes(size))
-                loads[numbers[index]] = Step(f"load of {name}", (), (numbers[index],), work=work, late=True)
-        return [numbers[index] for index in range(len(arguments))], loads
+                loads[argument_values[index]] = Step(
+                    f"load of {name}", (), (argument_values[index],), work=work, late=True
+                )
+        return [argument_values[index] for index in range(len(arguments))], loads
 
     def load(self, ipu: int, begin: int, loads: Mapping[int, Step]) -> None:
         """Inserts loads before the first steps that use their values."""
@@ -176,11 +180,11 @@ class BlockWriter:
         """Returns a copy computation, if cycles are wanted."""
         return None if self.context.names is None else Computation(kind, name, sizes, 1)
 
-    def generic(self, node: node_def_pb2.NodeDef, gives: Sequence[TensorSpec]) -> Computation | None:
+    def generic(self, node: node_def_pb2.NodeDef, results: Sequence[TensorSpec]) -> Computation | None:
         """Returns the computation of an op by its results only, if cycles are wanted; views take no time."""
         if self.context.names is None or node.op in VIEWS:
             return None
-        size = sum(map(self.context.sizes.of, gives))
+        size = sum(map(self.context.sizes.of, results))
         if node.op == vocabulary.COLLECTIVE:
             sums = node.attr["kind"].s == b"sum"
             together = (
@@ -203,7 +207,7 @@ class BlockWriter:
                 self.context.keep_remote(stash.ipu, stash.kind, stash.bytes)
                 continue
             block = self.block(stash.ipu)
-            number = block.add(Value(stash.bytes, stash.owner, stash.kind))
-            block.run(stash.owner, (), (number,))
-            pipeline_values.setdefault(stash.ipu, []).append(number)
+            value = block.add(Value(stash.bytes, stash.owner, stash.kind))
+            block.run(stash.owner, (), (value,))
+            pipeline_values.setdefault(stash.ipu, []).append(value)
         return pipeline_values

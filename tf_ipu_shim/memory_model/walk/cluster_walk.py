@@ -168,12 +168,12 @@ def _analyze_hlo(
         )
     return [
         _result_state(
-            TensorSpec(output.type, shape, literal=_proto(literal, output.type, shape), axis=axes_after.get(number)),
+            TensorSpec(output.type, shape, literal=_proto(literal, output.type, shape), axis=axes_after.get(value_id)),
             definition.ret[output.name],
             ipu,
-            number,
+            value_id,
         )
-        for output, shape, literal, number in zip(outputs, shapes, literals, results)
+        for output, shape, literal, value_id in zip(outputs, shapes, literals, results)
     ]
 
 
@@ -197,8 +197,8 @@ def add_pipeline_fifos(analyzer: BlockWriter, ipu: int, functions: Sequence[func
     """Adds FIFOs of a pipeline that is one XLA program: all stages on one IPU, without feeds."""
     found: list[int] = []
     for pipeline in find_pipelines(functions):
-        for numbers in analyzer.begin_pipeline(pipeline, [ipu]).values():
-            found.extend(numbers)
+        for value_ids in analyzer.begin_pipeline(pipeline, [ipu]).values():
+            found.extend(value_ids)
     return found
 
 
@@ -223,8 +223,8 @@ def _with_constants(
     return copy
 
 
-def _result_state(known: TensorSpec, tensor: str, ipu: int, number: int) -> TensorState:
-    return TensorState(known, name=producer_name(tensor), values={ipu: number})
+def _result_state(known: TensorSpec, tensor: str, ipu: int, value_id: int) -> TensorState:
+    return TensorState(known, name=producer_name(tensor), values={ipu: value_id})
 
 
 def _analyze_op_by_op(
@@ -241,19 +241,22 @@ def _analyze_op_by_op(
 
     for node in definition.node_def:
         analyzer.context.scopes.setdefault(node.name, scope)
-        takes = [values[text] for text in data_inputs(node)]
+        operands = [values[tensor_name] for tensor_name in data_inputs(node)]
         kind = "gradient" if is_gradient(node.name) else "temporary"
-        gives, shapes = [], []
+        results, shapes = [], []
         for tensor in op_types.output_names(node):
             value = Value(analyzer.context.sizes.of(known[tensor]), node.name, kind)
             if node.op == "Const":
                 value = value._replace(kind="constant", mode=Mode.ALWAYS)
             elif node.op in VIEWS:
-                value = value._replace(mode=Mode.VIEW, of=tuple(takes[:1]))
+                value = value._replace(mode=Mode.VIEW, of=tuple(operands[:1]))
             values[tensor] = block.add(value)
-            gives.append(values[tensor])
+            results.append(values[tensor])
             shapes.append(known[tensor])
         if node.op != "Const":
-            block.run(node.name, takes, gives, work=analyzer.generic(node, shapes))
+            block.run(node.name, operands, results, work=analyzer.generic(node, shapes))
     tensors = [definition.ret[output.name] for output in definition.signature.output_arg]
-    return [_result_state(known.get(text, TensorSpec(0, None)), text, ipu, values[text]) for text in tensors]
+    return [
+        _result_state(known.get(tensor_name, TensorSpec(0, None)), tensor_name, ipu, values[tensor_name])
+        for tensor_name in tensors
+    ]

@@ -42,7 +42,7 @@ class FunctionAnalyzer(BlockWriter):
                 received = self._exchange(unit, [tensors[tensor_names[0]] for tensor_names in inputs])
                 tensors.update((op_types.output_names(node)[0], state) for node, state in zip(unit, received))
                 continue
-            results = self.node(unit[0], [tensors[text] for text in inputs[0]], inputs[0])
+            results = self.node(unit[0], [tensors[tensor_name] for tensor_name in inputs[0]], inputs[0])
             tensors.update(zip(op_types.output_names(unit[0]), results))
         return [tensors[definition.ret[output.name]] for output in definition.signature.output_arg]
 
@@ -70,8 +70,8 @@ class FunctionAnalyzer(BlockWriter):
 
     def _exchange(self, copies: Sequence[node_def_pb2.NodeDef], arguments: Sequence[TensorState]) -> list[TensorState]:
         """Adds copies between IPUs that form one exchange; returns what is received."""
-        takes: dict[int, list[int]] = {}
-        gives: dict[int, list[int]] = {}
+        sent_by_ipu: dict[int, list[int]] = {}
+        received_by_ipu: dict[int, list[int]] = {}
         moves: list[Move] = []
         results = []
         key = self.context.new_key()
@@ -79,15 +79,15 @@ class FunctionAnalyzer(BlockWriter):
             source, destination = copy.attr["source"].i, copy.attr["destination"].i
             sent = self.value(source, state)
             name, size = self.blocks[source].values[sent].owner, self.context.sizes.of(state.spec)
-            if sent not in takes.get(source, ()):
+            if sent not in sent_by_ipu.get(source, ()):
                 self._rearrange(source, sent, name, key)
             block = self.blocks.setdefault(destination, Block(f"IPU {destination}"))
             results.append(
                 TensorState(state.spec, name=name, values={destination: block.add(Value(size, name, "exchange"))})
             )
             self.map_tensor("inter-ipu-copy", results[-1], destination)
-            takes.setdefault(source, []).append(sent)
-            gives.setdefault(destination, []).append(results[-1].values[destination])
+            sent_by_ipu.setdefault(source, []).append(sent)
+            received_by_ipu.setdefault(destination, []).append(results[-1].values[destination])
             moves.append(Move(size, source, destination))
             exchanges = self.context.exchanges
             exchanges[source, destination] = exchanges.get((source, destination), 0) + size
@@ -99,9 +99,9 @@ class FunctionAnalyzer(BlockWriter):
             )
             work = self.copy_work("exchange", copied, ExchangeSizes(tuple(moves)))
             sync_point = SyncPoint(key, computation=work)
-        for ipu in sorted({*takes, *gives}):
-            sent_here = tuple(dict.fromkeys(takes.get(ipu, ())))
-            self.block(ipu).run(owner, sent_here, gives.get(ipu, ()), work=sync_point)
+        for ipu in sorted({*sent_by_ipu, *received_by_ipu}):
+            sent_here = tuple(dict.fromkeys(sent_by_ipu.get(ipu, ())))
+            self.block(ipu).run(owner, sent_here, received_by_ipu.get(ipu, ()), work=sync_point)
         return results
 
     def _rearrange(self, ipu: int, sent: int, name: str, exchange: int) -> None:
@@ -133,8 +133,8 @@ class FunctionAnalyzer(BlockWriter):
         results = inner.function(function, arguments)
         for index, result in enumerate(results):
             if result.outer is None and index not in remote:
-                for ipu, number in result.values.items():
-                    inner.blocks[ipu].results.append(number)
+                for ipu, value_id in result.values.items():
+                    inner.blocks[ipu].results.append(value_id)
         return inner, arguments, results
 
     def _loop(
@@ -152,37 +152,37 @@ class FunctionAnalyzer(BlockWriter):
             name = pipeline.name if pipeline is not None else ""
             body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote, name)
             test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
-        gives: dict[int, list[int]] = {}
+        results_by_ipu: dict[int, list[int]] = {}
         carried = []
         for index, (state, argument, result) in enumerate(zip(inputs, arguments, results)):
             if result is argument:
                 carried.append(state)
                 continue
             result_state = TensorState(state.spec._replace(literal=None), name=node.name, is_remote=index in remote)
-            for ipu, number in result.values.items():
+            for ipu, value_id in result.values.items():
                 if result_state.is_remote:
                     self.context.keep_remote(ipu, "accumulator", self.context.sizes.of(state.spec))
-                    result_state.name = body.blocks[ipu].values[number].owner
+                    result_state.name = body.blocks[ipu].values[value_id].owner
                     continue
                 block, inner = self.blocks.setdefault(ipu, Block(f"IPU {ipu}")), body.blocks[ipu]
                 value = Value(self.context.sizes.of(state.spec), node.name, "temporary")
                 if index in accumulators:
-                    value = value._replace(owner=inner.values[number].owner, kind="accumulator")
+                    value = value._replace(owner=inner.values[value_id].owner, kind="accumulator")
                 if ipu in argument.values:
                     outer = self.value(ipu, state)
-                    if is_same(inner, number, argument.values[ipu]):
+                    if is_same(inner, value_id, argument.values[ipu]):
                         value = value._replace(mode=Mode.VIEW, of=(outer,))
                     else:
                         value = value._replace(mode=Mode.IN_PLACE, of=(outer,))
                         argument_names = inner.values[argument.values[ipu]]
                         inner.values[argument.values[ipu]] = argument_names._replace(mode=Mode.CARRIED)
                 result_state.values[ipu] = block.add(value)
-                gives.setdefault(ipu, []).append(result_state.values[ipu])
+                results_by_ipu.setdefault(ipu, []).append(result_state.values[ipu])
             carried.append(result_state)
         body.recompute(pipeline)
-        ipus = sorted({*body.blocks, *gives})
+        ipus = sorted({*body.blocks, *results_by_ipu})
         waiting = self.begin_pipeline(pipeline, ipus) if pipeline is not None else {}
-        self._run_inside(node.name, [test, body], gives, True, waiting, self._iterations(pipeline, trips))
+        self._run_inside(node.name, [test, body], results_by_ipu, True, waiting, self._iterations(pipeline, trips))
         return carried
 
     def recompute(self, pipeline: PipelineDescription | None) -> None:
@@ -198,8 +198,10 @@ class FunctionAnalyzer(BlockWriter):
         returned = [body.ret[output.name] for output in body.signature.output_arg]
         return frozenset(
             index
-            for index, (state, one, other) in enumerate(zip(inputs, argument_names, returned))
-            if one != other and state.variable < 0 and state.spec.type not in (types_pb2.DT_INT32, types_pb2.DT_INT64)
+            for index, (state, argument_name, returned_name) in enumerate(zip(inputs, argument_names, returned))
+            if argument_name != returned_name
+            and state.variable < 0
+            and state.spec.type not in (types_pb2.DT_INT32, types_pb2.DT_INT64)
         )
 
     def _branch(
@@ -207,35 +209,37 @@ class FunctionAnalyzer(BlockWriter):
     ) -> list[TensorState]:
         """Analyses a conditional; its first input chooses the branch."""
         walks = [self._inside(function, inputs[1:]) for function in called]
-        gives: dict[int, list[int]] = {}
+        results_by_ipu: dict[int, list[int]] = {}
         remaining = []
         for alternatives in zip(*(results for _, _, results in walks)):
             built = TensorState(alternatives[0].spec._replace(literal=None), name=node.name)
             for ipu in sorted({ipu for result in alternatives for ipu in result.values}):
                 block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
                 built.values[ipu] = block.add(Value(self.context.sizes.of(built.spec), node.name, "temporary"))
-                gives.setdefault(ipu, []).append(built.values[ipu])
+                results_by_ipu.setdefault(ipu, []).append(built.values[ipu])
             remaining.append(built)
         sync_point = SyncPoint(self.context.new_key(), branches=True) if self.context.names is not None else None
-        self._run_inside(node.name, [analyzer for analyzer, _, _ in walks], gives, False, sync_point=sync_point)
+        self._run_inside(
+            node.name, [analyzer for analyzer, _, _ in walks], results_by_ipu, False, sync_point=sync_point
+        )
         return remaining
 
     def _run_inside(
         self,
         name: str,
-        walks: Sequence[FunctionAnalyzer],
-        gives: dict[int, list[int]],
+        analyzers: Sequence[FunctionAnalyzer],
+        results_by_ipu: dict[int, list[int]],
         loops: bool,
         waiting: Mapping[int, list[int]] = MappingProxyType({}),
         sync_point: SyncPoint | None = None,
     ) -> None:
-        for ipu in sorted({ipu for analyzer in walks for ipu in analyzer.blocks}.union(gives, waiting)):
-            takes = [number for analyzer in walks for number in analyzer.bound.get(ipu, ())]
-            takes.extend(waiting.get(ipu, ()))
-            parts = tuple(part for part, analyzer in enumerate(walks) if ipu in analyzer.blocks)
-            inside = [walks[part].blocks[ipu] for part in parts]
+        for ipu in sorted({ipu for analyzer in analyzers for ipu in analyzer.blocks}.union(results_by_ipu, waiting)):
+            operands = [value_id for analyzer in analyzers for value_id in analyzer.bound.get(ipu, ())]
+            operands.extend(waiting.get(ipu, ()))
+            parts = tuple(index for index, analyzer in enumerate(analyzers) if ipu in analyzer.blocks)
+            inside = [analyzers[index].blocks[ipu] for index in parts]
             work = sync_point and sync_point._replace(parts=parts)
-            self.block(ipu).run(name, takes, gives.get(ipu, ()), inside, loops, work)
+            self.block(ipu).run(name, operands, results_by_ipu.get(ipu, ()), inside, loops, work)
 
     def _iterations(self, pipeline: PipelineDescription | None, trips: int | None) -> SyncPoint | None:
         """Returns the loop's sync point with its trip count, if cycles are wanted."""
@@ -285,29 +289,29 @@ class FunctionAnalyzer(BlockWriter):
     ) -> None:
         """Analyses an uncompiled op on an IPU."""
         ipu = node.attr[vocabulary.CHIP_ATTRIBUTE].i
-        takes = [self.value(ipu, state) for state in inputs]
+        operands = [self.value(ipu, state) for state in inputs]
         block = self.block(ipu)
         back = forwarded_inputs(node, self.context.library)
         for index, state in enumerate(results):
             value = Value(self.context.sizes.of(state.spec), node.name, "temporary")
             if index in back:
-                value = value._replace(mode=Mode.VIEW, of=(takes[back[index]],))
+                value = value._replace(mode=Mode.VIEW, of=(operands[back[index]],))
             elif node.op in vocabulary.LOOPS:
-                value = value._replace(mode=Mode.IN_PLACE, of=(takes[index],))
+                value = value._replace(mode=Mode.IN_PLACE, of=(operands[index],))
             state.values[ipu] = block.add(value)
-        gives = [state.values[ipu] for state in results]
+        result_values = [state.values[ipu] for state in results]
         if self.context.names is not None and node.op in vocabulary.LOOPS:
             inside, sync_point = uncompiled_loops.loop_block(self.context, node, [state.spec for state in inputs])
-            block.run(node.name, takes, gives, [inside], True, sync_point)
+            block.run(node.name, operands, result_values, [inside], True, sync_point)
         elif self.context.names is not None and node.op in vocabulary.CALLS:
             block.run(
                 node.name,
-                takes,
-                gives,
+                operands,
+                result_values,
                 [uncompiled_loops.call_block(self.context, node, [state.spec for state in inputs])],
             )
         else:
-            block.run(node.name, takes, gives, work=self.generic(node, [state.spec for state in results]))
+            block.run(node.name, operands, result_values, work=self.generic(node, [state.spec for state in results]))
 
 
 def _source_spec(node: node_def_pb2.NodeDef, spec: TensorSpec) -> TensorSpec:

@@ -39,9 +39,9 @@ function."""
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
 # What makes no value of its own.
-_HANDED_ON = frozenset({"parameter", "tuple", "get-tuple-element", "optimization-barrier"})
+_FORWARDING = frozenset({"parameter", "tuple", "get-tuple-element", "optimization-barrier"})
 _SINGLE_OF_HALF = (xla_data_pb2.F16, xla_data_pb2.F32)
-_HOLDING = frozenset({"conditional", "while"})
+_CONTROL_FLOW = frozenset({"conditional", "while"})
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
 
 
@@ -95,8 +95,8 @@ class HloAnalyzer:
 
     def analyze(self, arguments: Sequence[int]) -> list[int]:
         """Adds all steps; returns the result values."""
-        homes = self._homes(arguments)
-        results = self._run(self._entry, list(arguments), homes)
+        variables = self._homes(arguments)
+        results = self._run(self._entry, list(arguments), variables)
         stored = {output for output, _ in self._aliases}
         leaves = results if isinstance(results, list) else [results]
         return [leaf for index, result in enumerate(leaves) if index not in stored for leaf in leaves_of(result)]
@@ -106,7 +106,7 @@ class HloAnalyzer:
         stored = {output for output, _ in self._aliases}
         shape = next(i.shape for i in self._entry.instructions if i.id == self._entry.root_id)
         shapes = shape.tuple_shapes if shape.element_type == xla_data_pb2.TUPLE else [shape]
-        return [tuple(one.dimensions) for index, one in enumerate(shapes) if index not in stored]
+        return [tuple(result_shape.dimensions) for index, result_shape in enumerate(shapes) if index not in stored]
 
     def result_literals(self) -> list[list[int] | None]:
         """Elements of each result that is a small integer constant, such as a shape; None for others."""
@@ -115,9 +115,9 @@ class HloAnalyzer:
         stored = {output for output, _ in self._aliases}
         results = root.operand_ids if root.opcode == "tuple" else [root.id]
         found: list[list[int] | None] = []
-        for index, number in enumerate(results):
+        for index, instruction_id in enumerate(results):
             if index not in stored:
-                literal = integer_elements(by_id, number)
+                literal = integer_elements(by_id, instruction_id)
                 found.append(literal if 0 < len(literal) <= LITERAL_LIMIT else None)
         return found
 
@@ -126,7 +126,7 @@ class HloAnalyzer:
         by_id = {instruction.id: instruction for instruction in self._entry.instructions}
         parameters = {i.parameter_number: i.id for i in self._entry.instructions if i.opcode == "parameter"}
         root = by_id[self._entry.root_id]
-        homes: dict[int, int] = {}
+        variables: dict[int, int] = {}
         for output, parameter in self._aliases:
             start = root.operand_ids[output] if root.opcode == "tuple" else root.id
             end = parameters[parameter]
@@ -141,11 +141,11 @@ class HloAnalyzer:
             position = end
             while came_from.get(position, position) != position:
                 position = came_from[position]
-                homes[position] = arguments[parameter]
+                variables[position] = arguments[parameter]
                 source = by_id[position]
-                if source.opcode == "get-tuple-element" and by_id[source.operand_ids[0]].opcode in _HOLDING:
+                if source.opcode == "get-tuple-element" and by_id[source.operand_ids[0]].opcode in _CONTROL_FLOW:
                     self._homes_inside[source.operand_ids[0], source.tuple_index] = arguments[parameter]
-        return homes
+        return variables
 
     @staticmethod
     def _may_overwrite(by_id: Mapping[int, Any], instruction: Any) -> list[int]:
@@ -164,7 +164,7 @@ class HloAnalyzer:
             return [operand for operand in operands if shape_bytes(by_id[operand].shape) == size]
         return []
 
-    def _run(self, computation: Any, arguments: Sequence[Tree], homes: Mapping[int, int]) -> Tree:
+    def _run(self, computation: Any, arguments: Sequence[Tree], variables: Mapping[int, int]) -> Tree:
         """Adds the steps of a computation; returns its result."""
         needed = self._needed(computation)
         self._enter_computation(computation, arguments, needed)
@@ -174,26 +174,28 @@ class HloAnalyzer:
         used_leaves = used_elements(computation, needed, stored)
         summed = _casts_of_sums(computation, needed)
         for instruction in post_order(computation) if self._post_order else computation.instructions:
-            number = instruction.id
-            if number not in needed:
+            instruction_id = instruction.id
+            if instruction_id not in needed:
                 continue
-            opcode, numbers = instruction.opcode, list(instruction.operand_ids)
-            shapes[number] = instruction.shape
-            operands = [results[operand] for operand in numbers]
-            if opcode in _HANDED_ON or number in self._pushes:
-                results[number] = _forwarded(instruction, operands, arguments)
+            opcode, operand_ids = instruction.opcode, list(instruction.operand_ids)
+            shapes[instruction_id] = instruction.shape
+            operands = [results[operand] for operand in operand_ids]
+            if opcode in _FORWARDING or instruction_id in self._pushes:
+                results[instruction_id] = _forwarded(instruction, operands, arguments)
             elif opcode == "call":
-                around = self._context
-                results[number] = self._run(self._called(instruction)[0], operands, {})
-                self._context = around
+                enclosing = self._context
+                results[instruction_id] = self._run(self._called(instruction)[0], operands, {})
+                self._context = enclosing
             elif opcode == "while":
-                results[number] = self._loop(instruction, operands[0])
+                results[instruction_id] = self._loop(instruction, operands[0])
             elif opcode == "conditional":
-                results[number] = self._branch(instruction, operands, used_leaves[number])
+                results[instruction_id] = self._branch(instruction, operands, used_leaves[instruction_id])
             else:
-                operand_leaves = [shapes[operand] for operand in numbers]
-                home = homes.get(number, -1)
-                results[number] = self._plain(instruction, opcode, operands, operand_leaves, home, number in summed)
+                operand_leaves = [shapes[operand] for operand in operand_ids]
+                home = variables.get(instruction_id, -1)
+                results[instruction_id] = self._plain(
+                    instruction, opcode, operands, operand_leaves, home, instruction_id in summed
+                )
         return results[computation.root_id]
 
     def _enter_computation(self, computation: Any, arguments: Sequence[Tree], needed: Collection[int]) -> None:
@@ -208,22 +210,22 @@ class HloAnalyzer:
         """Returns the instructions that are weights of the program, with variable names."""
         sources: dict[int, Tree] = {}
         found: dict[int, str] = {}
-        for number, instruction in by_id.items():
+        for instruction_id, instruction in by_id.items():
             if instruction.opcode == "parameter":
-                sources[number] = arguments[instruction.parameter_number]
+                sources[instruction_id] = arguments[instruction.parameter_number]
             elif instruction.opcode == "get-tuple-element":
                 source = sources.get(instruction.operand_ids[0])
                 if isinstance(source, list):
-                    sources[number] = source[instruction.tuple_index]
-            leaf = sources.get(number)
+                    sources[instruction_id] = source[instruction.tuple_index]
+            leaf = sources.get(instruction_id)
             if isinstance(leaf, int):
                 value = self._block.values[origin(self._block, leaf)]
                 if value.kind == "weight":
-                    found[number] = value.owner
+                    found[instruction_id] = value.owner
         return found
 
     def _called(self, instruction: Any) -> list[Any]:
-        return [self._computations[number] for number in instruction.called_computation_ids]
+        return [self._computations[computation_id] for computation_id in instruction.called_computation_ids]
 
     def _loop(self, instruction: Any, initial: Tree) -> Tree:
         block, name = self._block, self._name(instruction, instruction.metadata.op_name)
@@ -236,25 +238,25 @@ class HloAnalyzer:
         while self._shrink_mini_batch(leaves, axes):  # such as a state, and then a list of states
             inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
         test, _, _, _ = self._inside(condition, [initial], Mode.BORROWED)
-        gives: list[int] = []
-        takes: list[int] = []
+        loop_results: list[int] = []
+        values: list[int] = []
         shapes = _leaves(instruction.shape)
         for index, (leaf, argument, result) in enumerate(zip(leaves, leaves_of(arguments[0]), leaves_of(results))):
             if not is_same(inner, result, argument):
-                leaf = self._loop_value(leaf, shapes[index], name, takes)
+                leaf = self._loop_value(leaf, shapes[index], name, values)
             size = block.values[leaf].bytes
             leaf = leaves[pushed[index]] if index in pushed else leaf
-            takes.append(leaf)
+            values.append(leaf)
             if is_same(inner, result, argument):  # such as the weights: nobody writes to them
                 inner.values[argument] = inner.values[argument]._replace(mode=Mode.BORROWED)
                 value = Value(size, name, block.values[leaf].kind, Mode.VIEW, (leaf,))
             else:
                 home = self._homes_inside.get((instruction.id, index), -1)
                 value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
-            gives.append(block.add(value))
-        self._axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
-        block.run(name, takes, gives, (test, inner), True, self._sync_point(instruction, trips))
-        return with_leaves(initial, iter(gives))
+            loop_results.append(block.add(value))
+        self._axes.update((value_id, axis) for value_id, axis in zip(loop_results, axes) if axis is not None)
+        block.run(name, values, loop_results, (test, inner), True, self._sync_point(instruction, trips))
+        return with_leaves(initial, iter(loop_results))
 
     def _invariant_lists(self, body: Any, initial: Tree) -> dict[int, int]:
         """Returns lists whose elements are all one loop variable: leaf of elements to leaf of tensor."""
@@ -291,19 +293,21 @@ class HloAnalyzer:
             for body, branch_operands in zip(branches, operands[1:])
         ]
         inside = [inner for inner, _, _, _ in walked]
-        gives = self._new_values(instruction.shape, name)
-        self._shrink_mini_batch(leaves_of(gives), walked[0][3])
-        homes = {index: home for (of, index), home in self._homes_inside.items() if of == instruction.id}
+        results = self._new_values(instruction.shape, name)
+        self._shrink_mini_batch(leaves_of(results), walked[0][3])
+        variables = {index: home for (of, index), home in self._homes_inside.items() if of == instruction.id}
         branch_operands = [leaves_of(operand) for operand in operands[1:]]
-        place_results(self._block, leaves_of(gives), branch_operands, [Branch(*one[:3]) for one in walked], homes)
-        for index, number in enumerate(leaves_of(gives)):
+        place_results(
+            self._block, leaves_of(results), branch_operands, [Branch(*branch[:3]) for branch in walked], variables
+        )
+        for index, value_id in enumerate(leaves_of(results)):
             if index not in used:
-                self._block.values[number] = self._block.values[number]._replace(bytes=0, mode=Mode.NEW, of=())
+                self._block.values[value_id] = self._block.values[value_id]._replace(bytes=0, mode=Mode.NEW, of=())
         for inner in inside:
-            inner.results = [number for index, number in enumerate(inner.results) if index in used]
-        takes = [leaf for operand in operands for leaf in leaves_of(operand)]
-        self._block.run(name, takes, leaves_of(gives), inside, work=self._sync_point(instruction, None))
-        return gives
+            inner.results = [value_id for index, value_id in enumerate(inner.results) if index in used]
+        values = [leaf for operand in operands for leaf in leaves_of(operand)]
+        self._block.run(name, values, leaves_of(results), inside, work=self._sync_point(instruction, None))
+        return results
 
     def _trips(self, loop: Any) -> int | None:
         """Returns a loop's trip count; None if unknown or not wanted."""
@@ -340,16 +344,16 @@ class HloAnalyzer:
         inner._block.results = leaves_of(results)
         return inner._block, arguments, results, [inner._axes.get(leaf) for leaf in inner._block.results]
 
-    def _shrink_mini_batch(self, numbers: Sequence[int], axes: Sequence[Axis | None]) -> bool:
+    def _shrink_mini_batch(self, value_ids: Sequence[int], axes: Sequence[Axis | None]) -> bool:
         """Shrinks values that have the mini-batch axis; returns whether there are any."""
         found = False
         if not self._sizes.divides_batch:
             return found
-        for number, axis in zip(numbers, axes):
-            value = self._block.values[number]
-            if axis is not None and number not in self._axes and value.mode is not Mode.ALWAYS:
-                self._axes[number], found = axis, True
-                self._block.values[number] = value._replace(bytes=-(-value.bytes // self._sizes.batch_divisor))
+        for value_id, axis in zip(value_ids, axes):
+            value = self._block.values[value_id]
+            if axis is not None and value_id not in self._axes and value.mode is not Mode.ALWAYS:
+                self._axes[value_id], found = axis, True
+                self._block.values[value_id] = value._replace(bytes=-(-value.bytes // self._sizes.batch_divisor))
         return found
 
     @staticmethod
@@ -371,35 +375,35 @@ class HloAnalyzer:
         is_part: bool,
     ) -> Tree:
         block, shape, op_name = self._block, instruction.shape, instruction.metadata.op_name
-        takes = [leaf for operand in operands for leaf in leaves_of(operand)]
-        name = self._name(instruction, op_name, takes)
+        values = [leaf for operand in operands for leaf in leaves_of(operand)]
+        name = self._name(instruction, op_name, values)
         kind = shape.element_type
         if kind == xla_data_pb2.TUPLE:
-            gives = self._new_values(shape, name)
-            self._shrink_mini_batch(leaves_of(gives), self._axes_in_tuple(instruction, takes, shapes))
-            block.run(name, takes, leaves_of(gives), work=self._computation(instruction, name))
-            return gives
+            results = self._new_values(shape, name)
+            self._shrink_mini_batch(leaves_of(results), self._axes_in_tuple(instruction, values, shapes))
+            block.run(name, values, leaves_of(results), work=self._computation(instruction, name))
+            return results
         size = self._sizes.of_shape(shape)
         if opcode == "constant":
             return block.add(Value(size, name, "constant", Mode.ALWAYS))
         is_view = is_part or _is_free_copy(opcode, op_name, shapes, kind)
-        mode, of = _memory_of("bitcast" if is_view else opcode, takes)
+        mode, of = _memory_of("bitcast" if is_view else opcode, values)
         category = "gradient" if is_gradient(op_name) else "temporary"
-        number = block.add(Value(size, name, category, mode, of, home if mode is Mode.IN_PLACE else -1))
+        value_id = block.add(Value(size, name, category, mode, of, home if mode is Mode.IN_PLACE else -1))
         if self._mini_batch is not None:
-            self._mini_batch.record(instruction, takes, shapes, number)
+            self._mini_batch.record(instruction, values, shapes, value_id)
         work = None if is_view else self._computation(instruction, name)
-        block.run(name, takes, (number,), work=work)
+        block.run(name, values, (value_id,), work=work)
         if mode is not Mode.VIEW:
             self._map(instruction, name, work)
-        return number
+        return value_id
 
-    def _axes_in_tuple(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any]) -> list[Axis | None]:
+    def _axes_in_tuple(self, instruction: Any, values: Sequence[int], shapes: Sequence[Any]) -> list[Axis | None]:
         """Returns the mini-batch axis of each array in a tuple, if wanted."""
         parts = instruction.shape.tuple_shapes
-        if not self._sizes.divides_batch or len(takes) != len(shapes):
+        if not self._sizes.divides_batch or len(values) != len(shapes):
             return [None] * len(parts)
-        return [elementwise_axis(part, shapes, [self._axes.get(leaf) for leaf in takes]) for part in parts]
+        return [elementwise_axis(part, shapes, [self._axes.get(leaf) for leaf in values]) for part in parts]
 
     def _map(self, instruction: Any, name: str, work: Computation | None) -> None:
         """Adds a result to the tensor map unless it is part of another."""
@@ -422,11 +426,11 @@ class HloAnalyzer:
         kind = "gradient" if is_gradient(name) else "temporary"
         return self._block.add(Value(self._sizes.of_shape(shape), name, kind))
 
-    def _name(self, instruction: Any, op_name: str, takes: Sequence[int] = ()) -> str:
+    def _name(self, instruction: Any, op_name: str, values: Sequence[int] = ()) -> str:
         """Returns the TensorFlow op's name, or for XLA's own instructions that of their operand."""
         if op_name and op_name != _RESULTS:
             return self._owner_of(op_name)
-        return self._block.values[takes[0]].owner if takes else f"{instruction.opcode} (XLA)"
+        return self._block.values[values[0]].owner if values else f"{instruction.opcode} (XLA)"
 
 
 def _is_free_copy(opcode: str, op_name: str, shapes: Sequence[Any], kind: int) -> bool:
@@ -438,9 +442,9 @@ def _casts_of_sums(computation: Any, needed: Container[int]) -> set[int]:
     """Returns casts of float16 used only by reductions, which an IPU accumulates in float32 directly."""
     shapes = {instruction.id: instruction.shape.element_type for instruction in computation.instructions}
     found = {
-        one.id
-        for one in computation.instructions
-        if one.opcode == "convert" and (shapes[one.operand_ids[0]], one.shape.element_type) == _SINGLE_OF_HALF
+        cast.id
+        for cast in computation.instructions
+        if cast.opcode == "convert" and (shapes[cast.operand_ids[0]], cast.shape.element_type) == _SINGLE_OF_HALF
     }
     for instruction in computation.instructions if found else ():
         if instruction.id in needed:
@@ -455,13 +459,13 @@ def _leaves(shape: Any) -> list[Any]:
     return [leaf for part in shape.tuple_shapes for leaf in _leaves(part)]
 
 
-def _memory_of(opcode: str, takes: Sequence[int]) -> tuple[Mode, tuple[int, ...]]:
+def _memory_of(opcode: str, values: Sequence[int]) -> tuple[Mode, tuple[int, ...]]:
     """Returns in which memory a result is, and of which operands."""
     if opcode in VIEWS:
-        return Mode.VIEW, tuple(takes)
+        return Mode.VIEW, tuple(values)
     if opcode in ELEMENTWISE:
-        return Mode.IN_PLACE, tuple(takes)
-    return (Mode.IN_PLACE, tuple(takes[:1])) if opcode in UPDATES else (Mode.NEW, ())
+        return Mode.IN_PLACE, tuple(values)
+    return (Mode.IN_PLACE, tuple(values[:1])) if opcode in UPDATES else (Mode.NEW, ())
 
 
 def mark_activations(block: Block) -> None:
@@ -471,16 +475,16 @@ def mark_activations(block: Block) -> None:
     for step in reversed(block.steps):
         for inner in step.inside:
             mark_activations(inner)
-        gives = [values[number] for number in step.outputs]
-        if any(value.kind == "gradient" for value in gives):
+        results = [values[value_id] for value_id in step.outputs]
+        if any(value.kind == "gradient" for value in results):
             used.update(step.inputs)
             continue
-        for number, value in zip(step.outputs, gives):
-            if number in used and value.mode is Mode.VIEW:
+        for value_id, value in zip(step.outputs, results):
+            if value_id in used and value.mode is Mode.VIEW:
                 used.update(value.of)
-    for number in used:
-        if values[number].kind == "temporary":
-            values[number] = values[number]._replace(kind="activation")
+    for value_id in used:
+        if values[value_id].kind == "temporary":
+            values[value_id] = values[value_id]._replace(kind="activation")
 
 
 def _forwarded(instruction: Any, operands: Sequence[Tree], arguments: Sequence[Tree]) -> Tree:

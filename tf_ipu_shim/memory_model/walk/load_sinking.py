@@ -13,14 +13,14 @@ from typing import NamedTuple
 from tf_ipu_shim.machine.memory import Block, Mode, Step
 from tf_ipu_shim.memory_model.hlo.trees import origin
 
-_GIVEN = (Mode.BORROWED, Mode.CARRIED)
+_ARGUMENT_MODES = (Mode.BORROWED, Mode.CARRIED)
 
 
 class _BranchValue(NamedTuple):
     """A value in a branch."""
 
     block: Block
-    number: int
+    value_id: int
 
 
 def sink_loads(block: Block, begin: int, loads: Mapping[int, Step]) -> None:
@@ -28,7 +28,7 @@ def sink_loads(block: Block, begin: int, loads: Mapping[int, Step]) -> None:
     waiting = _sink_into_branches(block, begin, loads)
     steps: list[Step] = []
     for step in block.steps[begin:]:
-        steps += [waiting.pop(number) for number in dict.fromkeys(step.inputs) if number in waiting]
+        steps += [waiting.pop(value_id) for value_id in dict.fromkeys(step.inputs) if value_id in waiting]
         steps.append(step)
     block.steps[begin:] = [*waiting.values(), *steps]
 
@@ -36,25 +36,25 @@ def sink_loads(block: Block, begin: int, loads: Mapping[int, Step]) -> None:
 def _sink_into_branches(block: Block, begin: int, loads: Mapping[int, Step]) -> dict[int, Step]:
     """Moves loads used by one conditional only into its branches; returns the others."""
     waiting = dict(loads)
-    for index, numbers in _used_by_one_conditional(block, begin, loads).items():
+    for index, value_ids in _used_by_one_conditional(block, begin, loads).items():
         step = block.steps[index]
         places = _branch_values(step)
-        moved = [number for number in numbers if not any(map(_is_returned, places[number]))]
-        _move_into({number: waiting.pop(number) for number in moved}, places)
-        block.steps[index] = step._replace(inputs=tuple(number for number in step.inputs if number not in moved))
+        moved = [value_id for value_id in value_ids if not any(map(_is_returned, places[value_id]))]
+        _move_into({value_id: waiting.pop(value_id) for value_id in moved}, places)
+        block.steps[index] = step._replace(inputs=tuple(value_id for value_id in step.inputs if value_id not in moved))
     return waiting
 
 
 def _used_by_one_conditional(block: Block, begin: int, loads: Iterable[int]) -> dict[int, list[int]]:
     """Returns the values that only one conditional uses, by its step index."""
-    users: dict[int, list[int]] = {number: [] for number in loads if number not in block.results}
+    users: dict[int, list[int]] = {value_id: [] for value_id in loads if value_id not in block.results}
     for index, step in enumerate(block.steps[begin:], begin):
-        for number in users.keys() & set(step.inputs):
-            users[number].append(index)
+        for value_id in users.keys() & set(step.inputs):
+            users[value_id].append(index)
     found: dict[int, list[int]] = {}
-    for number, indices in users.items():
+    for value_id, indices in users.items():
         if len(indices) == 1 and block.steps[indices[0]].inside and not block.steps[indices[0]].loops:
-            found.setdefault(indices[0], []).append(number)
+            found.setdefault(indices[0], []).append(value_id)
     return found
 
 
@@ -62,10 +62,10 @@ def _move_into(loads: Mapping[int, Step], places: Mapping[int, Iterable[_BranchV
     """Moves loads into branches, which then own the values."""
     by_branch: dict[int, tuple[Block, dict[int, Step]]] = {}
     for outer, load in loads.items():
-        for inner, number in places[outer]:
-            inner.values[number] = inner.values[number]._replace(mode=Mode.NEW)
-            if any(number in step.inputs for step in inner.steps):
-                by_branch.setdefault(id(inner), (inner, {}))[1][number] = load._replace(outputs=(number,))
+        for inner, value_id in places[outer]:
+            inner.values[value_id] = inner.values[value_id]._replace(mode=Mode.NEW)
+            if any(value_id in step.inputs for step in inner.steps):
+                by_branch.setdefault(id(inner), (inner, {}))[1][value_id] = load._replace(outputs=(value_id,))
     for inner, own in by_branch.values():
         sink_loads(inner, 0, own)
 
@@ -75,7 +75,9 @@ def _branch_values(step: Step) -> dict[int, list[_BranchValue]]:
     operands = iter(step.inputs[1:])  # the first says which branch runs
     found: dict[int, list[_BranchValue]] = {}
     for inner in step.inside:
-        arguments = itertools.takewhile(lambda one: one[1].mode in _GIVEN, enumerate(inner.values))
+        arguments = itertools.takewhile(
+            lambda indexed_value: indexed_value[1].mode in _ARGUMENT_MODES, enumerate(inner.values)
+        )
         for place, _ in arguments:
             found.setdefault(next(operands), []).append(_BranchValue(inner, place))
     return found
@@ -83,4 +85,4 @@ def _branch_values(step: Step) -> dict[int, list[_BranchValue]]:
 
 def _is_returned(place: _BranchValue) -> bool:
     """Whether a branch returns an argument, or a view of it."""
-    return any(origin(place.block, result) == place.number for result in place.block.results)
+    return any(origin(place.block, result) == place.value_id for result in place.block.results)

@@ -36,7 +36,7 @@ class MemoryAnalyzer(AnalysisContext):
             # What a run is fed is copied to the IPUs before the program starts.
             fed = tuple(state.values[ipu] for state in arguments if state.is_fed and ipu in state.values)
             if fed:
-                size = sum(block.values[number].bytes for number in fed)
+                size = sum(block.values[value_id].bytes for value_id in fed)
                 block.steps.insert(
                     0, Step(_FROM_HOST, (), fed, work=analyzer.copy_work("host", _FROM_HOST, HostSizes(size)))
                 )
@@ -48,12 +48,12 @@ class MemoryAnalyzer(AnalysisContext):
         """Keeps results until the end, and copies them to the host if cycles are wanted."""
         returned: dict[int, list[TensorState]] = {}
         for result in results:
-            for ipu, number in result.values.items():
-                self.blocks[ipu].results.append(number)
+            for ipu, value_id in result.values.items():
+                self.blocks[ipu].results.append(value_id)
                 returned.setdefault(ipu, []).append(result)
         for ipu, state in returned.items() if self.names is not None else ():
-            work = analyzer.copy_work("host", _TO_HOST, HostSizes(-sum(self.sizes.of(one.spec) for one in state)))
-            analyzer.block(ipu).run(_TO_HOST, [one.values[ipu] for one in state], (), work=work)
+            work = analyzer.copy_work("host", _TO_HOST, HostSizes(-sum(self.sizes.of(tensor.spec) for tensor in state)))
+            analyzer.block(ipu).run(_TO_HOST, [tensor.values[ipu] for tensor in state], (), work=work)
 
     def variables_only(self, reason: str) -> None:
         """Records only variables, after `run` has failed."""

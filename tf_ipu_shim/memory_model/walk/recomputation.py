@@ -87,7 +87,7 @@ def recompute(
 ) -> None:
     """Makes an IPU's part of a mini-batch recompute, in place."""
     found = _Recomputation(block, stage_ops, stages, interleaved, new_key)
-    if found.wanted:
+    if found.required:
         found.rewrite()
 
 
@@ -95,7 +95,7 @@ class _Recomputation:
     """Classifies and rewrites the steps of one block.
 
     Attributes:
-        wanted: the ranks of steps of the backward pass that need what is dropped, or what comes of such a step.
+        required: the ranks of steps of the backward pass that need what is dropped, or what comes of such a step.
     """
 
     def __init__(
@@ -104,39 +104,39 @@ class _Recomputation:
         self._block, self._marks, self._stages = block, marks, stages
         self._interleaved, self._new_key = interleaved, new_key
         self._steps = block.steps
-        self._maker = {number: index for index, step in enumerate(self._steps) for number in step.outputs}
+        self._maker = {value_id: index for index, step in enumerate(self._steps) for value_id in step.outputs}
         self._dropped: dict[int, Rank] = {}  # steps whose values are dropped
-        self._again: dict[int, int] = {}  # a dropped value, and the one that stands for it later
+        self._recomputed: dict[int, int] = {}  # a dropped value, and the one that stands for it later
         # What depends on weights and constants, and on no mini-batch: no gradient has to wait for others because of it.
         outside = (Mode.ALWAYS, Mode.BORROWED)
-        self._alone = {number for number, value in enumerate(block.values) if value.mode in outside}
+        self._independent = {value_id for value_id, value in enumerate(block.values) if value.mode in outside}
         self._drawn: set[int] = set()
-        self._handed_on: set[int] = set()  # from one stage to another one of the same IPU, which keeps it
-        self.wanted: dict[int, Rank] = {}
+        self._kept_by_later_stage: set[int] = set()  # from one stage to another one of the same IPU, which keeps it
+        self.required: dict[int, Rank] = {}
         backward: dict[int, Step] = {}
         for index, step in enumerate(self._steps):
-            if self._is_gradient(step) or any(self._maker.get(number) in backward for number in step.inputs):
+            if self._is_gradient(step) or any(self._maker.get(value_id) in backward for value_id in step.inputs):
                 backward[index] = step
             else:
                 self._drop(index, step)
         for index, step in backward.items():
-            self._want(index, step)
+            self._require(index, step)
 
     def _is_gradient(self, step: Step) -> bool:
-        return any(self._block.values[number].kind == "gradient" for number in step.outputs)
+        return any(self._block.values[value_id].kind == "gradient" for value_id in step.outputs)
 
-    def _want(self, index: int, step: Step) -> None:
-        dropped = (n for n in step.inputs if n not in self._alone and self._is_dropped(n, step))
-        ranks = [self._dropped[self._maker[number]] for number in dropped]
-        makers = (self._maker.get(number) for number in step.inputs)
-        ranks += [self.wanted[maker] for maker in makers if maker in self.wanted]
-        if ranks or any(self._is_dropped(number, step) for number in step.inputs):
-            self.wanted[index] = min(ranks, default=_FIRST)
+    def _require(self, index: int, step: Step) -> None:
+        dropped = (n for n in step.inputs if n not in self._independent and self._is_dropped(n, step))
+        ranks = [self._dropped[self._maker[value_id]] for value_id in dropped]
+        makers = (self._maker.get(value_id) for value_id in step.inputs)
+        ranks += [self.required[maker] for maker in makers if maker in self.required]
+        if ranks or any(self._is_dropped(value_id, step) for value_id in step.inputs):
+            self.required[index] = min(ranks, default=_FIRST)
 
-    def _is_dropped(self, number: int, user: Step) -> bool:
+    def _is_dropped(self, value_id: int, user: Step) -> bool:
         """Whether a step needs a value recomputed; a checkpoint is kept for other ops only."""
-        maker = self._maker.get(number)
-        if maker not in self._dropped or number in self._handed_on:
+        maker = self._maker.get(value_id)
+        if maker not in self._dropped or value_id in self._kept_by_later_stage:
             return False
         owner = self._steps[maker].owner
         mark = self._marks.get(owner)
@@ -147,14 +147,14 @@ class _Recomputation:
         if (mark is not None and mark.draws) or self._depends_only_on_random(step):
             self._drawn.update(step.outputs)
             return
-        if self._alone.issuperset(step.inputs) and step.inputs:
-            self._alone.update(step.outputs)
+        if self._independent.issuperset(step.inputs) and step.inputs:
+            self._independent.update(step.outputs)
         before = {n: self._dropped[maker] for n in step.inputs if (maker := self._maker.get(n)) in self._dropped}
         # An op without a mark is in a function that a stage calls: it is where its operands are.
         rank = mark.rank if mark is not None else max(before.values(), default=None)
         if rank is None:
             return
-        self._handed_on.update(number for number, other in before.items() if other[0] < rank[0])
+        self._kept_by_later_stage.update(value_id for value_id, other in before.items() if other[0] < rank[0])
         if rank[0] < self._stages - 1 and self._can_run_again(step):
             self._dropped[index] = rank if self._interleaved else (rank[0], 0)
 
@@ -162,14 +162,14 @@ class _Recomputation:
         """Whether a step may be repeated: no exchange, no variable update, no fixed memory."""
         if isinstance(step.work, SyncPoint) and step.work.computation is not None:
             return False
-        produced = (self._block.values[number] for number in step.outputs)
+        produced = (self._block.values[value_id] for value_id in step.outputs)
         return all(value.kind == "temporary" and value.home < 0 for value in produced)
 
     def _depends_only_on_random(self, step: Step) -> bool:
         """Whether a step depends only on random numbers, such as a dropout mask."""
         if self._drawn.isdisjoint(step.inputs):
             return False
-        return all(number in self._drawn or number in self._alone for number in step.inputs)
+        return all(value_id in self._drawn or value_id in self._independent for value_id in step.inputs)
 
     def rewrite(self) -> None:
         """Rewrites the steps, segment by segment."""
@@ -180,8 +180,8 @@ class _Recomputation:
             block.begin_segment()
             later: dict[Rank, list[int]] = {}
             for index in range(first, end):
-                if index in self.wanted:
-                    later.setdefault(self.wanted[index], []).append(index)
+                if index in self.required:
+                    later.setdefault(self.required[index], []).append(index)
                 elif index not in idle:
                     block.steps.append(steps[index])
             for rank in sorted(later, reverse=True):
@@ -196,14 +196,14 @@ class _Recomputation:
     def _deferred(self) -> set[int]:
         """Returns forward steps that only gradients depend on; they wait until recomputation."""
         used, idle = set(self._block.results), set()
-        for index in (*self.wanted, *self._needed(self.wanted)):
+        for index in (*self.required, *self._needed(self.required)):
             step = self._steps[index]
-            used.update(number for number in step.inputs if not self._is_dropped(number, step))
+            used.update(value_id for value_id in step.inputs if not self._is_dropped(value_id, step))
         for index in range(len(self._steps) - 1, -1, -1):
             step = self._steps[index]
             if index in self._dropped and used.isdisjoint(step.outputs):
                 idle.add(index)
-            elif index not in self.wanted:
+            elif index not in self.required:
                 used.update(step.inputs)
         return idle
 
@@ -213,9 +213,9 @@ class _Recomputation:
         stack = list(users)
         while stack:
             user = self._steps[stack.pop()]
-            for number in user.inputs:
-                if number not in self._again and self._is_dropped(number, user):
-                    maker = self._maker[number]
+            for value_id in user.inputs:
+                if value_id not in self._recomputed and self._is_dropped(value_id, user):
+                    maker = self._maker[value_id]
                     if maker not in found:
                         found.add(maker)
                         stack.append(maker)
@@ -223,24 +223,24 @@ class _Recomputation:
 
     def _takes(self, step: Step) -> dict[int, int]:
         """Maps a step's inputs to their recomputed values."""
-        return {n: self._again.get(n, n) if self._is_dropped(n, step) else n for n in step.inputs}
+        return {n: self._recomputed.get(n, n) if self._is_dropped(n, step) else n for n in step.inputs}
 
     def _repeat(self, step: Step) -> None:
-        block, takes = self._block, self._takes(step)
-        for number in step.outputs:
-            value = block.values[number]
-            repeated = {other: self._again[other] for other in value.of if other in step.outputs}
-            of = tuple(repeated.get(other, takes.get(other, other)) for other in value.of)
-            self._again[number] = block.add(value._replace(of=of))
+        block, substitutes = self._block, self._takes(step)
+        for value_id in step.outputs:
+            value = block.values[value_id]
+            repeated = {other: self._recomputed[other] for other in value.of if other in step.outputs}
+            of = tuple(repeated.get(other, substitutes.get(other, other)) for other in value.of)
+            self._recomputed[value_id] = block.add(value._replace(of=of))
         work = step.work
         if isinstance(work, SyncPoint):
             work = work._replace(key=self._new_key())
-        gives = tuple(self._again[number] for number in step.outputs)
-        block.steps.append(step._replace(inputs=tuple(takes[n] for n in step.inputs), outputs=gives, work=work))
+        results = tuple(self._recomputed[value_id] for value_id in step.outputs)
+        block.steps.append(step._replace(inputs=tuple(substitutes[n] for n in step.inputs), outputs=results, work=work))
 
     def _use(self, step: Step) -> None:
-        block, takes = self._block, self._takes(step)
-        for number in step.outputs:
-            value = block.values[number]
-            block.values[number] = value._replace(of=tuple(takes.get(other, other) for other in value.of))
-        block.steps.append(step._replace(inputs=tuple(takes[n] for n in step.inputs)))
+        block, substitutes = self._block, self._takes(step)
+        for value_id in step.outputs:
+            value = block.values[value_id]
+            block.values[value_id] = value._replace(of=tuple(substitutes.get(other, other) for other in value.of))
+        block.steps.append(step._replace(inputs=tuple(substitutes[n] for n in step.inputs)))

@@ -36,10 +36,10 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2"})
 _SUMS = frozenset({"BiasAddGrad", "Max", "Mean", "Min", "Prod", "Sum"})
-_LOOKS_UP = frozenset({"GatherV2", "Slice", "StridedSlice", "TensorListGetItem", "TensorListPopBack"})
+_LOOKUPS = frozenset({"GatherV2", "Slice", "StridedSlice", "TensorListGetItem", "TensorListPopBack"})
 _WRITES = frozenset({"TensorListPushBack", "TensorListSetItem"})
 _HANDLES_LISTS = _WRITES | {"TensorListGetItem", "TensorListPopBack"}
-_PLAIN = frozenset(
+_ELEMENTWISE = frozenset(
     "Add AddN AddV2 BiasAdd Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalNot LogicalOr Maximum Minimum "
     "Mul Neg NotEqual Relu ReluGrad Select SelectV2 Square Sub TensorListResize".split()
 )
@@ -55,13 +55,17 @@ def loop_block(
     context: AnalysisContext,
     node: node_def_pb2.NodeDef,
     argument_specs: Sequence[TensorSpec],
-    around: Marks | None = None,
+    enclosing: Marks | None = None,
 ) -> tuple[Block, SyncPoint]:
     """Returns what an iteration of a loop computes and how often it runs."""
     body = context.library[node.attr["body"].func.name]
     block = Block(node.name)
     _add_function(
-        context, body, iteration_specs(body, argument_specs, context.library), block, merged_options(node, around or {})
+        context,
+        body,
+        iteration_specs(body, argument_specs, context.library),
+        block,
+        merged_options(node, enclosing or {}),
     )
     trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
     if trips is None:
@@ -93,51 +97,51 @@ def _add_function(
     function: function_pb2.FunctionDef,
     argument_specs: Sequence[TensorSpec],
     block: Block,
-    around: Marks,
+    enclosing: Marks,
 ) -> None:
     spec = dict(zip((argument.name for argument in function.signature.input_arg), argument_specs))
     spec.update(infer(function.node_def, spec, context.library))
     for node in function.node_def:
-        takes = [spec[text] for text in data_inputs(node)]
+        operands = [spec[tensor_name] for tensor_name in data_inputs(node)]
         called = op_types.called_functions(node)
         if node.op in vocabulary.CALLS and called:
-            _add_function(context, context.library[called[0]], takes, block, merged_options(node, around))
+            _add_function(context, context.library[called[0]], operands, block, merged_options(node, enclosing))
         elif node.op in vocabulary.LOOPS:
-            inside, meeting = loop_block(context, node, takes, around)
-            block.steps.append(Step(node.name, (), (), (inside,), True, meeting))
+            inside, sync_point = loop_block(context, node, operands, enclosing)
+            block.steps.append(Step(node.name, (), (), (inside,), True, sync_point))
         elif node.op not in _FREE:
-            outputs = [text for text in spec if text.startswith(f"{node.name}:")]
-            planning = context.options.planner_options.of("dot", merged_options(node, around))
-            work = _computation(node, takes, [spec[text] for text in outputs], planning)
+            outputs = [tensor_name for tensor_name in spec if tensor_name.startswith(f"{node.name}:")]
+            planning = context.options.planner_options.of("dot", merged_options(node, enclosing))
+            work = _computation(node, operands, [spec[tensor_name] for tensor_name in outputs], planning)
             block.steps.append(Step(node.name, (), (), work=work))
 
 
 def _computation(
-    node: node_def_pb2.NodeDef, takes: Sequence[TensorSpec], gives: Sequence[TensorSpec], planning: MatmulOptions
+    node: node_def_pb2.NodeDef, operands: Sequence[TensorSpec], results: Sequence[TensorSpec], planning: MatmulOptions
 ) -> Computation:
-    size, op = max((_elements(give) for give in gives), default=1), node.op
+    size, op = max((_elements(result) for result in results), default=1), node.op
     bytes_ = max(
-        (dtypes.as_dtype(give.type).size or 4 for give in gives if give.type != types_pb2.DT_VARIANT), default=4
+        (dtypes.as_dtype(result.type).size or 4 for result in results if result.type != types_pb2.DT_VARIANT), default=4
     )
-    if op in _PRODUCTS and all(take.shape for take in takes[:2]):
-        return Computation("product", node.name, _matmul_sizes(node.attr, takes), bytes_, planning)
+    if op in _PRODUCTS and all(operand.shape for operand in operands[:2]):
+        return Computation("product", node.name, _matmul_sizes(node.attr, operands), bytes_, planning)
     if op in _SUMS:
         return Computation(
-            "reduce", node.name, ReduceSizes(_elements(takes[0]), size, tuple(_axes(node, takes))), bytes_
+            "reduce", node.name, ReduceSizes(_elements(operands[0]), size, tuple(_axes(node, operands))), bytes_
         )
-    if op in _LOOKS_UP:
-        return Computation("gather", node.name, GatherSizes(size, max(size, _elements(takes[0]))), bytes_)
+    if op in _LOOKUPS:
+        return Computation("gather", node.name, GatherSizes(size, max(size, _elements(operands[0]))), bytes_)
     if op in _WRITES:
-        return Computation("update", node.name, ElementCount(_elements(takes[-1])), bytes_)
+        return Computation("update", node.name, ElementCount(_elements(operands[-1])), bytes_)
     if op == "Cast":
-        before = dtypes.as_dtype(takes[0].type).size
+        before = dtypes.as_dtype(operands[0].type).size
         return Computation("cast", node.name, CastSizes(size, before, bytes_), bytes_)
-    arithmetic = 1 if op in _PLAIN else vertices.TRANSCENDENTAL
-    return Computation("elementwise", node.name, ElementwiseSizes(size, max(1, len(takes)), arithmetic), bytes_)
+    arithmetic = 1 if op in _ELEMENTWISE else vertices.TRANSCENDENTAL
+    return Computation("elementwise", node.name, ElementwiseSizes(size, max(1, len(operands)), arithmetic), bytes_)
 
 
-def _matmul_sizes(attributes: Any, takes: Sequence[TensorSpec]) -> MatmulSizes:
-    lhs, right = (take.shape or () for take in takes[:2])
+def _matmul_sizes(attributes: Any, operands: Sequence[TensorSpec]) -> MatmulSizes:
+    lhs, right = (operand.shape or () for operand in operands[:2])
     is_turned = any(name in attributes and attributes[name].b for name in ("transpose_a", "adj_x"))
     inner = lhs[-2] if is_turned else lhs[-1]
     groups = math.prod(lhs[:-2])
@@ -145,13 +149,13 @@ def _matmul_sizes(attributes: Any, takes: Sequence[TensorSpec]) -> MatmulSizes:
     return MatmulSizes(groups, rows, inner, columns)
 
 
-def _axes(node: node_def_pb2.NodeDef, takes: Sequence[TensorSpec]) -> list[int]:
+def _axes(node: node_def_pb2.NodeDef, operands: Sequence[TensorSpec]) -> list[int]:
     """Returns the lengths of a reduction's axes (see `alternating_axes`); empty if unknown."""
-    shape = takes[0].shape or ()
+    shape = operands[0].shape or ()
     if node.op == "BiasAddGrad":
         channel_axis = 1 if node.attr["data_format"].s == b"NCHW" else len(shape) - 1
         return alternating_axes(shape, [axis for axis in range(len(shape)) if axis != channel_axis])
-    literal = takes[1].literal
+    literal = operands[1].literal
     if literal is None:
         return []
     axes = tensor_util.MakeNdarray(literal).reshape(-1)

@@ -112,7 +112,7 @@ class Compilation(Refusing):
         alive += [row.bytes for row in variables if not row.always and row.first <= largest.step <= row.last]
         spread = Tiles.filled(self.target.tilesPerIpu, alive, io_tiles, fed)
         each = call.bytes // call.tiles
-        return [size + each * (number < call.tiles) for number, size in enumerate(spread)]
+        return [size + each * (tile < call.tiles) for tile, size in enumerate(spread)]
 
     def _temporaries(self, program: int) -> Temporaries:
         """The temporary memory of a step's library call."""

@@ -138,7 +138,7 @@ class Steps(Sequence[Step]):
     def __init__(self, compilation: Compilation, rows: Sequence[ProgramRow], facts: Mapping[str, Any]) -> None:
         self._compilation = compilation
         schedules = find_schedules(rows, facts)
-        self._schedules = {loop: one.once() for loop, one in schedules.items()}
+        self._schedules = {loop: pipeline.once() for loop, pipeline in schedules.items()}
         self._apart = {row: found for schedule in schedules.values() for row, found in schedule.apart().items()}
         self._ends: dict[int, list[int]] = {}
         self._inside: dict[int, list[ProgramRow]] = {}
@@ -151,7 +151,7 @@ class Steps(Sequence[Step]):
         for row in sorted((row for rows in self._inside.values() for row in rows), key=lambda row: -row.id):
             inside = self._inside.get(row.id)
             own = len(self._compilation.by_row[row.id])
-            counts[row.id] = int(row.times) * sum(counts[one.id] for one in inside) if inside else own
+            counts[row.id] = int(row.times) * sum(counts[child.id] for child in inside) if inside else own
         return counts
 
     def __len__(self) -> int:
@@ -200,36 +200,36 @@ class Steps(Sequence[Step]):
     def __getitem__(self, index: int | slice) -> Step | list[Step]:
         """A step by its number; a slice is a list."""
         if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        number = index + len(self) if index < 0 else index
-        if not 0 <= number < len(self):
+            return [self[step] for step in range(*index.indices(len(self)))]
+        step = index + len(self) if index < 0 else index
+        if not 0 <= step < len(self):
             raise IndexError(
                 f"There is no step {index}; expected one of a run with {len(self)}. Choose a smaller index."
             )
-        return self._at(number)
+        return self._at(step)
 
-    def _at(self, number: int) -> Step:
+    def _at(self, step: int) -> Step:
         rows, later, apart = self._inside[-1], 0, _TOGETHER
         while True:
             for row in rows:
-                if number < self._counts[row.id]:
+                if step < self._counts[row.id]:
                     break
-                number -= self._counts[row.id]
+                step -= self._counts[row.id]
             inside = self._inside.get(row.id)
             if not inside:
-                return list(self._leaf(row, later, apart))[number]
+                return list(self._leaf(row, later, apart))[step]
             if row.id in self._schedules:
-                number, turn, begin = self._turn_at(number, self._schedules[row.id])
+                step, turn, begin = self._turn_at(step, self._schedules[row.id])
                 later += row.start + round(begin) - turn.start
                 apart = self._later_on(turn, begin)
                 rows = [turn]
                 continue
             times = max(1, int(row.times))
-            iteration, number = divmod(number, self._counts[row.id] // times)
+            iteration, step = divmod(step, self._counts[row.id] // times)
             later += iteration * row.cycles // times
             rows = inside
 
-    def _turn_at(self, number: int, schedule: Schedule) -> tuple[int, ProgramRow, float]:
+    def _turn_at(self, step: int, schedule: Schedule) -> tuple[int, ProgramRow, float]:
         """The turn that has a step, the step's number in it, and when it begins, from the beginning of the loop."""
         ends = self._ends.get(schedule.loop.id)
         if ends is None:
@@ -238,14 +238,14 @@ class Steps(Sequence[Step]):
                 for slot in range(schedule.slots)
             )
             ends = self._ends[schedule.loop.id] = list(itertools.accumulate(sizes))
-        slot = bisect.bisect_right(ends, number)
-        number -= ends[slot - 1] if slot else 0
+        slot = bisect.bisect_right(ends, step)
+        step -= ends[slot - 1] if slot else 0
         turns = schedule.in_slot(slot)
         at = 0
-        while number >= self._counts[turns[at][0].row.id]:
-            number -= self._counts[turns[at][0].row.id]
+        while step >= self._counts[turns[at][0].row.id]:
+            step -= self._counts[turns[at][0].row.id]
             at += 1
-        return number, turns[at][0].row, turns[at][2]
+        return step, turns[at][0].row, turns[at][2]
 
 
 class ExecutionRun(NamedTuple):

@@ -90,12 +90,14 @@ def run(
         _check_alone(members, name, kind, root, current_job)
     if current_job.size == 1 or members is not None:
         return combine({**call, "root": 0}, [arrays])
-    gives = kind != "broadcast" or current_job.rank == root
-    message = _pack({**call, "name": name, "gives": gives}, arrays)
+    sends = kind != "broadcast" or current_job.rank == root
+    message = _pack({**call, "name": name, "gives": sends}, arrays)
     with _lock:
         turn = _turns[name]
     with turn:
-        received = [_unpack(one) for one in _exchange(name, message, title or _title(kind, name), place)]
+        received = [
+            _unpack(message_bytes) for message_bytes in _exchange(name, message, title or _title(kind, name), place)
+        ]
     calls, parts = [header for header, _ in received], [values for _, values in received]
     problem = disagreement(calls)
     if problem:
@@ -117,10 +119,10 @@ def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, pla
     arrays = [np.array(array) for array in arrays]
     result: _Results = Future()
     with _lock:
-        number = next(_numbers)
+        call_id = next(_numbers)
         unfinished = _started[name]
         before = list(unfinished.values())[-1] if unfinished else None
-        unfinished[number] = result
+        unfinished[call_id] = result
         for old in list(unfinished)[:-_MOST_UNFINISHED]:
             if unfinished[old].done():
                 del unfinished[old]
@@ -134,18 +136,18 @@ def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, pla
             result.set_exception(error)
 
     threading.Thread(target=work, name=_title(kind, name), daemon=True).start()
-    return number
+    return call_id
 
 
-def finish(name: str, number: int) -> list[np.ndarray]:
+def finish(name: str, call_id: int) -> list[np.ndarray]:
     """Waits for a started collective."""
     with _lock:
-        result = _started[name][int(number)]
+        result = _started[name][int(call_id)]
     try:
         return result.result()
     finally:
         with _lock:
-            _started[name].pop(int(number), None)
+            _started[name].pop(int(call_id), None)
 
 
 def _title(kind: str, name: str) -> str:
@@ -164,12 +166,12 @@ def _join() -> Peers:
 def _exchange(name: str, message: bytes, title: str, place: str) -> list[bytes]:
     """The messages of all ranks, of any lengths."""
     peers = _join()
-    numbers = np.zeros(-(-len(message) // _NUMBER_BYTES), np.int64)
-    numbers.view(np.uint8)[: len(message)] = np.frombuffer(message, np.uint8)
+    elements = np.zeros(-(-len(message) // _NUMBER_BYTES), np.int64)
+    elements.view(np.uint8)[: len(message)] = np.frombuffer(message, np.uint8)
     beginning = _beginnings.get(name, _LEAST_BEGINNING)
     first = np.zeros(beginning, np.int64)
     first[0] = len(message)
-    first[1 : len(numbers) + 1] = numbers[: beginning - 1]
+    first[1 : len(elements) + 1] = elements[: beginning - 1]
     beginnings = peers.gather(name, first, name, title, place)
     lengths = beginnings[:, 0]
     parts = [beginnings[:, 1:]]
@@ -178,7 +180,7 @@ def _exchange(name: str, message: bytes, title: str, place: str) -> list[bytes]:
     remaining = chunk_count - beginning
     if remaining > 0:
         rest = np.zeros(remaining, np.int64)
-        rest[: max(0, len(numbers) - (beginning - 1))] = numbers[beginning - 1 :]
+        rest[: max(0, len(elements) - (beginning - 1))] = elements[beginning - 1 :]
         parts.append(peers.gather(f"{name}/rest", rest, name, title, place))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1)).view(np.uint8)
     return [row[:length].tobytes() for row, length in zip(rows, lengths)]

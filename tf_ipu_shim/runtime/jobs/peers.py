@@ -87,29 +87,29 @@ class Peers:
         """Number of processes."""
         return self._here.size
 
-    def gather(self, name: str, numbers: np.ndarray, call: str = "", title: str = "", place: str = "") -> np.ndarray:
+    def gather(self, name: str, elements: np.ndarray, call: str = "", title: str = "", place: str = "") -> np.ndarray:
         """Sends an array to all processes and receives theirs."""
         if self._broken or self._owner != os.getpid():
             raise CollectiveError(self._broken or "This process was forked from one of a job; that one is of the job.")
         call, title = call or name, title or name
         try:
             with self._waits.at(call, title, place):
-                arrived = self._exchange(name, numbers, call, title)
+                arrived = self._exchange(name, elements, call, title)
         except CollectiveError:
             raise
         except BaseException:
             self._fail(f"Collective operation {title} was interrupted, and the others went on: start the job again.")
             raise
-        rows = np.empty([self.size, len(numbers)], np.int64)
+        rows = np.empty([self.size, len(elements)], np.int64)
         for rank, row in arrived.items():
             rows[rank] = np.frombuffer(row, np.int64)
-        rows[self._here.rank] = numbers
+        rows[self._here.rank] = elements
         return rows
 
-    def _exchange(self, name: str, numbers: np.ndarray, call: str, title: str) -> dict[int, bytearray]:
+    def _exchange(self, name: str, elements: np.ndarray, call: str, title: str) -> dict[int, bytearray]:
         with self._changed:
             key = (name, next(self._counts[name]))
-        payload = np.ascontiguousarray(numbers).view(np.uint8).data
+        payload = np.ascontiguousarray(elements).view(np.uint8).data
         for rank in self._others:
             try:
                 self._send(rank, {"name": name, "number": key[1]}, payload)

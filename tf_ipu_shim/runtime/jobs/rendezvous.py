@@ -59,9 +59,9 @@ def free_addresses(hosts: Sequence[str]) -> list[str]:
     """
     with contextlib.ExitStack() as until_all_have_one:
         sockets = [until_all_have_one.enter_context(socket.socket()) for _ in hosts]
-        for one, host in zip(sockets, hosts):
-            one.bind((host, 0))
-        return [f"{host}:{one.getsockname()[1]}" for one, host in zip(sockets, hosts)]
+        for sock, host in zip(sockets, hosts):
+            sock.bind((host, 0))
+        return [f"{host}:{sock.getsockname()[1]}" for sock, host in zip(sockets, hosts)]
 
 
 def take_rank(directory: pathlib.Path, rank: int) -> int:

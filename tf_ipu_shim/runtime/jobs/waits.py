@@ -60,15 +60,15 @@ class Waits:
         """
         wait = _Wait(call, title, place)
         with self._lock:
-            number = next(self._numbers)
-            self._waiting[number] = wait
+            wait_id = next(self._numbers)
+            self._waiting[wait_id] = wait
         try:
             yield
         except BaseException:
             wait.freeze()
             raise
         with self._lock:
-            del self._waiting[number]
+            del self._waiting[wait_id]
             self._last = title
 
     def missing_participants(self, call: str) -> str:

@@ -154,9 +154,9 @@ def list_of_lists_str(strs: str) -> list[list[str]]:
         value = ast.literal_eval(strs)
     except (ValueError, SyntaxError) as error:
         raise argparse.ArgumentTypeError(f"{strs!r} is no list of lists of strings: {error}") from error
-    if not isinstance(value, list) or not all(isinstance(one, list) for one in value):
+    if not isinstance(value, list) or not all(isinstance(inner, list) for inner in value):
         raise argparse.ArgumentTypeError(f"{strs!r} is no list of lists of strings.")
-    if not all(isinstance(text, str) for one in value for text in one):
+    if not all(isinstance(text, str) for inner in value for text in inner):
         raise argparse.ArgumentTypeError(f"{strs!r} is no list of lists of strings.")
     return value
 

@@ -249,11 +249,11 @@ class Reduction:
         """The reduced tensors; None for None, which all processes give then: they train the same model."""
         before, after = self._factors
         dense = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
-        sent = [self._compression.compress(one if before == 1.0 else one * before) for one in dense]
+        sent = [self._compression.compress(tensor if before == 1.0 else tensor * before) for tensor in dense]
         if not sent:
             return list(gradients)
         tensors, contexts = zip(*sent)
         received = host_collectives.all_reduce(list(tensors), self._mean, name)
         decompressed = map(self._compression.decompress, received, contexts)
-        results = iter([one if after == 1.0 else one * after for one in decompressed])
+        results = iter([tensor if after == 1.0 else tensor * after for tensor in decompressed])
         return [None if gradient is None else next(results) for gradient in gradients]

@@ -196,11 +196,11 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
         steps: list[stage_plan.PipelineLayerStep] = []
         first: stage_plan.Key = ("input",)
         given = first
-        for number, layers in enumerate(self.stages):
+        for stage, layers in enumerate(self.stages):
             for layer in layers:
                 result: stage_plan.Key = (len(steps),)
                 steps.append(stage_plan.layer_step(layer, given, result))
-                steps[-1].stage = number
+                steps[-1].stage = stage
                 given = result
         return StagedModel(self, steps, [first], [given], lambda x: list(nest.flatten(x)), 0)
 
@@ -211,16 +211,16 @@ def _check_stages(stages: Any, package: str) -> None:
             f"An IPU pipeline must take a non-empty list of stages, where each stage is a list of Keras Layers. It was "
             f"given {stages!r}. Pass a list of lists of layers."
         )
-    for number, stage in enumerate(stages):
+    for index, stage in enumerate(stages):
         if not isinstance(stage, list):
             raise ValueError(
                 f"An IPU pipeline may only contain lists of stages, where each stage is a list of Keras Layers. Stage "
-                f"{number} is {stage!r}. Pass a list of layers for that stage."
+                f"{index} is {stage!r}. Pass a list of layers for that stage."
             )
         check_layers(stage, package, "Each list in the `stages` list must contain only Keras Layers")
         if not stage:
             raise ValueError(
-                f"Pipeline stage {number} has no layer; expected at least one. Add a layer, or leave the "
+                f"Pipeline stage {index} has no layer; expected at least one. Add a layer, or leave the "
                 "stage out of `stages`."
             )
 

@@ -34,7 +34,7 @@ def create_multi_increasing_dataset(
     """
     shapes = [_DATA, _LABEL] if shapes is None else shapes
     types = [np.float32] * len(shapes) if dtypes is None else dtypes
-    dataset = _counting(value).map(lambda number: tuple(_filled(number, s, t) for s, t in zip(shapes, types)))
+    dataset = _counting(value).map(lambda value_: tuple(_filled(value_, s, t) for s, t in zip(shapes, types)))
     return dataset.repeat() if repeat else dataset
 
 
@@ -83,5 +83,5 @@ def _counting(value: int) -> Any:
     return dataset_ops.Dataset.range(value)
 
 
-def _filled(number: Any, shape: Any, dtype: Any) -> Any:
-    return array_ops.broadcast_to(math_ops.cast(number, dtypes.as_dtype(dtype)), shape)
+def _filled(value_: Any, shape: Any, dtype: Any) -> Any:
+    return array_ops.broadcast_to(math_ops.cast(value_, dtypes.as_dtype(dtype)), shape)

@@ -265,10 +265,10 @@ class ReportJSON:
         """The first arguments of the program have these names; `*` and `?` stand for any text and any letter."""
         found = self.get_tensor_map()
         names = {} if found is None else {tensor.inst.split(".")[0]: tensor.name for tensor in found.all_tensors()}
-        for number, expected in enumerate(expected_inputs):
-            self.test.assertIn(f"arg{number}", names, f"There is no argument {number}.")
-            name = names[f"arg{number}"].removeprefix("XLA_Args/")
-            self.test.assertTrue(fnmatch.fnmatchcase(name, expected), f"argument {number} is {name!r}, not {expected}")
+        for index, expected in enumerate(expected_inputs):
+            self.test.assertIn(f"arg{index}", names, f"There is no argument {index}.")
+            name = names[f"arg{index}"].removeprefix("XLA_Args/")
+            self.test.assertTrue(fnmatch.fnmatchcase(name, expected), f"argument {index} is {name!r}, not {expected}")
 
     def assert_tensor_inst_name_mappings(self, expected_mappings: Mapping[str, str]) -> None:
         """One tensor whose id begins with each of these has the name that goes with it, in the same language."""
@@ -300,7 +300,7 @@ class ReportJSON:
     def get_ml_type_counts(self) -> list[int]:
         """How many products belong to inference, to the forward pass, to the backward pass, and to updates."""
         types = list(self.get_instruction_info().get("ml_types", {}).values())
-        return [types.count(number) for number in (1, 2, 3, 4)]
+        return [types.count(ml_type) for ml_type in (1, 2, 3, 4)]
 
     def _compiled(self, field: str) -> str:
         messages = [getattr(event.compile_end, field) for event in self._events if event.type == _Event.COMPILE_END]

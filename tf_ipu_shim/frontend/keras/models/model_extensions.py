@@ -77,8 +77,8 @@ class ModelExtension(NetworkExtension):
         self._check_call()
         before = entered_stages()
         flat = nest.flatten(input_shape)
-        if flat and all(hasattr(one, "dtype") for one in flat):
-            spec = nest.map_structure(lambda one: tensor_spec.TensorSpec(one.shape, one.dtype), input_shape)
+        if flat and all(hasattr(tensor, "dtype") for tensor in flat):
+            spec = nest.map_structure(lambda tensor: tensor_spec.TensorSpec(tensor.shape, tensor.dtype), input_shape)
             # Keras would call the model with tensors of float32 first.
             self._trace(None, spec)
             keras2.module("engine.base_layer", model_step.keras_package(self)).Layer.build(self, _shapes(input_shape))
@@ -297,7 +297,7 @@ class ModelExtension(NetworkExtension):
         package = model_step.keras_package(model)
         make = keras2.module("engine.input_layer", package).Input
         if spec is not None:
-            inputs = nest.map_structure(lambda one: make(batch_shape=one.shape, dtype=one.dtype), spec)
+            inputs = nest.map_structure(lambda tensor: make(batch_shape=tensor.shape, dtype=tensor.dtype), spec)
         else:
             inputs = _map_shapes(lambda shape: make(batch_shape=shape), shapes)
         with model_step.call_context(model, inputs, None), self._record_additions():
@@ -345,7 +345,7 @@ def _call_keywords(call: Any) -> dict[str, Any]:
 
 
 def _shapes(tensors: Any) -> Any:
-    return nest.map_structure(lambda one: tuple(one.shape), tensors)
+    return nest.map_structure(lambda tensor: tuple(tensor.shape), tensors)
 
 
 def _map_shapes(function: Any, shapes: Any) -> Any:

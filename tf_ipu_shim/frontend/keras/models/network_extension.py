@@ -102,9 +102,9 @@ class NetworkExtension(PipelinedExtension):
             if networks.is_nested_call(node):
                 inner = node.layer.get_pipeline_stage_assignment()
                 outer = _recorded_stage(node)
-                for one in inner:
-                    if not one.is_nested_model and one.pipeline_stage is None:
-                        one.pipeline_stage = outer
+                for assignment in inner:
+                    if not assignment.is_nested_model and assignment.pipeline_stage is None:
+                        assignment.pipeline_stage = outer
                 found.append(self._nested_kind(node.layer, index, inner))
             else:
                 found.append(
@@ -130,21 +130,21 @@ class NetworkExtension(PipelinedExtension):
         return [found[id(node)] for node in network.nodes] if all(id(n) in found for n in network.nodes) else stages
 
     def _check_assignments(self, network: networks.Network, stages: Any) -> None:
-        for one, node in zip(stages, network.nodes):
+        for assignment, node in zip(stages, network.nodes):
             nested = networks.is_nested_call(node)
             kind = self._nested_kind if nested else self._layer_kind
-            if not isinstance(one, kind):
-                raise checks.wrong_kind_error(node.layer.name, nested, [kind], one, self._wording())
-            layer = one.nested_model if nested else one.layer
+            if not isinstance(assignment, kind):
+                raise checks.wrong_kind_error(node.layer.name, nested, [kind], assignment, self._wording())
+            layer = assignment.nested_model if nested else assignment.layer
             calls = len(keras_members.inbound_nodes(node.layer))
-            if layer is node.layer and not 0 <= one.node_index < calls:
+            if layer is node.layer and not 0 <= assignment.node_index < calls:
                 raise ValueError(
                     f"Layer {layer.name} has {calls} invocation(s) in the model, and is assigned by the node "
-                    f"index {one.node_index}; expected an index below that number. Keep the assignments of "
+                    f"index {assignment.node_index}; expected an index below that number. Keep the assignments of "
                     "get_pipeline_stage_assignment()."
                 )
-            if layer is not node.layer or keras_members.inbound_nodes(layer)[one.node_index] is not node:
-                raise checks.wrong_order_error(node.layer.name, f"{layer.name} (node index {one.node_index})")
+            if layer is not node.layer or keras_members.inbound_nodes(layer)[assignment.node_index] is not node:
+                raise checks.wrong_order_error(node.layer.name, f"{layer.name} (node index {assignment.node_index})")
 
 
 def _recorded_stage(node: Any) -> int | None:

@@ -58,13 +58,13 @@ class StagedModel:
         """
         aside: list[Any] = []  # structure of what only the last stage needs; its tensors go through all stages
 
-        def stage(number: int) -> Callable[..., Any]:
+        def stage(stage_index: int) -> Callable[..., Any]:
             def run(*values: Any, **keywords: Any) -> Any:
                 with variable_creation.variable_creation_scope():
                     return run_layers(values, keywords)
 
             def run_layers(values: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-                if number == 0:
+                if stage_index == 0:
                     keras_members.clear_losses(self.model)
                     x, y, weights = model_step.unpack_element(
                         self.model, programs.pack_element(infeed, values, keywords)
@@ -73,15 +73,15 @@ class StagedModel:
                     aside[:] = [(y, weights)]
                     further = [value for value in nest.flatten((y, weights)) if value is not None]
                 else:
-                    names = stage_plan.tensors_needed_after(self.steps, number - 1, self._outputs)
+                    names = stage_plan.tensors_needed_after(self.steps, stage_index - 1, self._outputs)
                     tensors = dict(zip(names, values))
                     further = list(values[len(names) :])
                 with model_step.call_context(self.model, list(tensors.values()), training):
                     for step in self.steps:
-                        if step.stage == number:
+                        if step.stage == stage_index:
                             step.run(tensors)
-                if number < self.stages - 1:
-                    names = stage_plan.tensors_needed_after(self.steps, number, self._outputs)
+                if stage_index < self.stages - 1:
+                    names = stage_plan.tensors_needed_after(self.steps, stage_index, self._outputs)
                     return [*(tensors[name] for name in names), *further]
                 remaining = iter(further)
                 y, weights = nest.map_structure(lambda value: None if value is None else next(remaining), aside[0])
@@ -90,7 +90,7 @@ class StagedModel:
 
             return run
 
-        return [stage(number) for number in range(self.stages)]
+        return [stage(stage_index) for stage_index in range(self.stages)]
 
     def _bind_inputs(self, x: Any) -> list[Any]:
         """The tensors of an element, one for each input of the model."""
@@ -111,8 +111,8 @@ def pipelined_program(
     model = staged.model
     training = mode == "fit"
     serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
-    number = (options.pipelining_steps or 1) if training else steps // serialised
-    _check_accumulation_count(options, staged.stages, training, number)
+    mini_batches = (options.pipelining_steps or 1) if training else steps // serialised
+    _check_accumulation_count(options, staged.stages, training, mini_batches)
     accumulated = bool(options.accumulate_outfeed) and mode != "predict"
 
     def finish_training(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
@@ -146,8 +146,8 @@ def pipelined_program(
         with programs.replica_context(model):
             pipelining_ops.pipeline(
                 staged.functions(infeed, training, finish),
-                gradient_accumulation_count=number,
-                repeat_count=steps // (number * serialised),
+                gradient_accumulation_count=mini_batches,
+                repeat_count=steps // (mini_batches * serialised),
                 inputs=[],
                 infeed_queue=infeed,
                 outfeed_queue=outfeed,

@@ -143,8 +143,8 @@ def _check_assignments(model: Any, assignments: Any) -> None:
         )
     _check_nested_assignment(model, assignments)
     previous = 0
-    for place, (layer, one) in enumerate(zip(model.layers, assignments)):
-        assigned_layer = one.nested_model if one.is_nested_model else one.layer
+    for place, (layer, outer) in enumerate(zip(model.layers, assignments)):
+        assigned_layer = outer.nested_model if outer.is_nested_model else outer.layer
         if assigned_layer is not layer:
             raise ValueError(
                 f"The provided assignment at index {place} `pipeline_stage_assignment` is for layer "
@@ -152,38 +152,41 @@ def _check_assignments(model: Any, assignments: Any) -> None:
                 "Both must "
                 "be equal. Keep the order of the layers."
             )
-        for inner in _flatten_assignments([one]):
-            previous = _check_stage_order(inner, previous, first=place == 0 and inner is _flatten_assignments([one])[0])
+        for inner in _flatten_assignments([outer]):
+            previous = _check_stage_order(
+                inner, previous, first=place == 0 and inner is _flatten_assignments([outer])[0]
+            )
 
 
 def _check_nested_assignment(model: Any, assignments: list[Any]) -> None:
     """A model with models in it is a graph to Graphcore, and its messages are those about graphs."""
     if not any(networks.is_nested(layer) for layer in model.layers):
         return
-    for layer, one in zip(model.layers, assignments):
+    for layer, assignment in zip(model.layers, assignments):
         nested = networks.is_nested(layer)
-        if one.is_nested_model != nested:
+        if assignment.is_nested_model != nested:
             kind = SequentialNestedModelPipelineStageAssignment if nested else SequentialLayerPipelineStageAssignment
-            raise checks.wrong_kind_error(layer.name, nested, [kind], one, checks.current_wording())
-        assigned_layer = one.nested_model if nested else one.layer
+            raise checks.wrong_kind_error(layer.name, nested, [kind], assignment, checks.current_wording())
+        assigned_layer = assignment.nested_model if nested else assignment.layer
         if assigned_layer is not layer:
             raise checks.wrong_order_error(layer.name, assigned_layer.name)
 
 
-def _check_stage_order(one: Any, previous: int, first: bool) -> int:
-    checks.check_stage(one.layer.name, one.pipeline_stage)
-    if one.pipeline_stage is None:
-        raise ValueError(f"Layer {one.layer.name} has not been assigned a pipeline stage. Give every layer one.")
-    if first and one.pipeline_stage != 0:
+def _check_stage_order(assignment: Any, previous: int, first: bool) -> int:
+    checks.check_stage(assignment.layer.name, assignment.pipeline_stage)
+    if assignment.pipeline_stage is None:
+        raise ValueError(f"Layer {assignment.layer.name} has not been assigned a pipeline stage. Give every layer one.")
+    if first and assignment.pipeline_stage != 0:
         raise ValueError(
             "The first layer in a pipelined sequential model needs to be assigned to the 0th pipeline stage, however "
-            f"it was assigned to {one.pipeline_stage}. Assign the first layer to stage 0."
+            f"it was assigned to {assignment.pipeline_stage}. Assign the first layer to stage 0."
         )
-    if one.pipeline_stage not in (previous, previous + 1):
+    if assignment.pipeline_stage not in (previous, previous + 1):
         raise ValueError(
-            f"Layer {one.layer.name} has been assigned to pipeline stage {one.pipeline_stage}, however the previous "
-            f"layer in the Sequential model was assigned to pipeline stage {previous}. A layer in a Sequential model "
-            "can only be assigned to the same pipeline stage as the previous layer or to the next pipeline stage."
+            f"Layer {assignment.layer.name} has been assigned to pipeline stage {assignment.pipeline_stage}, "
+            f"however the previous layer in the Sequential model was assigned to pipeline stage {previous}. "
+            "A layer in a Sequential model can only be assigned to the same pipeline stage as the previous layer or to "
+            "the next pipeline stage."
             " Assign the layer to one of these two stages."
         )
-    return one.pipeline_stage
+    return assignment.pipeline_stage

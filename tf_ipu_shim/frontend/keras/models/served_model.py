@@ -40,10 +40,12 @@ def _input_specs(model: Any, batch_size: int | None) -> Any:
     if networks.has_own_graph(model) and getattr(model, "inputs", None):
         names = iter(model.input_names)
         inputs = model.inputs[0] if networks.is_sequential(model) else keras_members.nested_inputs(model)
-        return nest.map_structure(lambda one: _input_spec(one.shape, one.dtype, next(names), batch_size), inputs)
+        return nest.map_structure(
+            lambda tensor: _input_spec(tensor.shape, tensor.dtype, next(names), batch_size), inputs
+        )
     shapes = model._ipu.input_shape
     if shapes is None and model._ipu.network is not None:
-        shapes = [one.shape for one in model._ipu.network.inputs]
+        shapes = [tensor.shape for tensor in model._ipu.network.inputs]
         shapes = shapes if len(shapes) > 1 else shapes[0]
     if shapes is None:
         raise RuntimeError(

@@ -33,7 +33,7 @@ def _patch_add_loss(stock: Callable[..., Any]) -> Callable[..., Any]:
     def add_loss(self: Any, losses: Any, *args: Any, **kwargs: Any) -> Any:
         graph = ops.get_default_graph()
         if graph.building_function:
-            added = [(self.name, one) for one in nest.flatten(losses) if getattr(one, "graph", None) is graph]
+            added = [(self.name, loss) for loss in nest.flatten(losses) if getattr(loss, "graph", None) is graph]
             setattr(graph, _ADDED, [*getattr(graph, _ADDED, ()), *added])
         return stock(self, losses, *args, **kwargs)
 

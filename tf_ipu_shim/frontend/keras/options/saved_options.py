@@ -59,9 +59,9 @@ def _stage_numbers(assignments: list[Any]) -> list[Any]:
     ]
 
 
-def _assign_stages(assignments: list[Any], numbers: list[Any]) -> None:
-    for one, number in zip(assignments, numbers):
-        if one.is_nested_model:
-            _assign_stages(one.pipeline_stage_assignments, number)
+def _assign_stages(assignments: list[Any], stages: list[Any]) -> None:
+    for assignment, stage in zip(assignments, stages):
+        if assignment.is_nested_model:
+            _assign_stages(assignment.pipeline_stage_assignments, stage)
         else:
-            one.pipeline_stage = number
+            assignment.pipeline_stage = stage

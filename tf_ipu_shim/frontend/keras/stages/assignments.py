@@ -54,7 +54,7 @@ def wrong_order_error(layer: str, value: str) -> ValueError:
     )
 
 
-def check_assignments(assignments: Any, expected: int, wording: Wording, counted: str = "number of layers") -> None:
+def check_assignments(assignments: Any, expected: int, wording: Wording, count_name: str = "number of layers") -> None:
     """Checks that assignments are a list of the right length."""
     if not isinstance(assignments, list):
         raise ValueError(
@@ -64,7 +64,7 @@ def check_assignments(assignments: Any, expected: int, wording: Wording, counted
     if len(assignments) != expected:
         quantity, which = "length", f"number of layers in the graph ({expected})"
         if wording == Wording.FIRST:
-            quantity, which = "size", f"{counted} in the model (currently {expected})"
+            quantity, which = "size", f"{count_name} in the model (currently {expected})"
         raise ValueError(
             f"The {quantity} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the "
             f"{which}. "

@@ -398,14 +398,18 @@ def _cast_float64(dataset: Any, package: Any) -> Any:
     """The dataset with its doubles in Keras' float type, as Keras' adapters pass on those of arrays."""
     spec, kind = dataset.element_spec, keras2.module("backend", package).floatx()
     flat = nest.flatten(spec)
-    doubles = [isinstance(one, tensor_spec.TensorSpec) and one.dtype == dtypes.float64 for one in flat]
+    doubles = [
+        isinstance(component, tensor_spec.TensorSpec) and component.dtype == dtypes.float64 for component in flat
+    ]
     layers_cast = keras2.module("engine.base_layer_utils", package).v2_dtype_behavior_enabled()
     if not any(doubles) or kind == "float64" or not layers_cast:
         return dataset
 
     def cast(*element: Any) -> Any:
         parts = nest.flatten(element if isinstance(spec, tuple) else element[0])
-        parts = [math_ops.cast(one, kind) if is_double else one for one, is_double in zip(parts, doubles)]
+        parts = [
+            math_ops.cast(component, kind) if is_double else component for component, is_double in zip(parts, doubles)
+        ]
         return nest.pack_sequence_as(spec, parts)
 
     return dataset.map(cast)

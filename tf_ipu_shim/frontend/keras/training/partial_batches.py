@@ -41,13 +41,13 @@ def _as_element(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
 
 def find_written_variables(concrete: Any, *expected: Any) -> list[str]:
     """Names of the variables that a traced function writes."""
-    library = {one.signature.name: one for one in concrete.graph.as_graph_def().library.function}
+    library = {item.signature.name: item for item in concrete.graph.as_graph_def().library.function}
     definition = concrete.function_def
     library[definition.signature.name] = definition
     written = written_variables.written_arguments(definition.signature.name, library)
     handles = {id(handle) for index, handle in enumerate(concrete.captured_inputs) if index in written}
     known = {id(variable.handle) for variable in expected}
-    return sorted(one.name for one in concrete.graph.variables if id(one.handle) in handles - known)
+    return sorted(item.name for item in concrete.graph.variables if id(item.handle) in handles - known)
 
 
 def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None:

@@ -133,8 +133,8 @@ class PollingThread(threading.Thread):
             return []
         outputs = self.unpack(outputs)
         flat = nest.flatten(outputs)
-        number = int(flat[0].shape[0]) if flat else 0
-        elements = [nest.map_structure(lambda value, at=at: value[at], outputs) for at in range(number)]
+        count = int(flat[0].shape[0]) if flat else 0
+        elements = [nest.map_structure(lambda value, at=at: value[at], outputs) for at in range(count)]
         return [element[0] for element in elements] if self._unpack else elements
 
 

@@ -117,7 +117,7 @@ def make_accumulating_program(
     model: Any, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
 ) -> Callable[[], None]:
     """A training program that updates the weights once for several mini-batches."""
-    number = options.accumulation_steps or 1
+    mini_batches = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
     _check_keras_optimizer(model.optimizer, options)
     keeping = [
@@ -147,7 +147,7 @@ def make_accumulating_program(
             for total, variable in zip(totals, model.trainable_variables):
                 if id(variable) in gradients_by_variable:
                     gradient = math_ops.cast(gradients_by_variable[id(variable)], total.dtype)
-                    total = accumulators.add_gradient(total, gradient, counter, number, method)
+                    total = accumulators.add_gradient(total, gradient, counter, mini_batches, method)
                 added.append(total)
             return [counter + 1, *added, outfeed.enqueue(metrics)]
 
@@ -158,7 +158,9 @@ def make_accumulating_program(
                 )
                 for v in model.trainable_variables
             ]
-            done, *totals = loops.repeat(number, mini_batch, [ops.convert_to_tensor(0, dtypes.int32), *zeros], infeed)
+            done, *totals = loops.repeat(
+                mini_batches, mini_batch, [ops.convert_to_tensor(0, dtypes.int32), *zeros], infeed
+            )
             accumulators.annotate_state_placement(done, *keeping)
             pairs = [
                 (math_ops.cast(total, variable.dtype.base_dtype), variable)
@@ -169,7 +171,7 @@ def make_accumulating_program(
                 return to_operation(model.optimizer.apply_gradients(pairs))
 
         with replica_context(model):
-            loops.repeat(steps // number, update, [])
+            loops.repeat(steps // mini_batches, update, [])
             count_mini_batches(model, "fit", steps)
 
     return compile_program(program, "fit")

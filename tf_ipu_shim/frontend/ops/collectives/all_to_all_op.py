@@ -36,7 +36,7 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
     """
     check_replication_factor("all_gather", replication_factor)
     if isinstance(x, (list, tuple)):
-        return [all_gather(one, replication_factor, name) for one in x]
+        return [all_gather(tensor, replication_factor, name) for tensor in x]
 
     def build(value: Any) -> Any:
         return plugin.load().ops.ipu_replica_gather(value, replication_factor=replication_factor, name=name)

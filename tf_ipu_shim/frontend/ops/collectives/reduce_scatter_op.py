@@ -51,7 +51,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
     """
     all_to_all_op.check_replication_factor("reduce_scatter", replication_factor)
     if isinstance(x, (list, tuple)):
-        return [reduce_scatter(one, replication_factor, op=op, name=name) for one in x]
+        return [reduce_scatter(tensor, replication_factor, op=op, name=name) for tensor in x]
     x = ops.convert_to_tensor(x)
     if op != _LOCAL and op not in REDUCTIONS:
         raise ValueError(f"Unknown collective operation {op!r}. Use one of {', '.join([*REDUCTIONS, _LOCAL])}.")

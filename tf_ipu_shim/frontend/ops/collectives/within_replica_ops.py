@@ -128,7 +128,9 @@ def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
     part = -(-max(sizes) // len(shards))
     padded = [array_ops.pad(shard, [[0, part * len(shards) - size]]) for shard, size in zip(shards, sizes)]
     return [
-        _on_ipu(index, lambda at=index: reduce(stack_tensors([one[at * part : (at + 1) * part] for one in padded])))
+        _on_ipu(
+            index, lambda at=index: reduce(stack_tensors([tensor[at * part : (at + 1) * part] for tensor in padded]))
+        )
         for index in range(len(shards))
     ]
 

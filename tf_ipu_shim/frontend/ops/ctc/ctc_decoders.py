@@ -185,5 +185,5 @@ def _extend_beams(beams: _Beams, scores: Any, blank: int) -> _Beams:
     )
 
 
-def _log_add(one: Any, other: Any) -> Any:
-    return tf.maximum(tf.reduce_logsumexp(tf.stack([one, other]), axis=0), LOG_ZERO)
+def _log_add(first: Any, second: Any) -> Any:
+    return tf.maximum(tf.reduce_logsumexp(tf.stack([first, second]), axis=0), LOG_ZERO)

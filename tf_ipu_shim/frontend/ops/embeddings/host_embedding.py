@@ -149,15 +149,15 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         rows = tf.reshape(gradient, [-1, table.shape[1]])
         added = add_rows(accumulator, tf.reshape(indices, [-1]), rows)
         with tf.control_dependencies([] if added is None else [added]):
-            number = _read_variable(count) + 1
+            update = _read_variable(count) + 1
             total = _read_variable(accumulator)
-        due = tf.equal(number % self._accumulation_factor, 0)
-        with tf.control_dependencies([number, total]):
+        due = tf.equal(update % self._accumulation_factor, 0)
+        with tf.control_dependencies([update, total]):
             step = tf.where(due, total * tf.constant(-self._learning_rate, total.dtype), tf.zeros_like(total))
             remaining = tf.where(due, tf.zeros_like(total), total)
             writes = [
                 gen_resource_variable_ops.assign_variable_op(
-                    _variable_handle(count), number % self._accumulation_factor
+                    _variable_handle(count), update % self._accumulation_factor
                 ),
                 gen_resource_variable_ops.assign_variable_op(_variable_handle(accumulator), remaining),
                 gen_resource_variable_ops.assign_add_variable_op(_variable_handle(table), step),

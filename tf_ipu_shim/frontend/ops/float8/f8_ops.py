@@ -172,10 +172,10 @@ def convert_to_f8(values: Any, metadata: Any, name: Any = None) -> QuarterTensor
     """
     with tf.name_scope(name or "convert_to_f8"):
         metadata = tf.convert_to_tensor(metadata)
-        number, scale = _unpack_metadata(metadata)
+        fp8_format, scale = _unpack_metadata(metadata)
         values = tf.cast(tf.convert_to_tensor(values), tf.float32) * _power_of_two(-scale)
-        mantissa_bits = tf.gather([_MANTISSA_BITS[f] for f in Format], number)
-        bias = tf.gather([_BIAS[f] for f in Format], number)
+        mantissa_bits = tf.gather([_MANTISSA_BITS[f] for f in Format], fp8_format)
+        bias = tf.gather([_BIAS[f] for f in Format], fp8_format)
         size = tf.abs(values)
         exponent = tf.maximum(tf.bitwise.right_shift(tf.bitcast(size, tf.int32), 23) - 127, 1 - bias)
         exponent = tf.minimum(exponent, 40)  # beyond the largest, and no infinity below
@@ -208,8 +208,8 @@ def convert_from_f8(packed_input: Any, dtype: Any = tf.float16, name: Any = None
     """
     with tf.name_scope(name or "convert_from_f8"):
         data, metadata = packed_input
-        number, scale = _unpack_metadata(tf.convert_to_tensor(metadata))
-        table = tf.gather(tf.constant(_VALUES), number)
+        fp8_format, scale = _unpack_metadata(tf.convert_to_tensor(metadata))
+        table = tf.gather(tf.constant(_VALUES), fp8_format)
         values = tf.gather(table, tf.cast(tf.convert_to_tensor(data), tf.int32))
         return tf.cast(values * _power_of_two(scale), dtype)
 
@@ -409,11 +409,11 @@ def _convolution(
         return [values[0], *values[2:], values[1]] if full else values
 
     with tf.name_scope(name):
-        numbers, weights = _to_float(inputs), _to_float(filters)
+        float_inputs, weights = _to_float(inputs), _to_float(filters)
         axes = list(range(len(data_format)))
         if channels_first:
-            numbers = tf.transpose(numbers, last(axes))
-        result = op(numbers, weights, last(strides), last(padding), dilations=last(dilations))
+            float_inputs = tf.transpose(float_inputs, last(axes))
+        result = op(float_inputs, weights, last(strides), last(padding), dilations=last(dilations))
         if channels_first:
             result = tf.transpose(result, [0, axes[-1], *axes[1:-1]])
         return tf.cast(result, tf.float16)
@@ -437,8 +437,8 @@ def _check_data(data: Any) -> Any:
 
 def _unpack_metadata(metadata: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     packed = tf.cast(tf.reshape(metadata, []), tf.int32)
-    number, scale = packed // (1 << _SCALE_BITS), packed % (1 << _SCALE_BITS)
-    return number, tf.where(scale >= 1 << (_SCALE_BITS - 1), scale - (1 << _SCALE_BITS), scale)
+    fp8_format, scale = packed // (1 << _SCALE_BITS), packed % (1 << _SCALE_BITS)
+    return fp8_format, tf.where(scale >= 1 << (_SCALE_BITS - 1), scale - (1 << _SCALE_BITS), scale)
 
 
 def _power_of_two(exponent: tf.Tensor) -> tf.Tensor:

@@ -25,9 +25,9 @@ def round_to_format(values: Any, params: Any, en_nanoo: bool, round_mode: str, s
             f"{', '.join(_ROUNDINGS)}, or 'SR' with the density 'Uniform'."
         )
     mantissa, _, bias, denormals, infinities = (params[index] for index in range(5))
-    numbers = tf.cast(values, tf.float64)
+    float64_values = tf.cast(values, tf.float64)
     largest = largest_value(params)
-    size, negative = tf.minimum(tf.abs(numbers), 2.0 * largest), numbers < 0
+    size, negative = tf.minimum(tf.abs(float64_values), 2.0 * largest), float64_values < 0
     step = tf.maximum(exponents(size), 1 - bias) - mantissa
     steps = size / exact_power_of_two(step)
     if round_mode == "SR":
@@ -40,20 +40,20 @@ def round_to_format(values: Any, params: Any, en_nanoo: bool, round_mode: str, s
     nan = tf.constant(float("nan"), tf.float64)
     beyond = tf.where(tf.cast(infinities, tf.bool) & en_nanoo, nan, largest)
     result = tf.where(flushed > largest, beyond, flushed)
-    result = tf.where(tf.math.is_nan(numbers), tf.where(tf.cast(infinities, tf.bool), nan, largest), result)
+    result = tf.where(tf.math.is_nan(float64_values), tf.where(tf.cast(infinities, tf.bool), nan, largest), result)
     return tf.where(negative, -result, result)
 
 
-def encode(numbers: Any, params: Any, dtype: Any) -> Any:
+def encode(float64_values: Any, params: Any, dtype: Any) -> Any:
     """The bits of numbers that a format has: sign, exponent, mantissa, in the lower bits of an integer."""
     mantissa, exponent_bits, bias = params[0], params[1], params[2]
-    size = tf.abs(numbers)
+    size = tf.abs(float64_values)
     exponent = tf.maximum(exponents(size), 1 - bias)
     steps = tf.cast(size / exact_power_of_two(exponent - mantissa), tf.int32)
     code = (exponent + bias - 1) * tf.bitwise.left_shift(1, mantissa) + steps
     sign_bit = tf.bitwise.left_shift(1, mantissa + exponent_bits)
-    code = tf.where(tf.math.is_nan(numbers), sign_bit - 1, code)
-    code = tf.where(numbers < 0, code + sign_bit, code)
+    code = tf.where(tf.math.is_nan(float64_values), sign_bit - 1, code)
+    code = tf.where(float64_values < 0, code + sign_bit, code)
     bits = 8 * tf.as_dtype(dtype).size
     return tf.cast(tf.where(code >= 1 << (bits - 1), code - (1 << bits), code), dtype)
 

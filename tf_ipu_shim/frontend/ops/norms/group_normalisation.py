@@ -9,7 +9,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim.frontend.validation.counts import check_integer
 
 
-def check_groups(rank: int | None, channels: int | None, channels_axis: int, groups: int, what: str) -> int:
+def check_groups(rank: int | None, channels: int | None, channels_axis: int, groups: int, argument: str) -> int:
     """Checks what is to be normalised, and gives the channels' axis counted from the front.
 
     Args:
@@ -17,7 +17,7 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
         channels: how many, or None where not known.
         channels_axis: as given; negative counts from the back.
         groups: how many groups the channels make.
-        what: what the error calls the tensor.
+        argument: what the error calls the tensor.
 
     Raises:
         TypeError: the number of groups is none.
@@ -29,7 +29,7 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
     """
     if rank is None:
         raise ValueError(
-            f"{what} has undefined rank. Expected a known number of axes: set the static shape, for "
+            f"{argument} has undefined rank. Expected a known number of axes: set the static shape, for "
             "example with tf.ensure_shape."
         )
     axis = channels_axis + rank if channels_axis < 0 else channels_axis
@@ -45,8 +45,8 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
         )
     if channels is None:
         raise ValueError(
-            f"{what} has undefined channel dimension: axis {channels_axis} must be known. Set the channel dimension of "
-            "the input shape."
+            f"{argument} has undefined channel dimension: axis {channels_axis} must be known. Set the channel "
+            "dimension of the input shape."
         )
     groups = check_integer("groups", groups)
     if not 1 <= groups <= channels:
@@ -89,13 +89,13 @@ def group_normalise(
         >>> sorted(y.numpy().round(2)[0].tolist())
         [-1.0, -1.0, 1.0, 1.0]
     """
-    inputs, *scales = (None if one is None else tf.convert_to_tensor(one) for one in (inputs, gamma, beta))
+    inputs, *scales = (None if tensor is None else tf.convert_to_tensor(tensor) for tensor in (inputs, gamma, beta))
     shapes = _Shapes(inputs, groups, axis, strided_channel_grouping)
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def normalised(inputs: Any, *parameters: Any) -> tuple[Any, Any]:
         which = iter(parameters)
-        scale, shift = (None if one is None else tf.cast(next(which), tf.float32) for one in scales)
+        scale, shift = (None if tensor is None else tf.cast(next(which), tf.float32) for tensor in scales)
         values = shapes.grouped(inputs)
         mean = shapes.mean(values)
         centred = values - mean
@@ -119,11 +119,11 @@ def group_normalise(
                 found.append(shapes.of_channels(wide * tf.reshape(normal, shapes.sizes)))
             if shift is not None:
                 found.append(shapes.of_channels(wide))
-            return [tf.cast(one, like.dtype) for one, like in zip(found, [inputs, *parameters])]
+            return [tf.cast(tensor, like.dtype) for tensor, like in zip(found, [inputs, *parameters])]
 
         return result, gradient
 
-    return normalised(inputs, *(one for one in scales if one is not None))
+    return normalised(inputs, *(tensor for tensor in scales if tensor is not None))
 
 
 class _Shapes:

@@ -131,7 +131,7 @@ def _within_length(inputs: Any, seq_len: Any) -> tuple[Any, ...]:
 
 
 def _select_within_length(alive: tuple[Any, ...], new: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(tf.where(alive[0], one, other) for one, other in zip(new, old)) if alive else new
+    return tuple(tf.where(alive[0], new_state, old_state) for new_state, old_state in zip(new, old)) if alive else new
 
 
 def _mask_outputs(values: Any, alive: tuple[Any, ...]) -> Any:

@@ -183,7 +183,10 @@ def _call_gradient(
     values: Sequence[Any],
     results: Sequence[Any],
 ) -> dict[int, Any]:
-    filled_upstream = [tf.zeros_like(x) if one is None else one for one, x in zip(upstream, results, strict=True)]
+    filled_upstream = [
+        tf.zeros_like(x) if upstream_gradient is None else upstream_gradient
+        for upstream_gradient, x in zip(upstream, results, strict=True)
+    ]
     returned = _call_function(
         gradient, filled_upstream, list(values), list(results), attributes=call.gradient_attributes
     )

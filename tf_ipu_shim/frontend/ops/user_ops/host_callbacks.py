@@ -106,14 +106,14 @@ def _call_gradient(op: Any, *upstream: Any) -> list[Any]:
             "told which input's gradient it is called for. Leave separate_gradients out, and fill in all of them."
         )
     gradients = [
-        tf.zeros(output.shape, output.dtype) if one is None else one
-        for one, output in zip(upstream, op.outputs, strict=True)
+        tf.zeros(output.shape, output.dtype) if tensor is None else tensor
+        for tensor, output in zip(upstream, op.outputs, strict=True)
     ]
     inputs = [op.inputs[index] for index in indices]
     results = _callback_signature(
         [*gradients, *op.inputs, *op.outputs],
-        [one.dtype for one in inputs],
-        [one.shape for one in inputs],
+        [tensor.dtype for tensor in inputs],
+        [tensor.shape for tensor in inputs],
         name="UserOpGradient",
         library_path=path,
         op_name=function,
@@ -124,4 +124,4 @@ def _call_gradient(op: Any, *upstream: Any) -> list[Any]:
         gradient_attributes=op.get_attr("gradient_attributes").decode(),
     )
     by_input = dict(zip(indices, results, strict=True))
-    return [by_input.get(i) if one.dtype.is_floating else None for i, one in enumerate(op.inputs)]
+    return [by_input.get(i) if tensor.dtype.is_floating else None for i, tensor in enumerate(op.inputs)]

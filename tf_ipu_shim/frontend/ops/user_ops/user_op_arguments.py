@@ -76,8 +76,8 @@ def _parse_outputs(outs: Mapping[str, Any] | None) -> tuple[list[tf.DType], list
     expected = "outs must be a dictionary with the lists output_types and output_shapes, one entry for each output"
     if not isinstance(outs, Mapping) or not {"output_types", "output_shapes"} <= set(outs):
         raise ValueError(f"{expected}. Got {outs!r}. Pass such a dictionary.")
-    types = [tf.as_dtype(one) for one in outs["output_types"]]
-    shapes = [tf.TensorShape(one) for one in outs["output_shapes"]]
+    types = [tf.as_dtype(item) for item in outs["output_types"]]
+    shapes = [tf.TensorShape(item) for item in outs["output_shapes"]]
     if len(types) != len(shapes):
         raise ValueError(
             f"{expected}. Got {len(types)} types and {len(shapes)} shapes. Make them as long as each other."

@@ -140,7 +140,7 @@ def sum_regularizer(regularizer_list: Sequence[Any], scope: str | None = None) -
         >>> float(sum_regularizer([l1_regularizer(0.5), None, l2_regularizer(2.0)])([1.0, -3.0]))
         12.0
     """
-    parts = [one for one in regularizer_list if one is not None]
+    parts = [term for term in regularizer_list if term is not None]
     return _sum_of(parts, scope, "sum_regularizer") if parts else None
 
 
@@ -170,7 +170,7 @@ def apply_regularization(regularizer: Callable[[Any], Any], weights_list: Sequen
             "weights_list."
         )
     with v1.name_scope("get_regularization_penalty", values=weights):
-        penalties = [one for one in map(regularizer, weights) if one is not None]
+        penalties = [term for term in map(regularizer, weights) if term is not None]
         if any(penalty.shape.rank != 0 for penalty in penalties):
             raise ValueError(
                 f"apply_regularization: the penalty of {regularizer!r} is not a scalar; it must be one. "
@@ -185,7 +185,7 @@ def _sum_of(parts: Sequence[Callable[[Any], Any]], scope: str | None, name: str)
     def regularizer(weights: Any) -> Any:
         v1 = _v1()
         with v1.name_scope(scope, name, [weights]):
-            penalties = [one for one in (part(weights) for part in parts) if one is not None]
+            penalties = [term for term in (part(weights) for part in parts) if term is not None]
             return v1.add_n(penalties) if penalties else None
 
     return regularizer

@@ -69,7 +69,7 @@ class HParams:
         if is_list != isinstance(value, (list, tuple)):
             expected = "a list" if is_list else "one value"
             raise ValueError(f"Hyperparameter {name} is {value!r}; expected {expected}. Set a value of this type.")
-        setattr(self, name, [_cast(name, kind, one) for one in value] if is_list else _cast(name, kind, value))
+        setattr(self, name, [_cast(name, kind, item) for item in value] if is_list else _cast(name, kind, value))
 
     def del_hparam(self, name: str) -> None:
         """Takes a hyperparameter away, if there is one of this name."""
@@ -108,7 +108,7 @@ class HParams:
             )
         kind, _ = self._hparam_types[name]
         if found["list"] is not None:
-            self.set_hparam(name, [_read(name, kind, one.strip()) for one in found["list"].split(",")])
+            self.set_hparam(name, [_read(name, kind, item.strip()) for item in found["list"].split(",")])
         elif found["index"] is not None:
             changed = list(getattr(self, name))
             changed[int(found["index"])] = _read(name, kind, found["value"])

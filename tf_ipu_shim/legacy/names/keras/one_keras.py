@@ -81,12 +81,12 @@ def install() -> None:
     exchange(_counterpart, "of `tensorflow.python.keras`, and imported before `ipu`")
 
 
-def exchange(counterpart: Callable[[Any], Any], what: str) -> None:
+def exchange(counterpart: Callable[[Any], Any], label: str) -> None:
     """Puts other objects in the place of those that modules of scripts have imported, and derived classes from.
 
     Args:
         counterpart: for any value, the one that a script is to have instead, or the same.
-        what: in words, for the register.
+        label: in words, for the register.
     """
     modules: list[Any] = [*dict(sys.modules).values()]
     for module in modules:
@@ -97,9 +97,9 @@ def exchange(counterpart: Callable[[Any], Any], what: str) -> None:
         for name, value in list(vars(module).items()):
             other = counterpart(value)
             if other is not value:
-                patches.replace(module, name, functools.partial(_instead, other), why=f"it is {what}")
+                patches.replace(module, name, functools.partial(_instead, other), why=f"it is {label}")
             elif issubclass(type(value), type) and value.__module__ == vars(module).get("__name__"):
-                _derive(value, counterpart, what)
+                _derive(value, counterpart, label)
 
 
 def _derive(derived: type, counterpart: Callable[[Any], Any], label: str) -> None:

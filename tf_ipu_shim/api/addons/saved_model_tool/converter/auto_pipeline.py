@@ -122,11 +122,11 @@ class AutoPipelineImpl:
         """The stage of each node on this number of IPUs; None if a stage does not fit."""
         sums = [sum(cost.value(self._priority) for cost in costs[start:end]) for start, end in pieces]
         stages = _stages(sums, pieces, ipus)
-        stage_bytes = [stage_costs.stage_bytes([costs[index] for index in one]) for one in stages]
+        stage_bytes = [stage_costs.stage_bytes([costs[index] for index in stage_nodes]) for stage_nodes in stages]
         fits = max(stage_bytes) <= stage_costs.chip_bytes()
         if self._logger is not None:
             self._logger.info("%d IPUs: stages of %s bytes%s", ipus, stage_bytes, "" if fits else ", too many")
-        return [stage for stage, one in enumerate(stages) for _ in one] if fits else None
+        return [stage for stage, stage_nodes in enumerate(stages) for _ in stage_nodes] if fits else None
 
 
 class AutoPipeline(pipelines.PipelineConverter):

@@ -51,7 +51,9 @@ class ManualSharding(Converter):
         return graph_def, signature_def
 
     def _shard_of(self, name: str) -> int:
-        return next((index for index, one in enumerate(self._shards) if graph_nodes.matches(name, one)), 0)
+        return next(
+            (index for index, shard_patterns in enumerate(self._shards) if graph_nodes.matches(name, shard_patterns)), 0
+        )
 
 
 def _mark(shard: int) -> attr_value_pb2.AttrValue:

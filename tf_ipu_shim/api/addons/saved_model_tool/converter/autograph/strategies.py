@@ -49,7 +49,10 @@ class ManualPipelineStrategy(StrategyBase):
             )
         compiled = [[re.compile(pattern) for pattern in patterns] for patterns in regex_for_stages]
         for name, node in graph.name_mapping4pb_node().items():
-            stage = next((index for index, one in enumerate(compiled) if any(p.search(name) for p in one)), 0)
+            stage = next(
+                (index for index, stage_patterns in enumerate(compiled) if any(p.search(name) for p in stage_patterns)),
+                0,
+            )
             node.add_attr(pipeline_stage=stage)
 
 

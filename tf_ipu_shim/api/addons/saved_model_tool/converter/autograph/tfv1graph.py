@@ -409,7 +409,7 @@ def _interface(graph: Any, signature_def: Any) -> tuple[list[str], list[str]]:
     """The names of the input and output tensors: inputs in the graph's order, outputs in that of their names."""
     if signature_def is None:
         inputs, outputs = utils.analyze_pb_inputs_outputs(graph)
-        return [f"{one.name}:0" for one in inputs], sorted(t.name for output in outputs for t in output.outputs)
+        return [f"{tensor.name}:0" for tensor in inputs], sorted(t.name for output in outputs for t in output.outputs)
     place = {operation.name: position for position, operation in enumerate(graph.get_operations())}
     return (
         sorted(set(graph_nodes.input_tensors(signature_def)), key=lambda name: place[graph_nodes.node_name(name)]),
