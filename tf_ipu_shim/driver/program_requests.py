@@ -47,9 +47,7 @@ def parse_message(request: bytes) -> Any:
 
 def parse_call(message: Any) -> ProgramRequest:
     """Returns the call that a message requests, and checks it."""
-    library = legacy_calls.convert_legacy_calls(
-        {function.signature.name: function for function in message.library.function}
-    )
+    library = {function.signature.name: function for function in message.library.function}
     if message.function not in library:
         raise errors.PluginError(
             f"The plugin asks for function {message.function!r} of program {message.name!r}, and sent "
@@ -68,12 +66,12 @@ def parse_call(message: Any) -> ProgramRequest:
 def make_call(
     name: str, function: str, ordinal: Device, library: Any, arguments: Any, single_op: bool = False
 ) -> ProgramRequest:
-    """Returns a call of a function with `Argument` messages."""
+    """Returns a call of a function with `Argument` messages; legacy calls in the library become call ops."""
     return ProgramRequest(
         name=name,
         function=function,
         ordinal=ordinal,
-        library=library,
+        library=legacy_calls.convert_legacy_calls(library),
         arg_types=[argument.type for argument in arguments],
         arg_shapes=[_sizes(argument.shape) for argument in arguments],
         variable_names=[argument.variable.name for argument in arguments],
