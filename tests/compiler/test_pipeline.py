@@ -10,14 +10,16 @@ from tensorflow.core.framework import types_pb2
 
 from tf_ipu_shim.compiler import pipeline
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
-from tf_ipu_shim.compiler.lower import lower
-from tf_ipu_shim.compiler.lowering_state import LoweringOptions, LoweringState
-from tf_ipu_shim.compiler.pipeline import INITIAL, PASSES, Property
+from tf_ipu_shim.compiler.lower import lower, prepare_for_xla
+from tf_ipu_shim.compiler.lowering_state import LoweringOptions, LoweringState, XlaState
+from tf_ipu_shim.compiler.pipeline import INITIAL, PASSES, XLA_PASSES, Property
 from tf_ipu_shim.compiler.placement.placement import Placer
 from tf_ipu_shim.compiler.replicas.replicas import Replica
 from tf_ipu_shim.machine.ids import Device
 
 BY_NAME = {one.name: one for one in PASSES}
+ALL = (*PASSES, *XLA_PASSES)
+RESULTS = {next(iter(one.guarantees)) for one in XLA_PASSES} - {Property.KERNEL_RESULTS}
 
 
 def unmet(passes):
@@ -30,18 +32,18 @@ def unmet(passes):
 
 
 def test_every_need_holds_when_its_pass_runs():
-    assert unmet(PASSES) == []
+    assert unmet(ALL) == []
 
 
 def test_names_are_unique_and_every_property_has_one_source():
-    assert len(BY_NAME) == len(PASSES)
-    sources = [INITIAL, *(one.guarantees for one in PASSES)]
+    assert len({one.name for one in ALL}) == len(ALL)
+    sources = [INITIAL, *(one.guarantees for one in ALL)]
     assert sorted(itertools.chain(*sources), key=lambda one: one.name) == sorted(Property, key=lambda one: one.name)
 
 
 def test_every_property_but_the_results_is_needed():
-    needed = frozenset().union(*(one.needs for one in PASSES))
-    assert set(Property) - needed == {Property.COMPILABLE, Property.DESCRIBED}
+    needed = frozenset().union(*(one.needs for one in ALL))
+    assert set(Property) - needed == RESULTS
 
 
 def test_what_is_destroyed_is_not_needed_again_by_mistake():
@@ -101,7 +103,10 @@ def state_of(function=double, *signature, call=None):
     )
     plugin = types.SimpleNamespace(uncompilable=lambda graph: [])
     call = types.SimpleNamespace(
-        constant_arguments=lambda library, name, arguments: [False] * arguments, stack=lambda name: [], names=lambda: []
+        stack_of=lambda function, node: [],
+        constant_arguments=lambda library, name, arguments: [False] * arguments,
+        stack=lambda name: [],
+        names=lambda: [],
     )
     return LoweringState(plugin, call, request, LoweringOptions(num_ipus=1))
 
@@ -185,6 +190,54 @@ def test_lowering_runs_the_table(monkeypatch):
 
     spies = tuple(map(spy, PASSES))
     monkeypatch.setattr(pipeline, "PASSES", spies)
+    monkeypatch.setattr(pipeline, "XLA_PASSES", tuple(map(spy, XLA_PASSES)))
     state = state_of()
-    lower(state.plugin, state.call, state.request, state.options)
-    assert ran == [one.name for one in PASSES]
+    program = lower(state.plugin, state.call, state.request, state.options)
+    prepare_for_xla(XlaState(program, state.diagnostics, lambda node: False, False, False))
+    assert ran == [one.name for one in ALL]
+
+
+def count(x):
+    return tf.while_loop(lambda y: tf.reduce_sum(y) < 1e4, lambda y: [y + 1.0], [x])[0]
+
+
+def sum_halves(x):
+    return tf.cast(x, tf.float16) * tf.constant(2.0, tf.float16)
+
+
+def checked(x):
+    with tf.control_dependencies([tf.debugging.Assert(x[0] > 0, [x])]):
+        return tf.identity(x)
+
+
+XLA_CHANGES = {
+    "use_kernel_results": (lambda x: tf.cast(x, tf.int32), {"SelectV2"}),
+    "with_barriers": (lambda x: x + 3.0 - 2.0 * x[0] - x, {"XlaOptimizationBarrier"}),
+    "compile_assertions": (checked, {"XlaCustomCallV2"}),
+    "saturate_float16": (sum_halves, {"Minimum"}),
+    "make_interruptible": (count, {"XlaCustomCallV2"}),
+}
+
+
+@pytest.mark.parametrize("name", XLA_CHANGES)
+def test_a_pass_after_planning_adds_its_ops(name):
+    function, added = XLA_CHANGES[name]
+    state = state_of(function)
+    program = lower(state.plugin, state.call, state.request, state.options)
+    before = {node.op for one in program.functions for node in one.node_def}
+    changed = XlaState(program, state.diagnostics, lambda node: False, False, False)
+    next(one for one in XLA_PASSES if one.name == name).run(changed)
+    after = {node.op for one in changed.program.functions for node in one.node_def}
+    assert after - before >= added
+
+
+@pytest.mark.parametrize(
+    ("name", "switch"), [("saturate_float16", "on_model"), ("make_interruptible", "in_application")]
+)
+def test_passes_after_planning_that_a_device_needs_not(name, switch):
+    state = state_of(XLA_CHANGES[name][0])
+    program = lower(state.plugin, state.call, state.request, state.options)
+    changed = XlaState(program, state.diagnostics, lambda node: False, False, False)
+    setattr(changed, switch, True)
+    next(one for one in XLA_PASSES if one.name == name).run(changed)
+    assert changed.program is program

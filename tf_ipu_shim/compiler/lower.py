@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tf_ipu_shim.compiler import pipeline
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
-from tf_ipu_shim.compiler.lowering_state import LoweringOptions, LoweringState
+from tf_ipu_shim.compiler.lowering_state import LoweringOptions, LoweringState, XlaState
 from tf_ipu_shim.plugin.library import Call, Library
 
 
@@ -12,5 +12,12 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, options: Lowerin
     """Turns a traced function into XLA programs, exchanges and host ops."""
     state = LoweringState(plugin, call, request, options)
     for compiler_pass in pipeline.PASSES:
+        compiler_pass.run(state)
+    return state.program
+
+
+def prepare_for_xla(state: XlaState) -> LoweredProgram:
+    """Returns the planned program with what makes XLA compute, stop and fail as an IPU does."""
+    for compiler_pass in pipeline.XLA_PASSES:
         compiler_pass.run(state)
     return state.program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Callable
 
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir.functions import Functions
@@ -11,7 +12,7 @@ from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.placement.placement import Placer
 from tf_ipu_shim.compiler.replicas.replicas import WHOLE, Replica, Share
 from tf_ipu_shim.plugin.library import Call, Library
-from tf_ipu_shim.tf_private.protos import function_pb2
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _serial = itertools.count()
 
@@ -59,3 +60,21 @@ class LoweringState:
         self.functions = Functions(request.library, request.function)
         self.diagnostics = Diagnostics(call)
         self.group = f"{request.function}_{next(_serial)}"
+
+
+@dataclasses.dataclass
+class XlaState:
+    """A planned program on its way through the passes for XLA, which only change what runs.
+
+    Args:
+        diagnostics: names ops with the script's lines.
+        runs_by_one_dnn: whether an op's kernel is oneDNN's.
+        on_model: whether the device is an IPU Model, which computes on the host.
+        in_application: whether an embedded application runs the program.
+    """
+
+    program: LoweredProgram
+    diagnostics: Diagnostics
+    runs_by_one_dnn: Callable[[node_def_pb2.NodeDef], bool]
+    on_model: bool
+    in_application: bool

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tf_ipu_shim.compiler.checks import diagnostics, host_ops, nested_calls, outlined_arguments, outside_scopes
 from tf_ipu_shim.compiler.emit import replica_programs
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.loops import (
     gradient_accumulation,
     interruptible_loops,
@@ -23,8 +25,9 @@ from tf_ipu_shim.compiler.loops import (
     writing_conditions,
 )
 from tf_ipu_shim.compiler.loops.chunks import chunk_loops
-from tf_ipu_shim.compiler.lowering_state import LoweringState
+from tf_ipu_shim.compiler.lowering_state import LoweringState, XlaState
 from tf_ipu_shim.compiler.passes import (
+    assertions,
     branch_lists,
     candidate_samplers,
     constant_propagation,
@@ -37,12 +40,17 @@ from tf_ipu_shim.compiler.passes import (
     row_updates,
     shuffles,
     synthetic_data,
+    variable_order,
 )
 from tf_ipu_shim.compiler.placement.placement import Placer
 from tf_ipu_shim.compiler.replicas import distributed_batch_norm, replicas
 from tf_ipu_shim.compiler.xla_semantics import (
+    float16_overflow,
     integer_cast_wraparound,
+    kernel_results,
+    reassociation_barriers,
     resize_gradients,
+    slice_updates,
     string_comparisons,
     xla_workarounds,
 )
@@ -89,10 +97,20 @@ class Property(enum.Enum):
     EMITTED = "the functions that run are written"
     COMPILABLE = "XLA can compile each op"
     DESCRIBED = "the program tells what its runs send and wait for"
+    KERNEL_RESULTS = "XLA computes what TensorFlow's kernels do, also of NaN and infinity"
+    NOT_REASSOCIATED = "XLA keeps the order of float arithmetic"
+    SLICE_UPDATES_CORRECT = "launches with slice updates that XLA miscompiles are not fused"
+    ACCESSES_ORDERED = "calls, loops and branches access variables in program order"
+    ASSERTIONS_COMPILED = "assertions stop a launch"
+    FLOAT16_SATURATED = "float16 results that overflow are clipped"
+    INTERRUPTIBLE = "long loops check for Ctrl-C"
+
+
+_State = TypeVar("_State")
 
 
 @dataclasses.dataclass(frozen=True)
-class Pass:
+class Pass(Generic[_State]):
     """A step of the compiler.
 
     Args:
@@ -102,7 +120,7 @@ class Pass:
     """
 
     name: str
-    run: Callable[[LoweringState], None]
+    run: Callable[[_State], None]
     needs: frozenset[Property]
     guarantees: frozenset[Property]
     destroys: frozenset[Property]
@@ -114,25 +132,44 @@ INITIAL = frozenset({_P.SCRIPT_LOOPS, _P.SINGLE_ITERATIONS})
 
 
 def _pass(
-    step: Callable[[LoweringState], None],
+    step: Callable[[_State], None],
     guarantees: Property,
     *needs: Property,
     destroys: tuple[Property, ...] = (),
     name: str = "",
-) -> Pass:
+) -> Pass[_State]:
     return Pass(name or step.__name__.lstrip("_"), step, frozenset(needs), frozenset({guarantees}), frozenset(destroys))
 
 
 def _rewrite(
     change: Callable[[Functions], Any], guarantees: Property, *needs: Property, destroys: tuple[Property, ...] = ()
-) -> Pass:
+) -> Pass[LoweringState]:
     """A pass that needs nothing but the functions."""
-    return _pass(lambda state: change(state.functions), guarantees, *needs, destroys=destroys, name=change.__name__)
+
+    def step(state: LoweringState) -> None:
+        change(state.functions)
+
+    return _pass(step, guarantees, *needs, destroys=destroys, name=change.__name__)
 
 
-def _check(check: Callable[[diagnostics.Diagnostics, Functions], None], guarantees: Property, *needs: Property) -> Pass:
+def _check(
+    check: Callable[[diagnostics.Diagnostics, Functions], None], guarantees: Property, *needs: Property
+) -> Pass[LoweringState]:
     """A pass that refuses programs, with the script's line."""
-    return _pass(lambda state: check(state.diagnostics, state.functions), guarantees, *needs, name=check.__name__)
+
+    def step(state: LoweringState) -> None:
+        check(state.diagnostics, state.functions)
+
+    return _pass(step, guarantees, *needs, name=check.__name__)
+
+
+def _xla(change: Callable[[LoweredProgram], LoweredProgram], guarantees: Property, *needs: Property) -> Pass[XlaState]:
+    """A pass that changes the planned program for XLA."""
+
+    def step(state: XlaState) -> None:
+        state.program = change(state.program)
+
+    return _pass(step, guarantees, *needs, name=change.__name__)
 
 
 def _check_outfeeds(state: LoweringState) -> None:
@@ -185,6 +222,29 @@ def _refuse_uncompilable(state: LoweringState) -> None:
     diagnostics.refuse_uncompilable(state.plugin, state.diagnostics, state.functions, state.compiled)
 
 
+def _use_kernel_results(state: XlaState) -> None:
+    state.program = kernel_results.with_kernel_results(state.program, state.runs_by_one_dnn)
+
+
+def _compile_assertions(state: XlaState) -> None:
+    state.program = assertions.compile_assertions(state.program, state.diagnostics.describe)
+
+
+def _saturate_float16(state: XlaState) -> None:
+    if not state.on_model:
+        state.program = float16_overflow.saturate_float16(state.program)
+
+
+def _make_interruptible(state: XlaState) -> None:
+    if not state.in_application:  # it serves whoever calls it: Ctrl-C does not end it
+        state.program = interruptible_loops.make_interruptible(state.program)
+
+
+_BEFORE_EMISSION = frozenset(
+    kept
+    for kept in itertools.takewhile(lambda property_: property_ is not _P.EMITTED, _P)
+    if kept not in (_P.SCRIPT_LOOPS, _P.SINGLE_ITERATIONS, _P.FEEDS_ORDERED)
+)
 PASSES = (
     _check(nested_calls.refuse_deep_nesting, _P.NESTING_CHECKED),
     _rewrite(pipeline_description.check_counts, _P.MINI_BATCHES_CHECKED, _P.SCRIPT_LOOPS),
@@ -246,8 +306,21 @@ PASSES = (
     _pass(
         replica_programs.emit_replicas,
         _P.EMITTED,
-        *(set(_P) - {_P.SCRIPT_LOOPS, _P.SINGLE_ITERATIONS, _P.FEEDS_ORDERED, _P.EMITTED, _P.COMPILABLE, _P.DESCRIBED}),
+        *_BEFORE_EMISSION,
     ),
     _pass(_refuse_uncompilable, _P.COMPILABLE, _P.EMITTED),
     _pass(replica_programs.describe_runs, _P.DESCRIBED, _P.EMITTED, _P.ENQUEUES_COUNTED),
 )
+
+_LOWERED = (_P.EMITTED, _P.COMPILABLE, _P.DESCRIBED)
+XLA_PASSES = (
+    _pass(_use_kernel_results, _P.KERNEL_RESULTS, *_LOWERED),
+    # The ops that replace others are reassociated, and overflow, like all.
+    _xla(reassociation_barriers.with_barriers, _P.NOT_REASSOCIATED, *_LOWERED, _P.KERNEL_RESULTS),
+    _xla(slice_updates.disable_fusion, _P.SLICE_UPDATES_CORRECT, *_LOWERED),
+    _xla(variable_order.order_variable_accesses, _P.ACCESSES_ORDERED, *_LOWERED),
+    _pass(_compile_assertions, _P.ASSERTIONS_COMPILED, *_LOWERED),
+    _pass(_saturate_float16, _P.FLOAT16_SATURATED, *_LOWERED, _P.KERNEL_RESULTS),
+    _pass(_make_interruptible, _P.INTERRUPTIBLE, *_LOWERED, _P.LONG_LOOPS_MARKED),
+)
+"""The passes of what XLA runs, after the program's memory is planned: the plan must not see what they add."""

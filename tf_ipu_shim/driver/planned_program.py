@@ -14,18 +14,11 @@ from tf_ipu_shim.compiler.ir.reachable import reached_functions
 from tf_ipu_shim.compiler.kernels import stochastic_rounding
 from tf_ipu_shim.compiler.kernels.execution_mode import Execution, requested_execution, resolve_execution
 from tf_ipu_shim.compiler.kernels.kernels import to_kernels
-from tf_ipu_shim.compiler.loops.interruptible_loops import make_interruptible
-from tf_ipu_shim.compiler.lower import lower
-from tf_ipu_shim.compiler.lowering_state import LoweringOptions
-from tf_ipu_shim.compiler.passes.assertions import compile_assertions
-from tf_ipu_shim.compiler.passes.variable_order import order_variable_accesses
+from tf_ipu_shim.compiler.lower import lower, prepare_for_xla
+from tf_ipu_shim.compiler.lowering_state import LoweringOptions, XlaState
 from tf_ipu_shim.compiler.replicas.replicas import Share
 from tf_ipu_shim.compiler.xla_semantics import kernels_only
-from tf_ipu_shim.compiler.xla_semantics.float16_overflow import saturate_float16
-from tf_ipu_shim.compiler.xla_semantics.kernel_results import with_kernel_results
 from tf_ipu_shim.compiler.xla_semantics.model_float16 import compute_in_float32
-from tf_ipu_shim.compiler.xla_semantics.reassociation_barriers import with_barriers
-from tf_ipu_shim.compiler.xla_semantics.slice_updates import disable_fusion
 from tf_ipu_shim.driver import capture, dumps, event_reports, profiles, uncompilable
 from tf_ipu_shim.driver.background import BackgroundTask
 from tf_ipu_shim.driver.compilation import EventDetails, module_name
@@ -144,7 +137,7 @@ class _Lowering:
         other_devices.warn_of_other_devices(self._diagnostics, self._request)
         program = self._lower(chunks=self._asked.mode != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
-            runs = self._with_custom_calls(self._as_run(program))
+            runs = self._prepare_for_xla(self._as_run(program))
             uncompilable.record_origins(runs)
             return PreparedProgram(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
@@ -153,7 +146,7 @@ class _Lowering:
         plan, work, details, by_xla, runs, execution = self._plan(program, names)
         counted = by_xla
         if execution.mode != KERNELS:
-            by_xla = runs = self._with_custom_calls(self._as_run(runs))
+            by_xla = runs = self._prepare_for_xla(self._as_run(runs))
             uncompilable.record_origins(runs)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.mode, way_reason=execution.reason)
@@ -206,15 +199,12 @@ class _Lowering:
             reports = event_reports.reports_of(profile, device.options.profiling)
         return run_log, EventDetails(tensor_map, names.instruction_info(), *reports)
 
-    def _with_custom_calls(self, program: LoweredProgram) -> LoweredProgram:
-        """Adds custom calls of the plugin and float16 clipping."""
-        program = with_kernel_results(program, self._runs_by_one_dnn)
-        runs = order_variable_accesses(disable_fusion(with_barriers(program)))
-        runs = compile_assertions(runs, self._diagnostics.describe)
-        if not self._device.on_model:  # which computes on the host
-            runs = saturate_float16(runs)
-        # An embedded application serves whoever calls it: Ctrl-C does not end it.
-        return runs if self._device.ordinal in APPLICATION_DEVICES else make_interruptible(runs)
+    def _prepare_for_xla(self, program: LoweredProgram) -> LoweredProgram:
+        device = self._device
+        in_application = device.ordinal in APPLICATION_DEVICES
+        return prepare_for_xla(
+            XlaState(program, self._diagnostics, self._runs_by_one_dnn, device.on_model, in_application)
+        )
 
     def _runs_by_one_dnn(self, node: node_def_pb2.NodeDef) -> bool:
         return bool(self._library.by_one_dnn(graph_pb2.GraphDef(node=[node]).SerializeToString()))
