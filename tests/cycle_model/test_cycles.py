@@ -255,7 +255,7 @@ def test_the_ipu_that_is_first_at_an_exchange_waits():
     second.step("x", exchange(0, 4096, 0, 1))
     second.step("after", add(1000))
     found = timeline_of({0: first, 1: second}, GC200, 2)
-    moved = links.sync_cycles(GC200, 2) + SYNC_CYCLES + links.exchange_cycles(GC200, 4096, 0, 1, 2)
+    moved = links.sync_cycles(GC200, 2) + SYNC_CYCLES + GC200.cycles(links.phase_seconds([(4096, 0, 1)], 2))
     assert found.cycles == alone(add(1_000_000)) + moved + alone(add(1000))
     assert found.busy == {0: alone(add(1_000_000)) + moved, 1: moved + alone(add(1000))}
 

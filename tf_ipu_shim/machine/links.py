@@ -1,4 +1,4 @@
-"""Models the IPU-Links of a device: neighbours, routes, and the time of exchanges and syncs.
+"""Models the IPU-Links of a device: routes, and the time of exchanges and syncs.
 
 The IPUs of a device form a ladder: places 2k and 2k+1 are a rung, and each place is linked to the places two above and
 two below. More than 64 IPUs are several such ladders: the four IPUs of a machine reach their counterparts in the next
@@ -48,20 +48,6 @@ def round_up_to_ladders(num_ipus: int) -> int:
     return -(-num_ipus // size) * size
 
 
-def neighbours(place: int, num_ipus: int) -> tuple[int, ...]:
-    """The places that are linked to a place directly.
-
-    Example:
-        >>> neighbours(2, 8)
-        (0, 3, 4)
-    """
-    _check(num_ipus, place)
-    ladder = place // IPUS_OF_LADDER
-    linked = [n for n in (place ^ 1, place - 2, place + 2) if n // IPUS_OF_LADDER == ladder]
-    linked += [place - IPUS_OF_LADDER, place + IPUS_OF_LADDER]
-    return tuple(sorted(n for n in linked if 0 <= n < num_ipus))
-
-
 def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
     """The places data passes through: across the rung first, then to the right ladder, then along the side.
 
@@ -80,16 +66,6 @@ def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
     return tuple(places)
 
 
-def hops(src: int, dst: int, num_ipus: int) -> int:
-    """Links between two places.
-
-    Example:
-        >>> hops(0, 15, 16)
-        8
-    """
-    return len(route(src, dst, num_ipus)) - 1
-
-
 def link_bytes_per_second(num_ipus: int) -> float:
     """The rate between two neighbours on a ladder, in one direction.
 
@@ -106,25 +82,14 @@ def link_bytes_per_second(num_ipus: int) -> float:
     return LINK_BYTES_PER_SECOND * links
 
 
-def exchange_seconds(num_bytes: int, src: int, dst: int, num_ipus: int) -> float:
-    """How long a copy from one IPU to another takes, without the sync before it.
-
-    Example:
-        >>> round(exchange_seconds(29_205_777_612, 0, 2, 4), 3)
-        1.0
-    """
-    return phase_seconds([(num_bytes, src, dst)], num_ipus)
-
-
 def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> float:
     """How long an exchange phase takes in which several copies go on at a time.
 
     The busiest link decides, in the busier of its two directions, together with the longest way.
 
     Example:
-        >>> one = exchange_seconds(1 << 20, 0, 2, 4)
-        >>> phase_seconds([(1 << 20, 0, 2), (1 << 20, 1, 3)], 4) == one
-        True
+        >>> round(phase_seconds([(29_205_777_612, 0, 2), (29_205_777_612, 1, 3)], 4), 3)
+        1.0
     """
     load: collections.Counter[tuple[int, int]] = collections.Counter()
     over_gateways: collections.Counter[tuple[int, int]] = collections.Counter()
@@ -147,11 +112,6 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
     if over_gateways:
         busiest = max(busiest, max(over_gateways.values()) / GATEWAY_BYTES_PER_SECOND)
     return busiest + longest
-
-
-def exchange_cycles(chip: ChipSpec, num_bytes: int, src: int, dst: int, num_ipus: int) -> int:
-    """As `exchange_seconds`, in tile clock cycles of the chip, rounded up."""
-    return chip.cycles(exchange_seconds(num_bytes, src, dst, num_ipus))
 
 
 def sync_hops(num_ipus: int) -> int:

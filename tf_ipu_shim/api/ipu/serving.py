@@ -73,21 +73,7 @@ def export_single_step(
         >>> served(x=tf.constant([3.0, 4.0]))["y"].numpy().tolist()
         [6.0, 8.0]
     """
-    return exporting.export_single_step(
-        predict_step,
-        export_dir,
-        iterations,
-        predict_step_signature=exporting.resolve_alias(predict_step_signature, input_signature),
-        input_dataset=input_dataset,
-        output_names=output_names,
-        preprocessing_step=preprocessing_step,
-        preprocessing_step_signature=preprocessing_step_signature,
-        postprocessing_step=postprocessing_step,
-        postprocessing_step_signature=postprocessing_step_signature,
-        purge_export_dir=purge_export_dir,
-        variable_initializer=variable_initializer,
-        checkpoint=checkpoint_restore_dir,
-    )
+    return exporting.export_single_step(**exporting.resolve_aliases(locals()))
 
 
 @accept_pipeline_depth
@@ -160,27 +146,7 @@ def export_pipeline(
         >>> run(tf.constant([1.0, 2.0]))[0].numpy().tolist()  # on a device of two IPUs
         [5.0, 7.0]
     """
-    return exporting.export_pipeline(
-        computational_stages,
-        export_dir,
-        iterations,
-        inputs=inputs,
-        device_mapping=device_mapping,
-        pipeline_schedule=pipeline_schedule,
-        poplar_options=poplar_options,
-        name=name,
-        predict_step_signature=exporting.resolve_alias(predict_step_signature, input_signature),
-        input_dataset=input_dataset,
-        output_names=output_names,
-        preprocessing_step=preprocessing_step,
-        preprocessing_step_signature=preprocessing_step_signature,
-        postprocessing_step=postprocessing_step,
-        postprocessing_step_signature=postprocessing_step_signature,
-        purge_export_dir=purge_export_dir,
-        variable_initializer=variable_initializer,
-        checkpoint=checkpoint_restore_dir,
-        pipeline_depth=pipeline_depth,
-    )
+    return exporting.export_pipeline(**exporting.resolve_aliases(locals()))
 
 
 def export_keras(

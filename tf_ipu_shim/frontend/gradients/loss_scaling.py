@@ -196,3 +196,81 @@ class LossScaleState:
             self.histogram.assign([0.0, 0.0]),
             *([] if self._captured is None else [self._captured.assign([0.0, 0.0])]),
         ]
+
+
+def check_room(initial: float, increase: float, maximum: float) -> None:
+    """Checks that the initial factor can be increased at least once.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if initial >= maximum:
+        raise ValueError(
+            "initial_loss_scaling_factor must be less than max_loss_scaling_factor: "
+            f"{initial} and {maximum} were given. Lower initial_loss_scaling_factor."
+        )
+    if initial * increase >= maximum:
+        raise ValueError(
+            "initial_loss_scaling_factor x increase_factor must be less than max_loss_scaling_factor: "
+            f"{initial} x {increase} is not less than {maximum}. Lower one of the two factors."
+        )
+
+
+def check_ratio(ratio_threshold: float) -> None:
+    """Checks the share of large gradients that is too many.
+
+    Raises:
+        ValueError: it is not between 0 and 1.
+    """
+    if not 0.0 < ratio_threshold < 1.0:
+        raise ValueError(
+            f"ratio_threshold must be greater than zero and less than one. It is {ratio_threshold}. Pass a value "
+            "between 0 and 1."
+        )
+
+
+class LossScaling:
+    """The base of all optimizers with automatic loss scaling: their state, its values, and the rules."""
+
+    update_frequency: Any
+    increase_factor: Any
+    decrease_factor: Any
+    max_loss_scaling_factor: Any
+    accumulate_statistics_over_update_period: bool
+    ratio_threshold: Any
+    _state: LossScaleState
+
+    def _form(self) -> dict[str, Any]:
+        """Returns the rules in which this optimizer differs from others."""
+        return FIRST_FORM
+
+    def _rules(self) -> LossScaleRules:
+        return LossScaleRules(
+            self.update_frequency,
+            self.increase_factor,
+            self.decrease_factor,
+            self.max_loss_scaling_factor,
+            self.accumulate_statistics_over_update_period,
+            self.ratio_threshold,
+            **self._form(),
+        )
+
+    @property
+    def loss_scaling_factor(self) -> Any:
+        """The factor for the next loss."""
+        return self._state.factor
+
+    @property
+    def histogram(self) -> Any:
+        """Gradients counted since the last change of the factor: small ones, large ones."""
+        return self._state.histogram
+
+    @property
+    def normalized_histogram(self) -> Any:
+        """The shares of small and large gradients."""
+        return self._state.normalized_histogram()
+
+    @property
+    def update_counter(self) -> Any:
+        """Updates since the last change of the factor."""
+        return self._state.counter

@@ -8,7 +8,6 @@ count of a class is `1 - exp(-p t)`. Stock TensorFlow draws until it has enough 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow.compat.v2 as tf
@@ -56,8 +55,8 @@ def sampled_softmax_loss(
         TensorShape([2])
     """
     with tf.name_scope(name or "sampled_softmax_loss"):
-        operands, sizes = (weights, biases, labels, inputs), (num_sampled, num_classes, num_true)
-        logits, targets = _sampled_logits(operands, sizes, sampled_values, True, False, seed)
+        sizes = num_sampled, num_classes, num_true
+        logits, targets = _sampled_logits(weights, biases, labels, inputs, *sizes, sampled_values, seed=seed)
         return tf.nn.softmax_cross_entropy_with_logits(tf.stop_gradient(targets), logits)
 
 
@@ -97,8 +96,8 @@ def nce_loss(
         TensorShape([2])
     """
     with tf.name_scope(name or "nce_loss"):
-        operands, sizes = (weights, biases, labels, inputs), (num_sampled, num_classes, num_true)
-        logits, targets = _sampled_logits(operands, sizes, sampled_values, True, False, None)
+        sizes = num_sampled, num_classes, num_true
+        logits, targets = _sampled_logits(weights, biases, labels, inputs, *sizes, sampled_values)
         return tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels=targets, logits=logits), axis=1)
 
 
@@ -118,26 +117,23 @@ def _compute_sampled_logits(
 ) -> tuple[Any, Any]:
     """Logits of the true and then the sampled classes, less the logarithms of their expected counts, and targets."""
     with tf.name_scope(name or "compute_sampled_logits"):
-        return _sampled_logits(
-            (weights, biases, labels, inputs),
-            (num_sampled, num_classes, num_true),
-            sampled_values,
-            subtract_log_q,
-            remove_accidental_hits,
-            seed,
-        )
+        sizes, corrections = (num_sampled, num_classes, num_true), (subtract_log_q, remove_accidental_hits)
+        return _sampled_logits(weights, biases, labels, inputs, *sizes, sampled_values, *corrections, seed)
 
 
 def _sampled_logits(
-    operands: Sequence[Any],
-    sizes: tuple[int, int, int],
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int,
     sampled_values: Any,
-    subtract_log_q: bool,
-    remove_hits: bool,
-    seed: int | None,
+    subtract_log_q: bool = True,
+    remove_accidental_hits: bool = False,
+    seed: int | None = None,
 ) -> tuple[Any, Any]:
-    weights, biases, labels, inputs = operands
-    num_sampled, num_classes, num_true = sizes
     weights, biases, inputs = (tf.convert_to_tensor(value) for value in (weights, biases, inputs))
     labels = tf.reshape(labels, [-1, num_true])
     if sampled_values is None:
@@ -146,7 +142,7 @@ def _sampled_logits(
     sampled = tf.cast(sampled, labels.dtype)
     of_true = tf.einsum("bs,bts->bt", inputs, tf.gather(weights, labels)) + tf.gather(biases, labels)
     of_sampled = tf.matmul(inputs, tf.gather(weights, sampled), transpose_b=True) + tf.gather(biases, sampled)
-    if remove_hits:
+    if remove_accidental_hits:
         hits = tf.reduce_any(tf.equal(labels[:, :, tf.newaxis], sampled), axis=1)
         of_sampled = tf.where(hits, tf.cast(of_sampled.dtype.min / 2, of_sampled.dtype), of_sampled)
     if subtract_log_q:

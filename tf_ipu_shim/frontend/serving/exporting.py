@@ -85,11 +85,15 @@ def export_plan(plan: ExportPlan) -> Any:
     return eager_export.export(plan)
 
 
-def resolve_alias(new: Any, old: Any) -> Any:
-    """An argument under the name that it has, or the one that it had."""
-    if new is not None and old is not None:
+def resolve_aliases(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a public function under the names that they have here."""
+    old = arguments.pop("input_signature")
+    if old is not None and arguments["predict_step_signature"] is not None:
         raise ValueError(
             "predict_step_signature and input_signature were both given; expected one, as "
             "input_signature is its name in SDKs up to 2.6. Pass only predict_step_signature."
         )
-    return old if new is None else new
+    if old is not None:
+        arguments["predict_step_signature"] = old
+    arguments["checkpoint"] = arguments.pop("checkpoint_restore_dir")
+    return arguments

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow.compat.v2 as tf
 
@@ -73,23 +73,11 @@ def group_norm(
         >>> group_norm(tf.ones([2, 4, 4, 8]), groups=4).shape
         TensorShape([2, 4, 4, 8])
     """
-    return _normalised(
-        "GroupNorm",
-        inputs,
-        groups,
-        channels_axis,
-        center,
-        scale,
-        epsilon,
-        param_initializers,
-        reuse,
-        variables_collections,
-        training,
-        trainable,
-        scope,
-        strided_channel_grouping,
-        reduction_axes,
+    parameters = _Parameters(
+        "GroupNorm", center, scale, param_initializers, reuse, variables_collections, trainable, scope
     )
+    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
+    return _normalised(inputs, groups, channels_axis, epsilon, strided_channel_grouping, parameters)
 
 
 @argument_order(2, "reduction_axes " + _AFTER_REDUCTION_AXES, until=(2, 0))
@@ -122,23 +110,11 @@ def layer_norm(
         >>> layer_norm(tf.ones([2, 4, 4, 8])).shape
         TensorShape([2, 4, 4, 8])
     """
-    return _normalised(
-        "LayerNorm",
-        inputs,
-        1,
-        channels_axis,
-        center,
-        scale,
-        epsilon,
-        param_initializers,
-        reuse,
-        variables_collections,
-        training,
-        trainable,
-        scope,
-        True,
-        reduction_axes,
+    parameters = _Parameters(
+        "LayerNorm", center, scale, param_initializers, reuse, variables_collections, trainable, scope
     )
+    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
+    return _normalised(inputs, 1, channels_axis, epsilon, True, parameters)
 
 
 @argument_order(2, "reduction_axes " + _AFTER_REDUCTION_AXES, until=(2, 0))
@@ -183,75 +159,58 @@ def instance_norm(
             f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}; "
             "expected an axis below the rank. Choose another channels_axis."
         )
-    return _normalised(
-        "InstanceNorm",
-        inputs,
-        inputs.shape.as_list()[channels_axis] or 1,
-        channels_axis,
-        center,
-        scale,
-        epsilon,
-        param_initializers,
-        reuse,
-        variables_collections,
-        training,
-        trainable,
-        scope,
-        True,
-        reduction_axes,
+    parameters = _Parameters(
+        "InstanceNorm", center, scale, param_initializers, reuse, variables_collections, trainable, scope
     )
+    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
+    return _normalised(inputs, inputs.shape.as_list()[channels_axis] or 1, channels_axis, epsilon, True, parameters)
+
+
+class _Parameters(NamedTuple):
+    """How the variables of a normalization are made."""
+
+    default_scope: str
+    center: bool
+    scale: bool
+    initializers: dict[str, Any] | None
+    reuse: Any
+    collections: Any
+    trainable: bool
+    scope: Any
 
 
 def _normalised(
-    default_scope: str,
-    inputs: Any,
-    groups: int,
-    channels_axis: int,
-    center: bool,
-    scale: bool,
-    epsilon: float,
-    param_initializers: dict[str, Any] | None,
-    reuse: Any,
-    variables_collections: Any,
-    training: bool,
-    trainable: bool,
-    scope: Any,
-    strided_channel_grouping: bool,
-    reduction_axes: Any,
+    inputs: Any, groups: int, channels_axis: int, epsilon: float, strided: bool, parameters: _Parameters
 ) -> Any:
     """`group_norm` whose variables are in a scope of the caller's name."""
-    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
     if sdk.current() >= _WARNS_SINCE and epsilon < _SAFE_EPSILON:
         warnings.warn(
-            f"{default_scope} has an epsilon of {epsilon:g}. One below {_SAFE_EPSILON:g} may be lost when added to "
-            "a variance "
-            "in half precision, and the result may be infinite or NaN: make it larger."
+            f"{parameters.default_scope} has an epsilon of {epsilon:g}. One below {_SAFE_EPSILON:g} may be lost when "
+            "added to a variance in half precision, and the result may be infinite or NaN: make it larger."
         )
     inputs = tf.convert_to_tensor(inputs)
     rank = inputs.shape.rank
     inside = rank is not None and -rank <= channels_axis < rank
     channels = inputs.shape.as_list()[channels_axis] if inside else None
     axis = group_normalisation.check_groups(rank, channels, channels_axis, groups, f"Inputs {_described(inputs)}")
-    initializers = param_initializers or {}
-    with v1.variable_scope(scope, default_scope, [inputs], reuse=reuse):
+    initializers, collections = parameters.initializers or {}, parameters.collections
+    with v1.variable_scope(parameters.scope, parameters.default_scope, [inputs], reuse=parameters.reuse):
 
         def parameter(name: str, default: Any) -> Any:
-            named = (
-                variables_collections.get(name) if isinstance(variables_collections, dict) else variables_collections
-            )
+            named = collections.get(name) if isinstance(collections, dict) else collections
             return v1.get_variable(
                 name,
                 shape=[channels],
                 dtype=inputs.dtype.base_dtype,
                 initializer=initializers.get(name, default),
                 collections=[v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES, *(named or ())],
-                trainable=trainable,
+                trainable=parameters.trainable,
                 use_resource=True,
             )
 
-        beta = parameter("beta", v1.zeros_initializer()) if center else None
-        gamma = parameter("gamma", v1.ones_initializer()) if scale else None
-        return group_normalisation.group_normalise(inputs, gamma, beta, groups, axis, epsilon, strided_channel_grouping)
+        beta = parameter("beta", v1.zeros_initializer()) if parameters.center else None
+        gamma = parameter("gamma", v1.ones_initializer()) if parameters.scale else None
+        return group_normalisation.group_normalise(inputs, gamma, beta, groups, axis, epsilon, strided)
 
 
 def _described(inputs: Any) -> str:

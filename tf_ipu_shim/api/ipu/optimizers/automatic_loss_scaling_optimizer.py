@@ -54,24 +54,11 @@ def check_factors(
         raise ValueError(
             f"max_loss_scaling_factor must be greater than one. It is {maximum}. Pass a larger max_loss_scaling_factor."
         )
-    if initial >= maximum:
-        raise ValueError(
-            "initial_loss_scaling_factor must be less than max_loss_scaling_factor: "
-            f"{initial} and {maximum} were given. Lower initial_loss_scaling_factor."
-        )
-    if initial * increase >= maximum:
-        raise ValueError(
-            "initial_loss_scaling_factor x increase_factor must be less than max_loss_scaling_factor: "
-            f"{initial} x {increase} is not less than {maximum}. Lower one of the two factors."
-        )
-    if not 0.0 < ratio_threshold < 1.0:
-        raise ValueError(
-            f"ratio_threshold must be greater than zero and less than one. It is {ratio_threshold}. Pass a value "
-            "between 0 and 1."
-        )
+    loss_scaling.check_room(initial, increase, maximum)
+    loss_scaling.check_ratio(ratio_threshold)
 
 
-class AutomaticLossScalingOptimizer(IpuOptimizer):
+class AutomaticLossScalingOptimizer(loss_scaling.LossScaling, IpuOptimizer):
     """Scales the loss so that small gradients do not vanish in float16, and finds the factor by itself.
 
     Args:
@@ -126,37 +113,6 @@ class AutomaticLossScalingOptimizer(IpuOptimizer):
         self.accumulate_statistics_over_update_period = accumulate_statistics_over_update_period
         self.ratio_threshold = ratio_threshold
         self._state = loss_scaling.LossScaleState(initial_loss_scaling_factor)
-
-    def _rules(self) -> loss_scaling.LossScaleRules:
-        return loss_scaling.LossScaleRules(
-            self.update_frequency,
-            self.increase_factor,
-            self.decrease_factor,
-            self.max_loss_scaling_factor,
-            self.accumulate_statistics_over_update_period,
-            self.ratio_threshold,
-            **loss_scaling.FIRST_FORM,
-        )
-
-    @property
-    def loss_scaling_factor(self) -> Any:
-        """The factor for the next loss."""
-        return self._state.factor
-
-    @property
-    def histogram(self) -> Any:
-        """Gradients counted since the last change of the factor: small ones, large ones."""
-        return self._state.histogram
-
-    @property
-    def normalized_histogram(self) -> Any:
-        """The shares of small and large gradients."""
-        return self._state.normalized_histogram()
-
-    @property
-    def update_counter(self) -> Any:
-        """Updates since the last change of the factor."""
-        return self._state.counter
 
     def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> Any:
         """Gradients of the scaled loss; see `IpuOptimizer.compute_gradients`."""

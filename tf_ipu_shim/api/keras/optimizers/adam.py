@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.api.keras.optimizers.als_optimizer import ALSDefaults
+from tf_ipu_shim.api.keras.optimizers.als_optimizer import OPTIONS, ALSDefaults
 from tf_ipu_shim.api.keras.optimizers.parameter_unscaling_optimizer import _ParameterUnscalingALSOptimizer
 
 
@@ -54,16 +54,6 @@ class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
         histogram_bin_edge: float = ALSDefaults.histogram_bin_edge,
         name: str = "ALSOptimizerAdam",
     ) -> None:
-        super().__init__(
-            keras2.public_module().optimizers.legacy.Adam(learning_rate, beta_1, beta_2, epsilon),
-            initial_loss_scaling_factor,
-            update_frequency,
-            increase_factor,
-            max_loss_scaling_factor,
-            accumulate_statistics_over_update_period,
-            ratio_threshold,
-            captured_grads_only,
-            lpf_alpha,
-            histogram_bin_edge,
-            name,
-        )
+        arguments = locals()
+        optimizer = keras2.public_module().optimizers.legacy.Adam(learning_rate, beta_1, beta_2, epsilon)
+        super().__init__(optimizer, name=name, **{option: arguments[option] for option in OPTIONS})

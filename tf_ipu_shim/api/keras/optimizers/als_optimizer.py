@@ -58,11 +58,7 @@ def _check_power_of_two(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a power of two. It is {value}. Pass a power of two.")
 
 
-def _read_only(name: str) -> ValueError:
-    return ValueError(f"{name} is a read only property. The optimizer finds it by itself.")
-
-
-class ALSOptimizer(_OptimizerV2Wrapper):
+class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
     """Scales the loss so that small gradients do not vanish in float16, and finds the factor by itself.
 
     Args:
@@ -201,17 +197,8 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         """
         return self._state.count(self._rules(), nest.flatten(captured_grads))
 
-    def _rules(self) -> loss_scaling.LossScaleRules:
-        return loss_scaling.LossScaleRules(
-            self.update_frequency,
-            self.increase_factor,
-            self.decrease_factor,
-            self.max_loss_scaling_factor,
-            self.accumulate_statistics_over_update_period,
-            self.ratio_threshold,
-            self.lpf_alpha,
-            self.histogram_bin_edge,
-        )
+    def _form(self) -> dict[str, Any]:
+        return {"lpf_alpha": self.lpf_alpha, "edge": self.histogram_bin_edge}
 
     def reset(self) -> None:
         """Starts again with the initial factor."""
@@ -223,49 +210,9 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         return self._name
 
     @property
-    def histogram(self) -> Any:
-        """Gradients counted since the last change: small ones, large ones."""
-        return self._state.histogram
-
-    @histogram.setter
-    def histogram(self, _: Any) -> None:
-        raise _read_only("histogram")
-
-    @property
-    def normalized_histogram(self) -> Any:
-        """The shares of small and large gradients."""
-        return self._state.normalized_histogram()
-
-    @normalized_histogram.setter
-    def normalized_histogram(self, _: Any) -> None:
-        raise _read_only("normalized_histogram")
-
-    @property
-    def loss_scaling_factor(self) -> Any:
-        """The factor for the next loss."""
-        return self._state.factor
-
-    @loss_scaling_factor.setter
-    def loss_scaling_factor(self, _: Any) -> None:
-        raise _read_only("loss_scaling_factor")
-
-    @property
     def previous_loss_scaling_factor(self) -> Any:
         """The factor before the last update."""
         return self._state.previous_factor
-
-    @previous_loss_scaling_factor.setter
-    def previous_loss_scaling_factor(self, _: Any) -> None:
-        raise _read_only("previous_loss_scaling_factor")
-
-    @property
-    def update_counter(self) -> Any:
-        """Updates since the last change of the factor."""
-        return self._state.counter
-
-    @update_counter.setter
-    def update_counter(self, _: Any) -> None:
-        raise _read_only("update_counter")
 
     @property
     def supports_captured_grads(self) -> bool:
@@ -276,10 +223,6 @@ class ALSOptimizer(_OptimizerV2Wrapper):
     def decrease_factor(self) -> float:
         """One over `increase_factor`."""
         return 1 / self.increase_factor
-
-    @decrease_factor.setter
-    def decrease_factor(self, _: Any) -> None:
-        raise _read_only("decrease_factor")
 
     @property
     def update_frequency(self) -> int:
@@ -328,18 +271,8 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         self._maximum = value
 
     def _check_room(self, initial: float, maximum: float | None) -> None:
-        if maximum is None:
-            return
-        if initial >= maximum:
-            raise ValueError(
-                "initial_loss_scaling_factor must be less than max_loss_scaling_factor: "
-                f"{initial} and {maximum} were given. Lower initial_loss_scaling_factor."
-            )
-        if initial * self.increase_factor >= maximum:
-            raise ValueError(
-                "initial_loss_scaling_factor x increase_factor must be less than max_loss_scaling_factor: "
-                f"{initial} x {self.increase_factor} is not less than {maximum}. Lower one of the two factors."
-            )
+        if maximum is not None:
+            loss_scaling.check_room(initial, self.increase_factor, maximum)
 
     @property
     def ratio_threshold(self) -> float:
@@ -349,16 +282,26 @@ class ALSOptimizer(_OptimizerV2Wrapper):
     @ratio_threshold.setter
     def ratio_threshold(self, value: float) -> None:
         _check_number("ratio_threshold", value)
-        if not 0.0 < value < 1.0:
-            raise ValueError(
-                f"ratio_threshold must be greater than zero and less than one. It is {value}. Pass a value between 0 "
-                "and 1."
-            )
+        loss_scaling.check_ratio(value)
         self._ratio_threshold = value
 
     def get_config(self) -> dict[str, Any]:
         """The configuration for `from_config`."""
         return {**super().get_config(), **{name: getattr(self, name) for name in OPTIONS}}
+
+
+def _refuse_assignment(name: str) -> None:
+    def refuse(self: ALSOptimizer, _: Any) -> None:
+        raise ValueError(f"{name} is a read only property. The optimizer finds it by itself.")
+
+    setattr(ALSOptimizer, name, getattr(ALSOptimizer, name).setter(refuse))
+
+
+_READ_ONLY = (
+    "histogram normalized_histogram loss_scaling_factor previous_loss_scaling_factor update_counter decrease_factor"
+).split()
+for _name in _READ_ONLY:
+    _refuse_assignment(_name)
 
 
 class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
@@ -463,8 +406,7 @@ def _forwarded(name: str) -> Any:
     return property(lambda self: getattr(self._opt, name), doc=f"The wrapped optimizer's `{name}`.")
 
 
-_OWN = "histogram normalized_histogram loss_scaling_factor previous_loss_scaling_factor update_counter decrease_factor"
-for _name in (*OPTIONS, *_OWN.split(), "supports_captured_grads"):
+for _name in (*OPTIONS, *_READ_ONLY, "supports_captured_grads"):
     setattr(ALSGradientAccumulationOptimizer, _name, _forwarded(_name))
 
 # The name of SDK 3.0.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import tensorflow.compat.v2 as tf
@@ -57,21 +56,9 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         ratio_threshold: float = 10e-6,
         name: str = "AutomaticLossScalingOptimizer",
     ) -> None:
+        arguments = locals()
         _OptimizerV2Wrapper.__init__(self, opt, name=name)
-        self._numbers = dict(
-            zip(
-                _OPTIONS,
-                (
-                    initial_loss_scaling_factor,
-                    update_frequency,
-                    increase_factor,
-                    decrease_factor,
-                    max_loss_scaling_factor,
-                    accumulate_statistics_over_update_period,
-                    ratio_threshold,
-                ),
-            )
-        )
+        self._numbers = {option: arguments[option] for option in _OPTIONS}
         self._check()
         self.captured_grads_only = False
         self.lpf_alpha = 0.0
@@ -84,8 +71,8 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         ]
         check_factors(*numbers, blamed)  # type: ignore[call-arg]
 
-    def _rules(self) -> loss_scaling.LossScaleRules:
-        return dataclasses.replace(super()._rules(), **loss_scaling.FIRST_FORM)
+    def _form(self) -> dict[str, Any]:
+        return {"lpf_alpha": self.lpf_alpha, **loss_scaling.FIRST_FORM}
 
     @property
     def clip_levels(self) -> Any:
