@@ -56,14 +56,14 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
 def _program(program: CapturedProgram, systems: Sequence[System], estimates: Sequence[Estimate]) -> list[str]:
     fed = f", {program.items:,.0f} items in {program.steps:,.0f} steps a run" if program.items else ""
     replicas = f", {program.replicas} replicas" if program.replicas > 1 else ""
-    rows = [_HEAD, *(_row(program, system, system_estimate) for system, system_estimate in zip(systems, estimates))]
+    rows = [_HEAD, *(_row(program, system, estimated) for system, estimated in zip(systems, estimates))]
     lines = [f"{program.name}: {_ipus(program.ipus)}{replicas}{fed}", *_table(rows)]
-    if any(not system_estimate.exact for system_estimate in estimates):
+    if any(not estimated.exact for estimated in estimates):
         lines.append("  Loops whose iterations are not known count 16.")
     if program.plan.coarse:
         lines.append(f"  {len(program.plan.coarse)} of its parts could not be looked into: more memory may be needed.")
     if len(program.blocks) > 1:
-        chips = {system_estimate.chip.name: system_estimate for system_estimate in estimates}
+        chips = {estimated.chip.name: estimated for estimated in estimates}
         head = ("IPU", *(f"{name}: fullest tile, busy" for name in chips))
         ipus = [ipu.ipu for ipu in next(iter(chips.values())).ipus] if chips else []
         memory = [
@@ -85,8 +85,8 @@ def _advice(program: CapturedProgram) -> list[str]:
 def _stages(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str]:
     """Returns the split for the first chip that has one, starting with the program's own chip."""
     chips = sorted(
-        {system_estimate.chip: system_estimate.fits for system_estimate in estimates}.items(),
-        key=lambda system_estimate: system_estimate[0].title != program.plan.chip,
+        {estimated.chip: estimated.fits for estimated in estimates}.items(),
+        key=lambda estimated: estimated[0].title != program.plan.chip,
     )
     for chip, fits in chips:
         found = stages.better_split(program, chip, fits)
@@ -95,36 +95,36 @@ def _stages(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str
     return []
 
 
-def _full(system_estimate: Estimate, place: int) -> float:
-    ipu = system_estimate.ipus[place]
+def _full(estimated: Estimate, place: int) -> float:
+    ipu = estimated.ipus[place]
     return 100 * ipu.max_tile_bytes / ipu.bytes_per_tile
 
 
-def _busy(system_estimate: Estimate, place: int) -> float:
+def _busy(estimated: Estimate, place: int) -> float:
     """Returns an IPU's cycles relative to the busiest one; balanced stages are near 100 %."""
-    return 100 * system_estimate.busy[place] / (max(system_estimate.busy) or 1.0)
+    return 100 * estimated.busy[place] / (max(estimated.busy) or 1.0)
 
 
-def _row(program: CapturedProgram, system: System, system_estimate: Estimate) -> tuple[str, ...]:
+def _row(program: CapturedProgram, system: System, estimated: Estimate) -> tuple[str, ...]:
     if system.num_ipus < program.ipus:
         return system.name, system.chip.name, str(system.num_ipus), "too few IPUs", "", "", "", ""
-    full = [ipu.ipu for ipu in system_estimate.ipus if not ipu.fits]
+    full = [ipu.ipu for ipu in estimated.ipus if not ipu.fits]
     fits = "yes" if not full else f"no: IPU {', '.join(map(str, full))}"
     speed = ""
     if program.items:
         low, high = (
-            system_estimate.samples_per_second / system_estimate.upper,
-            system_estimate.samples_per_second / system_estimate.lower,
+            estimated.samples_per_second / estimated.upper,
+            estimated.samples_per_second / estimated.lower,
         )
-        speed = f"{_rounded(system_estimate.samples_per_second)} ({_rounded(low)} to {_rounded(high)})"
+        speed = f"{_rounded(estimated.samples_per_second)} ({_rounded(low)} to {_rounded(high)})"
     return (
         system.name,
         system.chip.name,
         str(system.num_ipus),
         fits,
-        f"{system_estimate.headroom:+,}",
-        f"{system_estimate.cycles_per_step:,.0f}",
-        f"{system_estimate.lower:.2f} to {system_estimate.upper:.2f}",
+        f"{estimated.headroom:+,}",
+        f"{estimated.cycles_per_step:,.0f}",
+        f"{estimated.lower:.2f} to {estimated.upper:.2f}",
         speed,
     )
 

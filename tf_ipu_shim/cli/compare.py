@@ -39,32 +39,32 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html:
         text = page.render_comparison(found, removed, new, (str(arguments.before), str(arguments.after)))
         pathlib.Path(arguments.html).write_text(text)
-    for comparison_ in found:
-        print("\n".join(_format_comparison(comparison_)))
+    for compared in found:
+        print("\n".join(_format_comparison(compared)))
     for name, where in [*((name, "BEFORE") for name in removed), *((name, "AFTER") for name in new)]:
         print(f"{name}: only in {where}")
     return 0
 
 
-def _format_comparison(comparison_: comparison.Comparison) -> list[str]:
+def _format_comparison(compared: comparison.Comparison) -> list[str]:
     lines = [
-        f"{comparison_.program}",
-        _format_change("cycles a run", comparison_.cycles),
-        _format_change("bytes of the fullest IPU", comparison_.fullest),
+        f"{compared.program}",
+        _format_change("cycles a run", compared.cycles),
+        _format_change("bytes of the fullest IPU", compared.fullest),
     ]
-    if comparison_.fits[0] != comparison_.fits[1]:
-        lines.append(f"  {'it does NOT fit any more' if comparison_.fits[0] else 'it fits now'}")
-    lines += [f"  {name}: {before} -> {after}" for name, (before, after) in comparison_.facts.items()]
+    if compared.fits[0] != compared.fits[1]:
+        lines.append(f"  {'it does NOT fit any more' if compared.fits[0] else 'it fits now'}")
+    lines += [f"  {name}: {before} -> {after}" for name, (before, after) in compared.facts.items()]
     lines += [
         "  bytes by category",
-        *(_format_change(category.name, category, 4) for category in comparison_.categories),
+        *(_format_change(category.name, category, 4) for category in compared.categories),
     ]
-    lines += ["  cycles by kind", *(_format_change(kind.name, kind, 4) for kind in comparison_.kinds)]
-    lines += _largest_changes("cycles by op", comparison_.op_cycles) + _largest_changes(
-        "bytes by owner", comparison_.op_bytes
+    lines += ["  cycles by kind", *(_format_change(kind.name, kind, 4) for kind in compared.kinds)]
+    lines += _largest_changes("cycles by op", compared.op_cycles) + _largest_changes(
+        "bytes by owner", compared.op_bytes
     )
-    lines += _largest_changes("cycles by line", comparison_.line_cycles) + _largest_changes(
-        "bytes by line", comparison_.line_bytes
+    lines += _largest_changes("cycles by line", compared.line_cycles) + _largest_changes(
+        "bytes by line", compared.line_bytes
     )
     return lines
 

@@ -74,7 +74,7 @@ def _reset_seed(request: Any) -> Any:
     return driver_pb2.Nothing()
 
 
-def _model_used(_: Any) -> Any:
+def _uses_ipu_model(_: Any) -> Any:
     return driver_pb2.YesOrNo(yes=flags.current().use_ipu_model)
 
 
@@ -164,7 +164,7 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "reset_devices": _reset_devices,
     "reset_seed": _reset_seed,
     "gather_instances": _gather_instances,
-    "model_used": _model_used,
+    "model_used": _uses_ipu_model,
     "configuration": _configuration,
     "num_ipus": _num_ipus,
     "start_application": _start_application,

@@ -358,9 +358,9 @@ def test_processes_of_the_same_rank_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     alone = job.Job("a job of one", rank=0, size=1, local_rank=0, local_size=1)
     directory = rendezvous.directory_of(alone)
-    rendezvous.wait_for_all(alone, directory, rendezvous.take_rank(directory, 0))
+    rendezvous.wait_for_all(alone, directory, rendezvous.lock_rank(directory, 0))
     with pytest.raises(rendezvous.RendezvousError, match="Two processes of this job have rank 0"):
-        rendezvous.take_rank(directory, 0)
+        rendezvous.lock_rank(directory, 0)
 
 
 def test_what_an_ended_job_has_left_counts_for_nothing(tmp_path, monkeypatch):
@@ -370,7 +370,7 @@ def test_what_an_ended_job_has_left_counts_for_nothing(tmp_path, monkeypatch):
     directory = rendezvous.directory_of(here)
     (directory / "1").write_bytes(rendezvous._LISTENS)
     with pytest.raises(rendezvous.RendezvousError, match="those of rank 1 were not found"):
-        rendezvous.wait_for_all(here, directory, rendezvous.take_rank(directory, 0))
+        rendezvous.wait_for_all(here, directory, rendezvous.lock_rank(directory, 0))
 
 
 def test_training_over_two_processes_trains_on_both_datasets(python):

@@ -81,40 +81,40 @@ def ancestors(op: Any) -> set[Any]:
     Args:
         op: the operation.
     """
-    found, waiting = {op}, deque([op])
-    while waiting:
-        for tensor in waiting.popleft().inputs:
+    found, pending = {op}, deque([op])
+    while pending:
+        for tensor in pending.popleft().inputs:
             if tensor.op not in found:
                 found.add(tensor.op)
-                waiting.append(tensor.op)
+                pending.append(tensor.op)
     return found
 
 
 def ops_between(first: Any, last: Any) -> list[Any]:
     """The ops on any way from one op to another, both included, in an order in which they can run."""
     before = ancestors(last)
-    found, waiting = {first}, deque([first])
-    while waiting:
-        for user in children(waiting.popleft()):
+    found, pending = {first}, deque([first])
+    while pending:
+        for user in children(pending.popleft()):
             if user in before and user not in found:
                 found.add(user)
-                waiting.append(user)
+                pending.append(user)
     return _ordered(found) if last in found else []
 
 
 def _ordered(operations: set[Any]) -> list[Any]:
     missing = {op: sum(tensor.op in operations for tensor in op.inputs) for op in operations}
-    waiting = deque(sorted((op for op in operations if not missing[op]), key=lambda op: op.name))
+    pending = deque(sorted((op for op in operations if not missing[op]), key=lambda op: op.name))
     ordered = []
-    while waiting:
-        op = waiting.popleft()
+    while pending:
+        op = pending.popleft()
         ordered.append(op)
         for tensor in op.outputs:
             for user in tensor.consumers():
                 if user in missing:
                     missing[user] -= sum(each is tensor for each in user.inputs)
                     if not missing[user]:
-                        waiting.append(user)
+                        pending.append(user)
                         del missing[user]
     return ordered
 
@@ -217,13 +217,13 @@ def mark(parts: dict[Any, int], operations: Iterable[Any]) -> None:
     """
     allowed = set(operations)
     known = dict(parts)
-    waiting = deque(sorted(parts, key=lambda op: parts[op]))
-    while waiting:
-        op = waiting.popleft()
+    pending = deque(sorted(parts, key=lambda op: parts[op]))
+    while pending:
+        op = pending.popleft()
         for tensor in op.inputs:
             if tensor.op in allowed and tensor.op not in known:  # such as the read of a weight
                 known[tensor.op] = known[op]
-                waiting.append(tensor.op)
+                pending.append(tensor.op)
     for op, index in known.items():
         if op in allowed:
             set_ipu_shard(op, index)

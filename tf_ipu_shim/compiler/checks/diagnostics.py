@@ -214,9 +214,9 @@ def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
     """Whether the shapes of an op's results depend on values that are known only when the program runs."""
     if node.op != _COMPUTED_EARLY:
         return node.op in _DYNAMIC_SHAPES
-    waiting, seen = [node], {node.name}
-    while waiting:
-        for tensor_name in waiting.pop().input:
+    pending, seen = [node], {node.name}
+    while pending:
+        for tensor_name in pending.pop().input:
             name = producer_name(tensor_name)
             producer = by_name.get(name)
             if is_control(tensor_name) or name in seen:
@@ -225,7 +225,7 @@ def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
                 return True
             seen.add(name)
             if producer.op in _KEEPS_KNOWN:
-                waiting.append(producer)
+                pending.append(producer)
             elif producer.op != "Const" and producer.op not in vocabulary.SHAPE_QUERIES:
                 return True
     return False
@@ -235,15 +235,15 @@ def _reached_functions(
     functions: Functions, programs: Sequence[tuple[str, function_pb2.FunctionDef]]
 ) -> Iterator[WrittenFunction]:
     """Yields the functions of the XLA programs and those they call, each once."""
-    waiting = list(
+    pending = list(
         {definition.signature.name: WrittenFunction(traced, definition) for traced, definition in programs}.values()
     )
     seen: set[str] = set()
-    while waiting:
-        yield (function := waiting.pop())
+    while pending:
+        yield (function := pending.pop())
         for node in function.definition.node_def:
             for called in op_types.called_functions(node):
                 found = functions.find_external(called)
                 if called not in seen and found is not None:
                     seen.add(called)
-                    waiting.append(found)
+                    pending.append(found)

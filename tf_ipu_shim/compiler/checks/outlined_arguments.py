@@ -38,16 +38,16 @@ def refuse_constant_arguments(call: Call, diagnostics: Diagnostics, functions: F
 
 def _consumers(argument: Node) -> Iterator[tuple[Node, int]]:
     """Yields the ops that consume values derived from an argument, with the input index."""
-    waiting, seen = [argument], {argument}
-    while waiting:
-        producer = waiting.pop()
+    pending, seen = [argument], {argument}
+    while pending:
+        producer = pending.pop()
         for user in producer.users:
             for index, operand_producer in enumerate(user.producers):
                 if operand_producer is producer and user.op not in vocabulary.FUNCTION_ATTRIBUTES:
                     yield user, index
             if user.op in _SHAPE_ARITHMETIC and user not in seen:
                 seen.add(user)
-                waiting.append(user)
+                pending.append(user)
 
 
 def _needs_constants(call: Call, functions: Functions, graph: FunctionGraph, node: Node) -> list[bool]:

@@ -357,16 +357,16 @@ class _FunctionEmitter:
     def _emitted_names(self, nodes: Iterable[Node]) -> list[str]:
         """Returns the emitted nodes of these nodes, each once; constants have none and need no waiting."""
         units: dict[str, None] = {}
-        waiting, seen = list(nodes)[::-1], set()
-        while waiting:
-            node = waiting.pop()
+        pending, seen = list(nodes)[::-1], set()
+        while pending:
+            node = pending.pop()
             if node in seen or node in self._placement.constants:
                 continue
             seen.add(node)
             if node in self._units:
                 units[self._units[node]] = None
             elif host_ops.is_named_iterator(node):  # it does not run: what it would have waited for comes before
-                waiting.extend(reversed(node.controls))
+                pending.extend(reversed(node.controls))
         return list(units)
 
 

@@ -31,9 +31,9 @@ def folded_ops(functions: Mapping[str, function_pb2.FunctionDef]) -> dict[str, s
     """Returns the names of such ops by function; a call with constants counts for all calls of the function."""
     constants: dict[str, frozenset[int]] = dict.fromkeys(functions, frozenset())
     names: dict[str, set[str]] = {}
-    waiting = list(functions)
-    while waiting:
-        name = waiting.pop()
+    pending = list(functions)
+    while pending:
+        name = pending.pop()
         folded = FoldedOps(functions[name], constants[name])
         names[name] = folded.names
         for node in functions[name].node_def:
@@ -41,7 +41,7 @@ def folded_ops(functions: Mapping[str, function_pb2.FunctionDef]) -> dict[str, s
                 known = constants[called] | folded.constant_arguments(node.name, functions)
                 if known != constants[called]:
                     constants[called] = known
-                    waiting.append(called)
+                    pending.append(called)
     return names
 
 

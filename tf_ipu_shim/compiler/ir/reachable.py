@@ -16,12 +16,12 @@ def reachable(start: Iterable[str], edges: Callable[[str], Iterable[str]]) -> di
         ['a', 'b', 'c']
     """
     found = dict.fromkeys(start)
-    waiting = list(found)
-    while waiting:
-        for other in edges(waiting.pop()):
+    pending = list(found)
+    while pending:
+        for other in edges(pending.pop()):
             if other not in found:
                 found[other] = None
-                waiting.append(other)
+                pending.append(other)
     return found
 
 

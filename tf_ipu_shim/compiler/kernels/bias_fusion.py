@@ -123,14 +123,14 @@ class _Edges:
         return None
 
     def _leads_to(self, name: str, other: str) -> bool:
-        seen, waiting = {name}, [name]
-        while waiting:
-            for follower in self._followers[waiting.pop()]:
+        seen, pending = {name}, [name]
+        while pending:
+            for follower in self._followers[pending.pop()]:
                 if follower == other:
                     return True
                 if follower not in seen:
                     seen.add(follower)
-                    waiting.append(follower)
+                    pending.append(follower)
         return False
 
 

@@ -288,11 +288,11 @@ def _topological_positions(
     for name, controls in orders.items():
         needs[name].extend(map(producer_name, controls))
     place: dict[str, int] = {}
-    waiting = [*reversed(needs), *reversed(first)]
-    while waiting:
-        missing = [name for name in needs[waiting[-1]] if name not in place]
+    pending = [*reversed(needs), *reversed(first)]
+    while pending:
+        missing = [name for name in needs[pending[-1]] if name not in place]
         if missing:
-            waiting.extend(missing)
+            pending.extend(missing)
         else:
-            place.setdefault(waiting.pop(), len(place))
+            place.setdefault(pending.pop(), len(place))
     return place

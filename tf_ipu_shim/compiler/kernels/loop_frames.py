@@ -190,14 +190,14 @@ class _LoopFunction:
 
     def needed(self, results: Iterable[str]) -> list[Node]:
         """Returns the ops with effects or that results need, in topological order."""
-        waiting = [node for node in map(self.graph.producer, results) if node is not None]
-        waiting += self.graph.control_returns
+        pending = [node for node in map(self.graph.producer, results) if node is not None]
+        pending += self.graph.control_returns
         needed: set[Node] = set()
-        while waiting:
-            node = waiting.pop()
+        while pending:
+            node = pending.pop()
             if node not in needed:
                 needed.add(node)
-                waiting.extend(node.predecessors())
+                pending.extend(node.predecessors())
         return [node for node in self.graph.nodes if node in needed]
 
 

@@ -40,9 +40,9 @@ def chunk_loops(functions: Functions, placer: Placer) -> None:
     Such a loop keeps its functions, of one iteration: that is what the memory plan counts. `Node.chunks` names the
     functions that run.
     """
-    waiting, seen = [functions.entry], {functions.entry}
-    while waiting:
-        graph = functions[waiting.pop()]
+    pending, seen = [functions.entry], {functions.entry}
+    while pending:
+        graph = functions[pending.pop()]
         for node in graph.nodes:
             if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
                 continue
@@ -52,7 +52,7 @@ def chunk_loops(functions: Functions, placer: Placer) -> None:
             else:
                 called = [name for name in op_types.called_functions(node.proto) if name not in seen]
                 seen.update(called)
-                waiting.extend(called)
+                pending.extend(called)
 
 
 def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Placer) -> Feeds | None:
@@ -90,14 +90,14 @@ def _is_fast_in_a_loop(body: FunctionGraph, functions: Functions) -> bool:
     """Whether XLA runs a loop's body inside a program as fast as by itself."""
     if op_types.VARIANT in body.arguments.values():
         return False
-    waiting, seen = [body], {body.name}
-    while waiting:
-        graph = waiting.pop()
+    pending, seen = [body], {body.name}
+    while pending:
+        graph = pending.pop()
         if not graph.ops.isdisjoint(_SLOW_IN_LOOPS):
             return False
         called = [name for name in graph.called if name not in seen]
         seen.update(called)
-        waiting.extend(functions[name] for name in called)
+        pending.extend(functions[name] for name in called)
     return True
 
 

@@ -66,14 +66,14 @@ def _check_iterations(sums: Sequence[Node], iterations: int | None) -> None:
 
 
 def _updates_a_variable(node: Node) -> bool:
-    waiting, seen = [node], {node}
-    while waiting:
-        for user in waiting.pop().users:
+    pending, seen = [node], {node}
+    while pending:
+        for user in pending.pop().users:
             if user.op.startswith(_UPDATES):
                 return True
             if user not in seen:
                 seen.add(user)
-                waiting.append(user)
+                pending.append(user)
     return False
 
 

@@ -42,14 +42,14 @@ def propagate_constants(functions: Functions) -> None:
 def _seed_users(graph: FunctionGraph) -> set[str]:
     """Returns the names of random ops, and of ops that compute their seeds element by element."""
     users: set[str] = set()
-    waiting = [node for node in graph.nodes if node.op in vocabulary.LAUNCHED]
-    while waiting:
-        node = waiting.pop()
+    pending = [node for node in graph.nodes if node.op in vocabulary.LAUNCHED]
+    while pending:
+        node = pending.pop()
         if node.name in users:
             continue
         users.add(node.name)
         producers = [producer for place, producer in enumerate(node.producers) if place not in _SEED_OPS[node.op]]
-        waiting.extend(producer for producer in producers if producer and producer.op in _SEED_OPS)
+        pending.extend(producer for producer in producers if producer and producer.op in _SEED_OPS)
     return users
 
 

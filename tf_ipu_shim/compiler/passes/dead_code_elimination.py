@@ -63,15 +63,15 @@ def graph_with_effects(function: function_pb2.FunctionDef, others: Iterable[str]
 
 def _live_nodes(graph: FunctionGraph) -> set[str]:
     """Returns the names of nodes with effects, needed results, or that join control edges."""
-    waiting = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
-    waiting += graph.control_returns
+    pending = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
+    pending += graph.control_returns
     live: set[str] = set()
-    while waiting:
-        node = waiting.pop()
+    while pending:
+        node = pending.pop()
         if node.name not in live:
             live.add(node.name)
-            waiting.extend(producer for producer in node.producers if producer is not None)
-            waiting.extend(control for control in node.controls if control.op == _JOIN)
+            pending.extend(producer for producer in node.producers if producer is not None)
+            pending.extend(control for control in node.controls if control.op == _JOIN)
     return live
 
 

@@ -149,14 +149,14 @@ def _previous_uses(order: Sequence[Node], used: Mapping[Node, frozenset[Feed]]) 
 
 def _needed_by(nodes: Iterable[Node], added: Mapping[Node, Mapping[Node, None]]) -> set[Node]:
     """Returns some ops and everything they depend on."""
-    waiting = list(nodes)
-    found = set(waiting)
-    while waiting:
-        node = waiting.pop()
+    pending = list(nodes)
+    found = set(pending)
+    while pending:
+        node = pending.pop()
         for predecessor in (*node.predecessors(), *added.get(node, ())):
             if predecessor not in found:
                 found.add(predecessor)
-                waiting.append(predecessor)
+                pending.append(predecessor)
     return found
 
 

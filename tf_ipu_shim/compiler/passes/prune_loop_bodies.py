@@ -60,15 +60,15 @@ def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
 
 def _needed(graph: FunctionGraph) -> set[str]:
     """Returns the names of ops that results or returned operations depend on."""
-    waiting = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
-    waiting += [node for node in graph.nodes if vocabulary.ASKED_ATTRIBUTE in node.proto.attr]
+    pending = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
+    pending += [node for node in graph.nodes if vocabulary.ASKED_ATTRIBUTE in node.proto.attr]
     live: set[str] = set()
-    while waiting:
-        node = waiting.pop()
+    while pending:
+        node = pending.pop()
         if node.name not in live:
             live.add(node.name)
-            waiting.extend(producer for producer in node.producers if producer is not None)
-            waiting.extend(control for control in node.controls if _is_requested(node, control))
+            pending.extend(producer for producer in node.producers if producer is not None)
+            pending.extend(control for control in node.controls if _is_requested(node, control))
     return live
 
 

@@ -79,10 +79,10 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
     nodes = {node.name: node for node in function.node_def}
     base = update.input[0]
     # A tensor; whether its elements are moved on the way to the update; whether that is done by what takes it.
-    waiting = [(update.input[_UPDATES[update.op]], False, False)]
-    seen = set(waiting)
-    while waiting:
-        tensor_name, moved, at_once = waiting.pop()
+    pending = [(update.input[_UPDATES[update.op]], False, False)]
+    seen = set(pending)
+    while pending:
+        tensor_name, moved, at_once = pending.pop()
         node = nodes.get(producer_name(tensor_name))
         if _has_elements_of(base, tensor_name, node):
             if moved and not at_once:
@@ -95,7 +95,7 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
             step = (moved or moves, at_once if node.op in vocabulary.IDENTITIES else moves)
             further = {(operand, *step) for operand in data_inputs(node)} - seen
             seen |= further
-            waiting.extend(further)
+            pending.extend(further)
     return False
 
 

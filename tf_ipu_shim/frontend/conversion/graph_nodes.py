@@ -65,12 +65,12 @@ def nodes_by_name(graph_def: Any) -> dict[str, Any]:
 def ancestors(nodes: dict[str, Any], names: Iterable[str]) -> set[str]:
     """The named nodes and all that they need, control inputs included; names of no node are left out."""
     found: set[str] = set()
-    waiting = [name for name in names if name in nodes]
-    while waiting:
-        name = waiting.pop()
+    pending = [name for name in names if name in nodes]
+    while pending:
+        name = pending.pop()
         if name not in found:
             found.add(name)
-            waiting += [node_name(input_name) for input_name in nodes[name].input if node_name(input_name) in nodes]
+            pending += [node_name(input_name) for input_name in nodes[name].input if node_name(input_name) in nodes]
     return found
 
 

@@ -90,12 +90,12 @@ def stage_function(graph_def: Any, part: StagePart) -> Stage:
 def _shared_constants(nodes: Mapping[str, Any], own: set[str], stages: Mapping[str, int], fed: set[str]) -> set[str]:
     """Constants that a stage's nodes need; each stage has its own copy."""
     found: set[str] = set()
-    waiting = list(own)
-    while waiting:
-        for input_name in map(graph_nodes.node_name, nodes[waiting.pop()].input):
+    pending = list(own)
+    while pending:
+        for input_name in map(graph_nodes.node_name, nodes[pending.pop()].input):
             if input_name not in stages and input_name not in fed and input_name not in found:
                 found.add(input_name)
-                waiting.append(input_name)
+                pending.append(input_name)
     return found
 
 

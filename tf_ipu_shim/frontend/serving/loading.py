@@ -149,13 +149,13 @@ def _fill_default_attributes(nodes: Iterable[Any]) -> None:
 
 def _reachable_functions(name: str, library: Mapping[str, function_pb2.FunctionDef]) -> list[str]:
     """A function and all that it calls, in order of their names."""
-    found, waiting = {name}, [name]
-    while waiting:
-        for node in library[waiting.pop()].node_def:
+    found, pending = {name}, [name]
+    while pending:
+        for node in library[pending.pop()].node_def:
             for called in _called_functions(node):
                 if called in library and called not in found:
                     found.add(called)
-                    waiting.append(called)
+                    pending.append(called)
     return sorted(found)
 
 

@@ -20,9 +20,9 @@ def find_referenced(functions: Iterable[Any]) -> list[Any]:
         True
     """
     found: list[Any] = []
-    waiting, seen = list(functions), set()
-    while waiting:
-        value = waiting.pop()
+    pending, seen = list(functions), set()
+    while pending:
+        value = pending.pop()
         if id(value) in seen:
             continue
         seen.add(id(value))
@@ -30,11 +30,11 @@ def find_referenced(functions: Iterable[Any]) -> list[Any]:
         if isinstance(value, base.Trackable) and function is value:
             found.append(value)
         elif isinstance(value, (list, tuple)):
-            waiting.extend(value)
+            pending.extend(value)
         elif isinstance(value, Mapping):
-            waiting.extend(value.values())
+            pending.extend(value.values())
         else:
-            waiting.extend(_direct_references(inspect.unwrap(function) if callable(function) else function))
+            pending.extend(_direct_references(inspect.unwrap(function) if callable(function) else function))
     return found
 
 

@@ -111,14 +111,14 @@ def dependencies(roots: Iterable[Any]) -> set[Any]:
         ...     x.op in dependencies([loss.op])
         True
     """
-    waiting = deque(roots)
-    found = set(waiting)
-    while waiting:
-        op = waiting.popleft()
+    pending = deque(roots)
+    found = set(pending)
+    while pending:
+        op = pending.popleft()
         for other in [tensor.op for tensor in op.inputs] + list(op.control_inputs):
             if other not in found:
                 found.add(other)
-                waiting.append(other)
+                pending.append(other)
     return found
 
 

@@ -64,12 +64,12 @@ _ELSEWHERE = 0
 
 def _required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> set[ops.Operation]:
     needed: set[ops.Operation] = set()
-    waiting = [op for op in roots if op.graph is graph]
-    while waiting:
-        op = waiting.pop()
+    pending = [op for op in roots if op.graph is graph]
+    while pending:
+        op = pending.pop()
         if op not in needed:
             needed.add(op)
-            waiting.extend([*(tensor.op for tensor in op.inputs), *op.control_inputs])
+            pending.extend([*(tensor.op for tensor in op.inputs), *op.control_inputs])
     return needed
 
 

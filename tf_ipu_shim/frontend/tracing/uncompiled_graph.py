@@ -65,14 +65,14 @@ class ProducerCopies:
 def _producers(tensors: Sequence[Any], predicate: Callable[[Any], bool]) -> Iterator[Any]:
     """The ops that tensors are computed by, as far as each on the way is wanted."""
     seen: set[str] = set()
-    waiting = [tensor.op for tensor in tensors]
-    while waiting:
-        operation = waiting.pop()
+    pending = [tensor.op for tensor in tensors]
+    while pending:
+        operation = pending.pop()
         if operation.name in seen or not predicate(operation):
             continue
         seen.add(operation.name)
         yield operation
-        waiting.extend(tensor.op for tensor in operation.inputs)
+        pending.extend(tensor.op for tensor in operation.inputs)
 
 
 def _is_copied(operation: Any) -> bool:

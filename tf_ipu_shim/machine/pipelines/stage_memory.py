@@ -117,14 +117,14 @@ def stashed(
     named = set(checkpoints)
     own = {value for value in named if is_own(value)}
     comes_in = named - own
-    seen, waiting = set(own), list(stashed_tensors)
-    while waiting:
-        value = waiting.pop()
+    seen, pending = set(own), list(stashed_tensors)
+    while pending:
+        value = pending.pop()
         if value in seen:
             continue
         seen.add(value)
         if is_own(value):
-            waiting.extend(operands_of(value))
+            pending.extend(operands_of(value))
         else:
             comes_in.add(value)
     return comes_in, own

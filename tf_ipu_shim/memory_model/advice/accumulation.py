@@ -133,14 +133,14 @@ class _Training:
                 groups.setdefault(steps[index].owner, []).append(index)
         done: set[int] = set()
         for owner, group in groups.items():
-            waiting = group[::-1]
-            while waiting:
-                index = waiting[-1]
+            pending = group[::-1]
+            while pending:
+                index = pending[-1]
                 before = {producers[value_id] for value_id in steps[index].inputs if value_id in producers} - done
                 if before and index not in done:
-                    waiting += sorted(before, reverse=True)
+                    pending += sorted(before, reverse=True)
                     continue
-                waiting.pop()
+                pending.pop()
                 if index not in done:
                     done.add(index)
                     yield owner, index

@@ -90,9 +90,9 @@ class Layers:
         self._function = max(request.library.values(), key=lambda function: len(function.node_def))
         self._nodes: Sequence[node_def_pb2.NodeDef] = self._function.node_def
         nodes = self._nodes
-        self._number = {node.name: node_index for node_index, node in enumerate(nodes)}
+        self._index_of = {node.name: index for index, node in enumerate(nodes)}
         self._forward = {node.name: forward_name(node.name) for node in nodes}
-        first = next((n for n, node in enumerate(nodes) if self._forward[node.name] in self._number), len(nodes))
+        first = next((n for n, node in enumerate(nodes) if self._forward[node.name] in self._index_of), len(nodes))
         self.trains = first < len(nodes)
         self._sizes = _sizes(context.blocks.values())
         places = dict(_program_arguments(request, self._function))
@@ -110,33 +110,26 @@ class Layers:
         counted: set[str] = set()
         for place, (name, first) in enumerate(begins):
             last = begins[place + 1][1] if place + 1 < len(begins) else end
-            node_indices = tuple(
-                n for n in range(first if place else 0, last) if not self._is_elsewhere(self._nodes[n])
-            )
+            indices = tuple(n for n in range(first if place else 0, last) if not self._is_elsewhere(self._nodes[n]))
             used = {
-                tensor_name
-                for n in node_indices
-                for tensor_name in self._nodes[n].input
-                if tensor_name in self._weights
+                tensor_name for n in indices for tensor_name in self._nodes[n].input if tensor_name in self._weights
             } - counted
             counted |= used
             weights = sum(self._weights[tensor_name] for tensor_name in used)
-            yield Layer(
-                name, self._first_op(first, last), node_indices, weights, self._bytes(self._needed_by(node_indices))
-            )
+            yield Layer(name, self._first_op(first, last), indices, weights, self._bytes(self._needed_by(indices)))
 
     def _with_kept_values(self, layers: Sequence[Layer]) -> list[Layer]:
         """Adds to each layer the values it keeps for gradients and receives from earlier layers."""
-        home = {node_index: place for place, layer in enumerate(layers) for node_index in layer.nodes}
+        home = {index: place for place, layer in enumerate(layers) for index in layer.nodes}
         made_bytes, fed_bytes = [0] * len(layers), [0] * len(layers)
         for name in {producer_name(tensor) for layer in layers for tensor in self._needed_by(layer.nodes)}:
-            if self._number[name] in home:
-                made_bytes[home[self._number[name]]] += self._sizes.get(name, 0)
+            if self._index_of[name] in home:
+                made_bytes[home[self._index_of[name]]] += self._sizes.get(name, 0)
         users, fed = self._consuming_layers(layers)
-        makers = {name: home[self._number[name]] for name in users if self._number[name] in home}
+        makers = {name: home[self._index_of[name]] for name in users if self._index_of[name] in home}
         values = ((maker, users[name], self._sizes.get(name, 0)) for name, maker in makers.items())
         for tensor_name, place in fed.items():
-            fed_bytes[place] += _fed_bytes(self._nodes[self._number[producer_name(tensor_name)]], tensor_name)
+            fed_bytes[place] += _fed_bytes(self._nodes[self._index_of[producer_name(tensor_name)]], tensor_name)
         return [
             layer._replace(made_bytes=made_bytes[place] + fed_bytes[place], fed_bytes=fed_bytes[place], inputs=operands)
             for place, (layer, operands) in enumerate(zip(layers, consumed_by_layers(values, len(layers))))
@@ -148,10 +141,10 @@ class Layers:
         fed: dict[str, int] = {}
         for place, layer in enumerate(layers):
             for tensor_name in (
-                tensor_name for node_index in layer.nodes for tensor_name in data_inputs(self._nodes[node_index])
+                tensor_name for index in layer.nodes for tensor_name in data_inputs(self._nodes[index])
             ):
                 name = self._viewed(tensor_name)
-                node = self._nodes[self._number[name]] if name in self._number else None
+                node = self._nodes[self._index_of[name]] if name in self._index_of else None
                 if node is not None and self._is_elsewhere(node):
                     fed.setdefault(tensor_name, place)
                 elif node is not None and node.op not in _NOT_STASHED:
@@ -161,19 +154,19 @@ class Layers:
     def _layer_starts(self, end: int) -> Iterator[tuple[str, int]]:
         """Yields the names of layers with the index of their first op."""
         last = None
-        for node_index, node in enumerate(self._nodes[:end]):
+        for index, node in enumerate(self._nodes[:end]):
             read = next(
                 (tensor_name for tensor_name in node.input if self._weights.get(tensor_name, 0) > _SCALAR), None
             )
             if read is not None:
                 name = self._owners[read] if self._request.is_keras else node.name.rpartition("/")[0] or node.name
                 if name != last:
-                    yield name, node_index
+                    yield name, index
                 last = name
 
-    def _needed_by(self, node_indices: Iterable[int]) -> set[str]:
+    def _needed_by(self, indices: Iterable[int]) -> set[str]:
         """Returns the forward values that gradients of some ops need."""
-        return {tensor for node_index in node_indices for tensor in self._needed.get(node_index, ())}
+        return {tensor for index in indices for tensor in self._needed.get(index, ())}
 
     def _first_op(self, begin: int, end: int) -> str:
         """Returns the first op of a layer that computes something."""
@@ -188,18 +181,18 @@ class Layers:
         """Returns the forward values that gradients need, by the index of the op they differentiate."""
         found: dict[int, set[str]] = {}
         for node in self._nodes[first:]:
-            forward = self._number.get(self._forward[node.name] or "")
+            forward = self._index_of.get(self._forward[node.name] or "")
             for tensor_name in node.input:
                 source = self._viewed(tensor_name)
-                node_index = self._number.get(source)
-                if node_index is not None and node_index < first and self._nodes[node_index].op not in _NOT_STASHED:
-                    found.setdefault(node_index if forward is None else forward, set()).add(source)
+                index = self._index_of.get(source)
+                if index is not None and index < first and self._nodes[index].op not in _NOT_STASHED:
+                    found.setdefault(index if forward is None else forward, set()).add(source)
         return found
 
     def _viewed(self, tensor_name: str) -> str:
         name = producer_name(tensor_name)
-        while name in self._number and self._nodes[self._number[name]].op in vocabulary.VIEWS:
-            name = producer_name(self._nodes[self._number[name]].input[0])
+        while name in self._index_of and self._nodes[self._index_of[name]].op in vocabulary.VIEWS:
+            name = producer_name(self._nodes[self._index_of[name]].input[0])
         return name
 
     def partition(self, by_weight: float, slots: Sequence[int]) -> Partition | None:
@@ -237,9 +230,9 @@ class Layers:
         parts = _parts(cut, len(self.all))
         shards = {n: Shard(shard) for shard, part in enumerate(parts) for layer in part for n in self.all[layer].nodes}
         library = {name: _without_annotations(function) for name, function in self._request.library.items()}
-        for node_index, node in enumerate(library[self._function.signature.name].node_def):
-            forward = self._number.get(self._forward[node.name] or "")
-            shard = shards.get(node_index if forward is None else forward)
+        for index, node in enumerate(library[self._function.signature.name].node_def):
+            forward = self._index_of.get(self._forward[node.name] or "")
+            shard = shards.get(index if forward is None else forward)
             if shard is not None:
                 node.attr[vocabulary.SHARDING_ATTRIBUTE].s = sharding_annotations.sharding_annotation(shard)
                 if vocabulary.STAGE_ATTRIBUTE in node.attr:
@@ -253,9 +246,9 @@ class Layers:
         return dataclasses.replace(self._request, library=library)
 
     def _described(self, pipeline: PipelineDescription, parts: Sequence[range]) -> PipelineDescription:
-        node_indices = [[n for layer in part for n in self.all[layer].nodes] for part in parts]
-        stashed_by_part = [self._needed_by(part) for part in node_indices]
-        stashes = [self._stash(part, names) for part, names in zip(node_indices, stashed_by_part)]
+        indices = [[n for layer in part for n in self.all[layer].nodes] for part in parts]
+        stashed_by_part = [self._needed_by(part) for part in indices]
+        stashes = [self._stash(part, names) for part, names in zip(indices, stashed_by_part)]
         return dataclasses.replace(
             pipeline,
             devices=tuple((ipu,) for ipu in range(len(parts))),
@@ -270,15 +263,15 @@ class Layers:
         return stashed(
             tensor_names,
             self._data_inputs(marked),
-            lambda name: self._data_inputs(self._nodes[self._number[name]].input),
-            lambda name: self._number[name] in part_nodes,
+            lambda name: self._data_inputs(self._nodes[self._index_of[name]].input),
+            lambda name: self._index_of[name] in part_nodes,
         )
 
     def _data_inputs(self, tensor_names: Iterable[str]) -> Iterator[str]:
         """Yields the inputs of an op, except weights and the like."""
         for name in (self._viewed(tensor_name) for tensor_name in tensor_names if not is_control(tensor_name)):
-            node_index = self._number.get(name)
-            if node_index is not None and self._nodes[node_index].op not in _NOT_STASHED:
+            index = self._index_of.get(name)
+            if index is not None and self._nodes[index].op not in _NOT_STASHED:
                 yield name
 
     def _bytes(self, names: Iterable[str]) -> int:
@@ -313,10 +306,10 @@ def _fed_bytes(node: node_def_pb2.NodeDef, tensor_name: str) -> int:
 def _sizes(blocks: Iterable[Block]) -> dict[str, int]:
     """Returns the bytes of each op's largest result."""
     found: dict[str, int] = {}
-    waiting = list(blocks)
-    while waiting:
-        block = waiting.pop()
-        waiting.extend(inner for step in block.steps for inner in step.inside)
+    pending = list(blocks)
+    while pending:
+        block = pending.pop()
+        pending.extend(inner for step in block.steps for inner in step.inside)
         for value in block.values:
             if value.mode in (Mode.NEW, Mode.IN_PLACE, Mode.BORROWED):
                 found[value.owner] = max(found.get(value.owner, 0), value.bytes)

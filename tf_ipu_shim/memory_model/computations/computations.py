@@ -455,9 +455,9 @@ def _name_below(instruction: Any, operands: Sequence[Any]) -> str:
 
 
 def _convolution(instruction: Any, operands: Sequence[Any]) -> str:
-    dimension_numbers = instruction.convolution_dimension_numbers
+    dnums = instruction.convolution_dimension_numbers
     kernel = operands[1].shape.dimensions
-    sizes = "x".join(str(kernel[axis]) for axis in dimension_numbers.kernel_spatial_dimensions)
+    sizes = "x".join(str(kernel[axis]) for axis in dnums.kernel_spatial_dimensions)
     strides = [axis.stride for axis in instruction.window.dimensions]
     stride = f"_stride{'x'.join(map(str, strides))}" if any(step > 1 for step in strides) else ""
     return f"convolution/Conv_{sizes or 1}{stride}"

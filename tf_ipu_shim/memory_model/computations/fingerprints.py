@@ -43,15 +43,15 @@ class ComputationFingerprints:
 
     def locate(self, instruction: Any) -> tuple[str, int] | None:
         """Returns the fingerprint of the called computation that contains an instruction, and its index there."""
-        computation_id, place = self._places[instruction.id]
-        content = None if computation_id == self._entry else self.fingerprint(computation_id)
+        callee, place = self._places[instruction.id]
+        content = None if callee == self._entry else self.fingerprint(callee)
         return None if content is None else (content, place)
 
-    def fingerprint(self, computation_id: int) -> str | None:
+    def fingerprint(self, callee: int) -> str | None:
         """Returns a computation's fingerprint; None with side effects or random numbers."""
-        if computation_id not in self._known:
-            self._known[computation_id] = self._read(self._computations[computation_id])
-        return self._known[computation_id]
+        if callee not in self._known:
+            self._known[callee] = self._read(self._computations[callee])
+        return self._known[callee]
 
     @staticmethod
     def has_effects(instruction: Any) -> bool:
@@ -63,7 +63,7 @@ class ComputationFingerprints:
         for instruction in computation.instructions:
             if self.has_effects(instruction):
                 return None
-            called = [self.fingerprint(computation_id) for computation_id in instruction.called_computation_ids]
+            called = [self.fingerprint(callee) for callee in instruction.called_computation_ids]
             if None in called:
                 return None
             plain = without_names(instruction)

@@ -166,23 +166,19 @@ class HloWork:
     @property
     def size(self) -> Size:
         """Size for compilation."""
-        waiting, seen = [self._entry.id], {self._entry.id}
+        pending, seen = [self._entry.id], {self._entry.id}
         count = alone = 0
-        while waiting:
-            computation = self._computations[waiting.pop()]
+        while pending:
+            computation = self._computations[pending.pop()]
             count -= len(self._noop_conversions(computation))
             for instruction in computation.instructions:
                 opcode = instruction.opcode
                 count += opcode not in _FREE
                 alone += opcode in _UNFUSED_OPS
                 if opcode in _CONTROL_FLOW:
-                    called = [
-                        computation_id
-                        for computation_id in instruction.called_computation_ids
-                        if computation_id not in seen
-                    ]
+                    called = [callee for callee in instruction.called_computation_ids if callee not in seen]
                     seen.update(called)
-                    waiting.extend(called)
+                    pending.extend(called)
         return Size(count, alone)
 
     def count(self) -> Work:
@@ -220,7 +216,7 @@ class HloWork:
             self._converting[computation.id] = _noop_conversions(computation)
         return self._converting[computation.id]
 
-    def _loop_work(self, enclosing: Mapping[int, Any], loop: Any) -> tuple[Work, float]:
+    def _loop_work(self, outer: Mapping[int, Any], loop: Any) -> tuple[Work, float]:
         """Returns the work of a loop's iteration and the trip count."""
         body, condition = self._called(loop)
         work = Work(iterations=1.0)
@@ -228,21 +224,21 @@ class HloWork:
         work.add(self._of(condition))
         work.looped_convolutions += work.convolutions
         work.convolutions = 0.0
-        return work, self.trips(enclosing, loop, condition)
+        return work, self.trips(outer, loop, condition)
 
     def _called(self, instruction: Any) -> list[Any]:
-        return [self._computations[computation_id] for computation_id in instruction.called_computation_ids]
+        return [self._computations[callee] for callee in instruction.called_computation_ids]
 
-    def trips(self, enclosing: Mapping[int, Any], loop: Any, condition: Any) -> float:
+    def trips(self, outer: Mapping[int, Any], loop: Any, condition: Any) -> float:
         """Returns the trip count of a loop that counts up to a constant; `UNKNOWN_TRIPS` for others."""
-        known = self.known_trips(enclosing, loop, condition)
+        known = self.known_trips(outer, loop, condition)
         return float(UNKNOWN_TRIPS if known is None else known)
 
-    def known_trips(self, enclosing: Mapping[int, Any], loop: Any, condition: Any) -> int | None:
+    def known_trips(self, outer: Mapping[int, Any], loop: Any, condition: Any) -> int | None:
         """Returns the trip count of a loop that counts up to a constant, or None."""
         condition, root = self._condition(condition)
         tests = {instruction.id: instruction for instruction in condition.instructions}
-        bounds = [self._bound(enclosing, loop, tests, instruction_id) for instruction_id in _conjuncts(tests, root)]
+        bounds = [self._bound(outer, loop, tests, instruction_id) for instruction_id in _conjuncts(tests, root)]
         return min([bound for bound in bounds if bound is not None], default=None)
 
     def _condition(self, condition: Any) -> tuple[Any, int]:
@@ -258,38 +254,34 @@ class HloWork:
                 return called, root_instruction.operand_ids[root.tuple_index]
         return condition, root.id
 
-    def _bound(
-        self, enclosing: Mapping[int, Any], loop: Any, tests: Mapping[int, Any], instruction_id: int
-    ) -> int | None:
+    def _bound(self, outer: Mapping[int, Any], loop: Any, tests: Mapping[int, Any], instruction_id: int) -> int | None:
         """Returns the trip count that one comparison allows, or None."""
         test = tests[instruction_id]
         if test.opcode != "compare" or test.comparison_direction != "LT":
             return None
-        first, limit = (self._value(enclosing, loop, tests, operand) for operand in test.operand_ids)
+        first, limit = (self._value(outer, loop, tests, operand) for operand in test.operand_ids)
         return max(0, limit - first) if first is not None and limit is not None else None
 
-    def _value(
-        self, enclosing: Mapping[int, Any], loop: Any, inside: Mapping[int, Any], instruction_id: int
-    ) -> int | None:
+    def _value(self, outer: Mapping[int, Any], loop: Any, inside: Mapping[int, Any], instruction_id: int) -> int | None:
         """Returns a constant, or a loop variable's initial value."""
         source = _source(inside, instruction_id)
         if not _is_carried(inside, source):
             return _literal(source)
-        initial = enclosing[loop.operand_ids[0]]
-        return self._number(enclosing, initial.operand_ids[source.tuple_index]) if initial.opcode == "tuple" else None
+        initial = outer[loop.operand_ids[0]]
+        return self._integer(outer, initial.operand_ids[source.tuple_index]) if initial.opcode == "tuple" else None
 
-    def _number(self, by_id: Mapping[int, Any], instruction_id: int) -> int | None:
+    def _integer(self, by_id: Mapping[int, Any], instruction_id: int) -> int | None:
         """Returns a constant, or the final counter of an earlier loop (a gradient loop repeats its forward loop)."""
         source = _source(by_id, instruction_id)
         if source.opcode == "get-tuple-element" and by_id[source.operand_ids[0]].opcode == "while":
             return self._final_counter(by_id, by_id[source.operand_ids[0]], source.tuple_index)
         return _literal(source)
 
-    def _final_counter(self, enclosing: Mapping[int, Any], loop: Any, index: int) -> int | None:
+    def _final_counter(self, outer: Mapping[int, Any], loop: Any, index: int) -> int | None:
         """Returns the final value of a loop counter, or None."""
         body, condition = self._called(loop)
         by_id = {instruction.id: instruction for instruction in body.instructions}
-        root, initial = by_id[body.root_id], enclosing[loop.operand_ids[0]]
+        root, initial = by_id[body.root_id], outer[loop.operand_ids[0]]
         if root.opcode != "tuple" or initial.opcode != "tuple":
             return None
         counted = _source(by_id, root.operand_ids[index])
@@ -299,7 +291,10 @@ class HloWork:
         carried = [part for part in parts if _is_carried(by_id, part) and part.tuple_index == index]
         if len(carried) != 1 or 1 not in map(_literal, parts):
             return None
-        first, trips = self._number(enclosing, initial.operand_ids[index]), self.known_trips(enclosing, loop, condition)
+        first, trips = (
+            self._integer(outer, initial.operand_ids[index]),
+            self.known_trips(outer, loop, condition),
+        )
         return None if first is None or trips is None else first + trips
 
 
@@ -357,11 +352,7 @@ def _noop_conversions(computation: Any) -> set[int]:
     if not converts:
         return set()
     types = {instruction.id: instruction.shape.element_type for instruction in computation.instructions}
-    return {
-        instruction_id
-        for instruction_id, each in converts.items()
-        if types[each.operand_ids[0]] == types[instruction_id]
-    }
+    return {convert_id for convert_id, each in converts.items() if types[each.operand_ids[0]] == types[convert_id]}
 
 
 def _is_noop_transpose(transpose: Any) -> bool:
@@ -420,22 +411,22 @@ def _pass(work: Work, size: int) -> None:
 
 def dot_sizes(instruction: Any, operands: Sequence[Any]) -> MatmulSizes:
     """Returns the sizes of a matmul."""
-    dimension_numbers = instruction.dot_dimension_numbers
+    dnums = instruction.dot_dimension_numbers
     lhs, right = (operand.shape.dimensions for operand in operands[:2])
-    groups = math.prod(lhs[axis] for axis in dimension_numbers.lhs_batch_dimensions)
-    inner = math.prod(lhs[axis] for axis in dimension_numbers.lhs_contracting_dimensions)
+    groups = math.prod(lhs[axis] for axis in dnums.lhs_batch_dimensions)
+    inner = math.prod(lhs[axis] for axis in dnums.lhs_contracting_dimensions)
     shared = max(1, groups * inner)
     return MatmulSizes(groups, math.prod(lhs) // shared, inner, math.prod(right) // shared)
 
 
 def convolution_sizes(instruction: Any, operands: Sequence[Any]) -> MatmulSizes:
     """Returns the sizes of a convolution as a matmul."""
-    dimension_numbers = instruction.convolution_dimension_numbers
+    dnums = instruction.convolution_dimension_numbers
     kernel = operands[1].shape.dimensions
-    outputs = kernel[dimension_numbers.kernel_output_feature_dimension]
-    inputs = kernel[dimension_numbers.kernel_input_feature_dimension]
+    outputs = kernel[dnums.kernel_output_feature_dimension]
+    inputs = kernel[dnums.kernel_input_feature_dimension]
     groups = max(1, instruction.feature_group_count) * max(1, instruction.batch_group_count)
-    positions = math.prod(kernel[axis] for axis in dimension_numbers.kernel_spatial_dimensions)
+    positions = math.prod(kernel[axis] for axis in dnums.kernel_spatial_dimensions)
     rows = elements_of(instruction.shape) // max(1, outputs)
     return MatmulSizes(groups, rows, inputs, outputs // groups, positions)
 

@@ -156,19 +156,11 @@ def _inner(computation: Any, call: Any, named: Any, result: int) -> Iterator[Any
     """Yields the instructions a call runs, renamed to its op; the last is `result`."""
     operands = [named.operand_ids[0], *list(call.operand_ids)[1:]]
     outer_ids = {
-        inner_instruction.id: operands[inner_instruction.parameter_number]
-        for inner_instruction in computation.instructions
-        if inner_instruction.opcode == "parameter"
+        inner.id: operands[inner.parameter_number] for inner in computation.instructions if inner.opcode == "parameter"
     }
-    inside = [
-        inner_instruction
-        for inner_instruction in computation.instructions
-        if inner_instruction.metadata.op_name not in (_ARGUMENTS, _RESULTS)
-    ]
+    inside = [inner for inner in computation.instructions if inner.metadata.op_name not in (_ARGUMENTS, _RESULTS)]
     handed_on = [
-        inner_instruction
-        for inner_instruction in computation.instructions
-        if inner_instruction.metadata.op_name == _RESULTS and inner_instruction.opcode != "tuple"
+        inner for inner in computation.instructions if inner.metadata.op_name == _RESULTS and inner.opcode != "tuple"
     ]
     outer_ids[handed_on[0].operand_ids[0]] = result
     for instruction in inside:

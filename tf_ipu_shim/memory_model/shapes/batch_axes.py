@@ -67,25 +67,21 @@ def reshaped_axis(shape: Any, other: Any, axis: Found) -> Found:
         return None
     stride = axis.inner * math.prod(shape.dimensions[axis.dimension + 1 :])
     below = 1
-    for axis_index in range(len(other.dimensions) - 1, -1, -1):
-        elements = below * other.dimensions[axis_index]
+    for dim in range(len(other.dimensions) - 1, -1, -1):
+        elements = below * other.dimensions[dim]
         if below <= stride < elements:
-            return Axis(axis_index, max(1, stride // below))
+            return Axis(dim, max(1, stride // below))
         below = elements
     return None
 
 
 def _product(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    dimension_numbers = instruction.dot_dimension_numbers
-    lhs_axes = list(dimension_numbers.lhs_batch_dimensions), list(dimension_numbers.lhs_contracting_dimensions)
-    right = list(dimension_numbers.rhs_batch_dimensions), list(dimension_numbers.rhs_contracting_dimensions)
+    dnums = instruction.dot_dimension_numbers
+    lhs_axes = list(dnums.lhs_batch_dimensions), list(dnums.lhs_contracting_dimensions)
+    right = list(dnums.rhs_batch_dimensions), list(dnums.rhs_contracting_dimensions)
     before = len(lhs_axes[0])
     for shape, axis, (batch, contracting) in zip(shapes, axes, (lhs_axes, right)):
-        free = [
-            axis_index
-            for axis_index in range(len(shape.dimensions))
-            if axis_index not in batch and axis_index not in contracting
-        ]
+        free = [dim for dim in range(len(shape.dimensions)) if dim not in batch and dim not in contracting]
         if axis is not None and axis.dimension in batch:
             return axis._replace(dimension=batch.index(axis.dimension))
         if axis is not None and axis.dimension in free:
@@ -95,11 +91,11 @@ def _product(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> 
 
 
 def _convolution(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    dimension_numbers = instruction.convolution_dimension_numbers
-    if axes[0] is not None and axes[0].dimension == dimension_numbers.input_batch_dimension:
-        return axes[0]._replace(dimension=dimension_numbers.output_batch_dimension)
-    if axes[1] is not None and axes[1].dimension == dimension_numbers.kernel_output_feature_dimension:
-        return axes[1]._replace(dimension=dimension_numbers.output_feature_dimension)
+    dnums = instruction.convolution_dimension_numbers
+    if axes[0] is not None and axes[0].dimension == dnums.input_batch_dimension:
+        return axes[0]._replace(dimension=dnums.output_batch_dimension)
+    if axes[1] is not None and axes[1].dimension == dnums.kernel_output_feature_dimension:
+        return axes[1]._replace(dimension=dnums.output_feature_dimension)
     return None
 
 
@@ -113,26 +109,18 @@ def _reduced(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> 
 
 
 def _gathered(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    dimension_numbers, rank = instruction.gather_dimension_numbers, len(instruction.shape.dimensions)
+    dnums, rank = instruction.gather_dimension_numbers, len(instruction.shape.dimensions)
     table, places = axes[0], axes[1]
     if places is not None:
-        of_places = [
-            axis_index
-            for axis_index in range(len(shapes[1].dimensions))
-            if axis_index != dimension_numbers.index_vector_dim
-        ]
-        of_result = [axis_index for axis_index in range(rank) if axis_index not in dimension_numbers.offset_dims]
+        of_places = [dim for dim in range(len(shapes[1].dimensions)) if dim != dnums.index_vector_dim]
+        of_result = [dim for dim in range(rank) if dim not in dnums.offset_dims]
         if places.dimension in of_places:
             return places._replace(dimension=of_result[of_places.index(places.dimension)])
     if table is not None:
-        remaining = [
-            axis_index
-            for axis_index in range(len(shapes[0].dimensions))
-            if axis_index not in dimension_numbers.collapsed_slice_dims
-        ]
+        remaining = [dim for dim in range(len(shapes[0].dimensions)) if dim not in dnums.collapsed_slice_dims]
         is_whole_row = instruction.gather_slice_sizes[table.dimension] == shapes[0].dimensions[table.dimension]
         if is_whole_row and table.dimension in remaining:
-            return table._replace(dimension=dimension_numbers.offset_dims[remaining.index(table.dimension)])
+            return table._replace(dimension=dnums.offset_dims[remaining.index(table.dimension)])
     return None
 
 

@@ -55,7 +55,7 @@ def _reshaped(instruction: Any, shape: Any, axis: Axis) -> Found:
 
 
 def _reduced(instruction: Any, shape: Any, axis: Axis) -> Found:
-    retained = [axis_index for axis_index in range(len(shape.dimensions)) if axis_index not in instruction.dimensions]
+    retained = [dim for dim in range(len(shape.dimensions)) if dim not in instruction.dimensions]
     return axis._replace(dimension=retained[axis.dimension])
 
 
@@ -63,10 +63,10 @@ def _of_matmul_operand(
     instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], found_instruction: Found, place: int
 ) -> Found:
     """Returns the mini-batch axis of a matmul operand: as in the result, or summed with the other's."""
-    dimension_numbers = instruction.dot_dimension_numbers
+    dnums = instruction.dot_dimension_numbers
     sides = [
-        (list(dimension_numbers.lhs_batch_dimensions), list(dimension_numbers.lhs_contracting_dimensions)),
-        (list(dimension_numbers.rhs_batch_dimensions), list(dimension_numbers.rhs_contracting_dimensions)),
+        (list(dnums.lhs_batch_dimensions), list(dnums.lhs_contracting_dimensions)),
+        (list(dnums.rhs_batch_dimensions), list(dnums.rhs_contracting_dimensions)),
     ]
     (batch, summed), other = sides[place], axes[1 - place]
     for own_axes, other_axes in zip((batch, summed), sides[1 - place]):
@@ -125,12 +125,12 @@ class MiniBatch:
         self._settle([recorded])
 
     def _settle(self, touched: Iterable[_Instruction]) -> None:
-        waiting = list(touched)
-        while waiting:
-            for value_id, axis in list(self._implied_axes(waiting.pop())):
+        pending = list(touched)
+        while pending:
+            for value_id, axis in list(self._implied_axes(pending.pop())):
                 if value_id not in self.axes and axis.dimension >= 0:
                     self._record_axis(value_id, axis)
-                    waiting += self._touching.get(value_id, ())
+                    pending += self._touching.get(value_id, ())
 
     def _implied_axes(self, instruction: _Instruction) -> Iterator[tuple[int, Axis]]:
         axes = [self.axes.get(value_id) for value_id in instruction.inputs]

@@ -123,11 +123,11 @@ def reached_functions(
 ) -> list[function_pb2.FunctionDef]:
     """Returns the functions that some nodes call, directly or indirectly."""
     called: dict[str, None] = {}
-    waiting = list(nodes)
-    while waiting:
-        for attribute in waiting.pop().attr.values():
+    pending = list(nodes)
+    while pending:
+        for attribute in pending.pop().attr.values():
             for function in op_types.functions_in(attribute):
                 if function.name in library and function.name not in called:
                     called[function.name] = None
-                    waiting.extend(library[function.name].node_def)
+                    pending.extend(library[function.name].node_def)
     return [library[name] for name in called]

@@ -112,21 +112,21 @@ def _list_op_specs(op: str, operands: Sequence[TensorSpec]) -> Sequence[TensorSp
     """Returns the result specs of an op on a list."""
     if op == "TensorListFromTensor":
         shape = operands[0].shape
-        return [_list(ListContents(shape[0], operands[0].type, shape[1:]) if shape else None)]
+        return [_list_spec(ListContents(shape[0], operands[0].type, shape[1:]) if shape else None)]
     listed = operands[0].listed if operands else None
     if listed is None:
         return ()
     if op in _FORWARDING:
-        return [_list(listed)]
+        return [_list_spec(listed)]
     if op in _WRITTEN_OPERAND:
-        return [_list(listed._replace(shape=listed.shape or operands[_WRITTEN_OPERAND[op]].shape))]
+        return [_list_spec(listed._replace(shape=listed.shape or operands[_WRITTEN_OPERAND[op]].shape))]
     if listed.shape is None:
         return ()
     element = TensorSpec(listed.type, listed.shape)
     if op == "TensorListGetItem":
         return [element]
     if op == "TensorListPopBack":
-        return [_list(listed), element]
+        return [_list_spec(listed), element]
     if op == "TensorListStack" and listed.capacity is not None:
         return [TensorSpec(listed.type, (listed.capacity, *listed.shape))]
     if op == "TensorListGather" and operands[1].shape is not None:
@@ -134,7 +134,7 @@ def _list_op_specs(op: str, operands: Sequence[TensorSpec]) -> Sequence[TensorSp
     return ()
 
 
-def _list(listed: ListContents | None) -> TensorSpec:
+def _list_spec(listed: ListContents | None) -> TensorSpec:
     return TensorSpec(types_pb2.DT_VARIANT, (), listed=listed)
 
 

@@ -90,9 +90,9 @@ class _Uses:
 
     def _follow(self, function: str, tensor: str, in_update: bool, found: set[str]) -> None:
         traced = self._of(function)
-        waiting = [tensor]
-        while waiting:
-            for node, position in traced.users.get(waiting.pop(), ()):
+        pending = [tensor]
+        while pending:
+            for node, position in traced.users.get(pending.pop(), ()):
                 called = self._called(node)
                 if called:
                     inside = in_update or node.name in traced.after
@@ -101,7 +101,7 @@ class _Uses:
                         if position >= first:
                             found |= self.of(name, position - first, inside)
                 elif node.op in _FORWARDING:
-                    waiting.append(f"{node.name}:{_first_output(node)}:0")
+                    pending.append(f"{node.name}:{_first_output(node)}:0")
                 else:
                     found |= _kind_by_use(traced, node, position, in_update)
 

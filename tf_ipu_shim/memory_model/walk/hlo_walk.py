@@ -225,7 +225,7 @@ class HloAnalyzer:
         return found
 
     def _called(self, instruction: Any) -> list[Any]:
-        return [self._computations[computation_id] for computation_id in instruction.called_computation_ids]
+        return [self._computations[callee] for callee in instruction.called_computation_ids]
 
     def _loop(self, instruction: Any, initial: Tree) -> Tree:
         block, name = self._block, self._name(instruction, instruction.metadata.op_name)

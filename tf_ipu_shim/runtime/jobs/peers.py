@@ -65,7 +65,7 @@ class Peers:
         try:
             if current_job.local_size == current_job.size:
                 self._directory = rendezvous.directory_of(current_job)
-                self._lock = rendezvous.take_rank(self._directory, current_job.rank)
+                self._lock = rendezvous.lock_rank(self._directory, current_job.rank)
             self._listener = connections.Listener(current_job, self._directory)
             threading.Thread(target=self._accept, name="connections of this job", daemon=True).start()
             if self._directory is not None:

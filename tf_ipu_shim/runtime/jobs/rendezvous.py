@@ -64,7 +64,7 @@ def free_addresses(hosts: Sequence[str]) -> list[str]:
         return [f"{host}:{sock.getsockname()[1]}" for sock, host in zip(sockets, hosts)]
 
 
-def take_rank(directory: pathlib.Path, rank: int) -> int:
+def lock_rank(directory: pathlib.Path, rank: int) -> int:
     """Claims a rank for this process, as long as it lives."""
     file = private_files.open_own(directory / str(rank), os.O_RDWR | os.O_CREAT)
     deadline = time.monotonic() + _LOCK_SECONDS  # another may be looking at it for a moment

@@ -79,15 +79,15 @@ class GeluReplacement(Converter):
 
     def _source(self, nodes: dict[str, Any], name: str, user: str) -> str:
         """The one node that a function, which ends in a node, is computed of."""
-        found, seen, waiting = set(), set(), [name]
-        while waiting:
-            inside = waiting.pop()
+        found, seen, pending = set(), set(), [name]
+        while pending:
+            inside = pending.pop()
             if inside in seen:
                 continue
             seen.add(inside)
             for input_name in map(graph_nodes.node_name, nodes[inside].input):
                 if graph_nodes.matches(input_name, self._nodes):
-                    waiting.append(input_name)
+                    pending.append(input_name)
                 elif graph_nodes.matches(input_name, self._inputs):
                     found.add(input_name)
                 elif nodes[input_name].op not in ("Const", "Identity"):

@@ -287,11 +287,11 @@ class TFv1Graph(Graph):
     def _readers(self, name: str) -> set[str]:
         """The nodes that a constant reaches, through others that passes it on."""
         found: set[str] = set()
-        waiting = [name]
-        while waiting:
-            for reader in self.nxg[waiting.pop()]:
+        pending = [name]
+        while pending:
+            for reader in self.nxg[pending.pop()]:
                 if reader in self._constants:
-                    waiting.append(reader)
+                    pending.append(reader)
                 else:
                     found.add(reader)
         return found
@@ -374,8 +374,10 @@ def stage_function_factory(
     cut = {graph_nodes.node_name(name) for name in (stage_inputs if subgraph_inputs is None else subgraph_inputs)}
     open_nodes = {name: node for name, node in nodes.items() if name not in cut}
     inside = graph_nodes.ancestors(open_nodes, map(graph_nodes.node_name, subgraph_outputs))
-    gives = list(subgraph_outputs if stage_outputs is None else stage_outputs)
-    return stage_functions.stage_function(graph_def, stage_functions.StagePart(inside, list(stage_inputs), gives))
+    output_names = list(subgraph_outputs if stage_outputs is None else stage_outputs)
+    return stage_functions.stage_function(
+        graph_def, stage_functions.StagePart(inside, list(stage_inputs), output_names)
+    )
 
 
 def _node(operation: Any) -> Node:
