@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 from collections.abc import Sequence
@@ -309,25 +310,9 @@ def create_inference_graph(
 
     Source: `ipu_tensorflow_addons.saved_model_tool.ipu_convert.create_inference_graph`.
     """
-    params = IpuConversionParams(
-        batch_size=batch_size,
-        excluded_nodes=excluded_nodes,
-        num_ipus=num_ipus,
-        batch_per_step=batch_per_step,
-        matmul_amp=matmul_amp,
-        conv_amp=conv_amp,
-        matmul_partial_type=matmul_partial_type,
-        conv_partial_type=conv_partial_type,
-        ipu_placement=ipu_placement,
-        precision_mode=precision_mode,
-        remove_excluded_nodes=remove_excluded_nodes,
-        merge_subgraphs=merge_subgraphs,
-        precision_conversion_excluded_nodes=precision_conversion_excluded_nodes,
-        manual_sharding=manual_sharding,
-        int64_to_int32_conversion=int64_to_int32_conversion,
-        pipeline_cfg=pipeline_cfg,
-        embedded_runtime_save_config=embedded_runtime_save_config,
-    )
+    arguments = locals()
+    names = inspect.signature(IpuConversionParams).parameters.keys() & arguments.keys()
+    params = IpuConversionParams(**{name: arguments[name] for name in names})
     if config_file:
         params.load_from_json_file(config_file)
     converter = IpuGraphConverter(

@@ -374,19 +374,8 @@ class GenericFloat:
         storage_type: str = "auto",
     ) -> Callable[[Any], tf.Tensor]:
         """`cast_native_to_gfloat` with these arguments, as a function of the inputs."""
-        return functools.partial(
-            self.cast_native_to_gfloat,
-            en_nanoo=en_nanoo,
-            round_mode=round_mode,
-            sr_bits=sr_bits,
-            sr_density=sr_density,
-            sr_norm_offset=sr_norm_offset,
-            sr_norm_scale=sr_norm_scale,
-            sr_norm_min=sr_norm_min,
-            sr_norm_max=sr_norm_max,
-            sr_prob=sr_prob,
-            storage_type=storage_type,
-        )
+        arguments = dict(locals())
+        return functools.partial(arguments.pop("self").cast_native_to_gfloat, **arguments)
 
     def get_cast_gfloat_to_native_fun(self, storage_type: str = "auto") -> Callable[[Any], tf.Tensor]:
         """`cast_gfloat_to_native` with this argument, as a function of the inputs."""

@@ -326,22 +326,10 @@ class PopnnGRU(_PopnnRNN):
         options: dict[str, Any] | None = None,
         options_bwd: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            num_units,
-            dtype,
-            partials_dtype,
-            seed,
-            weights_initializer,
-            bias_initializer,
-            activation=activation,
-            recurrent_activation=recurrent_activation,
-            return_state=return_state,
-            name=name,
-            available_memory_proportion_fwd=available_memory_proportion_fwd,
-            available_memory_proportion_bwd=available_memory_proportion_bwd,
-            options=options,
-            options_bwd=options_bwd,
-        )
+        arguments = dict(locals())
+        for own in ("self", "__class__", "reset_after"):
+            del arguments[own]
+        super().__init__(**arguments)
         self._reset_after = reset_after
 
     @property
