@@ -77,7 +77,7 @@ class _Job:
 
     def run(self) -> int:
         """Starts all, and waits: the status of the job."""
-        before = {number: signal.signal(number, _raise_job_ended) for number in _handle_signals()}
+        before = {signal_number: signal.signal(signal_number, _raise_job_ended) for signal_number in _handle_signals()}
         try:
             places = self._places()
             if options.parse_bool(self._arguments.print_topology):
@@ -94,11 +94,11 @@ class _Job:
             return 128 + signal.SIGINT
         except _JobEnded as ended:
             print(f"poprun: {ended.name}; the instances are ended.", file=sys.stderr)
-            return 128 + ended.number
+            return 128 + ended.signal_number
         finally:
             self._terminate()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            for signal_number, handler in before.items():
+                signal.signal(signal_number, handler)
 
     def _places(self) -> list[_Place]:
         """Asks the other hosts for addresses and devices, all at once."""
@@ -223,17 +223,17 @@ def _host_name(place: _Place) -> str | None:
 class _JobEnded(BaseException):
     """A signal that ends `poprun`."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number, self.name = number, signal.Signals(number).name
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number, self.name = signal_number, signal.Signals(signal_number).name
 
 
-def _raise_job_ended(number: int, _: Any) -> None:
-    raise _JobEnded(number)
+def _raise_job_ended(signal_number: int, _: Any) -> None:
+    raise _JobEnded(signal_number)
 
 
 def _handle_signals() -> list[signal.Signals]:
     """Returns the signals that would end this process: `nohup` ignores one. Only the main thread may handle them."""
     if threading.current_thread() is not threading.main_thread():
         return []
-    return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    return [signal_number for signal_number in _ENDING if signal.getsignal(signal_number) is not signal.SIG_IGN]

@@ -71,8 +71,8 @@ def _start_time(process: int) -> str:
         return ""
 
 
-def _send_signal(processes: Sequence[tuple[int, str]], number: signal.Signals) -> None:
+def _send_signal(processes: Sequence[tuple[int, str]], signal_number: signal.Signals) -> None:
     for process, began in processes:
         if began and _start_time(process) == began:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(process, number)
+                os.kill(process, signal_number)
