@@ -79,8 +79,8 @@ def _report_result(programs: Sequence[CapturedProgram], found: Sequence[systems.
     print(capacity.to_text(programs, found))
     if status:
         print(
-            f"The script ended with status {status}. Programs after that are not here. A script that checks its results "
-            "ends so, as all of them are zeros.",
+            f"The script ended with status {status}. Programs after that are not here. A script that checks its "
+            "results ends so, as all of them are zeros.",
             file=sys.stderr,
         )
     fits = any(

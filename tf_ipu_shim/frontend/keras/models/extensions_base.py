@@ -362,13 +362,14 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return chosen.pipelining_steps
 
     def _check_accumulation(self, steps: int) -> None:
-        number = self._accumulation()
-        if steps % number:
-            divisor = f"`gradient_accumulation_steps_per_replica` ({number})"
+        mini_batches = self._accumulation()
+        if steps % mini_batches:
+            divisor = f"`gradient_accumulation_steps_per_replica` ({mini_batches})"
             if sdk.current() <= _REPLICAS_IN_ERROR_UNTIL and (replicas := self._replicas()) == 1:
                 divisor = (
                     "`gradient_accumulation_steps_per_replica * number of replicas` "
-                    f"(`gradient_accumulation_steps_per_replica` is set to {number} and there are {replicas} replicas)"
+                    f"(`gradient_accumulation_steps_per_replica` is set to {mini_batches} and there are "
+                    f"{replicas} replicas)"
                 )
             setter = "set_pipelining_options" if self._is_pipelined() else "set_gradient_accumulation_options"
             raise RuntimeError(
