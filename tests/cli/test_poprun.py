@@ -65,6 +65,16 @@ def poprun(python, *words):
     return python("-m", "tf_ipu_shim.cli", "poprun", *words)
 
 
+def test_instances_have_the_variables_of_open_mpi(python):
+    names = [f"OMPI_COMM_WORLD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")]
+    script = f"import os; print('found', *map(os.environ.get, {names}))"
+    ran = poprun(python, "--num-replicas", 2, "--num-instances", 2, "--tag-output", "no", sys.executable, "-c", script)
+    assert sorted(line for line in ran.stdout.splitlines() if line.startswith("found")) == [
+        "found 0 2 0 2",
+        "found 1 2 1 2",
+    ], ran.stderr
+
+
 def test_each_instance_knows_its_place_and_has_ipus_of_its_own(python):
     ran = poprun(python, "--num-replicas", 4, "--num-instances=2", "--ipus-per-replica", 2, "--numa-aware", "yes",
                  "--host", "127.0.0.1,127.0.0.2",

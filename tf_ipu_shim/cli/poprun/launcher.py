@@ -154,13 +154,18 @@ class _Job:
     def _variables(self, index: int, place: _Place, places: Sequence[_Place]) -> dict[str, str]:
         """Returns what an instance is told by its environment."""
         mates = [other for other in places if _host_name(other) == _host_name(place)]
+        numbers = {
+            "RANK": str(index),
+            "SIZE": str(len(places)),
+            "LOCAL_RANK": str(place.local_index),
+            "LOCAL_SIZE": str(len(mates)),
+        }
         variables = {
             **options.instance_environment(self._arguments, os.environ, place.first_device),
             "TF_IPU_SHIM_JOB": self._name,
-            "TF_IPU_SHIM_RANK": str(index),
-            "TF_IPU_SHIM_SIZE": str(len(places)),
-            "TF_IPU_SHIM_LOCAL_RANK": str(place.local_index),
-            "TF_IPU_SHIM_LOCAL_SIZE": str(len(mates)),
+            **{f"TF_IPU_SHIM_{name}": number for name, number in numbers.items()},
+            # Graphcore's PopRun starts instances by Open MPI, and scripts read its variables.
+            **{f"OMPI_COMM_WORLD_{name}": number for name, number in numbers.items()},
             "TF_IPU_SHIM_ADDRESSES": ",".join(other.address for other in places),
         }
         if len(mates) < len(places):
