@@ -10,7 +10,7 @@
 #   make asan          runs the tests of the C++ plugin under AddressSanitizer
 #   make tsan          the same under ThreadSanitizer
 #   make soak          random programs and models, threads, signals, full disks, memory over many runs, ops: for hours;
-#                      then asan and tsan, where SOAK_ARGS does not choose a part
+#                      then asan and tsan. SOAK_ARGS="--size 0.02" runs a fiftieth of each part, without asan and tsan
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
 #   make prose         checks the text of pages, docstrings and messages (part of lint); LIST=messages shows findings
 #   make wheel         the wheel of the sources: the plugin is compiled at first use
@@ -59,7 +59,7 @@ test: lint
 test-slow: $(BIN)/.ready
 	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
-# SOAK_ARGS="--programs 50 --runs 1000" for a look; "--ops" for nothing but TensorFlow's ops, "--ops Add Conv2D" for some.
+# SOAK_ARGS="--size 0.02" for a look; "--ops" for nothing but TensorFlow's ops, "--ops Add Conv2D" for some.
 soak: $(BIN)/.ready
 	$(MAKE) -k -j1 soak-parts $(if $(SOAK_ARGS),,asan tsan)
 

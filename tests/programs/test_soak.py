@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from slow_cases import slowly
+from soak import __main__ as soak_command
 from soak import (
     abrupt_ends,
     families,
@@ -298,6 +299,32 @@ def test_models_say_that_they_go_on_and_what_failed(tmp_path, monkeypatch):
     *words, last = models.found(1)
     assert words and set(words) == {models.End()}
     assert "test_wrong" in last.failed and "1 failed, 1 passed" in last.failed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", (10_000, 500, 1_000, 10_000)),
+        ("--size 0.02", (200, 10, 40, 200)),
+        ("--size 0.02 --compared 50", (200, 50, 40, 200)),
+        ("--size 0.00001", (2, 2, 40, 100)),
+    ],
+)
+def test_a_size_scales_the_counts_that_are_not_given(arguments, expected):
+    options = soak_command._parsed(arguments.split())
+    assert (options.programs, options.compared, options.calls, options.runs) == expected
+
+
+def test_a_small_soak_runs_some_of_the_ops():
+    chosen = [parts._some_ops(soak_command._parsed(["--size", size])) for size in ("1", "0.02", "0.00001")]
+    assert chosen[0] == ops.all_ops() and len(chosen[1]) == round(len(chosen[0]) * 0.02) and len(chosen[2]) == 1
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "2"])
+def test_sizes_that_are_no_part_are_refused(size, capsys):
+    with pytest.raises(SystemExit):
+        soak_command._parsed(["--size", size])
+    assert "expected more than 0 and at most 1" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -17,12 +17,9 @@ from soak.parts import PARTS, Found, watch
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what the command line asks for; gives the exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    options = _parsed(arguments)
     named = [name for name in ("ops", "edges") if getattr(options, name) is not None]
     wanted = named or options.only or list(PARTS)
-    if unknown := sorted(set(wanted) - set(PARTS)):
-        parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     whole = True
     if options.at_once == 1:
         found = _in_turn(wanted, options)
@@ -52,26 +49,43 @@ def _in_turn(wanted: Sequence[str], options: argparse.Namespace) -> dict[str, Fo
     return found
 
 
+# Of each count: its name, the number of a whole soak, the least that says something, and what is counted.
+_COUNTS = (
+    ("programs", 10_000, 2, "random programs with feeds, each in both execution modes"),
+    ("compared", 500, 2, "random programs of each kind, in all execution modes"),
+    ("models", 20, 1, "times as many random models as the tests have"),
+    ("runs", 10_000, 100, "runs over which memory must not grow"),
+    ("recompilations", 200, 10, "programs, and Keras models, over which it must not grow"),
+    ("restarts", 2_000, 40, "starts of an infeed over which it must not grow"),
+    ("sessions", 100, 2, "sessions that are closed while they run"),
+    ("processes", 100, 2, "processes that a signal ends at any moment"),
+    ("thread-runs", 500, 10, "runs of each thread during reconfiguration"),
+    ("calls", 1_000, 40, "of eight threads to one model, program or session"),
+)
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line: counts that it does not have follow from the size of the soak."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not 0 < options.size <= 1:
+        parser.error(f"--size is {options.size}; expected more than 0 and at most 1")
+    for name, whole, least, _ in _COUNTS:
+        name = name.replace("-", "_")
+        if getattr(options, name) is None:
+            setattr(options, name, max(least, round(whole * options.size)))
+    if unknown := sorted({*(options.only or ())} - set(PARTS)):
+        parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    return options
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the random programs")
-    parser.add_argument(
-        "--programs", type=int, default=10_000, help="random programs with feeds, each in both execution modes"
-    )
-    parser.add_argument("--first", type=int, default=0, help="number of the first of them")
-    parser.add_argument(
-        "--compared", type=int, default=500, help="random programs of each kind, in all execution modes"
-    )
-    parser.add_argument("--models", type=int, default=20, help="times as many random models as the tests have")
-    parser.add_argument("--runs", type=int, default=10_000, help="runs over which memory must not grow")
-    parser.add_argument(
-        "--recompilations", type=int, default=200, help="programs, and Keras models, over which it must not grow"
-    )
-    parser.add_argument("--restarts", type=int, default=2_000, help="starts of an infeed over which it must not grow")
-    parser.add_argument("--sessions", type=int, default=100, help="sessions that are closed while they run")
-    parser.add_argument("--processes", type=int, default=100, help="processes that a signal ends at any moment")
-    parser.add_argument("--thread-runs", type=int, default=500, help="runs of each thread during reconfiguration")
-    parser.add_argument("--calls", type=int, default=1_000, help="of eight threads to one model, program or session")
+    parser.add_argument("--first", type=int, default=0, help="number of the first random program")
+    parser.add_argument("--size", type=float, default=1.0, help="part of a whole soak, at most 1; scales all counts")
+    for name, whole, _, things in _COUNTS:
+        parser.add_argument(f"--{name}", type=int, help=f"{things} [{whole} times the size]")
     parser.add_argument("--silence", type=float, default=600, help="seconds without progress that count as hanging")
     parser.add_argument("--only", nargs="+", metavar="PART", help="of programs, models, memory, ... as it prints them")
     parser.add_argument("--ops", nargs="*", metavar="OP", help="only these TensorFlow ops; without names, all")

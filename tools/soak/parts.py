@@ -72,18 +72,24 @@ def random_models(options: Options) -> Found:
 def all_ops(options: Options) -> Found:
     """TensorFlow's ops against the CPU; lots watch over their own silence."""
     faulthandler.cancel_dump_traceback_later()
-    names = options.ops or ops.all_ops()
+    names = options.ops or _some_ops(options)
     return _ran(options, names, "valid" if options.valid else "wrong")
 
 
 def edges(options: Options) -> Found:
     """The same with NaN, infinities, denormals and the largest and least numbers of each type."""
     faulthandler.cancel_dump_traceback_later()
-    names = options.edges or ops.all_ops()
+    names = options.edges or _some_ops(options)
     found, halves = _ran(options, names, "edges"), _ran(options, names, "float16")
     found.count += halves.count
     found.wrong += halves.wrong
     return found
+
+
+def _some_ops(options: Options) -> list[str]:
+    """As many of all ops as the soak is large."""
+    names = list(ops.all_ops())
+    return sorted(random.Random(options.seed).sample(names, max(1, round(len(names) * options.size))))
 
 
 def _ran(options: Options, names: Iterable[str], inputs: str) -> Found:
