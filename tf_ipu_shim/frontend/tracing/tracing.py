@@ -33,6 +33,11 @@ def in_compilation() -> bool:
     return control_flow_ops.get_enclosing_xla_context() is not None
 
 
+def enter_compilation(graph: Any) -> None:
+    """Has TensorFlow build in a graph what XLA can compile: functional loops with a bound."""
+    tf_graphs.set_control_flow_context(graph, control_flow_ops.XLAControlFlowContext())
+
+
 def has_session_semantics(graph: Any) -> bool:
     """Whether loops and branches that are built in a graph run what their results need, as those of TensorFlow 1 do.
 
@@ -117,8 +122,7 @@ def trace_function(
     # TensorFlow's own functions take the caller's device only where it is a Python function.
     tf_graphs.copy_device_scopes(graph, outer)
     inherit_attributes(graph)
-    # Has TensorFlow build what XLA can compile: functional loops with a bound. `summaries` looks at it, too.
-    tf_graphs.set_control_flow_context(graph, control_flow_ops.XLAControlFlowContext())
+    enter_compilation(graph)
     order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
     # There, too, names of ops begin with the scope around them; a `tf.function` begins again.
     scope = "" if collections is None else outer.get_name_scope()

@@ -193,6 +193,7 @@ def _as_traced_function(model: Any, step: Callable[[Any], Any], infeed: Any) -> 
     """A step as a function of TensorFlow, whose trace makes the variables of a model."""
 
     def traced(data: Any) -> Any:
+        tracing.enter_compilation(ops.get_default_graph())
         with replica_context(model):
             return step(data)
 
