@@ -70,6 +70,16 @@ def unused_cond(flag, x, hit):
     return x
 
 
+@counts({"a": 1, "b": 1}, {"a": 1, "b": 1})
+def unused_cond_of_what_was_written(flag, x, hit):
+    """As target networks are updated every few steps."""
+    with tf.control_dependencies([hit("a")]):
+        with v1.variable_scope("unused_cond_of_what_was_written", reuse=True, use_resource=True):
+            steps = v1.get_variable("a").read_value()
+    tf.cond(tf.equal(tf.math.floormod(steps, 2.0), 1.0), lambda: hit("b"), lambda: hit("c"))
+    return x
+
+
 @counts({"a": 1}, {})
 def unused_group(flag, x, hit):
     tf.cond(flag, lambda: tf.group(hit("a")), tf.no_op)

@@ -404,13 +404,24 @@ def computed_place(variable):
         variable[i].assign(variable[i - 1] + variable[i - 2])
 
 
-def test_what_xla_cannot_compile_names_the_scripts_line():
+def vectorized(variable):
+    x = tf.cast(variable, tf.float32)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        total = tf.zeros([5])
+        for _ in tf.range(3):
+            total += tf.vectorized_map(lambda row: tf.reduce_sum(row * row), x[:, None] * tf.ones([1, 2]))
+    return tape.gradient(total, x)
+
+
+@pytest.mark.parametrize("function", [computed_place, vectorized])
+def test_what_xla_cannot_compile_names_the_scripts_line(function):
     with tf.device(IPU):
         variable = tf.Variable(FIBONACCI)
         with pytest.raises(
-            tf.errors.InvalidArgumentError, match=r"test_kernel_results.py:\d+, in computed_place"
+            tf.errors.InvalidArgumentError, match=rf"test_kernel_results.py:\d+, in {function.__name__}"
         ) as caught:
-            tf.function(lambda: computed_place(variable), jit_compile=True)()
+            tf.function(lambda: function(variable), jit_compile=True)()
     assert "tf.tensor_scatter_nd_update" in str(caught.value)
     assert not {"dummy_file_name", "TF_DUMP_GRAPH_PREFIX"} & set(
         str(caught.value).replace(":", " ").replace("=", " ").split()

@@ -329,7 +329,16 @@ class Decorated(keras.Model):
         hidden = self.dense(inputs)
         if self.kind == "add_loss":
             self.add_loss(tf.reduce_sum(hidden * hidden))
+        if self.kind == "add_metric":
+            self.add_metric(tf.reduce_sum(hidden), name="extra", aggregation="mean")
         return hidden
+
+
+@ONCE
+def test_a_metric_added_in_a_decorated_call(ipus):
+    """Its value is a variable's, which a graph outside may read."""
+    ipus(1)
+    same_as_stock(lambda: Decorated("add_metric"))
 
 
 @pytest.mark.parametrize(
