@@ -446,3 +446,31 @@ def test_double_numbers_that_no_layer_casts_are_refused(ipus):
                     run(dataset, verbose=0)
         finally:
             utils.V2_DTYPE_BEHAVIOR = before
+
+
+class Recurrent(keras.Model):
+    def __init__(self):
+        super().__init__()
+        recurrent = keras.initializers.Orthogonal(seed=1)
+        self.lstm = keras.layers.LSTM(3, kernel_initializer="ones", recurrent_initializer=recurrent)
+
+    def call(self, inputs):
+        return self.lstm(inputs)
+
+
+def test_a_recurrent_subclass_accumulates_gradients(ipus):
+    """Keras gives its loop a bound only where it sees that something is compiled."""
+    x = np.random.RandomState(1).randn(8, 5, 3).astype(np.float32)
+
+    def weights(batch_size, accumulated=1):
+        model = Recurrent()
+        model.compile(keras.optimizers.SGD(0.1), "mse", steps_per_execution=accumulated)
+        if accumulated > 1:
+            model.set_gradient_accumulation_options(accumulated, "mean")
+        model.fit(x, x[:, 0], batch_size=batch_size, epochs=2, shuffle=False, verbose=0)
+        return model.get_weights()
+
+    ipus(1)
+    expected = weights(8)
+    with strategy().scope():
+        assert_near(weights(4, accumulated=2), expected)

@@ -196,40 +196,6 @@ def test_an_accumulating_program_is_traced_once(ipus):
         assert model.traces == 1
 
 
-class Recurrent(keras.Model):
-    """Keras gives its loop a bound only while something is compiled."""
-
-    def __init__(self):
-        super().__init__()
-        recurrent = keras.initializers.Orthogonal(seed=2)
-        self.lstm = keras.layers.LSTM(3, kernel_initializer="ones", recurrent_initializer=recurrent)
-        self.dense = dense()
-
-    def call(self, inputs):
-        return self.dense(self.lstm(inputs))
-
-
-@pytest.mark.parametrize("replicas", [1, slowly(2)])
-def test_an_accumulating_program_builds_loops_to_compile(ipus, replicas):
-    x = np.random.RandomState(1).randn(16, 5, 3).astype(np.float32)
-
-    def weights(batch_size, **compiling):
-        model = Recurrent()
-        model.compile(keras.optimizers.SGD(0.1), "mse", **compiling)
-        if compiling:
-            model.set_gradient_accumulation_options(
-                gradient_accumulation_steps_per_replica=4 // replicas, gradient_accumulation_reduction_method="mean"
-            )
-            model.set_replication_options("mean")
-        model.fit(x, X, batch_size=batch_size, epochs=2, shuffle=False, verbose=0)
-        return model.get_weights()
-
-    ipus(replicas)
-    expected = weights(16)
-    with strategy().scope():
-        assert_near(weights(4, steps_per_execution=4 // replicas), expected)
-
-
 @ONCE
 @pytest.mark.parametrize("own_variable", [slowly(False), True])
 def test_state_made_in_a_trace_is_stock_keras_own(ipus, own_variable):
