@@ -21,6 +21,7 @@ OURS = {
     ("names/unsupported_names.py", "loader.exec_module"): "their loaders",
     ("names/reexports.py", "module.__doc__"): "modules of this package",
     ("names/reexports.py", "module.__dict__"): "modules of this package",
+    ("names/keras_ops.py", "module.__dict__"): "modules of this package",
     ("names/keras_ops.py", "op.__dict__"): "a function made there",
     ("names/keras_ops.py", "in_layer.__dict__"): "a function made there",
     ("imports/aliases.py", "module.__spec__"): "theirs",

@@ -25,6 +25,7 @@ from tf_ipu_shim.driver import registration
 from tf_ipu_shim.frontend.applications import engines
 from tf_ipu_shim.frontend.control_flow import functional_loops
 from tf_ipu_shim.frontend.conversion import imported_ops
+from tf_ipu_shim.frontend.feeds import host_datasets
 from tf_ipu_shim.frontend.keras import import_hook
 from tf_ipu_shim.frontend.serving import loading
 from tf_ipu_shim.frontend.sharding import sharding
@@ -43,6 +44,7 @@ autograph.install()
 stock_compile.install()
 functional_loops.install()
 loading.install()
+host_datasets.install()
 imported_ops.install()
 importlib.import_module("tf_ipu_shim.legacy.activation").install()  # by name: nothing else here knows the past
 import_hook.install()

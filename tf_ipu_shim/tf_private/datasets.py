@@ -12,6 +12,7 @@ from tensorflow.python.data.ops import (
     iterator_ops,  # OwnedIterator, which is patched for forks
     multi_device_iterator_ops,  # the file that iterators of several devices are from
     options,  # Options, which gets back its statistics
+    structured_function,  # StructuredFunctionWrapper, which traces functions of datasets, and is patched
 )
 from tensorflow.python.data.util import (
     nest as data_nest,  # what tf.data takes apart: not lists

@@ -1,0 +1,34 @@
+"""Keeps functions of datasets on the host, where they run, in graphs whose scope names an IPU.
+
+TensorFlow 2 moves their ops to the host itself; a session places ops where they are told to be, or fails.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.tf_private.datasets import structured_function
+from tf_ipu_shim.tf_private.eager import context
+from tf_ipu_shim.tf_private.graphs import ops
+
+
+def install() -> None:
+    """Traces functions of datasets without the device of a scope around them."""
+    patches.replace(
+        structured_function.StructuredFunctionWrapper, "__init__", _on_host, why="functions of datasets run on the host"
+    )
+
+
+def _on_host(stock: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(stock)
+    def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        if context.executing_eagerly():
+            stock(self, *args, **kwargs)
+            return
+        with ops.device(None):
+            stock(self, *args, **kwargs)
+
+    return construct
