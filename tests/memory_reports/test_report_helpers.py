@@ -17,6 +17,8 @@ from tf_ipu_shim.ipu import (
 )
 from tf_ipu_shim.ipu.ops import pipelining_ops
 
+from tf_ipu_shim.messages import trace_pb2
+
 pytestmark = pytest.mark.one_version
 
 v1 = tf.compat.v1
@@ -197,3 +199,12 @@ def test_copies_beside_compute(own_environment, tiles, pipelined, shape):
         with pytest.raises(AssertionError, match=r"0\.0 not greater than 0"):
             CASE.assert_compute_io_overlap_percentage(report, 0)
     config.reset_ipu_configuration()
+
+
+def test_events_may_be_serialised():
+    """Tests of TensorFlow 1.15 pass on what `ipu_event_trace` returns."""
+    kinds = trace_pb2.IpuTraceEvent
+    events = [kinds(type=kinds.COMPILE_BEGIN), kinds(type=kinds.COMPILE_END), kinds(type=kinds.COMPILE_END)]
+    report = test_utils.ReportJSON(CASE, eager_mode=True)
+    found = report.parse_events([event.SerializeToString() for event in events], assert_len=3)
+    assert (found[kinds.COMPILE_BEGIN], found[kinds.COMPILE_END], found[kinds.EXECUTE]) == (1, 2, 0)

@@ -188,14 +188,14 @@ class ReportJSON:
         """Looks at events.
 
         Args:
-            events: `IpuTraceEvent` messages.
+            events: `IpuTraceEvent` messages, or serialised ones as `ipu_event_trace` returns them.
             assert_len: how many there must be; None for any number.
             assert_msg: shown where there are others.
 
         Returns:
             How many there are of each type, by `IpuTraceEvent.Type`.
         """
-        self._events = list(events)
+        self._events = [_Event.FromString(event) if isinstance(event, bytes) else event for event in events]
         if assert_len is not None:
             self.assert_num_events(assert_len, assert_msg)
         event_types = [event.type for event in self._events]
