@@ -379,3 +379,10 @@ def test_layers_made_of_a_configuration_have_it(layer_of, initializer):
     written = keras.initializers.serialize(initializer)
     assert written["class_name"] == type(initializer).__name__
     assert written["config"] == initializer.get_config()
+
+
+def test_reductions_of_losses_in_the_place_of_tensorflow_2_4():
+    reductions = importlib.import_module("tensorflow.python.ops.losses.loss_reduction").ReductionV2
+    loss = keras.losses.MeanSquaredError(reduction=reductions.SUM)
+    assert float(loss(tf.constant([[1.0], [2.0]]), tf.constant([[0.0], [0.0]]))) == 5.0
+    assert set(reductions.all()) == {"auto", "none", "sum", "sum_over_batch_size"}

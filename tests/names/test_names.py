@@ -127,6 +127,7 @@ def test_refusing_loader_gives_a_spec_and_refuses_the_import():
         ("tensorflow.python.dtypes", "tensorflow.python.framework.dtypes"),
         ("tensorflow.python.keras.datasets.mnist", "tensorflow.keras.datasets.mnist"),
         ("tensorflow.python.training.tracking.base", "tensorflow.python.trackable.base"),
+        ("tensorflow.python.ops.losses.loss_reduction", "tensorflow.python.keras.utils.losses_utils"),
         ("tensorflow.python.nonsense", None),
         ("tensorflow.python.keras.datasets_of_others", None),
     ],

@@ -34,6 +34,7 @@ MODULES = {
     "tensorflow.python.keras.mixed_precision.experimental.loss_scale_optimizer": _MIXED_PRECISION,
     "tensorflow.python.keras.mixed_precision.experimental.policy": _MIXED_PRECISION,
     "tensorflow.python.keras.preprocessing": "tensorflow.keras.preprocessing",
+    "tensorflow.python.ops.losses.loss_reduction": "tensorflow.python.keras.utils.losses_utils",
     "tensorflow.python.distribute.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
     "tensorflow.python.data.experimental.ops.distribute_options": "tensorflow.python.data.ops.options",
     "tensorflow.python.data.experimental.ops.optimization_options": "tensorflow.python.data.ops.options",
