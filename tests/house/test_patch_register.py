@@ -6,6 +6,7 @@ import threading
 import types
 
 import pytest
+from written import written
 
 from tf_ipu_shim import patches
 
@@ -17,6 +18,7 @@ BOUNDARY = "tf_ipu_shim.tf_private"  # gives their modules out
 REGISTRATIONS = {"replace", "change"}
 # What looks like a patch and is none: (file, what is assigned to).
 OURS = {
+    ("pytest_plugin.py", "sys.meta_path"): "finds the modules of this package",
     ("names/unsupported_names.py", "module.__dict__"): "modules of this package",
     ("names/unsupported_names.py", "loader.exec_module"): "their loaders",
     ("names/reexports.py", "module.__doc__"): "modules of this package",
@@ -152,13 +154,13 @@ def targets(tree):
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
             if isinstance(node.value, ast.Attribute):  # module.__dict__[...], sys.modules[...]
                 yield node.lineno, node.value.value, node.value.attr
-            elif isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "vars":
+            elif isinstance(node.value, ast.Call) and written(node.value.func) == "vars":
                 yield node.lineno, node.value.args[0], "__dict__"
         elif isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
+            called = written(node.func)
             if called.rpartition(".")[2] in ("setattr", "delattr", "__setattr__", "__delattr__") and len(node.args) > 1:
                 name = node.args[1]
-                yield node.lineno, node.args[0], name.value if isinstance(name, ast.Constant) else ast.unparse(name)
+                yield node.lineno, node.args[0], name.value if isinstance(name, ast.Constant) else written(name)
             elif called.startswith(("sys.meta_path.", "sys.modules.")) and not called.endswith((".get", ".items")):
                 yield node.lineno, node.func.value.value, node.func.value.attr
             elif "Register" in called and called.startswith("pywrap"):
@@ -167,11 +169,8 @@ def targets(tree):
 
 def registered(tree):
     """The lines of calls of the register, and of the functions that it is given."""
-    calls = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {f"patches.{name}" for name in REGISTRATIONS}
-    ]
+    names = {f"patches.{name}" for name in REGISTRATIONS}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and written(node.func) in names]
     given = {argument.id for call in calls for argument in call.args if isinstance(argument, ast.Name)}
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in given]
     return {line for node in (*calls, *functions) for line in range(node.lineno, node.end_lineno + 1)}
@@ -182,11 +181,12 @@ def patching(text):
     tree = ast.parse(text)
     foreign, excused = set(foreign_names(tree)), registered(tree)
     for line, owner, name in targets(tree):
-        written, root = ast.unparse(owner), ast.unparse(owner).split(".")[0].split("(")[0]
+        place = written(owner)
+        root = place.split(".")[0].split("(")[0]
         special = name.startswith("__") and name.endswith("__") and root not in ("self", "cls")
-        imports = written == "sys" and name in ("modules", "meta_path") or name == "exec_module"
+        imports = place == "sys" and name in ("modules", "meta_path") or name == "exec_module"
         if line not in excused and (root in foreign and not name.startswith("_ipu") or special or imports):
-            yield line, f"{written}.{name}"
+            yield line, f"{place}.{name}"
 
 
 @pytest.mark.parametrize(
