@@ -91,7 +91,10 @@ def of(*rooms: str, but: tuple[str, ...] = ()) -> list[Example]:
 
 def _in(path: pathlib.Path) -> Iterator[Example]:
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for name, node in _documented(ast.parse(path.read_text()), ""):
+    source = path.read_text()
+    if not any(mark in source for mark in (">>>", *HEADINGS)):  # parsing each file takes seconds
+        return
+    for name, node in _documented(ast.parse(source), ""):
         text = ast.get_docstring(node, clean=False)
         if text and (">>>" in text or any(line.strip() in HEADINGS for line in text.splitlines())):
             yield Example(module, name, text, path, node.body[0].lineno - 1)
@@ -102,5 +105,6 @@ def _documented(node: Any, around: str) -> Iterator[tuple[str, Any]]:
         name = "" if isinstance(node, ast.Module) else around + node.name
         yield name, node
         around = name and name + "."
-    for child in ast.iter_child_nodes(node):
-        yield from _documented(child, around)
+    if not isinstance(node, ast.expr):
+        for child in ast.iter_child_nodes(node):
+            yield from _documented(child, around)
