@@ -1,5 +1,7 @@
 """Training by optimizers of `tf.compat.v1.train`, on IPUs and by hand."""
 
+import functools
+
 import harness
 import numpy as np
 import tensorflow as tf
@@ -73,6 +75,7 @@ def session(program, queue, runs):
         return running.run(variables)
 
 
+@functools.cache
 def by_hand(optimizer, updates=2, batches=4, mean=False, dtype="f", change=None):
     """The same on the CPU: gradients of the batches reduced by NumPy, then one update of the bare optimizer."""
     with tf.Graph().as_default(), tf.device(harness.CPU):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -57,12 +59,9 @@ def test_with_replacement(ipus, way, distribution):
     assert np.all(np.abs(counted - expected) < 6 * np.sqrt(expected)), "six standard deviations"
 
 
-@pytest.mark.parametrize("distribution", SAMPLERS)
-def test_without_replacement(ipus, way, distribution):
-    """How often a class is drawn, and the expected counts, as drawing one after the other makes them in NumPy."""
-    ipus(1)
-    utils.reset_ipu_seed(4)
-    runs, classes, count = 400, 30, 10
+@functools.cache
+def drawn_one_by_one(distribution, classes, count):
+    """How often each class is drawn without replacement, and the expected counts, in NumPy."""
     weights = probabilities(distribution, classes)
     generator = np.random.default_rng(5)
     drawn, expected = np.zeros(classes), np.zeros(classes)
@@ -75,6 +74,15 @@ def test_without_replacement(ipus, way, distribution):
                 seen.append(one)
         drawn[seen] += 1 / 4000
         expected += -np.expm1(tries * np.log1p(-weights)) / 4000
+    return drawn, expected
+
+
+@pytest.mark.parametrize("distribution", SAMPLERS)
+def test_without_replacement(ipus, way, distribution):
+    ipus(1)
+    utils.reset_ipu_seed(4)
+    runs, classes, count = 400, 30, 10
+    drawn, expected = drawn_one_by_one(distribution, classes, count)
     found, counts = np.zeros(classes), np.zeros(classes)
     for sampled, true_counts, sampled_counts in run(distribution, count, classes, unique=True, runs=runs):
         assert len(set(sampled)) == count and set(sampled) <= set(range(classes))

@@ -60,7 +60,6 @@ def input_gradient(w, dy, axes, stride):
     return total
 
 
-@pytest.mark.parametrize("edges", [(), (INF,), (NAN, -INF, INF)], ids=["finite", "infinity", "all"])
 @pytest.mark.parametrize(
     ("plane", "stride", "padding"),
     [
@@ -73,9 +72,9 @@ def input_gradient(w, dy, axes, stride):
         ("Depthwise", 2, "SAME"),
     ],
 )
-def test_padding_is_left_out(plane, stride, padding, edges, way):
+def test_padding_is_left_out(plane, stride, padding, way):
+    """Of finite values, with infinity among them, and with NaN."""
     axes = 3 if plane == "Conv3D" else 2
-    values = arrays(plane, axes, stride, padding, edges)
     built = three(plane, axes, stride, padding)
 
     def model(x, w, dy):
@@ -91,9 +90,11 @@ def test_padding_is_left_out(plane, stride, padding, edges, way):
         with scopes.ipu_scope(IPU):
             return ipu_compiler.compile(model, list(inputs))
 
-    inputs = [tf.constant(one) for one in values]
-    expected = stock(*inputs)
-    if way == "xla" and padding == "VALID":  # kernels of 2.21 multiply the zeros between strides
-        expected[1] = input_gradient(*values[1:], axes, stride)
-    for got, wanted in zip(ours(*inputs), expected):
-        np.testing.assert_array_equal(got, wanted)
+    for edges in ((), (INF,), (NAN, -INF, INF)):
+        values = arrays(plane, axes, stride, padding, edges)
+        inputs = [tf.constant(one) for one in values]
+        expected = stock(*inputs)
+        if way == "xla" and padding == "VALID":  # kernels of 2.21 multiply the zeros between strides
+            expected[1] = input_gradient(*values[1:], axes, stride)
+        for got, wanted in zip(ours(*inputs), expected, strict=True):
+            np.testing.assert_array_equal(got, wanted, err_msg=str(edges))
