@@ -261,7 +261,7 @@ def test_pre_compile_takes_shapes_from_what_is_fed(cache):
 
 
 @pytest.mark.parametrize("in_environment", [False, True])
-def test_an_engine_option_that_poplar_lacks_fails_at_the_first_op(monkeypatch, in_environment):
+def test_an_engine_option_that_poplar_lacks_fails_at_first_op(monkeypatch, in_environment):
     config = IPUConfig()
     config.auto_select_ipus = 1
     if in_environment:
