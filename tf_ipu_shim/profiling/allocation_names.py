@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _VARIABLES = frozenset({"weight", "optimizer_state", "accumulator"})
 _COUNT = re.compile(r"/\d+$")
+_AUTOMATIC = re.compile(r"(?<![^/])([^/:]+?)_(\d+)(?=[/:]|$)")
 
 
 def stable_name(kind: str, name: str) -> str:
@@ -18,3 +20,23 @@ def stable_name(kind: str, name: str) -> str:
         ('dense/kernel', 'while/3')
     """
     return _COUNT.sub("", name) if kind in _VARIABLES else name
+
+
+def without_counts(name: str, counts: Mapping[str, int]) -> str:
+    """A name with Keras' automatic names of layers as they are in a process that has made no layers before.
+
+    Args:
+        counts: how many layers had each automatic name before.
+
+    Example:
+        >>> without_counts("dense_2/kernel", {"dense": 2}), without_counts("dense_3/kernel", {"dense": 2})
+        ('dense/kernel', 'dense_1/kernel')
+    """
+
+    def restart(found: re.Match[str]) -> str:
+        number = int(found[2]) - counts.get(found[1], 0)
+        if found[1] not in counts or number < 0:
+            return found[0]
+        return f"{found[1]}_{number}" if number else found[1]
+
+    return _AUTOMATIC.sub(restart, name) if counts else name

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import types
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
-from tf_ipu_shim.profiling.allocation_names import stable_name
+from tf_ipu_shim.profiling.allocation_names import stable_name, without_counts
 
 VERSION = 1
 _SHOWN = 8
@@ -38,8 +39,14 @@ Baseline = dict[str, Figures]
 """Figures by place: device, program and IPU."""
 
 
-def make_baseline(programs: Mapping[str, Iterable[MemoryPlan]]) -> Baseline:
-    """The figures of all programs of a process."""
+def make_baseline(
+    programs: Mapping[str, Iterable[MemoryPlan]], counts: Mapping[str, int] = types.MappingProxyType({})
+) -> Baseline:
+    """The figures of all programs of a process.
+
+    Args:
+        counts: how many layers had each automatic name of Keras before these programs.
+    """
     found: Baseline = {}
     for device, plans in programs.items():
         seen: dict[str, int] = {}
@@ -47,14 +54,14 @@ def make_baseline(programs: Mapping[str, Iterable[MemoryPlan]]) -> Baseline:
             seen[plan.program] = seen.get(plan.program, 0) + 1
             name = plan.program if seen[plan.program] == 1 else f"{plan.program} #{seen[plan.program]}"
             for ipu in plan.ipus:
-                found[f"{device} {name}, IPU {ipu.ipu}"] = _chip_figures(plan.chip, ipu)
+                found[f"{device} {name}, IPU {ipu.ipu}"] = _chip_figures(plan.chip, ipu, counts)
     return found
 
 
-def _chip_figures(chip: str, ipu: IpuPlan) -> Figures:
+def _chip_figures(chip: str, ipu: IpuPlan, counts: Mapping[str, int]) -> Figures:
     owners: dict[str, int] = {}
     for owner in ipu.owners:
-        key = f"{owner.kind} {stable_name(owner.kind, owner.name)}"
+        key = f"{owner.kind} {without_counts(stable_name(owner.kind, owner.name), counts)}"
         owners[key] = owners.get(key, 0) + owner.bytes
     rest = ipu.peak_bytes - sum(owners.values())
     if rest:

@@ -4,8 +4,10 @@ fixtures: `ipu_clean` (nothing configured, before and after), `ipus` (a function
           `ipu_memory` (what programs need and hold, to assert on), `ipu_baseline` (the same against a kept file)
 markers:  `ipu_system("pod4")`, `ipu_chip("bow")` choose the simulated machine for a test; `ipu_sdk("2.6", ...)` names
           the releases that a test is for
-A failed test that ran programs shows the memory report. Workers of pytest-xdist have a machine each. TensorFlow is
-imported by the first fixture that needs it. `docs/testing.md` shows tests.
+options:  `--ipu-report` (a table of the memory of each test), `--ipu-write-baselines`
+A failed test that ran programs shows the memory report, and its traceback leaves out this package. Workers of
+pytest-xdist have a machine each. TensorFlow is imported by the first fixture that needs it. `docs/testing.md` shows
+tests.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import os
+import pathlib
 import re
 import shutil
 import sys
@@ -28,7 +31,9 @@ from tf_ipu_shim import names, sdk
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import engine_options, execution_mode, flags
 from tf_ipu_shim.machine.sharing import locks
+from tf_ipu_shim.pytest_plugin import keras_names, markers, memory_table
 
+__tracebackhide__ = True
 _OWN = (
     sdk.ENVIRONMENT_VARIABLE,
     systems.ENVIRONMENT_VARIABLE,
@@ -36,15 +41,12 @@ _OWN = (
     flags.ENVIRONMENT_VARIABLE,
     engine_options.ENVIRONMENT_VARIABLE,
 )
-_MARKERS = (
-    "ipu_system(name): the test runs on this simulated machine, such as pod4",
-    "ipu_chip(name): the test's machine has these chips: gc2, gc200, bow or c600",
-    "ipu_sdk(*versions): the test is for these SDKs, and skipped where TF_IPU_SHIM_SDK asks for another",
-)
 _ENGINE = "tf_ipu_shim.frontend"  # loaded once a script or test uses `ipu`
 _made: list[str] = []
 _WRITE = "--ipu-write-baselines"
+_REPORT = "--ipu-report"
 _BASELINES = "ipu_baselines"
+_PACKAGE = pathlib.Path(tf_ipu_shim.__file__).resolve().parent
 
 
 class _AsWritten(importlib.abc.MetaPathFinder):
@@ -67,14 +69,15 @@ names.come_first()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Knows the option that writes baselines."""
+    """Knows the options for baselines and the memory table."""
     group = parser.getgroup("tf_ipu_shim")
     group.addoption(_WRITE, action="store_true", help="write the files that `ipu_baseline` compares memory with")
+    group.addoption(_REPORT, action="store_true", help="show a table of the memory that the programs of each test need")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Knows the markers, and gives this process its own IPUs."""
-    for marker in _MARKERS:
+    for marker in markers.MARKERS:
         config.addinivalue_line("markers", marker)
     lock_directory = os.environ.get(locks.ENVIRONMENT_VARIABLE)
     if not lock_directory:
@@ -99,6 +102,18 @@ def pytest_report_header() -> str:
     return f"tf_ipu_shim: {tf_ipu_shim.__version__}, SDK {sdk.current()}, machine {systems.current().name}"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuses misspelt markers, which would leave a test on another system in silence."""
+    markers.refuse_misspelt(config, items)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """Suggests the marker that is meant where pytest has refused one."""
+    outcome: Any = yield
+    markers.suggest_for_strict(outcome.get_result())
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips a test that is for other SDKs: names and defaults are those of the release that `ipu` was imported for."""
     for marker in item.iter_markers("ipu_sdk"):
@@ -110,14 +125,39 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Shows the memory report of a test that failed after it had used IPUs."""
+    """Records the memory of a test that used IPUs, and shows the memory report if it failed."""
+    if call.excinfo is not None and not _PACKAGE.is_relative_to(item.config.rootpath):
+        _hide_frames(call.excinfo)
     outcome: Any = yield
     report = outcome.get_result()
-    if report.when == "call" and report.failed and "ipu_clean" in getattr(item, "fixturenames", ()):
+    if report.when == "call" and "ipu_clean" in getattr(item, "fixturenames", ()):
         from tf_ipu_shim.runtime import plans
 
-        if plans.recorded():
-            report.sections.append(("IPU memory report", tf_ipu_shim.memory_report().to_text()))
+        if not plans.recorded():
+            return
+        memory = tf_ipu_shim.memory_report()
+        if report.failed:
+            report.sections.append(("IPU memory report", memory.to_text()))
+        if item.config.getoption(_REPORT):
+            report.user_properties.append((memory_table.PROPERTY, memory_table.fullest_ipu(memory.devices)))
+
+
+def _hide_frames(error: pytest.ExceptionInfo[BaseException]) -> None:
+    """Leaves this package's frames out of a traceback, which `--full-trace` shows."""
+    for entry in error.traceback:
+        module = entry.frame.f_globals
+        if str(module.get("__name__")).startswith("tf_ipu_shim."):
+            module.setdefault("__tracebackhide__", True)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Writes the table of `--ipu-report`."""
+    if not config.getoption(_REPORT):
+        return
+    reports = [one for kind in terminalreporter.stats.values() for one in kind if getattr(one, "when", "") == "call"]
+    terminalreporter.section(memory_table.TITLE)
+    for line in memory_table.table(reports) or ["No test has run a program on an IPU."]:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture
@@ -232,11 +272,13 @@ def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..
     """`ipu_baseline()` fails where the test's programs need more memory than a file in addition to the test says.
 
     The file is `ipu_baselines/<module>.<test>.json`; `ipu_baseline("name")` gives it another name, `percent=5` lets
-    peaks grow so much. `pytest --ipu-write-baselines` writes it.
+    peaks grow so much. `pytest --ipu-write-baselines` writes it. Automatic names of layers are those that the test's
+    layers have if it runs alone.
     """
+    before = keras_names.name_counts()
 
     def check(name: str | None = None, percent: float = 0.0) -> None:
-        from tf_ipu_shim import testing
+        from tf_ipu_shim.testing import memory
 
         folder = request.path.parent / _BASELINES
         shown = name or f"{request.path.stem}.{re.sub(r'[^A-Za-z0-9_.-]+', '-', request.node.name).strip('-')}"
@@ -244,7 +286,8 @@ def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..
         if write:
             folder.mkdir(exist_ok=True)
         try:
-            testing.assert_no_growth(folder / f"{shown}.json", percent, write)
+            counts = keras_names.counts_before_test(before)
+            memory.check_growth(folder / f"{shown}.json", percent, write, counts=counts)
         except AssertionError as error:
             raise AssertionError(f"{error}\nIf that is meant: pytest {_WRITE} {request.node.nodeid}") from None
 
@@ -252,12 +295,9 @@ def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..
 
 
 def _select_system(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    system, chip = node.get_closest_marker("ipu_system"), node.get_closest_marker("ipu_chip")
-    if system is None and chip is None:
-        return
-    name = system.args[0] if system is not None else systems.current().name.partition(":")[0]
-    name = f"{name}:chip={chip.args[0]}" if chip is not None else name
-    monkeypatch.setenv(systems.ENVIRONMENT_VARIABLE, systems.named(name).name)
+    name = markers.selected_system(node)
+    if name is not None:
+        monkeypatch.setenv(systems.ENVIRONMENT_VARIABLE, name)
 
 
 def _reset_state() -> None:

@@ -1,0 +1,82 @@
+"""The markers of tests for IPUs: their values, and suggestions for misspelt ones."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.chips import CHIPS
+
+MARKERS = (
+    "ipu_system(name): the test runs on this simulated machine, such as pod4",
+    "ipu_chip(name): the test's machine has these chips: gc2, gc200, bow or c600",
+    "ipu_sdk(*versions): the test is for these SDKs, and skipped where TF_IPU_SHIM_SDK asks for another",
+)
+NAMES = tuple(marker.partition("(")[0] for marker in MARKERS)
+_PREFIX = "ipu_"
+_STRICT = re.compile(r"'(\w+)' not found in `markers` configuration option")
+
+__tracebackhide__ = True
+
+
+def refuse_misspelt(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    """Ends the run at a marker that is none, and is written almost like one of ours."""
+    known = {re.split(r"[(:]", line)[0].strip() for line in config.getini("markers")}
+    for item in items:
+        for marker in item.iter_markers():
+            if marker.name not in known and (marker.name.startswith(_PREFIX) or suggest(marker.name)):
+                raise pytest.UsageError(
+                    f"{item.nodeid}: the marker is {marker.name!r}; expected one of {', '.join(NAMES)}."
+                    f"{suggest(marker.name) or ' Use one of these.'}"
+                )
+
+
+def suggest(name: str) -> str:
+    """The marker of ours that a name is close to, as a sentence; empty if none is.
+
+    Example:
+        >>> suggest("ipu_sytem"), suggest("slow")
+        (" Did you mean 'ipu_system'?", '')
+    """
+    near = difflib.get_close_matches(name, NAMES, 1, 0.6 if name.startswith(_PREFIX) else 0.85)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def suggest_for_strict(report: pytest.CollectReport) -> None:
+    """Adds the suggestion where `--strict-markers` has refused the name already."""
+    found = _STRICT.search(str(report.longrepr)) if report.failed else None
+    if found and suggest(found[1]):
+        report.sections.append((f"marker {found[1]!r}", suggest(found[1]).strip()))
+
+
+def selected_system(node: Any) -> str | None:
+    """The system that the markers of a test name, as `TF_IPU_SHIM_SYSTEM` does; None without such markers."""
+    system, chip = _value(node, "ipu_system", systems.SYSTEMS), _value(node, "ipu_chip", CHIPS)
+    if system is None and chip is None:
+        return None
+    name = system or systems.current().name.partition(":")[0]
+    return systems.named(f"{name}:chip={chip}" if chip else name).name
+
+
+def _value(node: Any, marker: str, known: Iterable[str]) -> str | None:
+    found = node.get_closest_marker(marker)
+    if found is None:
+        return None
+    names = sorted(known)
+    value = found.args[0] if len(found.args) == 1 and not found.kwargs else None
+    if isinstance(value, str) and value.strip().lower() in names:
+        return value.strip().lower()
+    received = ", ".join(map(repr, found.args))
+    near = difflib.get_close_matches(str(value), names, 3)
+    # Of names that share as many letters, the one of the same length is the likelier one.
+    near.sort(key=lambda name: abs(len(name) - len(str(value))))
+    pytest.fail(
+        f"@pytest.mark.{marker}({received}) of {node.nodeid}: expected one of {', '.join(names)}."
+        + (f" Did you mean {near[0]!r}?" if near else ""),
+        pytrace=False,
+    )

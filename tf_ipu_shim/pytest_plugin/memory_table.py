@@ -1,0 +1,73 @@
+"""The table of `--ipu-report`: the memory of each test's programs on its fullest IPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+PROPERTY = "ipu_memory"
+TITLE = "IPU memory by test"
+_HEADER = ("peak", "limit", "used", "always live", "IPU", "program", "test")
+_UNITS = ("bytes", "KiB", "MiB", "GiB")
+
+
+def fullest_ipu(devices: Iterable[Any]) -> str:
+    """The figures of the IPU that is fullest, as text that reports can carry between processes.
+
+    Args:
+        devices: those of a memory report.
+    """
+    planned = [(device, ipu) for device in devices for ipu in device.ipus if ipu.modelled is not None]
+    if not planned:
+        return ""
+    device, ipu = max(planned, key=lambda pair: pair[1].modelled.percent)
+    plan = ipu.modelled
+    return json.dumps(
+        {
+            "peak": plan.peak_bytes,
+            "limit": plan.limit_bytes,
+            "used": plan.percent,
+            "always_live": plan.always_live_bytes,
+            "ipu": f"{ipu.ipu} of {device.name.removeprefix('/device:')}",
+            "program": ipu.program,
+        }
+    )
+
+
+def table(reports: Iterable[Any]) -> list[str]:
+    """The lines of the table, the test with the fullest IPU first; empty if no test ran a program."""
+    found = sorted(_rows(reports), key=lambda row: (-row[0], row[1]))
+    rows = [_HEADER, *(cells for _, _, cells in found)]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return [_line(row, widths) for row in rows] if found else []
+
+
+def _rows(reports: Iterable[Any]) -> Iterator[tuple[float, str, tuple[str, ...]]]:
+    for report in reports:
+        for name, value in getattr(report, "user_properties", ()):
+            if name == PROPERTY:
+                one = json.loads(value)
+                sizes = (readable(one["peak"]), readable(one["limit"]), f"{one['used']:.1f} %")
+                cells = (*sizes, readable(one["always_live"]), one["ipu"], one["program"], report.nodeid)
+                yield one["used"], report.nodeid, cells
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    numbers, words = 4, len(row) - 1
+    cells = [cell.rjust(width) for cell, width in zip(row[:numbers], widths)]
+    cells += [cell.ljust(width) for cell, width in zip(row[numbers:words], widths[numbers:])]
+    return "  ".join([*cells, row[-1]])
+
+
+def readable(size: float) -> str:
+    """A number of bytes in the unit that suits it.
+
+    Example:
+        >>> readable(512), readable(1536), readable(5 << 20)
+        ('512 bytes', '1.5 KiB', '5.0 MiB')
+    """
+    unit = 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size:.0f} {_UNITS[0]}"
