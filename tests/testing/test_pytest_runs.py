@@ -78,6 +78,7 @@ def test_no_program_no_table(run):
         ('ipu_chip("bwo")', "@pytest.mark.ipu_chip('bwo') of *: expected one of *. Did you mean 'bow'[?]"),
         ("ipu_chip(name=3)", "@pytest.mark.ipu_chip() of *: expected one of *"),
     ],
+    ids=["near", "none", "swapped", "named"],
 )
 def test_wrong_value_of_a_marker(run, marker, message):
     result = run(f"import pytest\n\n@pytest.mark.{marker}\ndef test_one(ipus): ipus(1)\n")

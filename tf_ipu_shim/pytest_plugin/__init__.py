@@ -272,8 +272,8 @@ def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..
     """`ipu_baseline()` fails where the test's programs need more memory than a file in addition to the test says.
 
     The file is `ipu_baselines/<module>.<test>.json`; `ipu_baseline("name")` gives it another name, `percent=5` lets
-    peaks grow so much. `pytest --ipu-write-baselines` writes it. Automatic names of layers are those that the test's
-    layers have if it runs alone.
+    peaks grow so much. `pytest --ipu-write-baselines` writes it. Automatic names of layers are those of a run
+    with only this test.
     """
     before = keras_names.name_counts()
 

@@ -32,7 +32,7 @@ def refuse_misspelt(config: pytest.Config, items: Iterable[pytest.Item]) -> None
             if marker.name not in known and (marker.name.startswith(_PREFIX) or suggest(marker.name)):
                 raise pytest.UsageError(
                     f"{item.nodeid}: the marker is {marker.name!r}; expected one of {', '.join(NAMES)}."
-                    f"{suggest(marker.name) or ' Use one of these.'}"
+                    f"{suggest(marker.name)} Use one of these."
                 )
 
 
