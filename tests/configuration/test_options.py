@@ -315,6 +315,8 @@ EXERCISES = {
 
 SEEN = {}
 """What was looked at without the setting, by what looks and the rest of the exercise: many share that."""
+REPEATED = set()
+"""By what looks, and what runs: exercises that have been looked at twice."""
 
 
 def test_every_claim_is_exercised():
@@ -333,6 +335,9 @@ def test_what_an_entry_claims_to_change_differs(key, environment, monkeypatch, c
     place = observe, repr(without)
     if place not in SEEN:
         SEEN[place] = observe(environment, **without, **own)
-        again = observe(environment, **without, **own)
-        assert again == SEEN[place], "what is looked at is the same in each run"
+        kind = observe, getattr(without.get("call"), "func", without.get("call"))
+        if kind not in REPEATED:
+            REPEATED.add(kind)
+            again = observe(environment, **without, **own)
+            assert again == SEEN[place], "what is looked at is the same in each run"
     assert observe(environment, **{**without, **setting}, **own) != SEEN[place]

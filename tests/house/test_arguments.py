@@ -385,7 +385,7 @@ def _looked_at(node):
         yield node.value  # of getattr
     says = isinstance(node, ast.Call) and called(node).lstrip("_").startswith(CHECKS)  # the name of what it checks
     for child in ast.iter_child_nodes(node):
-        if not (says and isinstance(child, ast.Constant)):
+        if not isinstance(child, (ast.Name, ast.expr_context)) and not (says and isinstance(child, ast.Constant)):
             yield from _looked_at(child)
 
 

@@ -13,6 +13,7 @@ import pathlib
 import pytest
 import tensorflow.compat.v1 as v1
 import tensorflow.compat.v2 as tf
+from written import written
 
 import tf_ipu_shim
 from tf_ipu_shim import keras2
@@ -67,7 +68,7 @@ def imported(tree):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "__import__"):
+        elif isinstance(node, ast.Call) and written(node.func) in ("importlib.import_module", "__import__"):
             names = [argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant)]
         else:
             continue
@@ -82,11 +83,11 @@ def members(tree):
     """Each underscore member that a file names: (line, what of, member)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr):
-            yield node.lineno, ast.unparse(node.value), node.attr
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr", "setattr", "delattr"):
+            yield node.lineno, written(node.value), node.attr
+        elif isinstance(node, ast.Call) and written(node.func) in ("getattr", "hasattr", "setattr", "delattr"):
             name = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else ""
             if isinstance(name, str) and is_private(name):
-                yield node.lineno, ast.unparse(node.args[0]), name
+                yield node.lineno, written(node.args[0]), name
 
 
 def defined(tree):
@@ -95,7 +96,7 @@ def defined(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            if ast.unparse(node.value) in ("self", "cls"):
+            if written(node.value) in ("self", "cls"):
                 yield node.attr
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
@@ -228,7 +229,7 @@ def helpers(name):
     """What the functions of a module of the boundary touch: (function, class of the argument, member)."""
     for function in ast.parse((BOUNDARY / f"{name}.py").read_text()).body:
         if isinstance(function, ast.FunctionDef):
-            classes = {argument.arg: ast.unparse(argument.annotation) for argument in function.args.args}
+            classes = {argument.arg: written(argument.annotation) for argument in function.args.args}
             for _, owner, member in members(function):
                 if owner in classes:
                     yield function.name, classes[owner], member

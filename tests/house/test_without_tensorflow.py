@@ -34,7 +34,8 @@ def test_neither_do_the_tests_that_say_so(python):
 import sys
 sys.modules["tensorflow"] = None
 import pytest
-sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "--rootdir", {str(ROOT)!r}, *{files}]))
+options = ["--collect-only", "-q", "--assert=plain", "-p", "no:cacheprovider", "--rootdir", {str(ROOT)!r}]
+sys.exit(pytest.main([*options, *{files}]))
 """
     assert len(files) > 50
     python.succeeds("-c", collect)
