@@ -200,7 +200,7 @@ def nothing_configured():
     ipu.config.reset_ipu_configuration()
 
 
-few = examples(1)
+few = examples(0)  # random ones: `test_random_cases`
 FOUR_STAGES = Case(4, (5, 4, 3, 6, 2), (1, 1, 1, 1), 1, "momentum", "MEAN", 7)
 
 
@@ -248,3 +248,11 @@ def test_without_accumulation(way, case):
         ("pipelined", 2, pipelined(case, 1, pipeline_schedule=PipelineSchedule.Sequential)),
     ):
         check(what, on_ipus(case, ipus, UPDATES, program), expected)
+
+
+@pytest.mark.slow
+@examples(2)
+@given(cases)
+def test_random_cases(way, case):
+    for test in (test_accumulated_over_one_replica, test_over_two_replicas, test_without_accumulation):
+        test.hypothesis.inner_test(way, case)
