@@ -70,12 +70,16 @@ def test_a_gather_for_other_replicas_is_refused(ipus):
     "own", [lambda: tf.cast(ipu.ops.replication_ops.replication_index(), tf.float32), lambda: tf.random.normal([2])]
 )
 def test_values_of_each_replica_are_refused(ipus, own):
-    """A program of its own would see the value of one replica."""
-    ipus(2)
+    """A program of its own would see the value of one replica; a device of one IPU has only that."""
     with ipu.scopes.ipu_scope(IPU):
         value = 2 * own() + 1
-        with pytest.raises(NotImplementedError, match="of which each replica has another value.*ipu_compiler.compile"):
-            ipu.ops.cross_replica_ops.cross_replica_sum(value)
+        total = ipu.ops.cross_replica_ops.cross_replica_sum(value)
+    ipus(1)
+    with v1.Session() as session:
+        np.testing.assert_array_equal(*session.run([value, total]))
+    ipus(2)
+    with v1.Session() as session, pytest.raises(tf.errors.OpError, match="another value in each.*ipu_compiler.compile"):
+        session.run(total)
 
 
 def test_random_numbers_of_the_host_are_the_same_for_all(ipus):

@@ -6,13 +6,12 @@ import enum
 import threading
 from typing import Any, NamedTuple
 
-from tensorflow.compat import v1
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names
-from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing, uncompiled_graph
+from tf_ipu_shim.frontend.tracing import ipu_compiler, single_replica, tracing, uncompiled_graph
 from tf_ipu_shim.frontend.validation import booleans
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.machine.environment import flags
@@ -180,7 +179,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         copies = uncompiled_graph.ProducerCopies(tensors)
 
         def enqueue(*inputs: Any) -> Any:
-            with ops.control_dependencies(_single_replica_assertions(random_op)):
+            with ops.control_dependencies(single_replica.assertions(random_op, "An outfeed's enqueue")):
                 return self._enqueue_op(*copies.build(*inputs))
 
         return ipu_compiler.compile(enqueue, copies.inputs)
@@ -333,19 +332,6 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
     def __del__(self) -> None:
         if getattr(self, "_sent", None) is not None and context.executing_eagerly():
             plugin.load().delete_outfeed(self._id)
-
-
-def _single_replica_assertions(random_op: Any) -> list[Any]:
-    """Ops that fail on several replicas, if a tensor to send depends on random numbers that are drawn once."""
-    if random_op is None:
-        return []
-    replicas = plugin.load().ops.ipu_replication_factor()
-    message = (
-        f"An outfeed cannot enqueue outside of a compiled function: {random_op.name} ({random_op.type}) has another "
-        "value in each replica, and the device has several; expected one IPU. Build both in a function, and compile it "
-        "with ipu_compiler.compile."
-    )
-    return [v1.Assert(v1.equal(replicas, 1), [message])]
 
 
 def _session_graph(graph: Any) -> Any:

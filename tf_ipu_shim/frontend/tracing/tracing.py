@@ -14,7 +14,7 @@ from typing import Any
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
-from tf_ipu_shim.frontend.tracing import host_variables, side_effects, summaries
+from tf_ipu_shim.frontend.tracing import access_order, host_variables, side_effects, summaries
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private import variables as tf_variables
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
@@ -224,6 +224,7 @@ def make_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls:
         graph.control_outputs += side_effects.unneeded_side_effects(
             graph, [*(output.op for output in outputs), *graph.control_outputs]
         )
+        access_order.order_accesses(graph)
     return atomic_function.from_func_graph(graph.name, graph, {})
 
 

@@ -1,0 +1,22 @@
+"""Refuses plain ops whose operands each replica of a device would compute for itself, when they run on several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.compat import v1
+
+from tf_ipu_shim import plugin
+
+
+def assertions(replica_op: Any, what: str) -> list[Any]:
+    """Returns ops that fail on several replicas; none without an op that gives each replica another value."""
+    if replica_op is None:
+        return []
+    replicas = plugin.load().ops.ipu_replication_factor()
+    message = (
+        f"{what} cannot run outside of a compiled function: {replica_op.name} ({replica_op.type}) has another "
+        "value in each replica, and the device has several; expected one IPU. Build both in a function, and compile it "
+        "with ipu_compiler.compile."
+    )
+    return [v1.Assert(v1.equal(replicas, 1), [message])]
