@@ -43,6 +43,11 @@ def equal_branches(x):
     return tf.cond(x[0] >= 0, lambda: tf.constant(SEED), lambda: tf.constant(SEED))
 
 
+def passed(x, use):
+    """What uses the seed that equal branches return."""
+    return use(equal_branches(x))
+
+
 def of_two_calls(function, x, first, second):
     called = tf.function(function)
     return called(x, first) - called(x, second)
@@ -50,6 +55,10 @@ def of_two_calls(function, x, first, second):
 
 def repeated(x, draw):
     return tf.while_loop(lambda i, _: i < 2, lambda i, total: (i + 1, total + draw(i)), (0, x))[1]
+
+
+def cases(x, draw):
+    return tf.switch_case(tf.cast(x[0], tf.int32), [draw, lambda: x])
 
 
 OPS = {
@@ -83,6 +92,25 @@ SEEDS = {
     "of equal cases": lambda x: normal(tf.switch_case(tf.cast(x[0], tf.int32), [lambda: tf.constant(SEED)] * 3)) + x,
     "of one call's constant": lambda x: normal(tf.function(lambda: tf.constant(SEED))()) + x,
     "old of equal branches": lambda x: old("StatelessRandomNormal", seed=equal_branches(x)) + x,
+    "passed to a call": lambda x: passed(x, lambda seed: tf.function(added)(x, seed)),
+    "passed to a call in a call": lambda x: passed(x, lambda seed: tf.function(tf.function(added))(x, seed)),
+    "passed to a call of constants": lambda x: passed(
+        x, lambda seed: of_two_calls(added, x, seed, tf.constant([8, 5]))
+    ),
+    "passed to a branch": lambda x: passed(x, lambda seed: tf.cond(x[0] >= 0, lambda: normal(seed + 1) + x, lambda: x)),
+    "passed to a case": lambda x: passed(x, lambda seed: cases(x, lambda: normal(seed) + x)),
+    "before a case": lambda x: (lambda seed: cases(x, lambda: normal(seed) + x))(tf.constant(SEED)),
+    "in a case": lambda x: cases(x, lambda: normal(SEED) + x),
+    "passed to a loop": lambda x: passed(x, lambda seed: repeated(x, lambda _: normal(seed))),
+    "passed to a call in a branch": lambda x: passed(
+        x, lambda seed: tf.cond(x[0] >= 0, lambda: tf.function(added)(x, seed), lambda: x)
+    ),
+    "returned from a call": lambda x: normal(tf.function(equal_branches)(x)) + x,
+    "returned from a call to a call": lambda x: tf.function(added)(x, tf.function(equal_branches)(x)),
+    "concatenated": lambda x: passed(x, lambda seed: normal(tf.concat([seed[:1], [5]], 0)) + x),
+    "reversed": lambda x: passed(x, lambda seed: normal(tf.reverse(seed, [0])) + x),
+    "gathered": lambda x: passed(x, lambda seed: normal(tf.gather(seed, [1, 0])) + x),
+    "limited": lambda x: passed(x, lambda seed: normal(tf.maximum(seed, 6)) + x),
     "of a gradient": lambda x: tf.gradients(x * normal(SEED), x)[0],
 }
 

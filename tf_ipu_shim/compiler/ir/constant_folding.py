@@ -1,9 +1,9 @@
 """Finds ops of constants that XLA's compiler evaluates by TensorFlow's kernels (constant folding).
 
 Random numbers of constant seeds are the kernels', others are XLA's. A program in mode `kernels` asks here which op is
-which. XLA knows the shapes of all tensors and inlines called functions. It passes constants to branches, and to loops
-that do not change them. If it takes an op for one of constants that it cannot compute, it computes none of that
-function's. Checked on TensorFlow 2.15.1 and 2.21.0.
+which. XLA knows the shapes of all tensors and inlines called functions. It passes constants to the branches of an `If`,
+not of a `Case`, and to loops that do not change them. If it takes an op for one of constants that it cannot compute, it
+computes none of that function's. Checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 _SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 # TensorFlow's folding passes these over: their results hang on the device.
 _NOT_FOLDED = frozenset(f"StatelessRandomGet{kind}" for kind in ("Alg", "KeyCounter", "KeyCounterAlg"))
+_CASES = frozenset({"Case", "StatelessCase"})
 _MAX_BYTES = 10 << 20  # a larger result is left to the program
 
 
@@ -68,7 +69,7 @@ class FoldedOps:
     def constant_arguments(self, name: str, library: Mapping[str, function_pb2.FunctionDef]) -> frozenset[int]:
         """Returns the indices of arguments that a call, branch or loop passes as constants."""
         node = self._nodes.get(name)
-        if node is None:
+        if node is None or node.op in _CASES:
             return frozenset()
         places = {place for place, tensor_name in enumerate(node.function_inputs) if self._is_constant(tensor_name)}
         if node.op in vocabulary.LOOPS:
