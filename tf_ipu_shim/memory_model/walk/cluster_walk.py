@@ -164,7 +164,10 @@ def _analyze_hlo(
     axes_after = {} if mini_batch is None else mini_batch.axes
     if not len(results) == len(shapes) == len(literals) == len(outputs):
         raise errors.InternalError(
-            None, None, f"XLA's program for {function} gives {len(results)} results where {len(outputs)} are taken."
+            None,
+            None,
+            f"Planning memory failed: XLA's program for {function} returns {len(results)} results; expected "
+            f"{len(outputs)}. Report the script that shows this.",
         )
     return [
         _result_state(
