@@ -15,11 +15,11 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 _serial = itertools.count()
 
 
-def custom_call(name: str, target: str, condition: str, text: str) -> node_def_pb2.NodeDef:
+def custom_call(name: str, target: str, condition: str, config: str) -> node_def_pb2.NodeDef:
     """Returns an op that XLA compiles to a custom call of the plugin."""
     call = node_def_pb2.NodeDef(name=name, op="XlaCustomCallV2", input=[condition])
     call.attr["call_target_name"].s = target.encode()
-    call.attr["backend_config"].s = text.encode()
+    call.attr["backend_config"].s = config.encode()
     call.attr["has_side_effect"].b = False
     call.attr["operand_dtypes"].list.type.append(types_pb2.DT_BOOL)
     call.attr["result_dtypes"].list.SetInParent()

@@ -23,15 +23,15 @@ class Location:
         (IPU 2, 2, True, None)
     """
 
-    __slots__ = ("_text", "is_in_program", "shard")
+    __slots__ = ("_name", "is_in_program", "shard")
 
-    def __init__(self, text: str, shard: Shard | None = None, is_in_program: bool = False) -> None:
-        self._text = text
+    def __init__(self, name: str, shard: Shard | None = None, is_in_program: bool = False) -> None:
+        self._name = name
         self.shard = shard
         self.is_in_program = is_in_program
 
     def __repr__(self) -> str:
-        return self._text
+        return self._name
 
 
 HOST = Location("host")
