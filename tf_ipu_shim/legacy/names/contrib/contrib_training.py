@@ -171,8 +171,8 @@ def _cast(name: str, kind: type, value: Any) -> Any:
         return value
     if not fits:
         raise ValueError(
-            f"Could not cast hyperparameter '{name}' of type '{kind.__name__}' from value {value!r}. Pass a value of "
-            "this type."
+            f"Could not cast hyperparameter '{name}' of type '{kind.__name__}' from value {value!r}; expected a "
+            "value of this type. Pass one."
         )
     return value if isinstance(value, kind) else kind(value)  # type: ignore[call-arg]
 
