@@ -137,7 +137,7 @@ def forks():
 
 
 class ForkedPython(Python):
-    """As `Python`, where TensorFlow and `ipu` have been imported once for all; without a time limit."""
+    """As `Python`, where TensorFlow and `ipu` have been imported once for all."""
 
     def __init__(self, directory: pathlib.Path, forks: forking.Forks):
         super().__init__(directory)

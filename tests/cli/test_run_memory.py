@@ -32,9 +32,9 @@ def test_the_report_comes_after_the_scripts_own_output(python):
     assert "/device:IPU:0: 1 x GC200" in after
 
 
-def test_the_report_comes_when_the_script_fails_too(python):
-    script = python.script(SCRIPT + "\nraise RuntimeError('the script failed')\n")
-    process = python("-m", "tf_ipu_shim.cli", "run", "--memory", script)
+def test_the_report_comes_when_the_script_fails_too(forked):
+    script = forked.script(SCRIPT + "\nraise RuntimeError('the script failed')\n")
+    process = forked("-m", "tf_ipu_shim.cli", "run", "--memory", script)
     assert process.returncode == 1
     assert "RuntimeError: the script failed" in process.stderr
     assert "/device:IPU:0: 1 x GC200" in process.stdout

@@ -229,20 +229,20 @@ def test_statuses(python, script, tmp_path):
     assert python.succeeds(python.script(script), tmp_path / "written", timeout=600) == "all\n"
 
 
-def test_programs_in_a_fork(python):
-    lines = python.succeeds(python.script(PROGRAMS_IN_A_FORK)).splitlines()
+def test_programs_in_a_fork(forked):
+    lines = forked.succeeds(forked.script(PROGRAMS_IN_A_FORK)).splitlines()
     assert [line for line in lines if line.startswith("short")] == ["short 6.0"] * 2
     refused = [line for line in lines if "cannot run in this process. It was forked from" in line]
     assert len(refused) == 2 and all("multiprocessing.get_context('spawn')" in line for line in refused), lines
 
 
-def test_sessions_in_a_fork(python):
-    lines = python.succeeds(python.script(SESSIONS_IN_A_FORK)).splitlines()
+def test_sessions_in_a_fork(forked):
+    lines = forked.succeeds(forked.script(SESSIONS_IN_A_FORK)).splitlines()
     refused = [line for line in lines if line.startswith("A session cannot run in this process: it was forked from")]
     assert len(refused) == 2 and lines[2:] == ["own threads 4.0", "no threads 4.0"], lines
 
 
-def test_forks_of_a_process_that_has_run_nothing(python):
+def test_forks_of_a_process_that_has_run_nothing(forked):
     script = (
         IN_A_FORK
         + """
@@ -258,7 +258,7 @@ for _ in range(3):
 run()
 """
     )
-    assert python.succeeds(python.script(script)).splitlines() == ["1200.0"] * 4
+    assert forked.succeeds(forked.script(script)).splitlines() == ["1200.0"] * 4
 
 
 @pytest.mark.parametrize("cases", ["short", slowly("all")])

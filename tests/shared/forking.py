@@ -6,49 +6,78 @@ the interpreter is what a test is about, it is done once for all.
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
+import itertools
 import json
 import os
 import pathlib
 import runpy
+import signal
 import subprocess
 import sys
+import threading
 import types
+
+LONGEST = 600  # seconds: for what would never end
 
 
 class Forks:
-    """Runs what `python SCRIPT`, `python -m MODULE` and `python -c TEXT` would, where TensorFlow is imported."""
+    """Runs what `python SCRIPT`, `python -m MODULE` and `python -c TEXT` would, where TensorFlow is imported.
+
+    Threads may ask at the same time: their scripts run side by side.
+    """
 
     def __init__(self, root: pathlib.Path):
         self._root = root
         self._server: subprocess.Popen | None = None
+        self._reader: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._running: dict[int, concurrent.futures.Future[int]] = {}
 
     def __call__(self, directory, *arguments, environment=None) -> subprocess.CompletedProcess:
         """As `Python.__call__` in a directory: a variable set to None is taken out."""
-        arguments = list(map(str, arguments))
-        out, err = pathlib.Path(directory, ".stdout"), pathlib.Path(directory, ".stderr")
+        number, arguments = next(self._numbers), list(map(str, arguments))
+        out, err = (pathlib.Path(directory, f".{name}-{number}") for name in ("stdout", "stderr"))
         files = {"directory": str(directory), "out": str(out), "err": str(err)}
-        status = self._ask({"arguments": arguments, "environment": environment or {}, **files})
+        order = {"number": number, "arguments": arguments, "environment": environment or {}, **files}
+        status = self._start(order).result(LONGEST)
         return subprocess.CompletedProcess(arguments, status, out.read_text(), err.read_text())
 
-    def _ask(self, order) -> int:
-        if self._server is None:
-            self._server = subprocess.Popen(
-                [sys.executable, __file__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": str(self._root)},
-                text=True,
-            )
-        print(json.dumps(order), file=self._server.stdin, flush=True)
-        answer = self._server.stdout.readline()
-        assert answer, f"the process that forks has ended with {self._server.wait()}"
-        return int(answer)
+    def _start(self, order) -> concurrent.futures.Future[int]:
+        """The status that a script will end with."""
+        with self._lock:
+            if self._server is None:
+                self._server = subprocess.Popen(
+                    [sys.executable, __file__],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env={**os.environ, "PYTHONPATH": str(self._root)},
+                    text=True,
+                    start_new_session=True,
+                )
+                self._reader = threading.Thread(target=self._read, args=[self._server], daemon=True)
+                self._reader.start()
+            status = self._running[order["number"]] = concurrent.futures.Future()
+            print(json.dumps(order), file=self._server.stdin, flush=True)
+            return status
+
+    def _read(self, server) -> None:
+        """Hands each status to who waits for it."""
+        for line in server.stdout:
+            number, status = map(int, line.split())
+            self._running.pop(number).set_result(status)
+        for status in self._running.values():
+            status.set_exception(RuntimeError(f"the process that forks has ended with {server.wait()}"))
 
     def close(self) -> None:
-        """Ends the process that forks."""
+        """Ends the process that forks, and all that it has started."""
         if self._server is not None:
-            self._server.kill()  # it has nothing to lose, and TensorFlow takes its time to end
-            self._server.communicate()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._server.pid, signal.SIGKILL)  # it has nothing to lose, and TensorFlow takes its time
+            self._reader.join()
+            self._server.communicate()  # closes the pipes
 
 
 def _serve() -> None:
@@ -56,12 +85,27 @@ def _serve() -> None:
     from tensorflow.python import ipu  # noqa: F401
 
     answers = os.fdopen(os.dup(1), "w")
+    children: dict[int, int] = {}
+
+    def answer(*_) -> None:
+        for child, number in list(children.items()):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                del children[child]
+                print(number, os.waitstatus_to_exitcode(status), file=answers, flush=True)
+
+    signal.signal(signal.SIGCHLD, answer)
     for line in sys.stdin:
+        order = json.loads(line)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # a child may end before it is noted
         child = os.fork()
         if child == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             answers.close()
-            _run(json.loads(line))
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+            _run(order)
+        children[child] = order["number"]
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run(order) -> None:

@@ -201,17 +201,17 @@ def together(python, script, arguments, environments):
 
 
 @pytest.mark.parametrize("kind", ["loop", slowly("pipeline")])
-def test_workers_of_a_cluster(python, kind):
+def test_workers_of_a_cluster(forked, kind):
     cluster = {"worker": list(rendezvous.free_addresses(["localhost"] * 2))}
     environments = [
         {
             "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": rank}}),
-            "TF_IPU_SHIM_LOCK_DIR": str(python.directory / "locks"),
+            "TF_IPU_SHIM_LOCK_DIR": str(forked.directory / "locks"),
         }
         for rank in range(2)
     ]
-    arguments = [kind, str(python.directory / "model")]
-    found = json.loads(together(python, CLUSTER, arguments, environments)[0])
+    arguments = [kind, str(forked.directory / "model")]
+    found = json.loads(together(forked, CLUSTER, arguments, environments)[0])
 
     # Both begin with the first one's 1 and 2. A pipeline adds up four mini-batches for an update.
     x = np.array([1.0, 2.0])
@@ -229,8 +229,8 @@ def test_workers_of_a_cluster(python, kind):
         assert variables["seen"] == np.mean([8 * 1.0, 8 * 2.0]), "each adds up its own, a checkpoint has the mean"
 
 
-def test_workers_that_are_threads_and_hosts_that_apply_gradients(python):
-    found = json.loads(python.succeeds(python.script(THREADS)).splitlines()[-1])
+def test_workers_that_are_threads_and_hosts_that_apply_gradients(forked):
+    found = json.loads(forked.succeeds(forked.script(THREADS)).splitlines()[-1])
     weight, x = 2.0, np.array([1.0, 2.0])
     for _ in range(2):
         weight -= 0.5 * np.mean(2 * (weight * x - x) * x)

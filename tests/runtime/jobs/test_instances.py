@@ -231,8 +231,8 @@ def test_the_model_has_no_replicas_of_several_instances(python, monkeypatch):
         assert "cannot meet on the IPU model" in one["error"] and "PopDistStrategy" in one["error"]
 
 
-def test_a_program_of_two_processes_is_refused_in_one(python):
-    ran = python("-m", "tf_ipu_shim", python.script(ALONE))
+def test_a_program_of_two_processes_is_refused_in_one(forked):
+    ran = forked("-m", "tf_ipu_shim", forked.script(ALONE))
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[0] == "2.0"
     assert "process 1 of 2" in ran.stdout and "process 0 of 1 of its job" in ran.stdout

@@ -248,7 +248,7 @@ def processes_of_job(python, script, size, *arguments, **more):
             "TF_IPU_SHIM_LOCK_DIR": str(python.directory / "locks"),
             **{name: value[rank] if isinstance(value, list) else value for name, value in more.items()},
         }
-        return python(path, *arguments, environment=environment, timeout=300)
+        return python(path, *arguments, environment=environment)
 
     with concurrent.futures.ThreadPoolExecutor(size) as pool:
         return list(pool.map(one, range(size)))
@@ -279,8 +279,8 @@ def check_collectives(ranks):
             assert "rank 1 has ended" in found["gone"] and "rank 1 has ended" in found["later"]
 
 
-def test_collectives(python):
-    check_collectives(run_job(python, COLLECTIVES, 3))
+def test_collectives(forked):
+    check_collectives(run_job(forked, COLLECTIVES, 3))
 
 
 @pytest.mark.slow
@@ -331,9 +331,9 @@ def what_they_say(python, *instead, seconds=10, seconds_of_rank_1=10):
     return said, f"at {python.directory / 'script.py'}:{line}, in <module>"
 
 
-def test_instances_that_wait_in_different_operations_name_both(python):
+def test_instances_that_wait_in_different_operations_name_both(forked):
     # The second waits longer, so that it still waits when the first asks it.
-    (first, second), place = what_they_say(python, "waited for", "wanted", seconds=5, seconds_of_rank_1=60)
+    (first, second), place = what_they_say(forked, "waited for", "wanted", seconds=5, seconds_of_rank_1=60)
     assert f"Rank 1 waits in sum of 'wanted' {place}. " in first
     # The first may have ended by now.
     assert f"waited in sum of 'waited for' {place}." in second.replace("Rank 0 waits", "it waited")
@@ -373,7 +373,7 @@ def test_what_an_ended_job_has_left_counts_for_nothing(tmp_path, monkeypatch):
         rendezvous.wait_for_all(here, directory, rendezvous.lock_rank(directory, 0))
 
 
-def test_training_over_two_processes_trains_on_both_datasets(python):
+def test_training_over_two_processes_trains_on_both_datasets(forked):
     import tensorflow as tf
 
     data = np.random.RandomState(0).rand(8, 2, 4).astype("f").astype("d")
@@ -385,7 +385,7 @@ def test_training_over_two_processes_trains_on_both_datasets(python):
             weight = weight - 0.1 * sum(batch.T @ (batch @ weight - 1.0) for batch in batches)
         return weight
 
-    first, second = run_job(python, TRAINING, 2)
+    first, second = run_job(forked, TRAINING, 2)
     assert first["process"] == [0, 2] and second["process"] == [1, 2]
     assert first["popdist"] == second["popdist"] and first["horovod"] == second["horovod"]
     assert first["replicas"] == second["replicas"]

@@ -88,8 +88,8 @@ print(json.dumps(found))
 )
 
 
-def test_workers_that_are_threads_of_one_process(python):
-    found = json.loads(python.succeeds(python.script(THREADS)).splitlines()[-1])
+def test_workers_that_are_threads_of_one_process(forked):
+    found = json.loads(forked.succeeds(forked.script(THREADS)).splitlines()[-1])
     worker = "/job:worker/replica:0/task:N/device:"
     for rank, of_variables in enumerate(found):
         assert sorted(of_variables) == ["host", "ipu"]
