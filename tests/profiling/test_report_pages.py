@@ -85,15 +85,47 @@ def test_the_page_needs_no_network():
     assert not re.search(r"(?:src|href)=|@import|https?://", text)
 
 
+def command_line(*words):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args([str(word) for word in words]))
+
+
 def test_command(tmp_path, capsys):
     writer.write_profile(profile(), tmp_path)
     html, traced = tmp_path / "p.html", tmp_path / "t.json"
-    arguments = argparse.Namespace(profile=str(tmp_path), html=str(html), trace=str(traced), tensorboard=None)
-    assert command.run(arguments) == 0
-    assert f"a: {5 * ADD:,} cycles a run" in capsys.readouterr().out
+    assert command_line(tmp_path, "--html", html, "--trace", traced) == 0
+    out, err = capsys.readouterr()
+    assert f"a: {5 * ADD:,} cycles a run" in out
+    assert err.splitlines() == [f"Page: {html}", f"Trace: {traced}"]
     assert "<canvas" in html.read_text() and json.loads(traced.read_text())["traceEvents"]
-    assert command.run(argparse.Namespace(profile=str(tmp_path / "no"), html=None, trace=None, tensorboard=None)) == 2
+    assert command_line(tmp_path / "no") == 2
     assert "There is no profile" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [".", "tf_report__*", "tf_report__1* tf_report__2* tf_report__2*", "*/profile.pop"])
+def test_command_with_several_programs(tmp_path, capsys, monkeypatch, given):
+    for name in ("train", "evaluate", "train"):
+        writer.write_profile(profile(name), writer.make_profile_folder(tmp_path / "made", name))
+    monkeypatch.chdir(tmp_path / "made")
+    for number, folder in enumerate(sorted((tmp_path / "made").iterdir()), 1):
+        folder.rename(f"tf_report__{min(number, 2)}_{number}")
+    assert command_line(*given.split(), "--html", tmp_path / "page.html") == 0
+    shown = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines() if "cycles a run" in line]
+    assert sorted(shown) == ["evaluate", "train", "train"]
+    assert sorted(path.name for path in tmp_path.glob("*.html")) == [
+        "page.evaluate.html",
+        "page.train.html",
+        "page.train_2.html",
+    ]
+
+
+def test_open_shows_the_page(tmp_path, capsys, monkeypatch):
+    writer.write_profile(profile(), tmp_path)
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert command_line(tmp_path, "--open") == 0
+    assert opened == [(tmp_path / "profile.html").as_uri()] and (tmp_path / "profile.html").exists()
 
 
 def asked(*words):

@@ -1,42 +1,98 @@
-"""`tf-ipu profile`: converts a profile to an HTML page, a trace or a text summary."""
+"""`tf-ipu profile`: converts profiles to HTML pages, traces and text summaries."""
 
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import os
 import pathlib
 import sys
+import webbrowser
+from collections.abc import Iterable, Iterator
 
 from tf_ipu_shim.cli import tensorboard
 from tf_ipu_shim.machine.environment import log_level
 from tf_ipu_shim.profiling import page, reader, trace, writer
+from tf_ipu_shim.profiling.profile import Profile, parse_facts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument("profile", metavar="PROFILE", help="a program's profile.pop, or its folder")
-    parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser")
-    parser.add_argument("--trace", metavar="FILE", help="write a trace for chrome://tracing or Perfetto")
+    parser.add_argument(
+        "profiles",
+        metavar="PROFILE",
+        nargs="+",
+        help="profile.pop files, their folders, directories of folders, or globs",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser, for each program")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="write a trace for chrome://tracing or Perfetto, for each program"
+    )
     parser.add_argument("--tensorboard", metavar="LOGDIR", help="write the trace where TensorBoard's profiler finds it")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Writes what is asked for, and prints the program at a glance."""
+    """Prints each program at a glance, writes what is asked for, and names the files."""
     try:
-        profile = reader.read_profile(arguments.profile)
+        found = {path: reader.read_profile(path) for path in find_profiles(arguments.profiles)}
     except (FileNotFoundError, ValueError) as error:
         print(f"tf-ipu profile: {error}", file=sys.stderr)
         return 2
-    if arguments.html:
-        pathlib.Path(arguments.html).write_text(page.render_page(profile, reader.read_runs(arguments.profile)))
+    for name, (path, profile) in zip(_unique_names(found.values()), found.items()):
+        _write_files(arguments, path, profile, name if len(found) > 1 else "")
+        print("\n".join(_format_summary(writer.summarize(profile))))
+    return 0
+
+
+def find_profiles(paths: Iterable[str]) -> list[pathlib.Path]:
+    """The profiles of files, folders, directories of folders, and globs, each once.
+
+    Example:
+        >>> find_profiles(["missing/profile.pop"])
+        [PosixPath('missing/profile.pop')]
+    """
+    found: dict[pathlib.Path, None] = {}
+    for given in paths:
+        matching = [given] if os.path.exists(given) else sorted(glob.glob(given))
+        for path in map(pathlib.Path, matching or [given]):
+            inside = [] if (path / reader.FILE).is_file() else sorted(path.glob(f"*/{reader.FILE}"))
+            found.update(dict.fromkeys([file.parent for file in inside] or [path]))
+    return list(found)
+
+
+def _unique_names(profiles: Iterable[Profile]) -> Iterator[str]:
+    """A name for each program's files; of several with one name the later ones have numbers."""
+    seen: dict[str, int] = {}
+    for profile in profiles:
+        name = str(parse_facts(profile)["program"]).replace("/", "_")
+        seen[name] = seen.get(name, 0) + 1
+        yield name if seen[name] == 1 else f"{name}_{seen[name]}"
+
+
+def _write_files(arguments: argparse.Namespace, path: pathlib.Path, profile: Profile, name: str) -> None:
+    folder = path if path.is_dir() else path.parent
+    html = arguments.html or (str(folder / "profile.html") if arguments.open else None)
+    if html:
+        file = _named(html, name if arguments.html else "")
+        file.write_text(page.render_page(profile, reader.read_runs(path)))
+        print(f"Page: {file}", file=sys.stderr)
+        if arguments.open:
+            webbrowser.open(file.absolute().as_uri())
     if arguments.trace:
-        pathlib.Path(arguments.trace).write_text(json.dumps(trace.make_trace(profile)))
+        file = _named(arguments.trace, name)
+        file.write_text(json.dumps(trace.make_trace(profile)))
+        print(f"Trace: {file}", file=sys.stderr)
     if arguments.tensorboard:
         os.environ.setdefault(log_level.TENSORFLOW, "2")  # what it says of the processor while it is imported
         print(f"Trace: {tensorboard.write_log(profile, arguments.tensorboard)}", file=sys.stderr)
-    print("\n".join(_format_summary(writer.summarize(profile))))
-    return 0
+
+
+def _named(file: str, name: str) -> pathlib.Path:
+    """A file for one of several programs: `page.html` becomes `page.train.html`."""
+    path = pathlib.Path(file)
+    return path.with_name(f"{path.stem}.{name}{path.suffix}") if name else path
 
 
 def _format_summary(summary: dict[str, object]) -> list[str]:
