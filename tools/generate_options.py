@@ -28,7 +28,7 @@ The effect of each option of `IPUConfig` on simulated IPUs. See also [flags and 
 `tests/configuration/test_options.py` sets each entry that claims an effect, and looks for the difference.
 
 An option without effect is checked as in Graphcore's software. It is listed in the memory report
-(`tf_ipu_shim.memory_report()`), and named once a process in the log: `accepted without effect: ...`. The older
+(`tf_ipu_shim.memory_report()`), and named once a process in the log: `no effect on a simulated system: ...`. The older
 functions of `ipu.utils` set the same options. Arguments that are not listed have their documented effect.
 `tests/house/test_arguments.py` finds exceptions. Variables are in [Environment variables](environment_variables.md).
 

@@ -76,6 +76,51 @@ def test_reasons_are_those_of_the_table_of_options():
     ]
 
 
+def test_arguments_of_the_configuration_functions():
+    text = (
+        "from tensorflow.python.ipu import utils\n"
+        "c = utils.create_ipu_config(profiling=True, use_poplar_text_report=True, use_poplar_cbor_report=False,\n"
+        "    max_scheduler_lookahead_depth=5, max_scheduler_search_space_size=7, disable_graph_outlining=True,\n"
+        "    prefetch_data_streams=True, merge_infeed_io_copies=merged)\n"
+        "c = utils.set_matmul_options(c, {'partialsType': 'half', 'use128BitConvUnitLoad': '1'}, "
+        "clear_pass_type=True)\n"
+        "c = utils.set_norm_options(c, True)\n"
+        "c = utils.set_compilation_options(c, {'debug.trace': 'true', 'debug.allowOutOfMemory': 'true'})\n"
+        "utils.configure_ipu_system(utils.auto_select_ipus(c, 1))\n"
+    )
+    assert found(text) == [
+        (FindingKind.RECORDED, 2, "ipu.utils.create_ipu_config(disable_graph_outlining=)"),
+        (FindingKind.RECORDED, 2, "ipu.utils.create_ipu_config(max_scheduler_search_space_size=)"),
+        (FindingKind.RECORDED, 2, "ipu.utils.create_ipu_config(merge_infeed_io_copies=)"),
+        (FindingKind.RECORDED, 2, "ipu.utils.create_ipu_config(use_poplar_text_report=)"),
+        (FindingKind.RECORDED, 5, "ipu.utils.set_matmul_options(clear_pass_type=)"),
+        (FindingKind.RECORDED, 5, "ipu.utils.set_matmul_options(matmul_options=): use128BitConvUnitLoad"),
+        (FindingKind.RECORDED, 6, "ipu.utils.set_norm_options(use_stable_statistics=)"),
+        (FindingKind.RECORDED, 7, "ipu.utils.set_compilation_options(compilation_options=): debug.trace"),
+    ]
+
+
+def test_library_options_of_a_configuration():
+    text = CONFIGURED + "c.matmuls.poplar_options = {'partialsType': 'half', 'use128BitConvUnitLoad': 'true'}\n"
+    assert found(text) == [(FindingKind.RECORDED, 4, "IPUConfig.matmuls.poplar_options: use128BitConvUnitLoad")]
+
+
+def test_a_run_lists_an_option_once_and_those_that_only_it_sees(python, tmp_path):
+    script = tmp_path / "old.py"
+    script.write_text(
+        "from tensorflow.python.ipu import utils\n"
+        "more = {'use_poplar_cbor_report': True}\n"
+        "c = utils.create_ipu_config(use_poplar_text_report=True, **more)\n"
+        "utils.configure_ipu_system(utils.auto_select_ipus(c, 1))\n"
+    )
+    out = python("-m", "tf_ipu_shim.cli", "check", str(script)).stdout
+    assert "no effect: 2\n" in out
+    assert (
+        out.count("use_poplar_text_report") == 1 and ":3: ipu.utils.create_ipu_config(use_poplar_text_report=)" in out
+    )
+    assert out.count("create_ipu_config(use_poplar_cbor_report) = True") == 1
+
+
 def test_flags_that_a_script_sets_itself():
     text = CONFIGURED + (
         "os.environ['TF_POPLAR_FLAGS'] = '--max_infeed_threads=2 --use_ipu_model'\n"
@@ -210,9 +255,13 @@ def test_verdicts():
 
 
 def test_lines_of_a_message_stay_lines(tmp_path):
-    why = "Out of memory.\nLargest owners:\n      4 bytes  weight  w\n\n" + "long " * 30
+    why = "Out of memory.\nLargest allocations:\n      4 bytes  weight  w\n\n" + "long " * 30
     text = check.format_findings([check.Finding(FindingKind.REFUSED, tmp_path / "a.py", 3, "InternalError", why)])
-    assert text.splitlines()[2:5] == ["      Out of memory.", "      Largest owners:", "            4 bytes  weight  w"]
+    assert text.splitlines()[2:5] == [
+        "      Out of memory.",
+        "      Largest allocations:",
+        "            4 bytes  weight  w",
+    ]
     assert len(text.splitlines()) == 7 and max(map(len, text.splitlines()[2:])) <= 118
 
 
@@ -223,7 +272,7 @@ def test_the_command_reads_a_script(tmp_path, capsys):
     assert f"{script}:2" in capsys.readouterr().out
     script.write_text("from tensorflow.python import ipu\nipu.utils.no_such()\n")
     assert cli.main(["check", "--static", str(script)]) == 1
-    assert "refused: 1" in capsys.readouterr().out
+    assert "not supported: 1" in capsys.readouterr().out
     script.write_text("def (")
     assert cli.main(["check", "--static", str(script)]) == 2
     assert f"{script}:1" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from tf_ipu_shim.ipu import utils
 from tf_ipu_shim.ipu.config import IPUConfig
 
 from tf_ipu_shim import memory_report
-from tf_ipu_shim.configuration import all_options, table
+from tf_ipu_shim.configuration import all_options, old_functions, table
 from tf_ipu_shim.configuration.all_options import POPLAR_FLAGS
 from tf_ipu_shim.configuration.effects import effects_in
 from tf_ipu_shim.configuration.verification import KeyId, VerificationOptions
@@ -50,7 +50,7 @@ def test_a_recorded_option_is_in_the_report_and_once_in_the_log(option, environm
     environment(config, ipus=1, sdk=".".join(map(str, line)))
     assert dict(memory_report().without_effect)[option.path] == config[option.path]
     environment(config, ipus=1, sdk=".".join(map(str, line)))
-    named = [text for text in logged if text.startswith("accepted without effect: ") and option.path in text]
+    named = [text for text in logged if text.startswith("no effect on a simulated system: ") and option.path in text]
     assert len(named) == 1
 
 
@@ -64,7 +64,7 @@ def test_a_recorded_flag_is_in_the_report_and_once_in_the_log(name, environment,
     for _ in range(2):
         environment(flags=text, ipus=1)
     assert f"--{name}" in dict(memory_report().without_effect)
-    assert len([line for line in logged if line == f"accepted without effect: --{name}"]) == 1
+    assert len([line for line in logged if line == f"no effect on a simulated system: --{name}"]) == 1
 
 
 def test_engine_options_without_effect(environment, logged):
@@ -72,7 +72,7 @@ def test_engine_options_without_effect(environment, logged):
     without = dict(memory_report().without_effect)
     assert (without["debug.trace"], without["some.new"]) == ("true", "1")
     assert "debug.allowOutOfMemory" not in without
-    assert "accepted without effect: debug.trace, some.new" in logged
+    assert "no effect on a simulated system: debug.trace, some.new" in logged
 
 
 def test_a_slip_in_an_engine_option_is_a_warning(environment, monkeypatch):
@@ -96,11 +96,34 @@ def test_options_of_the_old_functions_are_recorded(logged):
     options = utils.set_matmul_options(options, {"availableMemoryProportion": "0.1", "use128BitConvUnitLoad": "true"})
     utils.configure_ipu_system(utils.auto_select_ipus(options, 1))
     assert dict(memory_report().without_effect) == {
-        "experimental.always_rearrange_copies_on_the_host": True,
-        "norms.use_stable_statistics": True,
-        "matmuls.poplar_options": {"use128BitConvUnitLoad": "true"},
+        "create_ipu_config(always_rearrange_copies_on_the_host)": True,
+        "set_norm_options(use_stable_statistics)": True,
+        "set_matmul_options(matmul_options)": {"use128BitConvUnitLoad": "true"},
     }
-    assert sum("norms.use_stable_statistics" in line for line in logged) == 1
+    assert sum("set_norm_options(use_stable_statistics)" in line for line in logged) == 1
+
+
+def test_every_argument_of_the_old_functions_is_named_as_written(monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.0")
+    for function, rows in old_functions.ARGUMENTS.items():
+        for argument, path in rows.items():
+            option, inverted = old_functions.option_of(function, argument)
+            value = other(option, (2, 0))
+            before = () if function == "create_ipu_config" else (utils.create_ipu_config(),)
+            options = getattr(utils, function)(*before, **{argument: not value if inverted else value})
+            found = {effect.name for effect in effects_in(options) if effect.path == path.removeprefix("!")}
+            # Two functions set the same size, and two arguments the same options: the first names both.
+            is_second = argument == "report_options" or (function, argument) == (
+                "set_optimization_options",
+                "max_inter_ipu_copies_buffer_size",
+            )
+            first = old_functions.argument_of(option.path)[0]
+            assert found == {first} and (is_second or first == f"{function}({argument})")
+
+
+def test_an_argument_of_opposite_sense_has_its_own_value():
+    utils.configure_ipu_system(utils.auto_select_ipus(utils.create_ipu_config(disable_graph_outlining=True), 1))
+    assert memory_report().without_effect == (("create_ipu_config(disable_graph_outlining)", True),)
 
 
 def test_keys_of_the_old_functions_are_recorded(logged):
@@ -108,7 +131,7 @@ def test_keys_of_the_old_functions_are_recorded(logged):
     keys.inputs.key = 3
     options = utils.set_verification_options(utils.create_ipu_config(), keys)
     utils.configure_ipu_system(utils.auto_select_ipus(options, 1))
-    assert [name for name, _ in memory_report().without_effect] == ["_verified_transfers.key_id_pairs"]
+    assert [name for name, _ in memory_report().without_effect] == ["set_verification_options(verification_options)"]
 
 
 @pytest.mark.parametrize("sdk", ["2.1", "2.2", "2.3", "2.4", "3.4"])
@@ -128,4 +151,4 @@ def test_an_sdk_variable_is_in_the_report_and_once_in_the_log(name, environment,
     for _ in range(2):
         environment(ipus=1)
     assert dict(memory_report().without_effect) == {name: "INFO"}
-    assert logged.count(f"accepted without effect: {name}") == 1
+    assert logged.count(f"no effect on a simulated system: {name}") == 1

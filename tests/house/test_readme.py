@@ -28,9 +28,18 @@ def test_the_script_prints_what_is_shown(tmp_path):
     assert process.returncode == 0, process.stderr
     *logged, printed = BLOCKS["printed"].splitlines()
     assert process.stdout == f"{printed}\n"
-    assert len(logged) == 2
+    assert len(logged) == 3
     for line in logged:
-        assert line.removeprefix("... ") in process.stderr
+        assert re.sub(r"[\d.]+ s$", "", line.removeprefix("... ")) in process.stderr
+
+
+@pytest.mark.subprocess
+@pytest.mark.one_version
+def test_fit_finds_a_program_in_the_script(tmp_path, python):
+    script = tmp_path / "script.py"
+    script.write_text(BLOCKS["script"])
+    printed = python("-m", "tf_ipu_shim.cli", "fit", str(script)).stdout
+    assert printed.startswith("cluster: 1 IPU") and "Smallest system on which all programs fit: " in printed
 
 
 @pytest.mark.without_tensorflow

@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tf_ipu_shim.cycle_model import Computation, MatmulOptions, OptionError, largest_call, phases_of, plan_matmul
-from tf_ipu_shim.cycle_model.products import _OperandOrder, units_of
+from tf_ipu_shim.cycle_model.matmuls import _OperandOrder, units_of
 from tf_ipu_shim.cycle_model.sizes import MatmulSizes
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block

@@ -285,9 +285,9 @@ def test_what_is_offloaded_is_in_remote_memory():
     for plan, powers in ((first, 2 * FLOAT), (second, 0)):  # too small to be worth it
         assert plan.always_live_bytes - plan.categories["constant"] == powers
         assert plan.categories["fifo"] == 0
-    assert f"and {sum(parts.values()) + 4 * VALUES:,} bytes in remote memory" in memory_report().to_svg()
+    assert f"and {sum(parts.values()) + 4 * VALUES:,} bytes in Streaming Memory" in memory_report().to_svg()
     text, (device,) = memory_report().to_text(), json.loads(memory_report().to_json())["devices"]
-    assert "In remote memory" in text and max(map(len, text.splitlines())) <= 100
+    assert "In Streaming Memory" in text and max(map(len, text.splitlines())) <= 100
     assert device["modelled"]["programs"][0]["ipus"][0]["remote"] == first.remote
 
 

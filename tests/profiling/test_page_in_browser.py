@@ -124,7 +124,7 @@ def test_a_program_that_does_not_fit(tmp_path):
     savings = [Saving("<b>less</b>", 3 << 20, True), Saving("more IPUs", 2 << 20, False)]
     found = looked_at(tmp_path, page.render_page(profile(tensor=100 << 20, savings=savings)), PROFILE)
     assert "does not fit" in found["text"] and "too full" in found["text"]
-    assert "3.00 MiB less: <b>less</b> – fits then\n2.00 MiB less: more IPUs – not enough alone\n" in found["text"]
+    assert "3.00 MiB less: <b>less</b> – fits then\n2.00 MiB less: more IPUs – not enough by itself\n" in found["text"]
     assert found["bars"][0] == pytest.approx(found["bars"][1])
 
 

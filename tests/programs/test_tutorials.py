@@ -131,7 +131,7 @@ def test_training(forked, command, printed, weights):
     if "--count" not in command and command != "feeds_and_loops_tf2.py":
         assert_as_on_page(PAGES.get(command, f"{command.partition('.')[0]}.md"), process.stdout)
     assert "The CPU's weights." in process.stdout and "Other weights" not in process.stdout
-    table = process.stdout.split("by category:")[1].split("Largest owners")[0]
+    table = process.stdout.split("by category:")[1].split("Largest allocations")[0]
     assert table.split()[:2] == ["IPU", "weight"]
     held = re.findall(r"^ +(\d+) +([\d,]+) ", table, re.M)[: len(weights)]
     assert held == [(str(ipu), size) for ipu, size in enumerate(weights)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.capacity.layers import Layer, Passed, layers_of
 from tf_ipu_shim.cycle_model import timeline_of
-from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
+from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.pipelines.partitioner import balanced_parts, bytes_of

@@ -45,7 +45,7 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
     ipus = max(program.ipus for program in programs)
     found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
     lines.append(
-        f"No system has {_ipus(ipus)} on which all programs fit."
+        _nothing_fits(ipus, any(program.plan.savings for program in programs))
         if found is None
         else f"Smallest system on which all programs fit: {found.name}, {found.title}."
     )
@@ -72,6 +72,11 @@ def _program(program: CapturedProgram, systems: Sequence[System], estimates: Seq
         ]
         lines += _table([head, *memory])
     return [*lines, *_advice(program), *_stages(program, estimates), ""]
+
+
+def _nothing_fits(ipus: int, has_advice: bool) -> str:
+    change = "Follow the advice above" if has_advice else "Divide the model over more IPUs, or make the batch smaller"
+    return f"On {_ipus(ipus)} the programs are too large for every system. {change}, and run tf-ipu fit again."
 
 
 def _advice(program: CapturedProgram) -> list[str]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tf_ipu_shim.check import pitfalls
+from tf_ipu_shim.check import option_arguments, pitfalls
 from tf_ipu_shim.check.scan import Scan, Setting, Use, assigned_strings, literal_value
 from tf_ipu_shim.check.sources import SourceFile
 from tf_ipu_shim.configuration import arguments
@@ -25,8 +25,8 @@ _KERAS_METHODS = ("fit", "evaluate", "predict")
 class FindingKind(enum.Enum):
     """How a use is handled."""
 
-    REFUSED = "refused"
-    RECORDED = "accepted without effect"
+    REFUSED = "not supported"
+    RECORDED = "no effect"
     TRAP = "look at"
     EMULATED = "emulated"
 
@@ -57,7 +57,7 @@ def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
         >>> import ast
         >>> tree = ast.parse("from tensorflow.python.ipu.utils import no_such")
         >>> find_uses([SourceFile(pathlib.Path("a.py"), tree)])[0].kind
-        <FindingKind.REFUSED: 'refused'>
+        <FindingKind.REFUSED: 'not supported'>
     """
     scans = [(source, Scan(source.tree)) for source in sources]
     found: dict[Finding, None] = {}
@@ -96,6 +96,9 @@ def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
                 yield Finding(FindingKind.REFUSED, path, use.line, short_name(use.name), reason)
         for argument, why in ignored_arguments(use):
             yield Finding(FindingKind.RECORDED, path, use.line, f"{short_name(use.name)}({argument}=)", why)
+        for argument, why in option_arguments.find_arguments(use):
+            closing = "" if ")" in argument else ")"
+            yield Finding(FindingKind.RECORDED, path, use.line, f"{short_name(use.name)}({argument}{closing}", why)
     for setting in scan.settings:
         option = _option_names().get(setting.path)
         if option is None:
@@ -108,18 +111,16 @@ def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
             f"IPUConfig.{setting.path}",
             option.meaning if kind is FindingKind.RECORDED else "",
         )
-        if setting.path == "compilation_poplar_options":
-            yield from _engine_option_findings(path, setting)
+        yield from _parts_of_option(path, setting, option)
     yield from _environment_findings(source)
 
 
-def _engine_option_findings(path: pathlib.Path, setting: Setting) -> Iterator[Finding]:
-    """Those of an `IPUConfig` that stand in the file and change nothing."""
+def _parts_of_option(path: pathlib.Path, setting: Setting, option: Option) -> Iterator[Finding]:
+    """Yields engine and library options without effect in a dictionary that stands in the file."""
     value = literal_value(setting.value)
-    whys = {entry.name: entry.meaning for entry in engine_options.effects()}
-    for name in engine_options.without_effect(value) if isinstance(value, dict) else ():
-        why = whys.get(name, whys["any other"])
-        yield Finding(FindingKind.RECORDED, path, setting.line, f"IPUConfig.{setting.path}: {name}", why)
+    if isinstance(value, dict) and option.effect != RECORDED:
+        for name, why in option_arguments.parts_without_effect(option, value):
+            yield Finding(FindingKind.RECORDED, path, setting.line, f"IPUConfig.{setting.path}: {name}", why)
 
 
 def _environment_findings(source: SourceFile) -> Iterator[Finding]:

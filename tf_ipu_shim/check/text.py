@@ -17,10 +17,11 @@ def format_findings(findings: Sequence[Finding]) -> str:
     for kind in FindingKind:
         some = [finding for finding in findings if finding.kind is kind]
         if some:
-            lines += [
-                f"{kind.value}: {len(some)}",
-                *(_format_emulated(some) if kind is FindingKind.EMULATED else _format_explained(some)),
-            ]
+            if kind is FindingKind.EMULATED:
+                emulated = _format_emulated(some)
+                lines += [f"{kind.value}: {len(emulated)}", *emulated]
+            else:
+                lines += [f"{kind.value}: {len(some)}", *_format_explained(some)]
     if not any(finding.kind is not FindingKind.TRAP for finding in findings):
         lines.append("nothing of Graphcore's is used")
     return "\n".join(lines)

@@ -9,10 +9,12 @@ import pathlib
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tf_ipu_shim import check
 from tf_ipu_shim.check import pitfalls
 from tf_ipu_shim.cli import runner
+from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.runtime.errors import error_texts
 
 
@@ -57,7 +59,9 @@ def _run_and_find(arguments: argparse.Namespace, sources: list[check.SourceFile]
     status = runner.run(arguments, failures)
     with _environment_scope(environment):  # what the script has put into it is told by its own lines
         read = check.find_uses(sources)
-    findings = [*read, *_run_observations(sources[0].path, failures, {source.path for source in sources})]
+    observed = _run_observations(sources[0].path, failures, {source.path for source in sources})
+    named = " ".join(finding.name.replace("=", "") for finding in read if finding.kind is check.FindingKind.RECORDED)
+    findings = [*read, *(finding for finding in observed if finding.name.partition(" = ")[0] not in named)]
     if status == 0 and _configured_environment():
         findings = [finding for finding in findings if finding.name != pitfalls.NOT_CONFIGURED]
     return status, findings
@@ -87,10 +91,20 @@ def _run_observations(script: pathlib.Path, failures: list[Exception], files: se
         line = place.lineno or 0 if place else 0
         why = error_texts.clean(str(failure)) or "without a message"
         found.append(check.Finding(check.FindingKind.REFUSED, path, line, type(failure).__name__, why))
-    accepted = sys.modules.get("tf_ipu_shim.runtime.ignored_options")
-    for name, value in (accepted.arguments() if accepted else {}).items():
+    for name, value in _ignored_options().items():
         found.append(check.Finding(check.FindingKind.RECORDED, script, 0, f"{name} = {value!r}", "seen in the run"))
     return found
+
+
+def _ignored_options() -> dict[str, Any]:
+    """Options and arguments without effect that this process has set."""
+    recorder = sys.modules.get("tf_ipu_shim.runtime.ignored_options")
+    system = sys.modules.get("tf_ipu_shim.configuration.system")
+    options = system.set_options() if system else ()
+    return {
+        **{option.name: option.value for option in options if option.effect == RECORDED},
+        **(recorder.arguments() if recorder else {}),
+    }
 
 
 def _configured_environment() -> bool:

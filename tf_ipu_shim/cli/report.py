@@ -126,4 +126,6 @@ def compare_with_baseline(options: argparse.Namespace) -> int:
     lines = baseline.find_growth(baseline.read_baseline(options.baseline), now, options.tolerance)
     if lines:
         print("\n".join([f"More memory than {options.baseline} says:", *lines]), file=sys.stderr)
-    return 1 if lines else 0
+        return 1
+    print(f"Memory: no program needs more than {options.baseline} says.", file=sys.stderr)
+    return 0

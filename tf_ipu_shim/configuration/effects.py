@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.configuration import table, translate
+from tf_ipu_shim.configuration import old_functions, table, translate
 from tf_ipu_shim.configuration.base import _ConfigBase
 from tf_ipu_shim.configuration.verification import VerificationOptions
 from tf_ipu_shim.cycle_model import planning
@@ -20,16 +20,23 @@ from tf_ipu_shim.messages import config_pb2
 class Effect:
     """One option: path, value, whether it differs from the default, and its effect.
 
-    `effect` is one of `machine.environment.effects.EFFECTS`.
+    `effect` is one of `machine.environment.effects.EFFECTS`. `argument` is the argument of a function of `ipu.utils`
+    that set the option, if one did; the value is then the argument's.
     """
 
     path: str
     value: Any
     changed: bool
     effect: str
+    argument: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that a script uses for it."""
+        return self.argument or self.path
 
     def parts(self) -> Iterator[Effect]:
-        """The option; of a library's options for products, those that change nothing by themselves."""
+        """Yields the option; for options of matmuls and convolutions, those without effect are separate."""
         if self.effect != CYCLES or not isinstance(self.value, Mapping):
             yield self
             return
@@ -77,8 +84,18 @@ def effects_in(options: Any) -> list[Effect]:
     if keys not in (plain.verified_transfers, _keys(VerificationOptions())):
         listed.append(Effect("_verified_transfers.key_id_pairs", keys, True, RECORDED))
     if options.disable_graph_convolution_caching != plain.disable_graph_convolution_caching:
-        listed.append(Effect("disable_graph_convolution_caching", True, True, RECORDED))
-    return listed
+        name = "disable_graph_convolution_caching"
+        listed.append(Effect(name, True, True, RECORDED, f"create_ipu_config({name})"))
+    return [_with_argument(effect) for effect in listed] if old else listed
+
+
+def _with_argument(effect: Effect) -> Effect:
+    """Returns an option named and valued as the argument that set it."""
+    found = old_functions.argument_of(effect.path)
+    if found is None:
+        return effect
+    argument, inverted = found
+    return dataclasses.replace(effect, argument=argument, value=not effect.value if inverted else effect.value)
 
 
 def _differs(value: Any, default: Any) -> bool:

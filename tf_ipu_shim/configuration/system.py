@@ -55,7 +55,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     global _set_options
     listed = effects_of(config, changed_only=True) if isinstance(config, _ConfigBase) else effects_in(options)
     _set_options = tuple(part for effect in listed for part in effect.parts())
-    ignored_options.note({option.path: option.value for option in _set_options if option.effect == RECORDED})
+    ignored_options.note({option.name: option.value for option in _set_options if option.effect == RECORDED})
 
 
 def set_options() -> tuple[Effect, ...]:

@@ -4,7 +4,7 @@ computation   what one step computes, independent of the chip
 sizes         the sizes of a computation, one class for each kind
 planning      planner options of matmuls
 vertices      cycles of a tile's vertices: PopLibs' published formulas
-products      matmuls and convolutions: how they are split over tiles, and the cycles of that
+matmuls       matmuls and convolutions: how they are split over tiles, and the cycles of that
 library_calls temporary memory of matmuls, and which matmul computed a tensor
 phases        a computation as syncs, exchanges and compute sets of one IPU
 entry         a node of the timeline
@@ -19,9 +19,9 @@ from __future__ import annotations
 from tf_ipu_shim.cycle_model.computation import KINDS, Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
 from tf_ipu_shim.cycle_model.library_calls import largest_call, matmul_of
+from tf_ipu_shim.cycle_model.matmuls import MatmulPlan, plan_matmul
 from tf_ipu_shim.cycle_model.phases import ERROR_FACTORS, Phase, phases_of
 from tf_ipu_shim.cycle_model.planning import MatmulOptions, OptionError
-from tf_ipu_shim.cycle_model.products import MatmulPlan, plan_matmul
 from tf_ipu_shim.cycle_model.timeline import Timeline, timeline_of
 
 __all__ = [

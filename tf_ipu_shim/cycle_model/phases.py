@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tf_ipu_shim.cycle_model import vertices
 from tf_ipu_shim.cycle_model.computation import Computation
-from tf_ipu_shim.cycle_model.products import SYNC_CYCLES, MatmulPlan, plan_matmul
+from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES, MatmulPlan, plan_matmul
 from tf_ipu_shim.cycle_model.sizes import (
     CastSizes,
     ElementCount,

@@ -14,8 +14,8 @@ from tf_ipu_shim.cycle_model.collectives import CollectiveBatcher
 from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
 from tf_ipu_shim.cycle_model.io_overlap import OverlappedTransfers
+from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES
 from tf_ipu_shim.cycle_model.phases import Phase, phases_of
-from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
 from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ExchangeSizes
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import ChipSpec

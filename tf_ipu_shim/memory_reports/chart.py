@@ -91,7 +91,7 @@ def _draw_bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int
     caption = f"{plan.peak_bytes:,} bytes, {plan.percent:.2f} %" + ("" if plan.fits else ": too full")
     yield f'<text x="{x + 8:.1f}" y="{y + 14}" fill="{colour}">{caption}</text>'
     if plan.remote:
-        remote = f"and {sum(plan.remote.values()):,} bytes in remote memory"
+        remote = f"and {sum(plan.remote.values()):,} bytes in Streaming Memory"
         yield f'<text x="{_LEFT}" y="{y + 29}" font-size="9">{remote}</text>'
 
 

@@ -80,7 +80,7 @@ def memory_report() -> MemoryReport:
     from tf_ipu_shim.configuration import system
 
     without: dict[str, Any] = {
-        set_option.path: set_option.value for set_option in system.set_options() if set_option.effect == RECORDED
+        set_option.name: set_option.value for set_option in system.set_options() if set_option.effect == RECORDED
     }
     for device in now:
         without.update(device.recorded_options())

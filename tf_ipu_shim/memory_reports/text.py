@@ -29,7 +29,7 @@ def render_text(report: ReportData) -> str:
     for device in report.devices:
         lines += ["", *_format_device(device)]
     if report.without_effect:
-        lines += ["", "Options that were set and change nothing on a simulated system:"]
+        lines += ["", "Options without effect on a simulated system:"]
         lines += [_shorten_name(f"  {path} = {value!r}") for path, value in report.without_effect]
     return "\n".join(lines)
 
@@ -39,7 +39,7 @@ def _format_device(device: DeviceReport) -> list[str]:
     count = len(device.ipus)
     lines = [f"{device.name}: {count} x {device.chip}, {attached}", "=" * WIDTH, *_device_location(device)]
     lines += ["Modelled: what the programs need on the chip, in bytes. Not counted:", f"  {NOT_MODELLED}."]
-    rows = [["IPU", "always live", "not always", "peak", "limit", "used", "fullest tile", "program"]]
+    rows = [["IPU", "always live", "not always live", "peak", "limit", "used", "fullest tile", "program"]]
     for ipu in device.ipus:
         plan = ipu.modelled
         if plan is None:
@@ -55,9 +55,9 @@ def _format_device(device: DeviceReport) -> list[str]:
         lines += ["", "At the largest step, by category:"]
         lines += _format_categories([(plan.ipu, plan.categories) for plan in plans])
         if any(plan.remote for plan in plans):
-            lines += ["", "In remote memory instead, at all times, by category:"]
+            lines += ["", "In Streaming Memory, at all times, by category:"]
             lines += _format_categories([(plan.ipu, plan.remote) for plan in plans])
-        lines += ["", "Largest owners at that step:", *_format_allocations(device)]
+        lines += ["", "Largest allocations at that step:", *_format_allocations(device)]
         lines += [*_format_library_calls(plans), *_format_code(plans)]
     lines += _format_programs(device)
     lines += ["", "Measured: what this process held and moved on the host, in bytes."]

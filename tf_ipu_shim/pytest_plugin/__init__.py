@@ -283,13 +283,16 @@ def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..
         folder = request.path.parent / _BASELINES
         shown = name or f"{request.path.stem}.{re.sub(r'[^A-Za-z0-9_.-]+', '-', request.node.name).strip('-')}"
         write = bool(request.config.getoption(_WRITE))
+        file, command = folder / f"{shown}.json", f"pytest {_WRITE} {request.node.nodeid}"
         if write:
             folder.mkdir(exist_ok=True)
+        elif not file.exists():
+            raise AssertionError(f"There is no baseline {file}. Write it once and keep it with the test: {command}")
         try:
             counts = keras_names.counts_before_test(before)
-            memory.check_growth(folder / f"{shown}.json", percent, write, counts=counts)
+            memory.check_growth(file, percent, write, counts=counts)
         except AssertionError as error:
-            raise AssertionError(f"{error}\nIf that is meant: pytest {_WRITE} {request.node.nodeid}") from None
+            raise AssertionError(f"{error}\nIf this growth is intended: {command}") from None
 
     return check
 

@@ -23,7 +23,7 @@ def note(options: Mapping[str, Any], misspelt: Mapping[str, str] | None = None) 
         new = [name for name in options if name not in _logged]
         _logged.update(new)
     if new:
-        log.info(f"accepted without effect: {', '.join(new)}")
+        log.info(f"no effect on a simulated system: {', '.join(new)}")
     for name, meant in (misspelt or {}).items():
         if name in new:
             log.warning(f"Nothing is known of the option {name}. Was {meant} meant?")

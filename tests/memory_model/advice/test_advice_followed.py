@@ -191,7 +191,7 @@ def test_a_pipeline(action, change):
     "batch, action, change",
     [
         (600, r"\(PipelineSchedule.Interleaved\)", {"pipeline_schedule": PipelineSchedule.Interleaved}),
-        (1100, r"in remote memory \(offload_activations=True\)", {"offload_activations": True}),
+        (1100, r"in Streaming Memory \(offload_activations=True\)", {"offload_activations": True}),
     ],
 )
 @pytest.mark.slow
@@ -247,7 +247,7 @@ def test_gradients_accumulated(model, batch, optimizer, then):
     has_state = optimizer == "adam"
     before = planned(fitted(model, batch, optimizer))
     which = f"gradients of 2 mini-batches {f'of {then} ' if then < batch else ''}accumulated"
-    saved, fits = saving(before, f"^{which}{', optimizer state in remote memory' if has_state else ''} ")
+    saved, fits = saving(before, f"^{which}{', optimizer state in Streaming Memory' if has_state else ''} ")
 
     def accumulate(model):
         model.set_gradient_accumulation_options(2, offload_weight_update_variables=has_state)

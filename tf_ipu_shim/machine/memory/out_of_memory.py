@@ -54,7 +54,7 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
         f"{sum(size > full.bytes_per_tile for size in full.tile_bytes)} of {len(full.tile_bytes)} tiles.",
         f"Always live: {full.always_live_bytes:,} bytes. Not always live: {full.not_always_live_bytes:,} bytes, at "
         f"step {full.largest_step or '(none)'}. Code and stacks are not counted.",
-        "Largest owners:",
+        "Largest allocations:",
     ]
     for owner in full.owners[:_OWNERS_SHOWN]:
         where = f", {owner.line}" if owner.line else ""
@@ -79,7 +79,7 @@ def advice_lines(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
     return [
         f"The actions that save most on IPU {full.ipu}, by a new memory plan for each:",
         *(
-            f"  {saving.bytes:>15,} bytes  {saving.action}: {'fits then' if saving.fits else 'not enough alone'}"
+            f"  {saving.bytes:>15,} bytes  {saving.action}: {'fits then' if saving.fits else 'not enough by itself'}"
             for saving in plan.savings
         ),
     ]

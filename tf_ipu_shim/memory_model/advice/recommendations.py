@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
@@ -36,6 +37,8 @@ _MAX_IPUS = 256
 _MAX_PARTITIONS = 3
 _MAX_LAYERS = 4  # that are named in one action
 _BATCH_PARTS = (2, 4, 8, 16)
+_DIVIDING = re.compile(r"Adamax|Nadam|Adam|RMSprop|RMSProp|Adagrad|Adadelta|LAMB")
+_FLOAT16_EPSILON = "1e-4"
 _OFFLOADING = {
     variable_kinds.STATE: "offload_weight_update_variables=True",
     variable_kinds.ACCUMULATOR: "offload_gradient_accumulation_buffers=True",
@@ -139,7 +142,15 @@ def _tensor_changes(now: Scenario, context: AnalysisContext) -> Iterator[list[Na
     ]
     if types_pb2.DT_FLOAT in request.variable_types:
         how = 'tf.keras.backend.set_floatx("float16")' if request.is_keras else "of weights and what is fed"
+        how += _epsilon_advice(request)
         yield [(f"float16 instead of float32 ({how})", now._replace(sizes=Sizes(float16=True)))]
+
+
+def _epsilon_advice(request: ProgramRequest) -> str:
+    """Returns what float16 needs of optimizers that divide by a root: squares of small gradients are zero in it."""
+    ops = (node.op for function in request.library.values() for node in function.node_def)
+    found = next(filter(None, map(_DIVIDING.search, itertools.chain(request.variable_names, ops))), None)
+    return f"; with {found.group()}, epsilon={_FLOAT16_EPSILON} or larger" if found else ""
 
 
 def _samples(now: Scenario, context: AnalysisContext) -> int:
@@ -162,7 +173,7 @@ def _accumulation_changes(now: Scenario, context: AnalysisContext, has_state: bo
     state, option = "", ""
     if has_state:
         option = f", {_OFFLOADING[variable_kinds.STATE]}"
-        state = ", optimizer state in remote memory"
+        state = ", optimizer state in Streaming Memory"
         now = _stored(now, offloaded=now.storage.offloaded | {variable_kinds.STATE})
         how = accumulation_advice(now.request, 2)
         yield f"gradients of 2 mini-batches accumulated{state} ({how}{option}))", now._replace(accumulates=True)
@@ -179,7 +190,7 @@ def _variable_changes(now: Scenario, movable: Set[str]) -> Iterator[list[Named]]
     for kind, option in _OFFLOADING.items():
         if kind in movable - storage.offloaded:
             offloaded = storage.offloaded | {kind}
-            yield [(f"{kind.replace('_', ' ')} in remote memory ({option})", _stored(now, offloaded=offloaded))]
+            yield [(f"{kind.replace('_', ' ')} in Streaming Memory ({option})", _stored(now, offloaded=offloaded))]
     if variable_kinds.STATE in movable - storage.shared and storage.replicas > 1:
         action = "optimizer state shared by the replicas (replicated_optimizer_state_sharding=True)"
         yield [(action, _stored(now, shared=storage.shared | {variable_kinds.STATE}))]
@@ -191,7 +202,7 @@ def _pipeline_changes(now: Scenario, training: Iterable[PipelineDescription]) ->
     if "Grouped" in schedules:
         yield "another schedule (PipelineSchedule.Interleaved)", _stored(now, schedule="Interleaved")
     if not any(pipeline.offload_activations for pipeline in training):
-        action = "activations that wait in remote memory (offload_activations=True)"
+        action = "activations that wait in Streaming Memory (offload_activations=True)"
         yield action, _stored(now, offloads_activations=True)
     if schedules != {"Sequential"}:
         action = "another schedule (PipelineSchedule.Sequential: its stages never run at the same time)"
