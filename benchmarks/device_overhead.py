@@ -32,7 +32,7 @@ def run(settings: Settings) -> Iterator[Result]:
             ):
                 ours, reference = make(op, size, forms.IPU), make(op, size, forms.CPU)
                 yield compare(f"{name}: {what}", ours, reference, settings, ratio=TARGET)
-            # A session pays for each device beside the one that it is fed from.
+            # A session pays for each device other than the one that it is fed from.
             second = _session(op, size, forms.SECOND_CPU)
             yield compare(f"{name}: {what}, against a second CPU device", ours, second, settings, ratio=TARGET)
 

@@ -1,6 +1,6 @@
-"""The two ways to run a program against each other, and the one that is chosen against the better of the two.
+"""Compares the two execution modes of a program, and the chosen one with the better of the two.
 
-All sides run the same program in one process, in turns; what is chosen is one of the other two, so that its ratio says
+All sides run the same program in one process, in turns. The chosen mode is one of the other two, so its ratio says
 whether the choice was right. Constants of `driver.execution_choice` were fitted to what this gave.
 """
 
@@ -105,13 +105,13 @@ def elementwise(ops: int, size: int) -> models.Model:
 
 
 def halves(model: models.Model) -> models.Model:
-    """The same model of float16."""
+    """Returns the same model of float16."""
     numbers = [[value.astype(np.float16) for value in values] for values in (model.variables, model.inputs)]
     return dataclasses.replace(model, name=f"{model.name} of float16", variables=numbers[0], inputs=numbers[1])
 
 
 def _measured(name: str, make: Callable[[], Any], pairs: int, least: float) -> Result:
-    # All are made before the first runs: Keras' seed has TensorFlow drop its kernels, and programs are lowered anew.
+    # All are made before the first runs: Keras' seed has TensorFlow drop its kernels, and programs are lowered again.
     sides: dict[str, Call] = {way: make() for way in WAYS}
     outputs, first = {}, {}
     for way in WAYS:

@@ -29,7 +29,7 @@ def configure(num_ipus: int = 1, num_cpus: int = 1) -> None:
 
 
 def num_cpus() -> int:
-    """How many CPU devices this process has."""
+    """Returns how many CPU devices this process has."""
     import tensorflow as tf
 
     return len(tf.config.list_logical_devices("CPU"))
@@ -60,7 +60,7 @@ def session(model: Model, device: str) -> Call:
 
 
 def jit_function(model: Model, device: str) -> Call:
-    """A `tf.function(jit_compile=True)` called eagerly under the device."""
+    """Returns a `tf.function(jit_compile=True)` called eagerly under the device."""
     import tensorflow as tf
 
     variables = _variables(model, device)
@@ -75,7 +75,7 @@ def jit_function(model: Model, device: str) -> Call:
 
 
 def compiled_in_function(model: Model, device: str) -> Call:
-    """A `tf.function` around `ipu_compiler.compile`, against one around a jit-compiled function."""
+    """Returns a `tf.function` around `ipu_compiler.compile`, against one around a jit-compiled function."""
     import tensorflow as tf
 
     from tf_ipu_shim import ipu

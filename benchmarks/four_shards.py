@@ -32,13 +32,13 @@ def run(settings: Settings) -> Iterator[Result]:
 
 
 def values(size: int) -> list[np.ndarray]:
-    """The input, then the weights of each shard."""
+    """Returns the input, then the weights of each shard."""
     generator = np.random.default_rng(0)
     return [(generator.standard_normal((size, size)) / np.sqrt(size)).astype(np.float32) for _ in range(SHARDS + 1)]
 
 
 def _block(x: Any, weight: Any) -> Any:
-    """The computation of one shard."""
+    """Returns the computation of one shard."""
     import tensorflow as tf
 
     for _ in range(4):
@@ -47,7 +47,7 @@ def _block(x: Any, weight: Any) -> Any:
 
 
 def branches(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
-    """Every shard computes on the same input; the last adds up."""
+    """Returns every shard computes on the same input; the last adds up."""
     import tensorflow as tf
 
     parts = []
@@ -59,7 +59,7 @@ def branches(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer)
 
 
 def chain(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
-    """Each shard computes on what the one before made."""
+    """Returns each shard computes on what the one before made."""
     import tensorflow as tf
 
     for shard, weight in enumerate(weights):

@@ -42,7 +42,7 @@ def run(settings: Settings) -> Iterator[Result]:
 def _milliseconds(before: str, timed: str) -> float:
     """Runs statements in a Python without installed `.pth` lines, so that the package is imported nowhere else."""
     site = [path for path in sys.path if path.endswith("site-packages")]
-    # What pip installs is there as bytecode; with this variable each process would compile the sources of a checkout.
+    # pip installs bytecode; with this variable each process would compile the sources of a checkout.
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     program = _TIMED.format(before=before, timed=timed)
     output = subprocess.run(

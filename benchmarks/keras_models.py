@@ -168,13 +168,13 @@ class Memory:
 
 
 def ipu_process() -> Memory:
-    """The IPU's side, in its own process."""
+    """Returns the IPU's side, in its own process."""
     forms.configure()
     return Memory(ipu=True)
 
 
 def stock_process() -> Memory:
-    """The stock side, in its own process without an IPU."""
+    """Returns the stock side, in its own process without an IPU."""
     return Memory(ipu=False)
 
 

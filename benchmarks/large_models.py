@@ -43,7 +43,7 @@ WORDS, PLACES = 30522, 128
 
 
 def bert(keras: Any, size: tuple[int, ...]) -> Any:
-    """An encoder as of Devlin et al. 2018 (BERT), with its pooler and a classifier of two classes.
+    """Returns an encoder as of Devlin et al. 2018 (BERT), with its pooler and a classifier of two classes.
 
     Args:
         keras: Keras 2.
@@ -99,8 +99,8 @@ TASKS = {
 class Training:
     """Training with the same mini-batch again and again, as a side.
 
-    A call's outputs are one array: the loss; seconds since the model was compiled, of the first call; those of them
-    that lowering and memory plan took; the most memory that the process had, in bytes.
+    A call's outputs are one array. It has the loss, the seconds to the first call, those of lowering and memory plan,
+    and the peak bytes of the process.
 
     Args:
         ipu: whether it trains on the IPU.
@@ -151,11 +151,11 @@ class Training:
 
 
 def ipu_process() -> Training:
-    """The IPU's side, in its own process."""
+    """Returns the IPU's side, in its own process."""
     forms.configure()
     return Training(ipu=True)
 
 
 def stock_process() -> Training:
-    """The stock side, in its own process without an IPU."""
+    """Returns the stock side, in its own process without an IPU."""
     return Training(ipu=False)

@@ -24,7 +24,7 @@ def run(settings: Settings) -> Iterator[Result]:
 
 
 def _compared(name: str, settings: Settings) -> list[Result]:
-    """All figures of a task, from pairs of processes."""
+    """Returns all figures of a task, from pairs of processes."""
     task, first, later, peaks, shares = TASKS[name], [], [], [], []
     variables = {
         "BENCHMARK_TASK": name,

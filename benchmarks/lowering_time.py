@@ -27,7 +27,7 @@ SIZE = 8  # small matrices: only the number of ops counts
 
 
 def run(settings: Settings) -> Iterator[Result]:
-    os.environ["TF_IPU_SHIM_EXECUTION_MODE"] = "xla"  # by kernels nothing would be compiled
+    os.environ["TF_IPU_SHIM_EXECUTION_MODE"] = "xla"  # in mode `kernels` nothing is compiled
     forms.configure(SHARDS)
     lowering = Stopwatch(settings.repeats)
     smallest: dict[str, float] = {}
@@ -90,7 +90,7 @@ def _shard(index: int) -> Any:
 
 
 def _layers(x: Any, weights: list[Any], on: Callable[[int], Any]) -> Any:
-    """A deep net with the gradients of its weights."""
+    """Returns a deep net with the gradients of its weights."""
     import tensorflow as tf
 
     value = x
@@ -144,7 +144,7 @@ def _lower_only(layers: int, on: Callable[[int], Any]) -> None:
 
 
 def _program(values: list[Any], on: Callable[[int], Any]) -> Any:
-    """The traced function."""
+    """Returns the traced function."""
     import tensorflow as tf
 
     from tf_ipu_shim import ipu

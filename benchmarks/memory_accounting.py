@@ -27,12 +27,12 @@ def run(settings: Settings) -> Iterator[Result]:
 
 
 def toy() -> Call:
-    """A step whose time is that of the call."""
+    """Returns a step whose time is that of the call."""
     forms.configure()
     return forms.session(models.mlp_step(4, [8, 8, 4], "toy MLP step"), forms.IPU)
 
 
 def large() -> Call:
-    """A step of some milliseconds."""
+    """Returns a step of some milliseconds."""
     forms.configure()
     return forms.session(models.mlp_step(128, [784, 512, 512, 10], "MLP step"), forms.IPU)

@@ -37,7 +37,7 @@ def addition(size: int = 2) -> Model:
 
 
 def affine() -> Model:
-    """A toy layer with a variable, two outputs and an integer input that XLA must know when it compiles."""
+    """Returns a toy layer with a variable, two outputs and an integer input that XLA must know when it compiles."""
     import tensorflow as tf
 
     def function(variables: Any, x: Any, rows: Any) -> Any:
@@ -50,7 +50,7 @@ def affine() -> Model:
 
 
 def mlp_step(batch: int, widths: Sequence[int], name: str, reduce: Callable[[Any], Any] | None = None) -> Model:
-    """A training step of a multi-layer perceptron with gradient descent.
+    """Returns a training step of a multi-layer perceptron with gradient descent.
 
     Args:
         batch: samples of a step.
@@ -77,7 +77,7 @@ def mlp_step(batch: int, widths: Sequence[int], name: str, reduce: Callable[[Any
 
 
 def _descend(loss: Any, weights: Any, tape: Any, reduce: Callable[[Any], Any] | None = None) -> Any:
-    """The loss, once the weights are updated."""
+    """Returns the loss, once the weights are updated."""
     import tensorflow as tf
 
     gradients = tape.gradient(loss, weights)
@@ -100,7 +100,7 @@ def matmul_chain(size: int, length: int, name: str) -> Model:
 
 
 def conv_step(batch: int, size: int, channels: int, name: str) -> Model:
-    """A training step of a small convolutional net with gradient descent."""
+    """Returns a training step of a small convolutional net with gradient descent."""
     import tensorflow as tf
 
     pooled = size // 4

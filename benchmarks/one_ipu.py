@@ -44,7 +44,7 @@ def run(settings: Settings) -> Iterator[Result]:
                 ratio=RATIO,
                 tolerance=1e-3,
             )
-    # TensorFlow itself cuts a graph at each device beside the one that it is fed from, and pays for that.
+    # TensorFlow itself cuts a graph at each device other than the one that it is fed from, and pays for that.
     for form in ("Session", "function"):
         for model in toys:
             make = forms.FORMS[form]

@@ -120,7 +120,7 @@ class _Stages:
         return Call(call)
 
     def in_turn(self, jit: bool) -> Call:
-        """The stages of a mini-batch one after another on the CPU, in one function for all mini-batches."""
+        """Returns the stages of a mini-batch one after another on the CPU, in one function for all mini-batches."""
         import tensorflow as tf
 
         with tf.device(forms.CPU):
@@ -155,7 +155,7 @@ class _Stages:
 
 
 def replicated(model: models.Model, steps: int, widths: list[int]) -> Call:
-    """A loop on the device; gradients are summed over the replicas."""
+    """Returns a loop on the device; gradients are summed over the replicas."""
     from tf_ipu_shim import ipu
 
     total = ipu.ops.cross_replica_ops.cross_replica_sum

@@ -54,7 +54,7 @@ _DIGITS = {"x": 3, "us": 1, "ms": 1}
 
 
 def table(results: Iterable[Result]) -> str:
-    """The results as a text table."""
+    """Returns the results as a text table."""
     rows: list[tuple[str, ...]] = [("", "figure", "quartiles", "best", "target", "ours us", "reference us", "")]
     for result in results:
         digits = _DIGITS[result.unit]

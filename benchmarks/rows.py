@@ -20,7 +20,7 @@ from benchmarks.results import Result
 COLUMNS = (
     "benchmark,name,baseline,unit,target,tensorflow,figure,low,high,verdict,outputs_compared,machine,command,date,commit,note"
 ).split(",")
-# What a benchmark compares with, if the name of a figure does not say it.
+# The reference of a benchmark, if the name of a figure does not say it.
 BASELINES = {
     "device_overhead": "the same ops on the CPU device",
     "one_ipu": "jit_compile=True on the CPU",
@@ -34,7 +34,7 @@ WITHOUT_OUTPUTS = ("import_time", "lowering_time")
 
 
 def rows(document: Mapping[str, Any], machine: str, date: str) -> Iterator[dict[str, str]]:
-    """A row for each figure of a run.
+    """Yields a row for each figure of a run.
 
     Args:
         document: what the run wrote.

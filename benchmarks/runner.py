@@ -1,7 +1,7 @@
 """Two sides, measured in turns in one process or in a pair of processes, their outputs compared first.
 
 Machines are noisy, and get faster and slower while one looks. So the sides alternate in short samples, in the order
-ours, reference, reference, ours, and what is judged is the median over the ratios (or differences) of neighbours.
+ours, reference, reference, ours. The median over the ratios (or differences) of neighbours is judged.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def compare(
 def judge(
     name: str, times: Sequence[tuple[float, float]], *, ratio: float | None = None, extra_us: float | None = None
 ) -> Result:
-    """The result of times measured in turns.
+    """Returns the result of times measured in turns.
 
     Args:
         name: of the result.
@@ -161,7 +161,7 @@ def quartiles(figures: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _calls_for(seconds: float, *sides: Side) -> int:
-    """How many calls the faster side needs to fill a sample."""
+    """Returns how many calls the faster side needs to fill a sample."""
     calls = 1
     while True:
         fastest = min(side.seconds(calls) for side in sides)

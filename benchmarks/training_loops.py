@@ -94,7 +94,7 @@ def on_device(model: models.Model, steps: int) -> Call:
 
 
 def session_loop(model: models.Model, steps: int) -> Call:
-    """A `Session.run` a step, on the CPU; the step takes its batch from a dataset's iterator."""
+    """Returns a `Session.run` a step, on the CPU; the step takes its batch from a dataset's iterator."""
     import tensorflow as tf
 
     tf1 = tf.compat.v1
@@ -109,7 +109,7 @@ def session_loop(model: models.Model, steps: int) -> Call:
 
 
 def jit_loop(model: models.Model, steps: int) -> Call:
-    """A call of a jit-compiled function a step, on the CPU, with a batch that Python takes from an iterator."""
+    """Returns a call of a jit-compiled function a step, on the CPU, with a batch that Python takes from an iterator."""
     import tensorflow as tf
 
     with tf.device(forms.CPU):
@@ -136,17 +136,17 @@ class PerElement(Call):
 
 
 def infeed_loop(shape: tuple[int, ...], number: int) -> PerElement:
-    """A loop that uses one number of each element."""
+    """Returns a loop that uses one number of each element."""
     return _loop(number, shape, sends=False)
 
 
 def outfeed_loop(number: int) -> PerElement:
-    """A loop that sends its sum in each iteration."""
+    """Returns a loop that sends its sum in each iteration."""
     return _loop(number, None, sends=True)
 
 
 def bare_loop(shape: tuple[int, ...], number: int) -> PerElement:
-    """The same sum without feeds."""
+    """Returns the same sum without feeds."""
     return _loop(number, None, sends=False)
 
 

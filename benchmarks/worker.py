@@ -74,7 +74,7 @@ def write_bytecode() -> None:
 
 
 def peak_memory() -> float:
-    """The most memory that this process has had, in bytes."""
+    """Returns the most memory that this process has had, in bytes."""
     found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())
     return int(found[1]) * 1024.0 if found else float("nan")
 

@@ -1,7 +1,7 @@
 """Registers, applies and undoes every patch of TensorFlow, Keras and Python's import system.
 
 A change is made once however often it is asked for, from whichever thread. The effect of a change may differ from
-thread to thread (a pipeline stage is that of the thread that entered it); the change itself is global.
+thread to thread, such as the pipeline stage that a thread entered. The change itself is global.
 
 `applied()` lists the changes, `undo()` takes them back: then TensorFlow and Keras are as they were before `ipu` was
 imported.
@@ -41,7 +41,7 @@ _applied: dict[Hashable, tuple[Patch, Callable[[], None], Any]] = {}
 
 
 def applied() -> list[Patch]:
-    """The patches of this process, in the order in which they were made.
+    """Returns the patches of this process, in the order in which they were made.
 
     Example:
         >>> all(patch.why and patch.undone for patch in applied())

@@ -40,7 +40,7 @@ def parse(text: str) -> SdkVersion:
 
 
 def named() -> bool:
-    """Whether the user has said which release is emulated: then names that it lacks are refused.
+    """Returns whether the user has said which release is emulated: then names that it lacks are refused.
 
     Where no one has, a name that means one thing in all releases that have it can only mean that.
 
@@ -52,7 +52,7 @@ def named() -> bool:
 
 
 def current() -> SdkVersion:
-    """The emulated SDK release: ``TF_IPU_SHIM_SDK`` as it is now, else 3.4.
+    """Returns the emulated SDK release: ``TF_IPU_SHIM_SDK`` as it is now, else 3.4.
 
     Raises:
         ValueError: as `parse`.

@@ -1,8 +1,8 @@
 """The build backend: setuptools, plus one line that makes Graphcore's names importable in every Python process.
 
 pip puts what stands in the root of a wheel into site-packages, and Python executes the `import` lines of `.pth` files
-there. setuptools has no setting for such a file, so it is added to the finished wheel here: the same way for
-`pip install .`, for a built wheel and for an editable install, and pip removes it with the package.
+there. setuptools has no setting for such a file, so it is added to the finished wheel here. That serves `pip install
+.`, built wheels and editable installs, and pip removes it with the package.
 
 A wheel also has the stubs of `generate_stubs.py`, by which type checkers know Graphcore's names.
 
@@ -53,7 +53,7 @@ def _stubs() -> dict[str, bytes]:
 
 
 def _finished(directory: str, name: str, stubs: dict[str, bytes]) -> str:
-    """The wheel's files with those that are added or changed, and their RECORD; returns the wheel's name."""
+    """Returns the wheel's files with those that are added or changed, and their RECORD; returns the wheel's name."""
     path = pathlib.Path(directory) / name
     with zipfile.ZipFile(path) as wheel:
         files = {entry.filename: wheel.read(entry) for entry in wheel.infolist()}

@@ -2,8 +2,8 @@
 
 python tools/build_wheels.py --tensorflow 2.15.1 --tensorflow 2.21.0
 
-Each TensorFlow is installed into a new virtual environment, compiled against, and used again to run a program from the
-finished wheel where there is no compiler. With the wheel a user needs none, and no first run is slow.
+Each TensorFlow is installed into a new virtual environment and compiled against. It then runs a program from the
+finished wheel without a compiler. With the wheel a user needs none, and no first run is slow.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def environment(python: str, directory: pathlib.Path, version: str) -> pathlib.Path:
-    """A new virtual environment with one TensorFlow and its Keras 2; returns its Python."""
+    """Returns a new virtual environment with one TensorFlow and its Keras 2; returns its Python."""
     subprocess.run([python, "-m", "venv", str(directory)], check=True)
     made = directory / "bin" / "python"
     pip = ("-m", "pip", "--disable-pip-version-check", "-q", "install")

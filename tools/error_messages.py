@@ -42,7 +42,7 @@ class Message(NamedTuple):
 
 
 def _text_of(node: ast.AST) -> str | None:
-    """The text of a literal; None for any other expression."""
+    """Returns the text of a literal; None for any other expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -54,7 +54,7 @@ def _text_of(node: ast.AST) -> str | None:
 
 
 def messages() -> Iterator[Message]:
-    """Every literal message of a `raise` statement whose exception is made on the spot, file by file."""
+    """Yields every literal message of a `raise` statement whose exception is made on the spot, file by file."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
@@ -65,7 +65,7 @@ def messages() -> Iterator[Message]:
 
 
 def page() -> str:
-    """The page: a section for each room of the package, its messages in alphabetical order.
+    """Returns the page: a section for each layer of the package, with its messages in alphabetical order.
 
     Example:
         >>> page().splitlines()[0]
@@ -85,6 +85,6 @@ def _room(message: Message) -> str:
 
 
 def _cell(text: str) -> str:
-    """The text as Markdown shows it unchanged, in a line."""
+    """Returns the text as Markdown shows it unchanged, in a line."""
     shown = re.sub(r"([*_<|\[\]\\])", r"\\\1", " ".join(text.replace(HOLE, "…").split()))
     return re.sub(r"`([^`]*)`", lambda code: "`" + re.sub(r"\\([*_<\[\]\\])", r"\1", code[1]) + "`", shown)

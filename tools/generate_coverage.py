@@ -75,14 +75,14 @@ def _is_ipu(name: str) -> bool:
 
 @functools.cache
 def all_rows() -> list[Row]:
-    """The rows of all modules."""
+    """Returns the rows of all modules."""
     from tf_ipu_shim.names import graphcore_names
 
     return [row(name, releases) for name, releases in graphcore_names.modules().items()]
 
 
 def overview() -> str:
-    """The page with the sums, what is refused, and modules without any name."""
+    """Returns the page with the sums, what is refused, and modules without any name."""
     lines = ["| page | emulated | refused when called | names |", "|---|---|---|---|"]
     for page, (title, lists) in PARTS.items():
         rows = [one for one in all_rows() if lists(one.module)]
@@ -101,7 +101,7 @@ def overview() -> str:
 
 
 def part(page: str) -> str:
-    """A page with the rows of some modules."""
+    """Returns a page with the rows of some modules."""
     title, lists = PARTS[page]
     lines = [f"# {title}\n", "The [overview](coverage.md) says how names are counted.\n"]
     lines += ["| module | SDK | names | refused | missing |", "|---|---|---|---|---|"]
@@ -114,7 +114,7 @@ def part(page: str) -> str:
 
 
 def older() -> str:
-    """The page of names that TensorFlow, Keras and Python had in older releases."""
+    """Returns the page of names that TensorFlow, Keras and Python had in older releases."""
     return "\n".join(era()) + "\n"
 
 

@@ -70,7 +70,7 @@ PAGES = {
 
 
 def page(name: str) -> str:
-    """A whole page as Markdown."""
+    """Returns a whole page as Markdown."""
     from tf_ipu_shim.configuration import all_options
     from tf_ipu_shim.machine.environment.effects import MEANINGS
 
@@ -87,7 +87,7 @@ def page(name: str) -> str:
 
 
 def _page_of(heading: str) -> str:
-    """The page that has a section."""
+    """Returns the page that has a section."""
     from tf_ipu_shim.configuration import all_options
     from tf_ipu_shim.configuration.arguments import layers, models, pipelines
 

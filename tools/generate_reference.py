@@ -87,7 +87,7 @@ how to choose a version.
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table in Markdown."""
+    """Returns a table in Markdown."""
     cells = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return ["| " + " | ".join(row) + " |" for row in cells]
 
@@ -112,7 +112,7 @@ python -m tf_ipu_shim.patches           # prints the register of this environmen
 
 
 def command_line() -> str:
-    """The page of commands, read from their parsers."""
+    """Returns the page of commands, read from their parsers."""
     # The help of some options depends on the variables in force.
     for name in [name for name in os.environ if name.startswith("TF_IPU_SHIM_")]:
         del os.environ[name]
@@ -131,7 +131,7 @@ def _anchor(name: str) -> str:
 
 
 def _commands() -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
-    """Each command with its purpose and its parser."""
+    """Yields each command with its purpose and its parser."""
     from tf_ipu_shim import cli
     from tf_ipu_shim.cli import inventory, tools
     from tf_ipu_shim.machine.gc_tools import info
@@ -164,12 +164,12 @@ def _argument_rows(parser: argparse.ArgumentParser) -> Iterator[list[str]]:
 
 
 def _linked(text: str) -> str:
-    """The variable of an option, linked to its page."""
+    """Returns the variable of an option, linked to its page."""
     return re.sub(r"\[env: (\w+)\]", r"([`\1`](environment_variables.md))", text)
 
 
 def environment_variables() -> str:
-    """The page of environment variables."""
+    """Returns the page of environment variables."""
     from tf_ipu_shim import cli
     from tf_ipu_shim.cli import env
     from tf_ipu_shim.configuration import environment
@@ -222,7 +222,7 @@ def _variable_table(variables: Iterable[environment.Variable], setters: dict[str
 
 
 def compatibility() -> str:
-    """The page of supported versions."""
+    """Returns the page of supported versions."""
     from tf_ipu_shim import sdk
     from tf_ipu_shim.machine import systems
 
@@ -292,7 +292,7 @@ def _system_row(system: Any) -> list[str]:
 
 
 def patches() -> str:
-    """The page of changes to TensorFlow, Keras and Python, from the register."""
+    """Returns the page of changes to TensorFlow, Keras and Python, from the register."""
     command = [sys.executable, "-m", "tf_ipu_shim.patches"]
     # A process in the background ignores SIGINT, and the patches for Ctrl-C are not registered there.
     run = functools.partial(subprocess.run, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))

@@ -68,8 +68,7 @@ this repository runs them.
 kit run fork --select unit --verdict core --tree tf/r2.6-3.4
 ```
 
-[Run Graphcore's tests](run_conformance.md) has the commands. Tests of kind "core" need neither hardware nor a Poplar
-profile.
+[Run Graphcore's tests](run_conformance.md) has the commands. Tests of kind "core" need no hardware or profile.
 "hw" tests need hardware at Graphcore; here they run on simulated IPUs. "report" tests read a profile. A file that
 cannot be imported counts as one failed test, and a timeout as a failure. Skipped tests are left out. Rows with the same
 name are runs of different sets of files.
@@ -120,20 +119,20 @@ model](machine_model.md) says what is modelled.
 
 
 def rows(name: str) -> list[Row]:
-    """The rows of a data file."""
+    """Returns the rows of a data file."""
     with (DATA / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """A table in Markdown."""
+    """Returns a table in Markdown."""
     titles = list(header)
     text = [titles, ["---"] * len(titles), *([cell.replace("|", "\\|") for cell in line] for line in lines)]
     return "\n".join("| " + " | ".join(line) + " |" for line in text) + "\n"
 
 
 def accuracy() -> str:
-    """The page of published figures: a summary by group, then each row that judges the model."""
+    """Returns the page of published figures: a summary by group, then each row that judges the model."""
     judging = [row for row in rows("published.csv") if row["role"].startswith("judges")]
     groups: dict[str, list[float]] = {}
     for row in judging:
@@ -154,7 +153,7 @@ def accuracy() -> str:
 
 
 def benchmarks() -> str:
-    """The page of benchmarks."""
+    """Returns the page of benchmarks."""
     found = rows("benchmarks.csv")
     verdicts = Counter(row["verdict"] for row in found)
     versions = sorted({row["tensorflow"] for row in found}, key=_as_numbers)
@@ -193,7 +192,7 @@ def _figure(row: Row) -> str:
 
 
 def applications() -> str:
-    """The page of applications."""
+    """Returns the page of applications."""
     found = rows("programs.csv")
     statuses = Counter(row["status"] for row in found)
     summary = "; ".join(f"{status} {count}" for status, count in statuses.most_common())
@@ -203,7 +202,7 @@ def applications() -> str:
 
 
 def conformance() -> str:
-    """The page of conformance: the newest runs of whole trees, then runs of groups."""
+    """Returns the page of conformance: the newest runs of whole trees, then runs of groups."""
     trees = [{**row, "group": f"{row['tree']}, {row['verdict']}"} for row in rows("conformance.csv")]
     groups = [row for row in rows("conformance_runs.csv") if row["group"]]
     lines = (
@@ -218,7 +217,7 @@ def _share(row: Row) -> str:
 
 
 def soak() -> str:
-    """The page of the soak, newest runs first."""
+    """Returns the page of the soak, newest runs first."""
     columns = ("kind", "runs", "wrong", "refused", "tensorflow")
     lines = (
         [row.get(column) or "" for column in columns] for row in [*reversed(rows("soak.csv")), *rows("soak_runs.csv")]

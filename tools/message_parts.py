@@ -50,12 +50,12 @@ _FIX = re.compile(
 
 
 def is_for_authors(message: Message) -> bool:
-    """Whether the author of a script can cause the error, so that the message needs all four parts."""
+    """Returns whether the author of a script can cause the error, so that the message needs all four parts."""
     return message.error not in _OTHERS and not _INCOMPLETE.search(message.text)
 
 
 def parts(text: str) -> set[str]:
-    """The parts that a message has.
+    """Returns the parts that a message has.
 
     Example:
         >>> sorted(parts("The axis is {}; expected 0 to {}. Pass another axis."))

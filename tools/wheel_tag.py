@@ -1,7 +1,7 @@
 """The platform tag of a wheel with compiled libraries: the oldest Linux that has all they ask for (PEP 600).
 
-The dynamic linker refuses a library that names a version of glibc or libstdc++ that the system lacks; the names of
-these versions are in the library as strings.
+The dynamic linker refuses a library that names a version of glibc or libstdc++ that the system lacks. These names are
+strings in the library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _GLIBC_OF_LIBSTDCXX = {19: 17, 22: 24, 24: 27, 28: 31, 29: 34, 30: 35, 32: 39}
 
 
 def of_libraries(libraries: Sequence[bytes]) -> str:
-    """The tag.
+    """Returns the tag.
 
     Args:
         libraries: the content of each shared library.

@@ -11,7 +11,7 @@ from tensorflow.python import ipu
 
 
 def strategy(ipus: int, proportion: str = "0.6", group: int = 1, together: int = 10 << 20) -> Any:
-    """A strategy over so many IPUs, for models in float16.
+    """Returns a strategy over so many IPUs, for models in float16.
 
     Args:
         ipus: how many.

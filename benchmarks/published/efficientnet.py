@@ -3,11 +3,11 @@
 `tf-ipu fit --system bow-pod16 -m benchmarks.published.efficientnet 8 3 256 0.4`. Arguments: replicas, images of a
 mini-batch, mini-batches whose gradients a replica accumulates, the part of a tile that products may use.
 
-The network is that of Tan and Le, "EfficientNet" (2019), with what Masters et al., "Making EfficientNet More Efficient"
-(2021), changed: convolutions of groups of 16 channels in place of those of one, channels expanded by 4 instead of 6,
-groups of channels normalised for each image. As in the configuration of the published runs, there are 4 such groups,
-images of 380 x 380 come as bytes, the second stage begins with the fourth row of blocks, and recomputation begins again
-at each stage.
+The network is that of Tan and Le, "EfficientNet" (2019), with the changes of Masters et al., "Making EfficientNet More
+Efficient" (2021). Convolutions have groups of 16 channels, channels are expanded by 4 instead of 6, and groups of
+channels are normalised for each image. As in the configuration of the published runs, there are 4 such groups, images
+of 380 x 380 come as bytes, the second stage begins with the fourth row of blocks, and recomputation begins again at
+each stage.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 mini-batches whose gradients a replica accumulates.
 
 The network is that of Xie et al., "Aggregated Residual Transformations for Deep Neural Networks" (2017). As in the
-configuration of the published run, 32 groups of channels are normalised for each image, images come as bytes, the
-second stage begins behind the fourth block of the third row, and recomputation begins again at each stage.
+published run, 32 groups of channels are normalised for each image, and images come as bytes. The second stage begins
+after the fourth block of the third row, and recomputation begins again at each stage.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ layers = keras.layers
 
 
 def convolved(x: Any, filters: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> Any:
-    """A convolution and its normalisation."""
+    """Returns a convolution and its normalisation."""
     x = layers.Conv2D(filters, kernel, stride, "same", groups=groups, use_bias=False)(x)
     return GroupNormalization(groups=32, epsilon=1e-5)(x)
 
 
 def block(x: Any, width: int, stride: int) -> Any:
-    """A residual block with `width` channels inside and twice as many outside."""
+    """Returns a residual block with `width` channels inside and twice as many outside."""
     before = x
     x = layers.ReLU()(convolved(x, width))
     x = convolved(layers.ReLU()(convolved(x, width, 3, stride, GROUPS)), 2 * width)

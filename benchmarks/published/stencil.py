@@ -18,7 +18,7 @@ WEIGHTS = np.outer([0.25, 0.5, 0.25], [0.25, 0.5, 0.25]).astype(np.float32)
 
 
 def blurred(above: Any, part: Any, below: Any) -> Any:
-    """The middle rows after one iteration; beyond the columns there are zeros."""
+    """Returns the middle rows after one iteration; beyond the columns there are zeros."""
     rows = part.shape[0]
     padded = tf.pad(tf.concat([above, part, below], 0), [[0, 0], [1, 1]])
     return sum(

@@ -188,7 +188,7 @@ def test_what_instances_are_told(python):
     told = ["1", "a b", "--show_progress_bar=false --executable_cache_path=kept"]
     assert sorted(map(json.loads, rows[2:])) == [[told, ""], [told, "given"]]
     # `--tag-output` of MPI's is named, `-x` is done.
-    assert ran.stderr == "poprun: accepted without effect here: --mpi-global-args\n"
+    assert ran.stderr == "poprun: no effect here: --mpi-global-args\n"
 
 
 @pytest.mark.slow

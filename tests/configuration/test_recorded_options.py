@@ -109,6 +109,7 @@ def test_every_argument_of_the_old_functions_is_named_as_written(monkeypatch):
         for argument, path in rows.items():
             option, inverted = old_functions.option_of(function, argument)
             value = other(option, (2, 0))
+            value = list(type(value))[1] if isinstance(value, Enum) else value
             before = () if function == "create_ipu_config" else (utils.create_ipu_config(),)
             options = getattr(utils, function)(*before, **{argument: not value if inverted else value})
             found = {effect.name for effect in effects_in(options) if effect.path == path.removeprefix("!")}

@@ -39,7 +39,7 @@ def test_fit_finds_a_program_in_the_script(tmp_path, python):
     script = tmp_path / "script.py"
     script.write_text(BLOCKS["script"])
     printed = python("-m", "tf_ipu_shim.cli", "fit", str(script)).stdout
-    assert printed.startswith("cluster: 1 IPU") and "Smallest system on which all programs fit: " in printed
+    assert "\ncluster: 1 IPU" in printed and "Smallest system on which all programs fit: " in printed
 
 
 @pytest.mark.without_tensorflow

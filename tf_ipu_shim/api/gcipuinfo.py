@@ -73,7 +73,7 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         self._is_always_new = autoUpdate
 
     def getDevices(self) -> list[dict[str, str]]:  # noqa: N802
-        """The attributes of each device, by the names that `tf-ipu info -d ID -i` prints.
+        """Returns the attributes of each device, by the names that `tf-ipu info -d ID -i` prints.
 
         Power, temperatures and utilisation are constants: nothing measures simulated IPUs.
         """

@@ -49,7 +49,7 @@ def lazy(
 
 
 def refused(error: errors.MissingModuleError) -> AttributeError:
-    """The error for an attribute whose module is missing.
+    """Returns the error for an attribute whose module is missing.
 
     `names.unsupported_names` refuses a module that Graphcore has and this package has not, under its name. One
     that needs another TensorFlow has said so itself.

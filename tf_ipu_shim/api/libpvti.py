@@ -26,7 +26,7 @@ class TraceChannel(NamedTuple):
 
 
 def createTraceChannel(name: str) -> TraceChannel:
-    """A channel for tracepoints.
+    """Returns a channel for tracepoints.
 
     Args:
         name: of the channel.

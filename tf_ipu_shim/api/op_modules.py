@@ -10,7 +10,7 @@ from typing import Any
 
 
 def wrappers(module: str, ops: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a module of op wrappers.
+    """Returns the `__getattr__` and `__dir__` of a module of op wrappers.
 
     A name of Graphcore's that is not among them is refused by name, as in every module (see `names.unsupported_names`).
 

@@ -42,12 +42,11 @@ class Layer(NamedTuple):
     """A layer with weights, and the weightless ones that follow it.
 
     Args:
-        cycles: of its forward and backward work in a run, without what recomputation runs again; of adding up its
-            gradients and of its update; of copies from the host for it. The last layer has the loss, and copies to it.
-        kept_bytes: its weights and their optimizer state.
-        weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
-        activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
-        forward_cycles: of its forward work only, which recomputation repeats.
+        cycles: cycles of its forward and backward work in a run without recomputation, of accumulating its gradients,
+        of its update, and of its copies from the host. The last layer includes the loss and copies to it. kept_bytes:
+        its weights and their optimizer state. weight_bytes: its weights that are trained, of which a pipeline
+        accumulates the gradients. activation_bytes: what the backward pass needs of it for one mini-batch, with what is
+        fed to it. forward_cycles: of its forward work only, which recomputation repeats.
         outputs: what it makes or is fed that layers behind it take.
     """
 
@@ -212,7 +211,7 @@ class _Flow:
         self.fed = [0] * layer_index.count
         for layer, size in first.values():
             self.fed[layer] += size
-        # What is fed comes to the first layer that takes it, and from there to others.
+        # Fed data is copied to the first layer that consumes it, and from there to others.
         values = [(maker, users[key], size) for key, (maker, size) in {**first, **makers}.items()]
         self.inputs = consumed_by_layers(values, layer_index.count)
         self.outputs = _given(values, layer_index.count)

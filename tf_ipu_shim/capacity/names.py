@@ -63,7 +63,7 @@ class LayerNames:
         return layer if layer in self._weighted else self._with.get(layer, "")
 
     def is_early(self, name: str) -> bool:
-        """Whether an op of no layer came before all layers."""
+        """Returns whether an op of no layer came before all layers."""
         return name in self._early
 
     def _parts(self, name: str) -> list[str]:
@@ -116,11 +116,11 @@ class LayerIndex:
         return None
 
     def is_in_layer(self, name: str) -> bool:
-        """Whether an op's name tells its layer."""
+        """Returns whether an op's name tells its layer."""
         return self._names.layer_of(name) in self._places
 
     def is_update(self, name: str) -> bool:
-        """Whether an op accumulates gradients or updates variables."""
+        """Returns whether an op accumulates gradients or updates variables."""
         return name in self._updates
 
     def of(self, name: str) -> int:

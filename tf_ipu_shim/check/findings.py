@@ -162,7 +162,7 @@ def _split_name(name: str) -> tuple[str, str]:
 
 
 def short_name(name: str) -> str:
-    """A dotted name as scripts are used to write it.
+    """Returns a dotted name as scripts are used to write it.
 
     Example:
         >>> short_name("tensorflow.python.ipu.utils.reset_ipu_seed")
@@ -187,7 +187,7 @@ def _call_names() -> dict[str, frozenset[str]]:
 
 
 def ignored_arguments(use: Use) -> list[tuple[str, str]]:
-    """The keyword arguments of a call that change nothing here, with the reasons."""
+    """Returns the keyword arguments of a call that change nothing here, with the reasons."""
     if use.call is None:
         return []
     keywords = [word.arg for word in use.call.keywords if word.arg]
@@ -199,7 +199,7 @@ def ignored_arguments(use: Use) -> list[tuple[str, str]]:
 
 
 def _argument_entries(use: Use) -> Iterator[str]:
-    """The entries of the table of arguments that a call may go by."""
+    """Yields the entries of the table of arguments that a call may go by."""
     parts = use.name.strip(".").split(".")
     module, name = _split_name(use.name)
     own = set(parts[-1:]) if not name or name != parts[-1] else set(emulated.class_lineage(module, name))

@@ -47,7 +47,7 @@ def _given(function: str, call: ast.Call | None) -> Iterator[tuple[str, ast.expr
 
 
 def _is_default(option: Option, value: Any, inverted: bool) -> bool:
-    """Whether a literal is the function's default."""
+    """Returns whether a literal is the function's default."""
     default = option.at((2, 0))[1]
     return value is not None and value == (not default if inverted else default)
 

@@ -37,7 +37,7 @@ class Pitfall(NamedTuple):
 
 
 def find_pitfalls(scans: Iterable[tuple[SourceFile, Scan]]) -> Iterator[tuple[pathlib.Path, Pitfall]]:
-    """The traps of a script's files."""
+    """Yields the traps of a script's files."""
     scans = list(scans)
     uses = [use for _, scan in scans for use in scan.uses]
     if not any(not use.name.startswith(".") for use in uses):
@@ -107,7 +107,7 @@ def _external_keras_choice(line: int, is_keras: bool, message: str) -> Iterator[
 
 
 def _selects_keras3(value: str) -> bool:
-    """Whether that value of the environment variable does, where TensorFlow brings Keras 3."""
+    """Returns whether that value of the environment variable does, where TensorFlow brings Keras 3."""
     return value not in choice.CHOSEN and not keras2.has_engine("keras.src")
 
 
@@ -149,7 +149,7 @@ def _model_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
 
 
 def _built_outside_scope(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> dict[str, int]:
-    """The lines of models made outside every scope, by the name that they are given."""
+    """Returns the lines of models made outside every scope, by the name that they are given."""
     around = [*scopes, *_nodes_of_type(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
     inside = {id(below) for node in around for below in ast.walk(node)}  # who calls a function may be in a scope
     makers = _model_factories(tree, scan, scopes)
@@ -162,7 +162,7 @@ def _built_outside_scope(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -
 
 
 def _model_factories(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> set[str]:
-    """The file's own classes of models, and its functions that return a model which they make in no scope."""
+    """Returns the file's own classes of models, and its functions that return a model which they make in no scope."""
     makers: set[str] = set()
     for node in _nodes_of_type(tree, (ast.ClassDef,)):
         if any(_is_model(base, scan) or dotted_text(base) in makers for base in node.bases):
@@ -206,7 +206,7 @@ def _strategy_scopes(tree: ast.AST, scan: Scan, strategies: set[str]) -> Iterato
 
 
 def _tf1_pitfalls(scan: Scan) -> Iterator[Pitfall]:
-    """Names of TensorFlow 1 that the file takes from what today is TensorFlow 2."""
+    """Yields names of TensorFlow 1 that the file takes from what today is TensorFlow 2."""
     for node in ast.walk(scan.tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _TF1:
             if scan.aliases.get(node.value.id) == "tensorflow":

@@ -66,7 +66,7 @@ class Scan:
         self._visit(tree)
 
     def resolve_name(self, node: ast.AST) -> str | None:
-        """The full name of a dotted expression, resolved through the imports; None for any other."""
+        """Returns the full name of a dotted expression, resolved through the imports; None for any other."""
         text = dotted_text(node)
         if text is None:
             return None
@@ -141,7 +141,7 @@ def dotted_text(node: ast.AST) -> str | None:
 
 
 def is_graphcore(name: str) -> bool:
-    """Whether a dotted name is Graphcore's, or in a module of theirs."""
+    """Returns whether a dotted name is Graphcore's, or in a module of theirs."""
     return finder.own_name(name) is not None
 
 
@@ -171,7 +171,7 @@ def assigned_strings(tree: ast.Module, variable: str) -> Iterator[tuple[int, str
 
 
 def _string_value(value: ast.expr) -> str | None:
-    """A text that stands in the file, or that `json.dumps` makes of what stands there."""
+    """Returns a text that stands in the file, or that `json.dumps` makes of what stands there."""
     if isinstance(value, ast.Constant):
         return str(value.value)
     if isinstance(value, ast.Call) and (dotted_text(value.func) or "").endswith("dumps") and len(value.args) == 1:
@@ -181,7 +181,7 @@ def _string_value(value: ast.expr) -> str | None:
 
 
 def literal_value(value: ast.expr | None) -> Any:
-    """The value of a constant expression; None for any other.
+    """Returns the value of a constant expression; None for any other.
 
     Example:
         >>> literal_value(ast.parse("{'a': 'b'}", mode="eval").body)

@@ -17,7 +17,7 @@ class SourceFile:
 
 
 def collect_sources(script: pathlib.Path) -> list[SourceFile]:
-    """A script and what it imports of the files next to it, each once."""
+    """Returns a script and what it imports of the files next to it, each once."""
     start = script / "__main__.py" if script.is_dir() else script
     folder, found = start.parent, {}
     waiting = [start]
@@ -33,7 +33,7 @@ def collect_sources(script: pathlib.Path) -> list[SourceFile]:
 
 
 def _imported_files(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) -> list[str]:
-    """All names that import statements of a file name, modules and what may be modules in them."""
+    """Returns all names that import statements of a file name, modules and what may be modules in them."""
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -47,7 +47,7 @@ def _imported_files(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) 
 
 
 def _module_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
-    """The files next to a script that importing a name would run."""
+    """Returns the files next to a script that importing a name would run."""
     parts = [part for part in name.split(".") if part]
     found = []
     for length in range(1, len(parts) + 1):

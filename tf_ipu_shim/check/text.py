@@ -12,7 +12,7 @@ _WIDTH = 118
 
 
 def format_findings(findings: Sequence[Finding]) -> str:
-    """The report: what needs a look first, what is emulated at the end, in few lines."""
+    """Returns the report: what needs a look first, what is emulated at the end, in few lines."""
     lines = []
     for kind in FindingKind:
         some = [finding for finding in findings if finding.kind is kind]
@@ -38,7 +38,7 @@ def _format_explained(findings: Sequence[Finding]) -> list[str]:
 
 
 def _format_emulated(findings: Sequence[Finding]) -> list[str]:
-    """A line for each name, with all places that use it."""
+    """Returns a line for each name, with all places that use it."""
     places: dict[str, list[str]] = {}
     for finding in findings:
         places.setdefault(finding.name, []).append(_location(finding).rstrip(":"))

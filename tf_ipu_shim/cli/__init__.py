@@ -115,7 +115,7 @@ def execute(command: Any, help: str, program: str, words: Sequence[str], variabl
         status = int(command.run(parser.parse_args(normalize(words))))
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has gone (`tf-ipu info -l | head`); the interpreter must not stumble over it again.
+        # The reader of the output is gone (`tf-ipu info -l | head`); the interpreter must not fail on it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -134,7 +134,7 @@ def command_parser(command: Any, help: str, program: str, variables: Sequence[st
 
 
 def as_sentence(text: str) -> str:
-    """A line of help as a sentence.
+    """Returns a line of help as a sentence.
 
     Example:
         >>> as_sentence("list the simulated IPUs")

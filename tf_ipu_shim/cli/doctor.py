@@ -33,7 +33,7 @@ ONLY_FILES = "tensorflow-cpu-aws"
 """What `check_tensorflow` 2.15 for ARM takes its files from."""
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 
-# In a process of its own: a TensorFlow made for other processors ends the process that imports it.
+# In a separate process: a TensorFlow made for other processors ends the process that imports it.
 _PROBE = """
 import json
 from tensorflow.python.framework import versions
@@ -101,7 +101,7 @@ def _all_checks() -> Iterator[Check]:
 
 
 def check_python(version: tuple[int, ...]) -> Check:
-    """Whether this is a Python that the package is for, on Linux."""
+    """Returns whether this is a Python that the package is for, on Linux."""
     first, last = (".".join(map(str, bound)) for bound in PYTHONS)
     fits = PYTHONS[0] <= version[:2] <= PYTHONS[1]
     elsewhere = build.platform_error()
@@ -115,7 +115,7 @@ def check_python(version: tuple[int, ...]) -> Check:
 
 
 def check_names() -> Check:
-    """Whether plain `check_python` knows Graphcore's module names."""
+    """Returns whether plain `check_python` knows Graphcore's module names."""
     site = any(pathlib.Path(entry, "tf_ipu_shim.pth").is_file() for entry in sys.path if entry)
     place = pathlib.Path(tf_ipu_shim.__file__).parent
     return Check(
@@ -128,7 +128,7 @@ def check_names() -> Check:
 
 
 def find_tensorflows() -> dict[str, str]:
-    """The installed packages that bring a module `check_tensorflow`, with their versions."""
+    """Returns the installed packages that bring a module `check_tensorflow`, with their versions."""
     found = {}
     for name in ("tensorflow-cpu", "tensorflow", "tensorflow-cpu-aws", "tf-nightly", "tf-nightly-cpu"):
         try:
@@ -139,7 +139,7 @@ def find_tensorflows() -> dict[str, str]:
 
 
 def check_tensorflow(installed: dict[str, str]) -> Check:
-    """Whether there is one TensorFlow, of a version that is supported.
+    """Returns whether there is one TensorFlow, of a version that is supported.
 
     Example:
         >>> check_tensorflow({"tensorflow-cpu": "2.15.1"}).state
@@ -165,7 +165,7 @@ def check_tensorflow(installed: dict[str, str]) -> Check:
 
 
 def check_import(probe: dict[str, str]) -> Check:
-    """Whether TensorFlow can be imported."""
+    """Returns whether TensorFlow can be imported."""
     error = probe.get("error", "")
     return Check(
         name="import tensorflow",
@@ -177,7 +177,7 @@ def check_import(probe: dict[str, str]) -> Check:
 
 
 def check_keras(version: str) -> Check:
-    """Whether the Keras of `tf.keras` is Keras 2."""
+    """Returns whether the Keras of `tf.keras` is Keras 2."""
     expected = "Keras 2, which Graphcore's scripts are written for"
     try:
         root = keras2.root()
@@ -210,7 +210,7 @@ def check_keras(version: str) -> Check:
 
 
 def check_plugin(library: str | None, has_compiler: bool) -> Check:
-    """Whether the C++ part is built, or can be."""
+    """Returns whether the C++ part is built, or can be."""
     expected = "the plugin for this TensorFlow, or a C++ compiler that makes it at first use"
     if library:
         return Check(name="plugin", state=OK, found=library, expected=expected)
@@ -223,7 +223,7 @@ def check_plugin(library: str | None, has_compiler: bool) -> Check:
 
 
 def check_plugin_directory() -> Check:
-    """Whether the plugin can be kept between processes."""
+    """Returns whether the plugin can be kept between processes."""
     expected = "a directory that only this user can write"
     try:
         found = str(cache.first_writable_directory(cache.cache_directories()))
@@ -265,7 +265,7 @@ def check_variables() -> Iterator[Check]:
 
 
 def check_ipus() -> Check:
-    """Whether other processes hold IPUs of the simulated machine."""
+    """Returns whether other processes hold IPUs of the simulated machine."""
     expected = "IPUs that no other process holds"
     try:
         system = systems.current()
@@ -305,7 +305,7 @@ def _probe() -> dict[str, str]:
 
 
 def _version_numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version: `(2, 21, 0)` of "2.21.0rc1"."""
+    """Returns the leading numbers of a version: `(2, 21, 0)` of "2.21.0rc1"."""
     numbers = []
     for part in version.split(".")[:3]:
         digits = "".join(character for character in part if character.isdigit())

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     if systems.ENVIRONMENT_VARIABLE not in os.environ and arguments.on:
         # The script has to get the IPUs that it asks for: those of the largest of the systems.
         arguments.system = max(map(systems.named, arguments.on), key=lambda system: system.num_ipus).name
-    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = execution_mode.XLA  # nothing runs: nothing to choose
+    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = execution_mode.XLA  # no program runs, so no mode is chosen
     print("tf-ipu fit: nothing is computed. All results that the script gets are zeros.", file=sys.stderr, flush=True)
     captured_programs.begin()
     try:
@@ -91,7 +91,7 @@ def _report_result(programs: Sequence[CapturedProgram], found: Sequence[systems.
 
 
 def _run_each_batch_size(arguments: argparse.Namespace) -> int:
-    """A process for each batch size: a script is run once in one."""
+    """Returns a process for each batch size: a script is run once in one."""
     option, sizes = arguments.batch
     options = ["--tf1"] if arguments.tf1 else []
     for name, value in (

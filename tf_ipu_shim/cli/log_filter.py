@@ -46,7 +46,7 @@ def filter_log(options: argparse.Namespace) -> None:
 
 
 def _is_relevant(record: logging.LogRecord) -> bool:
-    """Whether a record is neither TensorFlow's advice to leave a deprecated name nor Keras' about GPUs."""
+    """Returns whether a record is neither TensorFlow's advice to leave a deprecated name nor Keras' about GPUs."""
     message = str(record.msg)
     if record.levelno != logging.WARNING:
         return True

@@ -136,7 +136,7 @@ def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
 
 
 def find_problem(options: argparse.Namespace) -> str | None:
-    """The problem with the script's name before it runs, or None."""
+    """Returns the problem with the script's name before it runs, or None."""
     if options.module:
         return None if _has_module(options.module) else f"No module named {options.module}"
     if options.script is None:
@@ -155,12 +155,12 @@ def find_problem(options: argparse.Namespace) -> str | None:
 
 
 def _environment_problem() -> str | None:
-    """The first invalid environment variable, checked before the script starts."""
+    """Returns the first invalid environment variable, checked before the script starts."""
     return next(map(str, environment.problems()), None)
 
 
 def _has_module(name: str) -> bool:
-    """Whether there is such a module, or package that it is in: importing the latter now could be too early."""
+    """Returns whether there is such a module, or package that it is in: importing the latter now could be too early."""
     sys.path[0] = os.getcwd()
     return importlib.util.find_spec(name.partition(".")[0]) is not None
 
@@ -199,7 +199,7 @@ def _exit_status(stop: SystemExit) -> int:
 
 
 def _script_traceback(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """The part that begins in the script; None when the script was not reached, as for its syntax errors."""
+    """Returns the part that begins in the script; None when the script was not reached, as for its syntax errors."""
     ours = (_execute.__code__.co_filename, runpy.run_path.__code__.co_filename)
     while traceback is not None and traceback.tb_frame.f_code.co_filename in ours:
         traceback = traceback.tb_next

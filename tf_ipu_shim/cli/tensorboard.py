@@ -27,7 +27,7 @@ def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
 
 
 def make_xspace(profile: Profile) -> Any:
-    """The trace of one run as TensorFlow's profiler would have recorded it."""
+    """Returns the trace of one run as TensorFlow's profiler would have recorded it."""
     from tf_ipu_shim.tf_private.profiler_protos import xplane_pb2
 
     space = xplane_pb2.XSpace(hostnames=["ipu"])

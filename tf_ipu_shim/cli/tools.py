@@ -14,22 +14,22 @@ MONITOR = "print the simulated IPUs, and who uses them"
 
 
 def gc_info() -> int:
-    """The `gc-info` command."""
+    """Returns the `gc-info` command."""
     return cli.execute(info, cli.COMMANDS["info"].help, "gc-info", sys.argv[1:], cli.VARIABLES_OF_SYSTEMS)
 
 
 def gc_inventory() -> int:
-    """The `gc-inventory` command."""
+    """Returns the `gc-inventory` command."""
     return cli.execute(inventory.INVENTORY, INVENTORY, "gc-inventory", sys.argv[1:], cli.VARIABLES_OF_SYSTEMS)
 
 
 def gc_monitor() -> int:
-    """The `gc-monitor` command."""
+    """Returns the `gc-monitor` command."""
     return cli.execute(inventory.MONITOR, MONITOR, "gc-monitor", sys.argv[1:], cli.VARIABLES_OF_SYSTEMS)
 
 
 def poprun() -> int:
-    """The `poprun` command."""
+    """Returns the `poprun` command."""
     from tf_ipu_shim.cli import poprun
 
     return cli.execute(poprun, cli.COMMANDS["poprun"].help, "poprun", sys.argv[1:], cli.VARIABLES_OF_SCRIPTS)

@@ -283,7 +283,7 @@ PASSES = (
         _P.FEEDS_FINAL,
         _P.BODIES_PRUNED,
         _P.ACCUMULATORS_CARRIED,  # an accumulation op has an effect, a loop variable has none
-        destroys=(_P.FEEDS_ORDERED,),  # each feed waits for itself alone
+        destroys=(_P.FEEDS_ORDERED,),  # each feed waits only for itself
     ),
     _pass(_make_replicas, _P.REPLICAS_KNOWN, _P.FEEDS_FINAL),
     _pass(_fold_replica_count, _P.REPLICA_COUNT_FOLDED, _P.REPLICAS_KNOWN),

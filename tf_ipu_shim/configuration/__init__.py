@@ -1,7 +1,7 @@
 """The configuration of the IPU system: options as data, and the effect of each.
 
-`enums`, `types`, `metadata`, `base` and `declared` are the machinery, `table` the options as data, `tree` the
-configuration built from it, `translate` its protobuf and the checks across options, `system` what takes effect, and
-`effects` what each option changes on a simulated system; `functions` are those of `ipu.utils` from before there was
-`IPUConfig`. The options need no TensorFlow; only `system` imports it.
+`table` has the options as data. `enums`, `types`, `metadata`, `base` and `declared` make `tree`, the configuration,
+from it. `translate` writes its protobuf and checks across options. `system` applies it, and `effects` lists what each
+option changes on a simulated system. `old_functions` names the arguments of `ipu.utils`. The options need no
+TensorFlow; only `system` imports it.
 """

@@ -11,7 +11,7 @@ SDK_ENVIRONMENT = "other environment variables of the SDK"
 
 
 def sections() -> dict[str, tuple[OptionEffect, ...]]:
-    """All entries by section: the configuration, flags, engine options, variables, and the arguments of calls.
+    """Returns all entries by section: the configuration, flags, engine options, variables, and the arguments of calls.
 
     Example:
         >>> [entry.effect for entry in sections()[IPU_CONFIG] if entry.name == "selection_order"]

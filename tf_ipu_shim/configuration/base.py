@@ -78,11 +78,11 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
                 value._place(child, message)
 
     def _get_full_name(self, attr: str) -> str:
-        """The path of an attribute from the outermost configuration, as Graphcore's tests ask for it."""
+        """Returns the path of an attribute from the outermost configuration, as Graphcore's tests ask for it."""
         return f"{self._prefix}{attr}"
 
     def _walk(self) -> Iterator[tuple[_ConfigBase, AttributeMetadata]]:
-        """Every attribute in order of declaration, categories before what lies in them."""
+        """Yields every attribute in order of declaration, categories before what lies in them."""
         for name, metadata in self._attributes.items():
             yield self, metadata
             value = self.__dict__.get(name)
@@ -201,7 +201,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
             ) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """All options as a flat dictionary from dotted path to value, enums as their integers.
+        """Returns all options as a flat dictionary from dotted path to value, enums as their integers.
 
         Source: `tensorflow.python.ipu.config` (SDK 2.4 and newer).
 

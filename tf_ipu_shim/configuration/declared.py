@@ -31,7 +31,7 @@ class Declaration(NamedTuple):
 
 @functools.cache
 def read(cls: type) -> dict[str, Declaration]:
-    """The declarations in the constructors of a class and its bases, by attribute name."""
+    """Returns the declarations in the constructors of a class and its bases, by attribute name."""
     declarations: dict[str, Declaration] = {}
     for base in reversed(cls.__mro__):
         constructor = base.__dict__.get("__init__")

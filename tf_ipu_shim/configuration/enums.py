@@ -77,7 +77,7 @@ class StochasticRoundingBehaviour(Enum):
 
     @staticmethod
     def from_bool(value: bool) -> StochasticRoundingBehaviour:
-        """The behaviour an old bool option meant.
+        """Returns the behaviour an old bool option meant.
 
         Example:
             >>> StochasticRoundingBehaviour.from_bool(True)

@@ -25,7 +25,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     Raises:
         TypeError: if `config` is neither.
         ValueError: if options contradict each other.
-        Exception: if both, or neither usable, ways to select IPUs are used.
+        Exception: if IPUs are selected in two ways, or in none.
         tf.errors.FailedPreconditionError: if the system has no device with so many IPUs, or another configuration
             is active and is not to be reset.
         tf.errors.InternalError: if all fitting devices are in use.
@@ -59,7 +59,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
 
 
 def set_options() -> tuple[Effect, ...]:
-    """The options that the last configuration had set, with what each one changes here."""
+    """Returns the options that the last configuration had set, with what each one changes here."""
     return _set_options
 
 
@@ -76,7 +76,7 @@ def reset_ipu_configuration() -> None:
 
 
 def get_ipu_config(session: Any = None) -> list[Any]:
-    """The active configuration, once for each TensorFlow device.
+    """Returns the active configuration, once for each TensorFlow device.
 
     Args:
         session: a TensorFlow 1 session; it may only be given in graph mode.
@@ -113,7 +113,7 @@ def get_ipu_config(session: Any = None) -> list[Any]:
 
 
 def running_on_ipu_model() -> bool:
-    """Whether `TF_POPLAR_FLAGS` holds `--use_ipu_model`, as it is now.
+    """Returns whether `TF_POPLAR_FLAGS` holds `--use_ipu_model`, as it is now.
 
     Source: `tensorflow.python.ipu.config`.
 

@@ -54,7 +54,7 @@ class IPUConfig(_ConfigBase):
 
         Raises:
             ValueError: if options contradict each other.
-            Exception: if both, or neither usable, ways to select IPUs are used.
+            Exception: if IPUs are selected in two ways, or in none.
             tf.errors.FailedPreconditionError: if the system has no device with so many IPUs.
             tf.errors.InternalError: if all fitting devices are in use.
 
@@ -70,7 +70,7 @@ class IPUConfig(_ConfigBase):
         system.configure_ipu_system(self, device)
 
     def _create_protobuf(self) -> Any:
-        """The `IpuOptions` of all options, those of a subclass or of categories of a user's own included."""
+        """Returns the `IpuOptions` of all options, those of a subclass or of categories of a user's own included."""
         from tf_ipu_shim.messages import config_pb2
 
         options = config_pb2.IpuOptions()

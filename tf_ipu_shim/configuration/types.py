@@ -39,7 +39,7 @@ def type_name(annotation: Any) -> str:
 
 
 def checker(annotation: Any) -> Callable[[Any], bool]:
-    """The test a value has to pass for an option of this type."""
+    """Returns the test a value has to pass for an option of this type."""
     origin = typing.get_origin(annotation)
     if origin is None:
         type_name(annotation)
@@ -71,7 +71,7 @@ def _container_checker(origin: Any, arguments: tuple[Any, ...]) -> Callable[[Any
 
 
 def enum_of(annotation: Any) -> type[Enum] | None:
-    """The `Enum` whose members an option holds, directly or as part of a `Union`; None if it holds none."""
+    """Returns the `Enum` whose members an option holds, directly or as part of a `Union`; None if it holds none."""
     for candidate in (annotation, *typing.get_args(annotation)):
         if isinstance(candidate, type) and issubclass(candidate, Enum):
             return candidate
@@ -79,7 +79,7 @@ def enum_of(annotation: Any) -> type[Enum] | None:
 
 
 def members(kind: type[Enum]) -> str:
-    """The members of an enumeration as a script writes them, for messages.
+    """Returns the members of an enumeration as a script writes them, for messages.
 
     Example:
         >>> from tf_ipu_shim.api.ipu.config import SelectionOrder
@@ -90,7 +90,7 @@ def members(kind: type[Enum]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value of an option, as documentation and `repr` show it.
+    """Returns a value of an option, as documentation and `repr` show it.
 
     Example:
         >>> from tf_ipu_shim.api.ipu.config import SelectionOrder

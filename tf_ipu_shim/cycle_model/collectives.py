@@ -26,11 +26,11 @@ class CollectiveBatcher:
         self._needed: set[int] = set()  # values that there are only when what waits has been sent
 
     def merges(self, step: Step) -> bool:
-        """Whether a step is a collective that merges with the previous one."""
+        """Returns whether a step is a collective that merges with the previous one."""
         depends = not self._needed.isdisjoint(step.inputs)
         sizes = step.work.sizes if isinstance(step.work, Computation) else None
         if not isinstance(sizes, CollectiveSizes):
-            if step.inside:  # has collectives of its own, maybe
+            if step.inside:  # may have collectives
                 self._left = 0
             if depends:
                 self._needed.update(step.outputs)

@@ -1,9 +1,9 @@
 """Models collectives of replicas over IPU-Links: their time and number of exchanges.
 
 On a ladder replicas are a ring, or one for each IPU of theirs. It follows PopLibs' choice by the number of replicas and
-bytes: one direction round, half of the data in each direction, or both directions until they meet in the middle.
-Several ladders first compute their own sums, each replica a part of them. They then add these parts over the gateways,
-as in GCL's collectives of three phases.
+bytes. The data goes round in one direction, half in each, or all in both until they meet in the middle. Several ladders
+first compute their own sums, each replica a part of them. They then add these parts over the gateways, as in GCL's
+collectives of three phases.
 
 Source: docs/facts.md, section "Collectives".
 """

@@ -110,7 +110,7 @@ class _Clock:
                 if entry is not None:
                     entries.append(entry)
                     end = entry.start + entry.cycles
-                    busy[ipu] += end - now[ipu]  # it waits for its own copies alone
+                    busy[ipu] += end - now[ipu]  # it waits only for its own copies
                     now[ipu] = end
                 at[ipu] += 1
         if waiting:

@@ -46,7 +46,7 @@ _GRADIENT = "_gradient_op_type"
 _NAME_OF_ARGUMENT = "_user_specified_name"
 # How the name begins of a resource that has none: its address follows.
 _UNNAMED = "Resource-"
-# Of a configuration: which IPUs it gets and when, and what is reported. What they mean for a program is in the key.
+# Of a configuration: which IPUs it gets and when, and what is reported. Their effect on a program is in the key.
 _NOT_OF_THE_PROGRAM = (
     "creator_id device_config ipu_model_config profiling device_connection_type ipu_version serialization_folder "
     "enable_remote_buffers_without_device"
@@ -254,7 +254,7 @@ def _worklist(names: Mapping[str, int]) -> Iterator[str]:
 
 
 def _has_state_in_remote_buffers(request: ProgramRequest, device: IpuDevice) -> bool:
-    """Whether the device decides where optimizer state is, and has remote buffers for it."""
+    """Returns whether the device decides where optimizer state is, and has remote buffers for it."""
     with_them, without = (
         read_storage_options(request.library, device.options, 1, has).offloaded for has in (True, False)
     )

@@ -75,7 +75,7 @@ def module_name(function: str) -> str:
 
 
 def shows_bar(library: Mapping[str, function_pb2.FunctionDef]) -> bool:
-    """Whether compiling these functions shows a progress bar, by the flag `--show_progress_bar`."""
+    """Returns whether compiling these functions shows a progress bar, by the flag `--show_progress_bar`."""
     choice = flags.current().show_progress_bar
     if choice != "auto":
         return choice == "true"

@@ -19,7 +19,7 @@ from tf_ipu_shim.runtime.device import IpuDevice
 
 
 def is_requested() -> bool:
-    """Whether one of the flags is set."""
+    """Returns whether one of the flags is set."""
     poplar_flags = flags.current()
     return poplar_flags.dump_schedule_as_dot or bool(poplar_flags.tensor_map_file_path)
 

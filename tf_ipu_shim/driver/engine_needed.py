@@ -1,8 +1,8 @@
 """Decides whether a program has anything to compile, as Graphcore would make an engine of it.
 
-Graphcore's compiler makes no engine for a program that only returns constants or its arguments, or only computes on
-scalars element by element: the driver answers those itself. So they count as no compilation and appear in no trace.
-Assigning a variable is a result like the others; what is sent to the host or to other replicas is one too.
+Graphcore's compiler makes no engine for a program that only returns constants or arguments, or only computes on scalars
+element by element. The driver answers those itself. So they count as no compilation and appear in no trace. Assigning a
+variable is a result like the others; what is sent to the host or to other replicas is one too.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _FORWARDING = frozenset(
     "Identity IdentityN StopGradient PreventGradient EnsureShape Snapshot ReadVariableOp _Arg _Retval".split()
 )
 _HALF_AND_SINGLE = {types_pb2.DT_HALF, types_pb2.DT_FLOAT}
-# What a program does with a table on the host, for which the IPU sends indices and rows.
+# Ops on a table on the host: the IPU sends indices and rows.
 _ON_HOST_TABLES = frozenset({"ResourceGather", "ResourceScatterAdd"})
-# What a program does that no result tells of.
+# Side effects that no result shows.
 _SENDS = (
     frozenset({vocabulary.OUTFEED_ENQUEUE, vocabulary.CHUNK_ENQUEUE, vocabulary.COLLECTIVE}) | vocabulary.COLLECTIVES
 )
@@ -36,7 +36,7 @@ _ELEMENTWISE = frozenset(
 
 
 def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
-    """Whether Graphcore's compiler would make an engine of a program."""
+    """Returns whether Graphcore's compiler would make an engine of a program."""
     functions = {function.signature.name: function for function in program.functions}
     programs = [functions[name] for name in program.programs]
     seen = _ON_HOST_TABLES | _SENDS
@@ -53,7 +53,7 @@ def may_compute(op: str) -> bool:
 
 
 def is_scalar_elementwise(request: ProgramRequest, program: LoweredProgram) -> bool:
-    """Whether a program only computes elementwise on scalars."""
+    """Returns whether a program only computes elementwise on scalars."""
     functions = {function.signature.name: function for function in program.functions}
     programs = [functions[name] for name in program.programs]
     return any(map(_computes, programs)) and _is_scalar(request, program, programs)
@@ -66,7 +66,7 @@ def _is_scalar(request: ProgramRequest, program: LoweredProgram, programs: Seque
 
 
 def _computes(program: function_pb2.FunctionDef) -> bool:
-    """Whether a result of an XLA program is computed, given its ops in execution order."""
+    """Returns whether a result of an XLA program is computed, given its ops in execution order."""
     computed: set[str] = set()
     constant: set[str] = set()
     casts: dict[str, tuple[str, int]] = {}  # of float16 and floats, by name: what is cast, and its type

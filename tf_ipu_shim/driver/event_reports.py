@@ -26,7 +26,7 @@ class EventReports(NamedTuple):
 
 
 def is_requested(profiling: Any) -> bool:
-    """Whether trace events contain reports."""
+    """Returns whether trace events contain reports."""
     return bool(profiling.enable_ipu_trace_events and profiling.enable_compilation_trace and profiling.max_report_size)
 
 

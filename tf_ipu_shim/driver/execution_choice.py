@@ -184,7 +184,7 @@ def costs(version: str = versions.VERSION) -> Mapping[str, Costs]:
 
 
 def is_short(work: ProgramWork) -> bool:
-    """Whether a program's kernels run sequentially on the calling thread."""
+    """Returns whether a program's kernels run sequentially on the calling thread."""
     return costs()[KERNELS].run(work) < SHORT_SECONDS
 
 

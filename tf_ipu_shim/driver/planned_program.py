@@ -119,7 +119,7 @@ class _Lowering:
         self._plans = self._needs_plan()
 
     def _needs_plan(self) -> bool:
-        """Whether anything asks for the program's memory plan."""
+        """Returns whether anything asks for the program's memory plan."""
         return (
             memory_plan.enabled()
             or self._asked.mode != XLA
@@ -159,7 +159,7 @@ class _Lowering:
     def _plan(self, program: LoweredProgram, names: ComputeSetNames | None) -> _Plan:
         """Plans the memory and chooses the execution mode."""
         with BackgroundTask(lambda: self._to_kernels(program, on_one_thread=False)) as kernels:
-            # Nearly all programs that are large enough for that run by kernels, and none of them is short.
+            # Nearly all programs of that size run in mode `kernels`, and none of them is short.
             with with_background_work(kernels.begin) if self._asked.mode != XLA else contextlib.nullcontext():
                 plan, work, details = memory_plan.plan_memory(
                     self._request, program, self._device, self._diagnostics.user_line, names, self._lower_as
@@ -235,7 +235,7 @@ class _Lowering:
 
     @staticmethod
     def _has_replicas(device: IpuDevice) -> bool:
-        """Whether a program may run as several replicas, here or in other instances."""
+        """Returns whether a program may run as several replicas, here or in other instances."""
         return device.num_ipus > 1 or device.options.multi_replica_process_count > 1
 
     def _share(self) -> Share:

@@ -1,7 +1,7 @@
 """Explains ops that XLA cannot compile: the script's line and what to do, for each execution mode.
 
-Most of it is refused before it runs. If a launch's form depends on values, or on variables that decide shapes, or
-no one asked for it, XLA refuses when it compiles the launch, and `explain` has the words.
+Most of it is refused before it runs. In some launches HLO depends on values or on variables that decide shapes. XLA
+refuses these when it compiles them, and `explain` writes the message.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _launches(program: LoweredProgram) -> Iterator[node_def_pb2.NodeDef]:
 
 
 def _has_shapes(program: LoweredProgram, cluster: Cluster) -> bool:
-    """Whether variables determine shapes of a part."""
+    """Returns whether variables determine shapes of a part."""
     return any(
         vocabulary.SHAPES_ATTRIBUTE in node.attr and node.attr["function"].func.name == cluster.function
         for node in _launches(program)

@@ -2,7 +2,7 @@
 
 On a real system these ops are compiled together; here TensorFlow's kernels have run them when this is asked, one by
 one. So all shapes are known. Ops without an XLA kernel, transfers to other devices and nested programs are outside the
-program: their inputs are its results, and their outputs are its arguments.
+program. Their inputs are its results, and their outputs its arguments.
 """
 
 from __future__ import annotations

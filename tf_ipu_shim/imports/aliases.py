@@ -14,7 +14,7 @@ served: list[str] = []
 
 
 def make_alias_spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
-    """The spec of a module alias."""
+    """Returns the spec of a module alias."""
     is_package = target.submodule_search_locations is not None
     return ModuleSpec(fullname, AliasLoader(target.name), origin=target.origin, is_package=is_package)
 
@@ -47,7 +47,7 @@ class AliasLoader(Loader):
         module.__spec__ = self._own_spec
 
     def get_code(self, fullname: str) -> types.CodeType | None:
-        """The code of the module, which `python -m` runs."""
+        """Returns the code of the module, which `python -m` runs."""
         spec = importlib.util.find_spec(self.target)
         loader = spec.loader if spec is not None else None
         return loader.get_code(self.target) if isinstance(loader, InspectLoader) else None

@@ -14,7 +14,7 @@ _IMPORTING = ("importlib.", "_frozen_importlib", "tf_ipu_shim.")
 
 
 def is_import_from(frame: types.FrameType) -> bool:
-    """Whether `frame` stands in a `from module import name` statement.
+    """Returns whether `frame` stands in a `from module import name` statement.
 
     That statement replaces an AttributeError by a plain "cannot import name"; an ImportError passes with its message.
     """
@@ -32,7 +32,7 @@ def is_module_imported() -> bool:
 
 
 def is_imported_by_script() -> bool:
-    """Whether it is a script that imports, and no installed package that looks which version it has."""
+    """Returns whether it is a script that imports, and no installed package that looks which version it has."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_IMPORTING):
         frame = frame.f_back
@@ -40,7 +40,7 @@ def is_imported_by_script() -> bool:
 
 
 def is_script_file(file: str) -> bool:
-    """Whether a file is a script's own: neither an installed package's nor Python's.
+    """Returns whether a file is a script's own: neither an installed package's nor Python's.
 
     Example:
         >>> is_script_file("train.py"), is_script_file(pathlib.__file__)

@@ -21,7 +21,7 @@ _ENGINE = ".engine.training"
 
 @functools.cache
 def root() -> str:
-    """The root of the Keras 2 that `tf.keras` is, or would be with `TF_USE_LEGACY_KERAS=1`.
+    """Returns the root of the Keras 2 that `tf.keras` is, or would be with `TF_USE_LEGACY_KERAS=1`.
 
     TensorFlow reads that variable when `tf.keras` is first used; where it is set, `tf_keras` comes before `keras`.
 
@@ -40,7 +40,7 @@ def root() -> str:
 
 
 def module(name: str, package: str | None = None) -> Any:
-    """A module of Keras 2.
+    """Returns a module of Keras 2.
 
     Example:
         >>> module("engine.training").Model.__name__
@@ -50,7 +50,7 @@ def module(name: str, package: str | None = None) -> Any:
 
 
 def public_module() -> Any:
-    """The public Keras 2 module: `keras` or `tf_keras`.
+    """Returns the public Keras 2 module: `keras` or `tf_keras`.
 
     Example:
         >>> type(public_module().layers.Dense(4)).__name__
@@ -60,7 +60,7 @@ def public_module() -> Any:
 
 
 def root_of_class(kind: type) -> str | None:
-    """The root of the Keras package that a class of models comes from; None if it is not a Keras 2 model.
+    """Returns the root of the Keras package that a class of models comes from; None if it is not a Keras 2 model.
 
     Example:
         >>> root_of_class(tf.keras.Sequential) == root()
@@ -73,7 +73,7 @@ def root_of_class(kind: type) -> str | None:
 
 
 def has_engine(name: str) -> bool:
-    """Whether a root is installed and Keras 2's.
+    """Returns whether a root is installed and Keras 2's.
 
     Looks for the file: importing Keras 3 takes seconds, and fails under `--tf1`. Only the installed package counts, not
     an alias in this process (`names/keras_alias`).

@@ -22,7 +22,7 @@ def use_keras2() -> None:
 
 
 def is_separate_package() -> bool:
-    """Whether Keras 2 is installed, and not as `keras`.
+    """Returns whether Keras 2 is installed, and not as `keras`.
 
     Example:
         >>> is_separate_package() == (keras2.root() == "tf_keras.src")

@@ -93,7 +93,7 @@ class ChipSpec:
         return math.ceil(seconds * self.clock_hz)
 
     def with_tiles(self, tiles: int) -> ChipSpec:
-        """The same chip with another number of tiles, as `ipu_model.tiles_per_ipu` asks for.
+        """Returns the same chip with another number of tiles, as `ipu_model.tiles_per_ipu` asks for.
 
         Example:
             >>> CHIPS["gc200"].with_tiles(4).total_bytes == 4 * 638976
@@ -147,7 +147,7 @@ _BY_TARGET = {"ipu1": "gc2", "ipu2": "gc200", "ipu21": "c600"}
 
 
 def for_target(version: str) -> ChipSpec:
-    """The chip a Poplar target version means, as in `device_connection.version` and `ipu_model.version`.
+    """Returns the chip a Poplar target version means, as in `device_connection.version` and `ipu_model.version`.
 
     Bow shares its target version with the GC200, which is the one this returns.
 

@@ -10,7 +10,7 @@ DEFAULT_VERSION = "ipu2"
 
 
 def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", tiles_per_ipu: int = 0) -> ChipSpec:
-    """The chip that programs are compiled for.
+    """Returns the chip that programs are compiled for.
 
     On IPUs it is the system's own, whatever `ipu_model` says. On the IPU Model (`--use_ipu_model`) it is the one of
     `ipu_model.version`, with as many tiles as `ipu_model.tiles_per_ipu` asks for, else `--ipu_model_tiles`, else all.
@@ -34,7 +34,7 @@ def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", ti
 
 
 def for_version(system_chip: ChipSpec, version: str) -> ChipSpec:
-    """The chip of a target version: the system's own if it is of that version, as Bow and GC200 share theirs.
+    """Returns the chip of a target version: the system's own if it is of that version, as Bow and GC200 share theirs.
 
     Example:
         >>> for_version(chips.CHIPS["bow"], "ipu2").name

@@ -1,6 +1,6 @@
 """Models the IPU-Links of a device: routes, and the time of exchanges and syncs.
 
-The IPUs of a device form a ladder: places 2k and 2k+1 are a rung, and each place is linked to the places two above and
+The IPUs of a device form a ladder. Places 2k and 2k+1 are a rung, and each place is linked to the places two above and
 two below. More than 64 IPUs are several such ladders: the four IPUs of a machine reach their counterparts in the next
 ladder over its gateway.
 
@@ -38,7 +38,7 @@ GATEWAY_LATENCY_SECONDS = 1.88e-6
 
 
 def round_up_to_ladders(num_ipus: int) -> int:
-    """The fewest IPUs, no less than so many, that rungs and ladders can be built from.
+    """Returns the fewest IPUs, no less than so many, that rungs and ladders can be built from.
 
     Example:
         >>> round_up_to_ladders(3), round_up_to_ladders(70)
@@ -49,7 +49,7 @@ def round_up_to_ladders(num_ipus: int) -> int:
 
 
 def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
-    """The places data passes through: across the rung first, then to the right ladder, then along the side.
+    """Returns the places data passes through: across the rung first, then to the right ladder, then along the side.
 
     Example:
         >>> route(0, 5, 8)
@@ -67,7 +67,7 @@ def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
 
 
 def link_bytes_per_second(num_ipus: int) -> float:
-    """The rate between two neighbours on a ladder, in one direction.
+    """Returns the rate between two neighbours on a ladder, in one direction.
 
     Example:
         >>> round(link_bytes_per_second(2) / 1e9, 1)

@@ -49,11 +49,11 @@ class System:
         return (len(self.devices) + 1) // 2
 
     def devices_with(self, num_ipus: int) -> tuple[PoplarDevice, ...]:
-        """The devices that hold exactly so many IPUs, in id order; none where no device does."""
+        """Returns the devices that hold exactly so many IPUs, in id order; none where no device does."""
         return tuple(device for device in self.devices if device.num_ipus == num_ipus)
 
     def device(self, device_id: int) -> PoplarDevice:
-        """The device with this Poplar id.
+        """Returns the device with this Poplar id.
 
         Example:
             >>> named("m2000").device(4).ipus
@@ -67,11 +67,11 @@ class System:
         return self.devices[device_id]
 
     def board_of(self, ipu: int) -> int:
-        """The card or IPU-Machine that holds this IPU, counted from 0."""
+        """Returns the card or IPU-Machine that holds this IPU, counted from 0."""
         return ipu // self.ipus_per_board
 
     def index_on_board(self, ipu: int) -> int:
-        """The IPU's number on its board. IPU-Machines number theirs from the other end: id 0 is IPU# 3."""
+        """Returns the IPU's number on its board. IPU-Machines number theirs from the other end: id 0 is IPU# 3."""
         index = ipu % self.ipus_per_board
         return self.ipus_per_board - 1 - index if self.fabric else index
 
@@ -127,7 +127,7 @@ SYSTEMS: dict[str, System] = _all()
 
 
 def named(text: str) -> System:
-    """The system of this name, with another chip if the name goes on `:chip=NAME`.
+    """Returns the system of this name, with another chip if the name goes on `:chip=NAME`.
 
     Example:
         >>> named("pod16:chip=bow").chip.name
@@ -151,7 +151,7 @@ def named(text: str) -> System:
 
 
 def current() -> System:
-    """The simulated system: `TF_IPU_SHIM_SYSTEM` as it is now, else the 16-IPU machine `ipu16`.
+    """Returns the simulated system: `TF_IPU_SHIM_SYSTEM` as it is now, else the 16-IPU machine `ipu16`.
 
     The default has the device list of the server in Graphcore's documents, so a request for four IPUs gets id 24. It
     has the memory of the GC200, so programs for both generations fit.

@@ -43,7 +43,7 @@ UserLine = Callable[[str, str], str | None]
 # A copy with the host, or an exchange between IPUs: it has the line of what it moves.
 _COPY_NAME = re.compile(r"(?:copy|exchange) of (.+?)(?: and \d+ more)?(?: (?:from|to) the host)?")
 
-# Steps. What would save most takes 0.3 ms a step; BERT-Base's training has 10,700.
+# Steps. Finding what saves most takes 0.3 ms a step; BERT-Base's training has 10,700.
 _QUICKLY_PLANNED = 1000
 
 
@@ -64,12 +64,12 @@ class PlanDetails(NamedTuple):
 
 
 def enabled() -> bool:
-    """Whether programs are planned: unless `TF_IPU_SHIM_MEMORY_PLAN` is `off`."""
+    """Returns whether programs are planned: unless `TF_IPU_SHIM_MEMORY_PLAN` is `off`."""
     return memory_setting.current() != memory_setting.OFF
 
 
 def includes_library_calls() -> bool:
-    """Whether reports include library temporaries and code: `TF_IPU_SHIM_MEMORY_PLAN` is `calls`."""
+    """Returns whether reports include library temporaries and code: `TF_IPU_SHIM_MEMORY_PLAN` is `calls`."""
     return memory_setting.current() == memory_setting.CALLS
 
 
@@ -83,8 +83,8 @@ def plan_memory(
 ) -> tuple[MemoryPlan | None, ProgramWork, PlanDetails]:
     """Computes how much memory a program needs on each IPU, before it runs.
 
-    A program that can run is not refused because its memory is unknown: its launch reports what TensorFlow refuses, and
-    a bug of ours becomes a warning with a report.
+    A program that can run is not refused because its memory is unknown. Its launch reports TensorFlow's errors, and a
+    bug of this package becomes a warning with a report.
     """
 
     planner_options = planner_options_of(device.options, request)
@@ -222,7 +222,7 @@ def store_plan(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | No
 
 
 def _wants_recommendations(device: IpuDevice, blocks: Iterable[Block]) -> bool:
-    """Whether computing recommendations is worthwhile.
+    """Returns whether computing recommendations is worthwhile.
 
     Not if only compilation profiling lets a program continue, nor if the program is large and only a report would use
     it: each action takes as long to plan as the program.

@@ -59,7 +59,7 @@ def render_svg(report: ReportData) -> str:
 
 
 def _draw_legend(shown: Sequence[str]) -> tuple[list[str], int]:
-    """The legend of colours, and the position at which the bars begin."""
+    """Returns the legend of colours, and the position at which the bars begin."""
     parts, at, line = [], 10, 34
     for kind in shown:
         width = 34 + 7 * len(kind)

@@ -27,19 +27,19 @@ class MemoryReport(ReportData):
     """
 
     def to_text(self) -> str:
-        """The report as a table of at most 100 columns."""
+        """Returns the report as a table of at most 100 columns."""
         return text.render_text(self)
 
     def to_json(self, indent: int | None = 2) -> str:
-        """The report as JSON; sizes in bytes."""
+        """Returns the report as JSON; sizes in bytes."""
         return json.dumps(self.to_dict(), indent=indent, default=str)
 
     def to_svg(self) -> str:
-        """The modelled figures as an image: a bar for each IPU."""
+        """Returns the modelled figures as an image: a bar for each IPU."""
         return chart.render_svg(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as dictionaries and lists; pairs of IPUs become strings such as `"0->1"`."""
+        """Returns the report as dictionaries and lists; pairs of IPUs become strings such as `"0->1"`."""
         return {
             "sdk": self.sdk,
             "not_modelled": NOT_MODELLED,

@@ -76,7 +76,7 @@ def _format_device(device: DeviceReport) -> list[str]:
 
 
 def _device_location(device: DeviceReport) -> list[str]:
-    """The IPUs of the shards, unless their numbers are equal."""
+    """Returns the IPUs of the shards, unless their numbers are equal."""
     lines = []
     physical = [ipu.physical for ipu in device.ipus]
     if physical != list(range(len(physical))):
@@ -133,7 +133,7 @@ def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:
 
 
 def _format_code(plans: Sequence[IpuPlan]) -> list[str]:
-    """The same for each IPU and program."""
+    """Returns the same for each IPU and program."""
     code = next((plan.code for plan in plans if plan.code), ())
     if not code:
         return []
@@ -195,12 +195,12 @@ def _format_number(value: int) -> str:
 
 
 def _shorten_name(text: str) -> str:
-    """The beginning of an option's line, which names it."""
+    """Returns the beginning of an option's line, which names it."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
 
 
 def _truncate(text: str, width: int) -> str:
-    """The end of a long name tells more than its beginning."""
+    """Returns the end of a long name tells more than its beginning."""
     return text if len(text) <= width else f"...{text[len(text) - width + 3 :]}"
 
 

@@ -16,7 +16,7 @@ _idle: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def patch_session_init(construct: Callable[..., None]) -> Callable[..., None]:
-    """A session's constructor that notes it until it runs something."""
+    """Returns a session's constructor that notes it until it runs something."""
 
     @functools.wraps(construct)
     def noted(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:

@@ -18,7 +18,7 @@ class EmulationStatus(NamedTuple):
     """How a name is handled.
 
     Args:
-        state: `EMULATED`; `REFUSED`, where it is there and every call of it fails; `MISSING`.
+        state: `EMULATED`, `MISSING`, or `REFUSED` if it exists and every call fails.
         reason: why it is refused or missing, and what to do; empty if it is emulated.
     """
 
@@ -59,7 +59,7 @@ def unsupported_module_reason(module: str) -> str:
 
 
 def is_module(name: str) -> bool:
-    """Whether a name below Graphcore's packages is a module here, also one that no list of theirs has.
+    """Returns whether a name below Graphcore's packages is a module here, also one that no list of theirs has.
 
     Example:
         >>> is_module("popdist"), is_module("tensorflow.python.ipu.config.IPUConfig")
@@ -82,7 +82,7 @@ def implementing_module(module: str, name: str) -> str:
 
 
 def class_lineage(module: str, name: str) -> list[str]:
-    """The names of a class and of its base classes; only the name of anything else.
+    """Returns the names of a class and of its base classes; only the name of anything else.
 
     Example:
         >>> class_lineage("tensorflow.python.ipu.ops.rnn_ops", "PopnnAUGRU")[:2]
@@ -94,7 +94,7 @@ def class_lineage(module: str, name: str) -> list[str]:
 
 @functools.cache
 def _import_or_none(module: str) -> types.ModuleType | str:
-    """The module as scripts import it, or why there is none."""
+    """Returns the module as scripts import it, or why there is none."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

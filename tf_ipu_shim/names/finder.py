@@ -29,7 +29,7 @@ ALIASES = {
     "gcipuinfo": "tf_ipu_shim.api.gcipuinfo",
     "pva": "tf_ipu_shim.api.pva",
     "horovod": "tf_ipu_shim.api.horovod",
-    # What this package's own users write.
+    # The name that users of this package write.
     "tf_ipu_shim.ipu": "tf_ipu_shim.api.ipu",
     "tf_ipu_shim.poplar.driver": "tf_ipu_shim.messages",
     "tf_ipu_shim.poplar": "tf_ipu_shim.api.poplar",
@@ -75,7 +75,7 @@ def graphcore_name(fullname: str) -> str | None:
 
 
 def find_spec_first(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """The spec of one of our modules under either name, or None to let Python's own finders answer.
+    """Returns the spec of one of our modules under either name, or None to let Python's own finders answer.
 
     A Graphcore wheel that really has the module wins: where Python finds a file for it, this finder stays away.
     """
@@ -95,7 +95,7 @@ def find_spec_first(fullname: str, path: Sequence[str] | None) -> ModuleSpec | N
 
 
 def find_spec_last(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """The spec of a module no one else has: one that stock TensorFlow has moved, or one to refuse by name."""
+    """Returns the spec of a module no one else has: one that stock TensorFlow has moved, or one to refuse by name."""
     if fullname == _EMPTY_PACKAGE or activation.is_empty_package(fullname):
         return ModuleSpec(fullname, aliases.EmptyPackageLoader(), is_package=True)
     if unsupported_names.is_known_module(fullname):
@@ -118,14 +118,14 @@ def _raise_unsupported(fullname: str) -> None:
 
 
 def is_ipu_process() -> bool:
-    """Whether names of others are served: in a process that uses `ipu`, and to a script that is about to."""
+    """Returns whether names of others are served: in a process that uses `ipu`, and to a script that is about to."""
     return activation.is_active() or (
         not activation.is_stock() and ipu_script_detection.is_importing_ipu(is_graphcore_name)
     )
 
 
 def is_graphcore_name(fullname: str) -> bool:
-    """Whether a module is one of Graphcore's, so that who imports it uses IPUs.
+    """Returns whether a module is one of Graphcore's, so that who imports it uses IPUs.
 
     Example:
         >>> is_graphcore_name("tensorflow.python.ipu.loops"), is_graphcore_name("horovod.tensorflow")
@@ -135,7 +135,7 @@ def is_graphcore_name(fullname: str) -> bool:
 
 
 def _find_under_own_name(fullname: str, theirs: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """The ordinary spec of one of our modules, its loader extended by the refusal of missing names."""
+    """Returns the ordinary spec of one of our modules, its loader extended by the refusal of missing names."""
     spec = PathFinder.find_spec(fullname, path) or reexports.find_spec(fullname, theirs)
     if spec is None:
         return (

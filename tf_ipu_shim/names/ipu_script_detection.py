@@ -22,7 +22,7 @@ _MOST_NEIGHBOURS = 200  # a folder with more files is no program's
 
 
 def is_importing_ipu(is_theirs: Callable[[str], bool]) -> bool:
-    """Whether the imported file, the script, or a file next to one of them imports one of certain modules.
+    """Returns whether the imported file, the script, or a file next to one of them imports one of certain modules.
 
     Example:
         >>> is_importing_ipu(lambda name: name == "popdist")
@@ -52,7 +52,7 @@ def is_import_in_progress(is_theirs: Callable[[str], bool]) -> bool:
 
 
 def _executing_files() -> Iterator[str]:
-    """The files of which the statements outside functions are being executed."""
+    """Yields the files of which the statements outside functions are being executed."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "<module>":
@@ -70,7 +70,7 @@ def _scripts_in_folder(folder: pathlib.Path) -> list[str]:
 
 @functools.cache
 def _imported_modules(file: str) -> frozenset[str]:
-    """The full names that a Python file imports; empty for other files."""
+    """Returns the full names that a Python file imports; empty for other files."""
     try:
         with open(file, "rb") as source:
             tree = ast.parse(source.read())

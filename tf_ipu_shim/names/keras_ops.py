@@ -30,7 +30,7 @@ _in_layers: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def is_op_module(module: str) -> bool:
-    """Whether a module has ops whose functions are to take symbolic tensors.
+    """Returns whether a module has ops whose functions are to take symbolic tensors.
 
     Example:
         >>> is_op_module("tensorflow.python.ipu.ops.rand_ops"), is_op_module("tensorflow.python.ipu.loops")
@@ -52,7 +52,7 @@ def wrap_op(module: types.ModuleType, name: str) -> None:
 
 
 def symbol_of(module: str, name: str) -> str:
-    """The name under which layers of an op are saved.
+    """Returns the name under which layers of an op are saved.
 
     Example:
         >>> symbol_of("tensorflow.python.ipu.ops.rand_ops", "dropout")
@@ -63,7 +63,7 @@ def symbol_of(module: str, name: str) -> str:
 
 
 def find_op(symbol: str) -> Callable[..., Any] | None:
-    """The op that a layer was saved with, if it is one of ours."""
+    """Returns the op that a layer was saved with, if it is one of ours."""
     path, _, name = symbol.rpartition(".")
     for package, short in reversed(_PACKAGES.items()):
         module = package + path[len(short) :]
@@ -103,7 +103,7 @@ def _ensure_output(result: Any, first: Any) -> Any:
 
 
 def _is_symbolic(value: Any) -> bool:
-    """Whether something is a symbolic tensor of Keras 2, or holds one."""
+    """Returns whether something is a symbolic tensor of Keras 2, or holds one."""
     if isinstance(value, Mapping):
         return any(map(_is_symbolic, value.values()))
     if isinstance(value, (list, tuple)):

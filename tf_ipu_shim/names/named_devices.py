@@ -49,7 +49,7 @@ def _install(module: types.ModuleType) -> None:
 
 
 def _patch_early_method(construct: Callable[..., None]) -> Callable[..., None]:
-    """A session's constructor that notes those which are made before an IPU is named."""
+    """Returns a session's constructor that notes those which are made before an IPU is named."""
     noted = early_sessions.patch_session_init(construct)
 
     @functools.wraps(construct)
@@ -60,7 +60,7 @@ def _patch_early_method(construct: Callable[..., None]) -> Callable[..., None]:
 
 
 def _patch_ensure_device(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose arguments name devices, or a type of devices, or one that lists devices of all types."""
+    """Returns a function whose arguments name devices, or a type of devices, or one that lists devices of all types."""
     lists = stock.__name__ in _LISTS
 
     @functools.wraps(stock)
@@ -74,13 +74,13 @@ def _patch_ensure_device(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _mentions_ipu(arguments: tuple[Any, ...], lists: bool) -> bool:
-    """Whether one of the arguments names IPUs; without a name a function that lists devices means IPUs too."""
+    """Returns whether one of the arguments names IPUs; without a name a function that lists devices means IPUs too."""
     named = [argument for argument in arguments if isinstance(argument, str) or hasattr(argument, "to_string")]
     return any(map(_is_ipu_name, named)) or (lists and not named)
 
 
 def _is_ipu_name(name: Any) -> bool:
-    """Whether a device's name, as a string or a `DeviceSpec`, or a type of devices is that of IPUs.
+    """Returns whether a device's name, as a string or a `DeviceSpec`, or a type of devices is that of IPUs.
 
     Example:
         >>> [_is_ipu_name(name) for name in ("/device:IPU:0", "IPU", "/job:ipu/device:CPU:0", None)]

@@ -38,7 +38,7 @@ def table() -> dict[str, tuple[str, dict[str, dict[str, str]]]]:
 
 
 def find_spec(fullname: str, theirs: str) -> ModuleSpec | None:
-    """The spec of a module that only re-exports, or None."""
+    """Returns the spec of a module that only re-exports, or None."""
     return ModuleSpec(fullname, ReexportLoader(theirs)) if fullname in table() else None
 
 

@@ -10,7 +10,7 @@ from tf_ipu_shim.names import graphcore_names
 
 
 def unknown_name_message(ours: str, theirs: str, name: str) -> str:
-    """The message for a name that Graphcore's module has in no release.
+    """Returns the message for a name that Graphcore's module has in no release.
 
     Example:
         >>> unknown_name_message("tf_ipu_shim.api.ipu.loops", "tensorflow.python.ipu.loops", "repeat_")
@@ -20,13 +20,13 @@ def unknown_name_message(ours: str, theirs: str, name: str) -> str:
 
 
 def unknown_import_message(ours: str, theirs: str, name: str) -> str:
-    """The same for a name that `from module import name` asked for."""
+    """Returns the same for a name that `from module import name` asked for."""
     return f"cannot import name {name!r} from {theirs!r}{_suggest(ours, theirs, name)}"
 
 
 def _suggest(ours: str, theirs: str, name: str) -> str:
     if name.startswith("_"):
-        return ""  # what Python and its tools probe for: nobody misspells these
+        return ""  # names that Python and its tools probe for: no user misspells these
     module = sys.modules.get(ours)
     known = {public for public in getattr(module, "__all__", None) or dir(module) if not public.startswith("_")}
     known.update(graphcore_names.attributes(theirs))

@@ -17,12 +17,12 @@ from tf_ipu_shim.names import alternatives, graphcore_names, keras_ops, suggesti
 
 
 def is_known_module(fullname: str) -> bool:
-    """Whether some SDK has a module of this (Graphcore) name."""
+    """Returns whether some SDK has a module of this (Graphcore) name."""
     return fullname in graphcore_names.modules()
 
 
 def describe_absence(fullname: str, releases: str) -> str:
-    """The refusal: what was asked for, where it exists, why it is not here, what to do."""
+    """Returns the refusal: what was asked for, where it exists, why it is not here, what to do."""
     reason = alternatives.reason_and_alternative(fullname)
     if reason:
         return f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it: {reason}"
@@ -79,7 +79,7 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
                 if _was_loaded_since(theirs, name):
                     return importlib.import_module(f"{theirs}.{name}")
                 raise ImportError(suggestions.unknown_import_message(ours, theirs, name), name=theirs)
-            # With an object of its own, Python adds no second suggestion where it shows the error.
+            # With a separate object, Python adds no second suggestion when it shows the error.
             raise AttributeError(suggestions.unknown_name_message(ours, theirs, name), name=name, obj=None)
         message = describe_absence(f"{theirs}.{name}", releases)
         if import_callers.is_import_from(sys._getframe(1)):
@@ -90,14 +90,14 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
 
 
 def _was_loaded_since(package: str, name: str) -> bool:
-    """Whether another finder has a module in a package; `from` asks finders only for our name."""
+    """Returns whether another finder has a module in a package; `from` asks finders only for our name."""
     if not hasattr(sys.modules.get(package), "__path__"):
         return False
     return importlib.util.find_spec(f"{package}.{name}") is not None
 
 
 def _submodule_name(package: str, name: str, is_import_from: bool) -> types.ModuleType:
-    """A module that no one has imported yet: Graphcore's packages have theirs as attributes from the start."""
+    """Returns a module that no one has imported yet: Graphcore's packages have theirs as attributes from the start."""
     try:
         return importlib.import_module(f"{package}.{name}")
     except errors.MissingModuleError as error:

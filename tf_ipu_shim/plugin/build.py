@@ -45,7 +45,7 @@ class TensorFlowBuild:
 
     @classmethod
     def installed(cls) -> TensorFlowBuild:
-        """The TensorFlow of this process; checked on 2.15.1 and 2.21.0."""
+        """Returns the TensorFlow of this process; checked on 2.15.1 and 2.21.0."""
         import tensorflow as tf
 
         return cls(
@@ -105,7 +105,7 @@ def _found_or_built(
 
 
 def platform_error() -> str:
-    """The error if the system is not Linux with glibc; empty if it is.
+    """Returns the error if the system is not Linux with glibc; empty if it is.
 
     Example:
         >>> platform_error()
@@ -120,7 +120,7 @@ def platform_error() -> str:
 
 
 def find_library() -> pathlib.Path | None:
-    """The library that `ensure_built` would return without building it; None if there is none."""
+    """Returns the library that `ensure_built` would return without building it; None if there is none."""
     return _find_library(TensorFlowBuild.installed(), _source_files(None), compiler.find_compiler())
 
 

@@ -27,11 +27,11 @@ PREBUILT_DIRECTORY = pathlib.Path(__file__).with_name("prebuilt")
 """The environment that the package was installed into."""
 KEPT_DIRECTORY = pathlib.Path(__file__).with_name("kept")
 """A copy of what was built, in a checkout: an installed package has no files that pip does not know."""
-_FOR_ALL_USERS = 0o755  # of what stands beside the package; the rest is one user's
+_FOR_ALL_USERS = 0o755  # of files next to the package; the rest is one user's
 
 
 def cache_directories() -> list[pathlib.Path]:
-    """The places a library may be built in, best first.
+    """Returns the places a library may be built in, best first.
 
     Only ``TF_IPU_SHIM_PLUGIN_CACHE_DIR`` if it is set; else the user's cache directory (``XDG_CACHE_HOME`` or
     ``~/.cache``), then a directory of the user's below the temporary one.
@@ -51,7 +51,7 @@ def cache_directories() -> list[pathlib.Path]:
 
 
 def find_library(name: str) -> pathlib.Path | None:
-    """The intact library of this file name, or None. One shipped in addition to the package comes first."""
+    """Returns the intact library of this file name, or None. One shipped in addition to the package comes first."""
     for directory in _trusted_directories():
         path = directory / name
         if is_intact(path):
@@ -60,7 +60,7 @@ def find_library(name: str) -> pathlib.Path | None:
 
 
 def find_library_of_any_compiler(stem: str) -> pathlib.Path | None:
-    """An intact library for the same TensorFlow and sources, whichever compiler made it, or None."""
+    """Returns an intact library for the same TensorFlow and sources, whichever compiler made it, or None."""
     for directory in _trusted_directories():
         for path in sorted(directory.glob(f"{stem}-*.so")):
             if is_intact(path):
@@ -76,7 +76,7 @@ def _trusted_directories() -> Iterator[pathlib.Path]:
 
 
 def is_intact(path: pathlib.Path) -> bool:
-    """Whether the file is there, is no one else's, and its bytes are those that were published."""
+    """Returns whether the file is there, is no one else's, and its bytes are those that were published."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(file, "rb") as opened:
@@ -128,7 +128,7 @@ def copy_to_cache(library: pathlib.Path) -> None:
 
 
 def first_writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
-    """The first of `places` that can be written; made where it is missing."""
+    """Returns the first of `places` that can be written; made where it is missing."""
     reasons = []
     for directory in places:
         try:

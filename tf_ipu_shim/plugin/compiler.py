@@ -34,7 +34,7 @@ class Compiler:
 
 
 def find_compiler() -> Compiler | None:
-    """The compiler named by ``CXX``, else ``g++``; None when it is not on the path."""
+    """Returns the compiler named by ``CXX``, else ``g++``; None when it is not on the path."""
     text = os.environ.get(ENVIRONMENT_VARIABLE, "")
     try:
         command = shlex.split(text) or ["g++"]
@@ -57,7 +57,7 @@ def missing_compiler_message() -> str:
     compiler = os.environ.get(ENVIRONMENT_VARIABLE) or "g++"
     return (
         f"The IPU plugin must be compiled once for this TensorFlow, and the C++ compiler {compiler!r} was not found. "
-        "Install g++ 9 or newer (apt-get install g++, dnf install gcc-c++, or the conda package gxx), or set "
+        "Install g++ 9 or newer (apt-get install g++, dnf install gcc-c++, or the conda package gxx). Or set "
         f"{ENVIRONMENT_VARIABLE} to a compiler that takes g++'s options."
     )
 
@@ -111,7 +111,7 @@ def compile_program(compiler: Compiler, source: pathlib.Path, program: pathlib.P
 
 
 def _translation_units(sources: Sequence[pathlib.Path]) -> list[list[pathlib.Path]]:
-    """The sources in parts of about the same size; fewer than `UNITS` where there are fewer sources."""
+    """Returns the sources in parts of about the same size; fewer than `UNITS` where there are fewer sources."""
     parts: list[list[pathlib.Path]] = [[] for _ in range(min(UNITS, len(sources)))]
     sizes = [0] * len(parts)
     for size, source in sorted(((source.stat().st_size, source) for source in sources), reverse=True):
@@ -137,7 +137,7 @@ def _run_command(command: Sequence[str], label: str) -> None:
 
 
 def _first_errors(output: str) -> str:
-    """The lines from the first error on; all of a short output."""
+    """Returns the lines from the first error on; all of a short output."""
     lines = output.strip().splitlines() or ["(the compiler printed nothing)"]
     marked = [index for index, line in enumerate(lines) if "error" in line or "undefined reference" in line]
     start = marked[0] if marked else 0

@@ -68,7 +68,7 @@ class Library:
         self._c = ctypes.CDLL(str(path))
         self._declare()
         self._c.ipu_register()
-        self._lower: Any = None  # ctypes keeps no reference to a callback of its own
+        self._lower: Any = None  # ctypes keeps no reference to its callbacks
         self._handle: Any = None
         live_context.install(self._c)
         self.list_devices(None)
@@ -164,8 +164,8 @@ class Library:
         self._c.ipu_fail_application(engine.encode(), code, message.encode(), int(closes))
 
     def new_epoch(self) -> None:
-        """Begins a new configuration: programs are lowered again at their next run, devices attach at their next use,
-        and trace events that were not fetched are dropped.
+        """Begins a new configuration. Programs are lowered again at their next run, devices attach at their next use,
+        and trace events not yet fetched are dropped.
         """
         self._c.ipu_new_epoch()
 
@@ -203,7 +203,7 @@ class Library:
         self._c.ipu_set_python_function(self._handle)
 
     def uncompilable(self, graph: bytes) -> list[str]:
-        """Names of the nodes in a serialised `GraphDef` that XLA has no kernel for."""
+        """Returns names of the nodes in a serialised `GraphDef` that XLA has no kernel for."""
         return self._names(self._c.ipu_uncompilable, graph)
 
     def without_kernel(self, graph: bytes) -> list[str]:
@@ -212,7 +212,7 @@ class Library:
         return self._names(self._c.ipu_without_kernel, graph)
 
     def by_one_dnn(self, graph: bytes) -> list[str]:
-        """Names of the nodes in a serialised `GraphDef` that run one by one by oneDNN's kernels."""
+        """Returns names of the nodes in a serialised `GraphDef` that run one by one by oneDNN's kernels."""
         return self._names(self._c.ipu_by_one_dnn, graph)
 
     @staticmethod
@@ -249,11 +249,11 @@ class Library:
         self._c.ipu_interrupt_answered()
 
     def interrupted(self) -> bool:
-        """Whether programs have to end, for a Ctrl-C that Python has not answered yet."""
+        """Returns whether programs have to end, for a Ctrl-C that Python has not answered yet."""
         return bool(self._c.ipu_interrupted())
 
     def compilations_left_behind(self) -> int:
-        """The number of XLA compilations whose steps Ctrl-C has ended."""
+        """Returns the number of XLA compilations whose steps Ctrl-C has ended."""
         return int(self._c.ipu_compilations_left_behind())
 
     def delete_outfeed(self, feed_id: str) -> None:
@@ -271,7 +271,7 @@ class Library:
         return self._c.ipu_live_bytes(ordinal, chip)
 
     def peak_bytes(self, ordinal: Device, chip: Chip) -> int:
-        """The most bytes that were held at once since the counters were reset."""
+        """Returns the most bytes that were held at once since the counters were reset."""
         _check(ordinal, chip)
         return self._c.ipu_peak_bytes(ordinal, chip)
 
@@ -294,17 +294,17 @@ class Library:
         )
 
     def programs_lowered(self, ordinal: Device) -> int:
-        """The number of programs lowered for the device since the counters were reset."""
+        """Returns the number of programs lowered for the device since the counters were reset."""
         _check(ordinal)
         return self._c.ipu_programs_lowered(ordinal)
 
     def programs_compiled(self, ordinal: Device) -> int:
-        """The number of those that needed compilation: not those that only return constants or arguments."""
+        """Returns the number of those that needed compilation: not those that only return constants or arguments."""
         _check(ordinal)
         return self._c.ipu_programs_compiled(ordinal)
 
     def programs_run(self, ordinal: Device) -> int:
-        """The number of program runs on the device since the counters were reset."""
+        """Returns the number of program runs on the device since the counters were reset."""
         _check(ordinal)
         return self._c.ipu_programs_run(ordinal)
 
@@ -349,7 +349,7 @@ class Call:
         self._pointer = pointer
 
     def stack_of(self, function: str, node: str) -> list[tuple[str, int, str]]:
-        """The Python frames (file, line, function) in which an op of a function was made, outermost first.
+        """Returns the Python frames (file, line, function) in which an op of a function was made, outermost first.
 
         Empty where TensorFlow keeps none, as for a graph that was read from a file.
         """
@@ -363,7 +363,7 @@ class Call:
         return [(os.fsdecode(frame.file), frame.line, os.fsdecode(frame.function)) for frame in stack.frames]
 
     def constant_arguments(self, library: bytes, function: str, arguments: int) -> list[bool]:
-        """Which arguments of a function XLA must know at compile time, such as a shape or an axis."""
+        """Returns which arguments of a function XLA must know at compile time, such as a shape or an axis."""
         flags = (ctypes.c_uint8 * arguments)()
         problem = self._c.ipu_constant_arguments(
             self._pointer, library, len(library), function.encode(), flags, arguments

@@ -68,7 +68,7 @@ def add_devices(c_library: ctypes.CDLL) -> None:
 
 
 def _patch_physical_devices(c_library: ctypes.CDLL, stock: Callable[..., None]) -> Callable[..., None]:
-    """The method that looks for physical devices, which finds those that are to be listed now."""
+    """Returns the method that looks for physical devices, which finds those that are to be listed now."""
 
     @functools.wraps(stock)
     def method(self: Any, reinitialize: bool = False) -> None:
@@ -84,7 +84,7 @@ def _patch_physical_devices(c_library: ctypes.CDLL, stock: Callable[..., None]) 
 
 
 def _patch_logical_devices(stock: Callable[..., None]) -> Callable[..., None]:
-    """The method that looks for logical devices, with those IPUs that are to be listed now."""
+    """Returns the method that looks for logical devices, with those IPUs that are to be listed now."""
 
     @functools.wraps(stock)
     def method(self: Any) -> None:
@@ -100,7 +100,7 @@ def _patch_logical_devices(stock: Callable[..., None]) -> Callable[..., None]:
 
 
 def _job_of(context: Any) -> str:
-    """The job prefix of a context's device names."""
+    """Returns the job prefix of a context's device names."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
     server = tf_eager.server_of(context)
@@ -108,12 +108,12 @@ def _job_of(context: Any) -> str:
 
 
 def listed_device_count() -> int:
-    """The number of IPU devices that TensorFlow lists."""
+    """Returns the number of IPU devices that TensorFlow lists."""
     return systems.current().num_ipus if _configured is None else _configured
 
 
 def _present_context() -> Any:
-    """The context of this process, if it has one.
+    """Returns the context of this process, if it has one.
 
     `context()` would make one, and a context that was made eager keeps `init_scope` from finding the graph of a script
     that calls `disable_v2_behavior` later.
@@ -135,7 +135,7 @@ def set_eager_context(c_library: ctypes.CDLL, call: int) -> None:
 
 
 def pointer_of(handle: object) -> int:
-    """The plugin's pointer to an eager context, of `context._context_handle`."""
+    """Returns the plugin's pointer to an eager context, of `context._context_handle`."""
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return int(get_pointer(handle, None))

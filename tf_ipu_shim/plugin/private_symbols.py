@@ -53,5 +53,5 @@ def check(
 def _error(problem: str) -> errors.PluginError:
     return errors.PluginError(
         f"The IPU plugin cannot be built for this TensorFlow: {problem} Install a version that is supported "
-        f"(tensorflow-cpu 2.15.1 or 2.21.0), or declare the symbols of this one in {_DIRECTORY} and build again."
+        f"(tensorflow-cpu 2.15.1 or 2.21.0). Or declare the symbols of this one in {_DIRECTORY} and build again."
     )

@@ -40,7 +40,7 @@ def make_profile(
     options: Mapping[str, str],
     facts: Mapping[str, Any],
 ) -> Profile:
-    """The profile of a program's first replica: the others are the same."""
+    """Returns the profile of a program's first replica: the others are the same."""
     programs = _Programs(line_of)
     for entry in timeline.entries:
         programs.add(entry, -1, 1.0)
@@ -175,12 +175,12 @@ class _Programs:
         return compute_set.id
 
     def sets(self) -> list[ComputeSetRow]:
-        """All compute sets, in the order in which they first run."""
+        """Returns all compute sets, in the order in which they first run."""
         return list(self._sets.values())
 
 
 def _transfers(entry: Entry, computation: Computation | None) -> str:
-    """The copies between IPUs and with the host as JSON; collectives are not included."""
+    """Returns the copies between IPUs and with the host as JSON; collectives are not included."""
     if computation is None or entry.phase is None:
         return ""
     sizes = computation.sizes
@@ -226,6 +226,6 @@ def _memory(
 
 
 def leaves(profile: Profile) -> Iterator[ProgramRow]:
-    """The leaf nodes of a profile's program tree."""
+    """Returns the leaf nodes of a profile's program tree."""
     holders = {row.parent for row in profile.programs}
     return (row for row in profile.programs if row.id not in holders)

@@ -79,7 +79,7 @@ _COMPARED = {
 
 
 def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
-    """The profiles of a file or folder by program; of several with one name each has its number."""
+    """Returns the profiles of a file or folder by program; of several with one name each has its number."""
     folder = pathlib.Path(path)
     inside = sorted(folder_path for folder_path in folder.glob(f"*/{FILE}")) if folder.is_dir() else []
     if (folder / FILE).is_file() or not inside:

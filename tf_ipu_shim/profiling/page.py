@@ -18,7 +18,7 @@ _MOST_RECTANGLES = 20_000
 
 
 def render_page(profile: Profile, runs: list[Run] | None = None) -> str:
-    """The page."""
+    """Returns the page."""
     data = {
         "facts": parse_facts(profile),
         "options": {row.name: row.value for row in profile.options},
@@ -127,7 +127,7 @@ def _op_data(leaves: Iterable[TimelineEvent]) -> list[list[Any]]:
 
 
 def _pipeline_data(parts: Mapping[int, list[ProgramRow]], schedule: Schedule, loop: TimelineEvent) -> dict[str, Any]:
-    """A pipeline's steps for the page, with their first slot and their begin and end in it."""
+    """Returns a pipeline's steps for the page, with their first slot and their begin and end in it."""
     drawn = [
         [
             turn.ipu, part.kind, part.name, turn.slot,
@@ -150,7 +150,7 @@ def _pipeline_data(parts: Mapping[int, list[ProgramRow]], schedule: Schedule, lo
 
 
 def _error_bounds(profile: Profile, leaves: Iterable[TimelineEvent]) -> tuple[float, float]:
-    """The least and the most cycles that are to be expected, as parts of what is modelled."""
+    """Returns the least and the most cycles that are to be expected, as parts of what is modelled."""
     steps = {row.id: row.computation for row in profile.programs}
     factors: dict[str, float] = next(
         (json.loads(row.value) for row in profile.facts if row.name == "error_factors"), {}

@@ -50,7 +50,7 @@ class Schedule(NamedTuple):
     lead: float
 
     def in_slot(self, slot: int) -> list[tuple[ScheduledStep, int, float]]:
-        """The turns of a slot in the order in which they begin."""
+        """Returns the turns of a slot in the order in which they begin."""
         found = []
         for turn in self.turns:
             mini_batch, rest = divmod(slot - turn.slot, self.between)
@@ -59,7 +59,7 @@ class Schedule(NamedTuple):
         return sorted(found, key=lambda scheduled: scheduled[2])
 
     def once(self) -> Schedule:
-        """The same with each row once, where it begins first: an exchange is one step of several IPUs."""
+        """Returns the same with each row once, where it begins first: an exchange is one step of several IPUs."""
         first: dict[int, ScheduledStep] = {}
         for turn in sorted(self.turns, key=lambda turn: (turn.slot, turn.begin)):
             first.setdefault(turn.row.id, turn)
@@ -80,7 +80,7 @@ class Schedule(NamedTuple):
 
 
 def find_schedules(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> dict[int, Schedule]:
-    """The schedules of a profile's pipelines, by the id of their loop.
+    """Returns the schedules of a profile's pipelines, by the id of their loop.
 
     Example:
         >>> find_schedules([], {})
@@ -107,7 +107,7 @@ def find_schedules(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> 
 
 
 def map_to_steps(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedule]) -> dict[int, int]:
-    """The turn's row that each row of a pipeline is in or is, by ids; other rows are left out."""
+    """Returns the turn's row that each row of a pipeline is in or is, by ids; other rows are left out."""
     turns = {turn.row.id for schedule in pipelines.values() for turn in schedule.turns}
     found: dict[int, int] = {}
     for row in programs:
@@ -119,7 +119,7 @@ def map_to_steps(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedul
 
 
 def leaves_of_steps(programs: Sequence[ProgramRow], inside: Mapping[int, int]) -> dict[int, list[ProgramRow]]:
-    """The leaf rows of each scheduled step, by the id of the step's row."""
+    """Returns the leaf rows of each scheduled step, by the id of the step's row."""
     holders = {row.parent for row in programs}
     found: dict[int, list[ProgramRow]] = {}
     for row in programs:
@@ -195,7 +195,7 @@ def _group_cycles(rows: Sequence[ProgramRow], starts: Sequence[float]) -> float:
 
 
 def _first_slots(ipu: int, table: PipelineTimetable, facts: Mapping[str, Any]) -> list[int]:
-    """The first slots of what an IPU does for a mini-batch, forward and then backward."""
+    """Returns the first slots of what an IPU does for a mini-batch, forward and then backward."""
     named = facts.get("stages", [])
     own = named[ipu] if ipu < len(named) and named[ipu] else [0]
     slots = [table.first_slot(stage, False) for stage in own]

@@ -161,5 +161,5 @@ class Profile(NamedTuple):
 
 
 def parse_facts(profile: Profile) -> dict[str, Any]:
-    """The facts of a profile by name."""
+    """Returns the facts of a profile by name."""
     return {row.name: json.loads(row.value) for row in profile.facts}

@@ -56,7 +56,7 @@ def read_profile(path: str | pathlib.Path) -> Profile:
 
 
 def read_runs(path: str | pathlib.Path) -> list[Run] | None:
-    """The runs recorded next to a profile, oldest first; None if none were to be recorded."""
+    """Returns the runs recorded next to a profile, oldest first; None if none were to be recorded."""
     found = pathlib.Path(path)
     beside = (found if found.is_dir() else found.parent) / RUNS
     if not beside.is_file():

@@ -32,12 +32,12 @@ class ReportSettings:
 
 
 def is_requested(options: Mapping[str, str]) -> bool:
-    """Whether some engine options, or anyone who runs the script, ask for a report at all."""
+    """Returns whether some engine options, or anyone who runs the script, ask for a report at all."""
     return any(_parse_requested(options)) or bool(os.environ.get(DIRECTORY_VARIABLE))
 
 
 def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
-    """The requested reports: from outside, then from engine options, unless both name the same directory.
+    """Returns the requested reports: from outside, then from engine options, unless both name the same directory.
 
     A script that reads its own profiles finds them where it has asked for them, also when it is run for a profile.
 
@@ -55,7 +55,7 @@ def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
 
 
 def parse_settings(options: Mapping[str, str]) -> ReportSettings | None:
-    """The settings in some engine options; None where no report is asked for.
+    """Returns the settings in some engine options; None where no report is asked for.
 
     Example:
         >>> parse_settings({"autoReport.all": "true", "autoReport.outputExecutionProfile": "false"}).execution
@@ -81,7 +81,7 @@ def _parse_run_limit(options: Mapping[str, str]) -> int:
 
 
 def _parse_requested(options: Mapping[str, str]) -> tuple[bool, bool]:
-    """Whether what programs consist of is asked for, and whether their runs are."""
+    """Returns whether what programs consist of is asked for, and whether their runs are."""
     everything = engine_options.is_enabled(options, engine_options.REPORT_ALL)
 
     def is_set(name: str) -> bool:

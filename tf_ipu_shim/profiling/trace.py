@@ -23,7 +23,7 @@ _MOST = 100_000
 
 
 def make_trace(profile: Profile) -> dict[str, Any]:
-    """The trace of one run."""
+    """Returns the trace of one run."""
     facts = parse_facts(profile)
     scale = 1e6 / facts["clock_hz"]
     tracks = [*dict.fromkeys(TRACKS.values()), _LOOPS]

@@ -70,7 +70,7 @@ def write_profile(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
 
 
 def table_definitions() -> dict[str, Any]:
-    """The type of the rows of each table, by its name."""
+    """Returns the type of the rows of each table, by its name."""
     return {name: hint.__args__[0] for name, hint in get_type_hints(Profile).items()}
 
 
@@ -79,7 +79,7 @@ def _sql_type(kind: Any) -> str:
 
 
 def summarize(profile: Profile) -> dict[str, Any]:
-    """A program at a glance: the facts, each IPU, the longest compute sets, the largest variables."""
+    """Returns a program at a glance: the facts, each IPU, the longest compute sets, the largest variables."""
     facts = parse_facts(profile)
     longest = sorted(profile.compute_sets, key=lambda row: -row.cycles * row.runs)[:20]
     largest = sorted(profile.variables, key=lambda row: -row.bytes)[:20]

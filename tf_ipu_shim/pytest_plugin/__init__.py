@@ -98,7 +98,7 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_report_header() -> str:
-    """The line that says what is simulated."""
+    """Returns the line that says what is simulated."""
     return f"tf_ipu_shim: {tf_ipu_shim.__version__}, SDK {sdk.current()}, machine {systems.current().name}"
 
 
@@ -223,11 +223,11 @@ class IpuMemory:
     """The memory that a test's programs need on each IPU, and the bytes in use, at the time of the call."""
 
     def report(self) -> Any:
-        """The whole report, as `tf_ipu_shim.memory_report()` gives it."""
+        """Returns the whole report, as `tf_ipu_shim.memory_report()` gives it."""
         return tf_ipu_shim.memory_report()
 
     def peak(self, ipu: int = 0, device: int = 0) -> int:
-        """The most that one of the test's programs needs on an IPU: modelled, the same in every run.
+        """Returns the most that one of the test's programs needs on an IPU: modelled, the same in every run.
 
         Args:
             ipu: its place in the TensorFlow device.
@@ -239,7 +239,7 @@ class IpuMemory:
         return int(self._modelled(ipu, device).peak_bytes)
 
     def always_live(self, ipu: int = 0, device: int = 0) -> int:
-        """The memory that stays on an IPU between steps, such as variables.
+        """Returns the memory that stays on an IPU between steps, such as variables.
 
         Args:
             ipu: its place in the TensorFlow device.

@@ -50,7 +50,7 @@ def begin() -> None:
 
 
 def active() -> bool:
-    """Whether programs are being captured."""
+    """Returns whether programs are being captured."""
     return _programs is not None
 
 

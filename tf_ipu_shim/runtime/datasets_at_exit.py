@@ -1,10 +1,10 @@
 """Lets the process exit without waiting for datasets that call Python.
 
 Python frees the objects of a script, such as the iterator in a frame of an uncaught error, when other threads can no
-longer run Python: they end when they try. TensorFlow's iterators wait for their threads, so that one whose
-`numpy_function`, `py_function` or generator is under way would wait indefinitely, in stock TensorFlow too. Such
-iterators, and sessions that have some, are therefore kept; the system ends their threads. Uses `script_ops._py_funcs`,
-`BaseSession._target`; checked on TensorFlow 2.15.1 and 2.21.0.
+longer run Python. TensorFlow's iterators wait for their threads, so that one whose `numpy_function`, `py_function` or
+generator is under way would wait indefinitely, in stock TensorFlow too. Such iterators, and sessions that have some,
+are therefore kept; the system ends their threads. Uses `script_ops._py_funcs`, `BaseSession._target`; checked on
+TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class IpuDevice:
 
     @property
     def poplar_id(self) -> int | None:
-        """Id of the Poplar device it is attached to; 0 on the IPU model; None while not attached."""
+        """Id of the Poplar device it is attached to: 0 on the IPU Model, None if not attached."""
         attachment = self._attachment
         if self._model_attached:
             return 0
@@ -132,7 +132,7 @@ class IpuDevice:
     def attach(self) -> None:
         """Attaches to the first free candidate; waits for one if the connection is on demand.
 
-        Does nothing if it is attached already, or never attaches.
+        Returns at once if it is attached already, or if the connection type never attaches.
         """
         if self.compiles_only:
             return

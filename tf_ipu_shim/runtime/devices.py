@@ -1,7 +1,7 @@
 """Manages the TensorFlow IPU devices that this process has configured.
 
-There is one configuration at a time. Every function may be called from any thread. After an exception nothing is
-configured and nothing attached, so the next call starts from the beginning.
+There is one configuration at a time. Every function may be called from any thread. After an exception no device is
+configured or attached, so the next call starts from the beginning.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def configure(options: Any) -> None:
 
 
 def reset() -> None:
-    """Detaches from all IPUs and forgets the configuration; does nothing without one.
+    """Detaches from all IPUs and forgets the configuration, if there is one.
 
     Programs are lowered again when they next run.
     """
@@ -89,7 +89,7 @@ def reset() -> None:
 
 
 def configured() -> Any:
-    """A copy of the active `IpuOptions`; None when nothing was configured."""
+    """Returns a copy of the active `IpuOptions`; None when nothing was configured."""
     with _lock:
         return None if _options is None else _copy(_options)
 
@@ -105,7 +105,7 @@ def active() -> tuple[IpuDevice, ...]:
 
 
 def applications() -> tuple[IpuDevice, ...]:
-    """The devices of embedded applications."""
+    """Returns the devices of embedded applications."""
     return tuple(_applications.values())
 
 

@@ -89,7 +89,7 @@ def _num_ipus(request: Any) -> Any:
 
 
 def is_synthetic(category: int) -> bool:
-    """Whether data of a category is synthesised instead of transferred.
+    """Returns whether data of a category is synthesised instead of transferred.
 
     Example:
         >>> is_synthetic(1)

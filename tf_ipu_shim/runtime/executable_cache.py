@@ -31,7 +31,7 @@ class CacheDirectory:
         self._writable = True
 
     def file_of(self, key: bytes) -> pathlib.Path:
-        """The file of a key."""
+        """Returns the file of a key."""
         return self.path / f"{hashlib.sha256(key).hexdigest()[:32]}{SUFFIX}"
 
     def read(self, key: bytes) -> bytes | None:

@@ -71,7 +71,7 @@ def install(library: Library) -> None:
     _error_files = frozenset({str(core.__file__), str(errors_impl.__file__)})
     _step_directories = (contextlib.__file__, *_package_directories(str(core.__file__)))
 
-    # Who asks whether SIGINT is handled by default, as asyncio does, is told yes.
+    # Code that asks whether SIGINT has its default handler, as asyncio does, gets yes.
     patches.replace(signal, "default_int_handler", lambda _: _raise, why="programs end with Ctrl-C, and it tells them")
     why = "Ctrl-C ends programs again after a script has put the default handler back"
     patches.replace(signal, "signal", _watching_signals, why=why)
@@ -131,7 +131,7 @@ def _is_overdue() -> bool:
 
 
 def _is_dropped_in(frame: Any) -> bool:
-    """Whether Python, ctypes or pybind11 would drop an exception raised in a frame."""
+    """Returns whether Python, ctypes or pybind11 would drop an exception raised in a frame."""
     # The plugin's callbacks handle the errors of what they call, not their own.
     if frame is not None and (frame.f_code.co_name, frame.f_code.co_filename) == (_CALLBACK, _callback_file):
         return True
@@ -146,7 +146,7 @@ def _is_dropped_in(frame: Any) -> bool:
 
 
 def _is_in_undivided_step(frame: Any) -> bool:
-    """Whether one of TensorFlow's scopes is being entered or left, or an op created."""
+    """Returns whether one of TensorFlow's scopes is being entered or left, or an op created."""
     while frame is not None:
         code = frame.f_code
         if code.co_name in _STEPS and code.co_filename.startswith(_step_directories):

@@ -31,12 +31,12 @@ def warning(message: str) -> None:
 
 
 def enabled(silent_from: int = 1) -> bool:
-    """Whether information is logged, see `machine.environment.log_level`."""
+    """Returns whether information is logged, see `machine.environment.log_level`."""
     return log_level.enabled(silent_from)
 
 
 def text(message: str) -> str:
-    """A line of the driver's as the plugin writes it, which adds the time: its source and the message.
+    """Returns a line of the driver's as the plugin writes it, which adds the time: its source and the message.
 
     Example:
         >>> text("Compiled program step for /device:IPU:0")

@@ -27,7 +27,7 @@ def install() -> None:
 
 
 def _finding(stock: Callable[..., None]) -> Callable[..., None]:
-    """A session's constructor that makes the device first."""
+    """Returns a session's constructor that makes the device first."""
 
     @functools.wraps(stock)
     def construct(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:

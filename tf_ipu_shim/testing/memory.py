@@ -110,8 +110,8 @@ def assert_no_growth(
         report: whose programs; those of this process when not given.
 
     Raises:
-        AssertionError: something grew, which it names by owner; the file is missing; or no program has run.
-        ValueError: the file is not a baseline.
+        AssertionError: memory grew, the file is missing, or no program has run. The message names the allocations that
+        grew. ValueError: the file is not a baseline.
         TypeError: `percent` is not a number.
     """
     check_growth(path, percent, write, report)
@@ -154,7 +154,7 @@ def baseline_of(
 
 
 def _program_plans(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, IpuPlan]]:
-    """All programs with what they need on each IPU."""
+    """Returns all programs with what they need on each IPU."""
     report = memory_report() if report is None else report
     if not isinstance(report, MemoryReport):
         raise TypeError(

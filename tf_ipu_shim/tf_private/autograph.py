@@ -15,7 +15,7 @@ from tensorflow.python.autograph.impl import (
 
 
 def conversions() -> Iterator[Any]:
-    """The functions that AutoGraph generated from each function, with the original lines."""
+    """Yields the functions that AutoGraph generated from each function, with the original lines."""
     # Asked while an error is shown, which nothing may replace.
     cached = getattr(getattr(getattr(api, "_TRANSPILER", None), "_cache", None), "_cache", None) or {}
     for of_function in list(cached.values()):

@@ -27,7 +27,7 @@ from tensorflow.python.ops import (
 
 
 def variant_tensor(dataset: dataset_ops.DatasetV2) -> Any:
-    """A dataset as its tensor."""
+    """Returns a dataset as its tensor."""
     return dataset._variant_tensor
 
 
@@ -37,10 +37,10 @@ def flat_structure(dataset: dataset_ops.DatasetV2) -> Any:
 
 
 def iterator_resource(iterator: iterator_ops.OwnedIterator) -> Any:
-    """An iterator as its resource."""
+    """Returns an iterator as its resource."""
     return iterator._iterator_resource
 
 
 def inputs_of(dataset: dataset_ops.DatasetV2) -> Any:
-    """The datasets that a dataset was made of."""
+    """Returns the datasets that a dataset was made of."""
     return dataset._inputs()

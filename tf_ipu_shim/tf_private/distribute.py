@@ -37,30 +37,30 @@ def all_reduce(cross_device: cross_device_ops.CollectiveAllReduce, operation: An
 
 
 def strategy_of(extended: distribute_lib.StrategyExtendedV2) -> Any:
-    """The strategy that an extended one belongs to."""
+    """Returns the strategy that an extended one belongs to."""
     return extended._container_strategy()
 
 
 def worker_of(extended: collective_all_reduce_strategy.CollectiveAllReduceExtended) -> int:
-    """Which worker of its cluster a process is; 0: there is no cluster."""
+    """Returns which worker of its cluster a process is; 0: there is no cluster."""
     return getattr(extended, "_id_in_cluster", 0)
 
 
 def undistributed(distributed: input_lib.DistributedDataset) -> Any:
-    """The dataset that a distributed one was made of."""
+    """Returns the dataset that a distributed one was made of."""
     return distributed._original_dataset
 
 
 def first_of_functions(distributed: input_lib.DistributedDatasetsFromFunction) -> Any:
-    """The dataset that a function made for this worker."""
+    """Returns the dataset that a function made for this worker."""
     return distributed._datasets[0]
 
 
 def loss_scaled_for_estimator(strategy: distribute_lib.StrategyV1) -> Any:
-    """A scope whose optimizers divide the loss by the number of workers."""
+    """Returns a scope whose optimizers divide the loss by the number of workers."""
     return strategy._scale_loss_for_estimator_enabled()
 
 
 def container_of(value: values.DistributedVariable) -> Any:
-    """The distributed variable that one of a replica is part of, or the variable itself."""
+    """Returns the distributed variable that one of a replica is part of, or the variable itself."""
     return value._distributed_container() if hasattr(value, "_distributed_container") else value

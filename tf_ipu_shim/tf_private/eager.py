@@ -22,7 +22,7 @@ from tensorflow.python.ops import (
 
 
 def context_handle(eager_context: context.Context) -> Any:
-    """The C API's handle; None before the context is used."""
+    """Returns the C API's handle; None before the context is used."""
     return eager_context._context_handle
 
 
@@ -32,7 +32,7 @@ def list_logical_devices(eager_context: context.Context) -> None:
 
 
 def context_devices(eager_context: context.Context) -> Any:
-    """The names of the context's devices."""
+    """Returns the names of the context's devices."""
     return eager_context._context_devices
 
 
@@ -51,5 +51,5 @@ def list_physical_devices_again(eager_context: context.Context) -> None:
 
 
 def server_of(eager_context: context.Context) -> Any:
-    """The server that a context is of, which names its devices; None: it is of no cluster."""
+    """Returns the server that a context is of, which names its devices; None: it is of no cluster."""
     return eager_context._server_def or eager_context._collective_ops_server_def

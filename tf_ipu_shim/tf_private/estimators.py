@@ -15,6 +15,6 @@ from tf_ipu_shim.tf_private.distribute import distribute_coordinator
 
 
 def is_independent_worker(config: run_config.RunConfig) -> bool:
-    """Whether a script starts each worker of a cluster itself."""
+    """Returns whether a script starts each worker of a cluster itself."""
     mode = config._distribute_coordinator_mode
     return bool(mode == distribute_coordinator.CoordinatorMode.INDEPENDENT_WORKER)

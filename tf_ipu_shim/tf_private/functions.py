@@ -9,7 +9,7 @@ from tensorflow.python.eager import (
 )
 from tensorflow.python.eager.polymorphic_function import (
     atomic_function,  # one function of a FuncGraph, defined and called
-    concrete_function,  # ConcreteFunction with a graph of our own
+    concrete_function,  # ConcreteFunction with our graph
 )
 from tensorflow.python.util import (
     dispatch,  # how Keras makes layers of ops
@@ -19,22 +19,22 @@ from tensorflow.python.util import (
 
 
 def jit_compile(function: def_function.Function, default: Any = None) -> Any:
-    """Whether XLA compiles a function."""
+    """Returns whether XLA compiles a function."""
     return getattr(function, "_jit_compile", default)
 
 
 def clone(function: def_function.Function, python_function: Any) -> Any:
-    """The same function, not traced yet."""
+    """Returns the same function, not traced yet."""
     return function._clone(python_function)
 
 
 def source_graph(function: atomic_function.AtomicFunction) -> Any:
-    """The graph of a function that a graph holds; None: it was read from a file."""
+    """Returns the graph of a function that a graph holds; None: it was read from a file."""
     return getattr(function, "_cached_graph", None)
 
 
 def compiled_twin(function: def_function.Function) -> Any:
-    """The same function, which XLA compiles."""
+    """Returns the same function, which XLA compiles."""
     twin = clone(function, None)
     twin._jit_compile = True
     return twin

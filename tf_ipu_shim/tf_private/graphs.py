@@ -24,7 +24,7 @@ from tensorflow.python.framework.function import (
     _FuncGraph as DefunGraph,  # the graph of a function of TensorFlow 1, which tracing tells apart
 )
 from tensorflow.python.grappler import (
-    tf_optimizer,  # Grappler's passes on a graph of our own
+    tf_optimizer,  # Grappler's passes on our graph
 )
 from tensorflow.python.ops import (
     handle_data_util,  # dtype and shape behind a resource handle
@@ -60,7 +60,7 @@ def add_control_inputs(op: ops.Operation, others: Any) -> None:
 
 
 def control_outputs(op: ops.Operation) -> Any:
-    """The ops that wait for an op."""
+    """Returns the ops that wait for an op."""
     return op._control_outputs
 
 
@@ -70,17 +70,17 @@ def update_input(op: ops.Operation, index: int, tensor: Any) -> None:
 
 
 def original_op(op: ops.Operation) -> Any:
-    """The op that an op of a gradient belongs to."""
+    """Returns the op that an op of a gradient belongs to."""
     return op._original_op
 
 
 def attr_scope(graph: ops.Graph, attributes: Any) -> Any:
-    """A scope that gives its ops attributes."""
+    """Returns a scope that gives its ops attributes."""
     return graph._attr_scope(attributes)
 
 
 def functions_by_name(graph: ops.Graph) -> Any:
-    """A graph's functions by name."""
+    """Returns a graph's functions by name."""
     return graph._functions
 
 
@@ -90,7 +90,7 @@ def add_function_recursive(graph: ops.Graph, function: Any) -> None:
 
 
 def collections_of(graph: ops.Graph) -> Any:
-    """A graph's collections themselves."""
+    """Returns a graph's collections themselves."""
     return graph._collections
 
 
@@ -100,12 +100,12 @@ def create_op(graph: ops.Graph, *arguments: Any, **keywords: Any) -> Any:
 
 
 def device_functions(graph: ops.Graph) -> Any:
-    """The device scopes that a graph is in."""
+    """Returns the device scopes that a graph is in."""
     return graph._device_functions_outer_to_inner
 
 
 def control_flow_context(graph: ops.Graph) -> Any:
-    """The context of TensorFlow 1 control flow."""
+    """Returns the context of TensorFlow 1 control flow."""
     return graph._get_control_flow_context()
 
 
@@ -115,22 +115,22 @@ def set_control_flow_context(graph: ops.Graph, context: Any) -> None:
 
 
 def variable_creator_scope(graph: ops.Graph, creator: Any, priority: int = 100) -> Any:
-    """A scope whose function makes the variables."""
+    """Returns a scope whose function makes the variables."""
     return graph._variable_creator_scope(creator, priority)
 
 
 def attr_scope_map(graph: ops.Graph) -> Any:
-    """The attributes that a graph gives its ops; a new dictionary for what is not a graph."""
+    """Returns the attributes that a graph gives its ops; a new dictionary for what is not a graph."""
     return getattr(graph, "_attr_scope_map", {})
 
 
 def watched_variables(graph: func_graph.FuncGraph) -> Any:
-    """The variables that a traced function has read or written."""
+    """Returns the variables that a traced function has read or written."""
     return getattr(graph, "_watched_variables", ())
 
 
 def is_loss_scaled_by_optimizer(graph: ops.Graph) -> Any:
-    """Whether an optimizer has divided the loss by the replicas."""
+    """Returns whether an optimizer has divided the loss by the replicas."""
     return getattr(graph, "_is_loss_scaled_by_optimizer", False)
 
 
@@ -159,10 +159,10 @@ def no_variable_creators(graph: ops.Graph) -> Iterator[None]:
 
 
 def device_spec_of(function: Any) -> Any:
-    """The device of a device scope; None for a function of a script's own."""
+    """Returns the device of a device scope; None for a function of a script's own."""
     return getattr(function, "_spec", None)
 
 
 def number_of(op: ops.Operation) -> int:
-    """The number of an op in its graph, which counts up as ops are made."""
+    """Returns the number of an op in its graph, which counts up as ops are made."""
     return op._id

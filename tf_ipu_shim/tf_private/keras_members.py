@@ -20,17 +20,17 @@ BackendModule: TypeAlias = Any
 
 
 def inbound_nodes(layer: Layer) -> Any:
-    """The calls of a layer on Keras tensors."""
+    """Returns the calls of a layer on Keras tensors."""
     return layer._inbound_nodes
 
 
 def layer_losses(layer: Layer) -> Any:
-    """The losses that a layer adds to each call."""
+    """Returns the losses that a layer adds to each call."""
     return layer._losses
 
 
 def eager_losses(layer: Layer) -> Any:
-    """The losses that a layer has added while running eagerly."""
+    """Returns the losses that a layer has added while running eagerly."""
     return layer._eager_losses
 
 
@@ -40,7 +40,7 @@ def clear_losses(layer: Layer) -> None:
 
 
 def flatten_layers(layer: Layer) -> Any:
-    """A layer and all that are inside it."""
+    """Returns a layer and all that are inside it."""
     return layer._flatten_layers()
 
 
@@ -50,27 +50,27 @@ def assert_compile_was_called(model: Model) -> None:
 
 
 def should_eval(model: Model, epoch: int, frequency: Any) -> bool:
-    """Whether an epoch ends with a validation."""
+    """Returns whether an epoch ends with a validation."""
     return model._should_eval(epoch, frequency)
 
 
 def train_counter(model: Model) -> Any:
-    """The variable that counts steps of training."""
+    """Returns the variable that counts steps of training."""
     return model._train_counter
 
 
 def test_counter(model: Model) -> Any:
-    """The variable that counts steps of evaluation."""
+    """Returns the variable that counts steps of evaluation."""
     return model._test_counter
 
 
 def predict_counter(model: Model) -> Any:
-    """The variable that counts steps of prediction."""
+    """Returns the variable that counts steps of prediction."""
     return model._predict_counter
 
 
 def saved_inputs_spec(model: Model) -> Any:
-    """The inputs of a SavedModel of the model; None if unknown."""
+    """Returns the inputs of a SavedModel of the model; None if unknown."""
     return model._saved_model_inputs_spec
 
 
@@ -80,12 +80,12 @@ def set_save_spec(model: Model, *arguments: Any) -> None:
 
 
 def nested_inputs(model: Functional) -> Any:
-    """A functional model's inputs as its script gave them."""
+    """Returns a functional model's inputs as its script gave them."""
     return model._nested_inputs
 
 
 def nested_outputs(model: Functional) -> Any:
-    """A functional model's outputs as its script gave them."""
+    """Returns a functional model's outputs as its script gave them."""
     return model._nested_outputs
 
 
@@ -95,17 +95,17 @@ def flatten_to_reference_inputs(model: Functional, tensors: Any) -> Any:
 
 
 def conform_to_reference_input(model: Functional, tensor: Any, ref_input: Any) -> Any:
-    """An input with the rank and dtype of the model's own."""
+    """Returns an input with the rank and dtype of the model's own."""
     return model._conform_to_reference_input(tensor, ref_input=ref_input)
 
 
 def build_input_shape(layer: Layer, default: Any = None) -> Any:
-    """The shape that a layer was built for."""
+    """Returns the shape that a layer was built for."""
     return getattr(layer, "_build_input_shape", default)
 
 
 def build_map(functional_module: FunctionalModule, outputs: Any) -> Any:
-    """The calls of layers between Keras tensors, in order."""
+    """Returns the calls of layers between Keras tensors, in order."""
     return functional_module._build_map(outputs)
 
 
@@ -120,12 +120,12 @@ def check_data_cardinality(data_adapter: DataAdapterModule, data: Any) -> None:
 
 
 def class_weight_function(data_adapter: DataAdapterModule, class_weight: Any) -> Any:
-    """The function that gives each sample of a dataset the weight of its class."""
+    """Returns the function that gives each sample of a dataset the weight of its class."""
     return data_adapter._make_class_weight_map_fn(class_weight)
 
 
 def history_of(callbacks: CallbackList) -> Any:
-    """The history of this call; None before training begins."""
+    """Returns the history of this call; None before training begins."""
     return getattr(callbacks, "_history", None)
 
 
@@ -146,12 +146,12 @@ def create_all_weights(optimizer: Optimizer, variables: Any) -> Any:
 
 
 def creates_weights(optimizer: Any) -> bool:
-    """Whether something makes slots and counters as Keras' optimizers do."""
+    """Returns whether something makes slots and counters as Keras' optimizers do."""
     return hasattr(optimizer, "_create_all_weights")
 
 
 def is_default(method: Any) -> bool:
-    """Whether Keras takes a method for its own, and not for one of a user's class."""
+    """Returns whether Keras takes a method for its own, and not for one of a user's class."""
     return getattr(method, "_is_default", False)
 
 
@@ -161,12 +161,12 @@ def mark_default(method: Any, value: bool = True) -> None:
 
 
 def seed_generator(backend: BackendModule) -> Any:
-    """The generator of seeds that Keras has for a thread; None: no seed is set."""
+    """Returns the generator of seeds that Keras has for a thread; None: no seed is set."""
     return getattr(backend._SEED_GENERATOR, "generator", None)
 
 
 def draws_random_seed(generator: Any) -> bool:
-    """Whether a `RandomGenerator` that has drawn nothing yet would draw its seed from Python's `random`."""
+    """Returns whether a `RandomGenerator` that has drawn nothing yet would draw its seed from Python's `random`."""
     return not generator._built and generator._rng_type == generator.RNG_STATELESS and generator._seed is None
 
 
@@ -176,10 +176,10 @@ def draw_from_global_seed(generator: Any) -> None:
 
 
 def loss_scale_value(loss_scale: FixedLossScale) -> float:
-    """The constant of a fixed loss scale."""
+    """Returns the constant of a fixed loss scale."""
     return loss_scale._loss_scale_value
 
 
 def optimizer_name(optimizer: Optimizer) -> str:
-    """The name of an optimizer, by which its variables are called."""
+    """Returns the name of an optimizer, by which its variables are called."""
     return getattr(optimizer, "_name", "optimizer")

@@ -31,5 +31,5 @@ assert_op = gen_logging_ops._assert  # the op `Assert` itself: `tf.debugging.Ass
 
 
 def has_python_functions() -> bool:
-    """Whether functions of Python are registered that ops may call."""
+    """Returns whether functions of Python are registered that ops may call."""
     return script_ops._py_funcs.size() > 0

@@ -11,12 +11,12 @@ from tensorflow.python.client import (
 
 
 def is_local(a_session: session.BaseSession) -> bool:
-    """Whether a session runs in this process."""
+    """Returns whether a session runs in this process."""
     return not getattr(a_session, "_target", True)
 
 
 def is_closed(a_session: session.BaseSession) -> bool:
-    """Whether a session has been closed."""
+    """Returns whether a session has been closed."""
     return a_session._closed
 
 

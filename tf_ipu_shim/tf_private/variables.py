@@ -15,17 +15,17 @@ from tensorflow.python.ops import (
 
 
 def shared_name(variable: resource_variable_ops.BaseResourceVariable) -> Any:
-    """A variable's name as its handle has it."""
+    """Returns a variable's name as its handle has it."""
     return variable._shared_name
 
 
 def unique_id(variable: resource_variable_ops.BaseResourceVariable, default: Any = None) -> Any:
-    """The identity of a variable within the process."""
+    """Returns the identity of a variable within the process."""
     return getattr(variable, "_unique_id", default)
 
 
 def in_graph_mode(variable: resource_variable_ops.BaseResourceVariable, default: Any = False) -> Any:
-    """Whether a variable was made in a graph."""
+    """Returns whether a variable was made in a graph."""
     return getattr(variable, "_in_graph_mode", default)
 
 
@@ -40,10 +40,10 @@ def take_resource_of(variable: resource_variable_ops.BaseResourceVariable, other
 
 
 def reference(variable: ref_variable.RefVariable) -> Any:
-    """The reference that a variable of TensorFlow 1 is."""
+    """Returns the reference that a variable of TensorFlow 1 is."""
     return variable._ref()
 
 
 def strategy_of(variable: resource_variable_ops.BaseResourceVariable, default: Any) -> Any:
-    """The strategy that a variable was made in the scope of; None: it was made in none."""
+    """Returns the strategy that a variable was made in the scope of; None: it was made in none."""
     return getattr(variable, "_distribute_strategy", default)

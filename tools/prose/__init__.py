@@ -1,1 +1,1 @@
-"""Checks the style guide's rules for text: pages, docstrings, messages and help texts."""
+"""Checks the style guide's rules for text: pages, docstrings, messages and option help."""

@@ -30,13 +30,13 @@ class Allowed(NamedTuple):
 
 @functools.cache
 def table() -> tuple[Allowed, ...]:
-    """All exceptions."""
+    """Returns all exceptions."""
     rows = TABLE.read_text(encoding="utf-8").splitlines()
     return tuple(Allowed(*row.split("\t")) for row in rows if row and not row.startswith("#"))
 
 
 def allow(finding: Finding) -> bool:
-    """Whether an exception allows a finding."""
+    """Returns whether an exception allows a finding."""
     path = str(finding.path.relative_to(ROOT))
     return any(
         fnmatch.fnmatch(path, one.files) and one.rule == finding.rule and one.words in finding.shown for one in table()

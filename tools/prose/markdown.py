@@ -12,7 +12,7 @@ _ITEM = re.compile(r"^\s*([-*]|\d+\.) ")
 
 
 def passages(path: pathlib.Path, text: str, first_line: int = 1) -> Iterator[Passage]:
-    """The passages of a text, in order.
+    """Yields the passages of a text, in order.
 
     Example:
         >>> [passage.text for passage in passages(pathlib.Path("x.md"), "# Title\\n\\n- one\\n- two\\n  words")]

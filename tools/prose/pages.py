@@ -16,7 +16,7 @@ _GENERATED = re.compile(r'"(\w+\.md)"')
 
 
 def hand_written() -> list[pathlib.Path]:
-    """All pages but those that a tool named `generate_...` writes."""
+    """Returns all pages but those that a tool named `generate_...` writes."""
     generated = {
         name
         for tool in (ROOT / "tools").glob("generate_*.py")
@@ -31,7 +31,7 @@ def hand_written() -> list[pathlib.Path]:
 
 
 def findings(path: pathlib.Path) -> Iterator[Finding]:
-    """All findings of a page."""
+    """Yields all findings of a page."""
     text = path.read_text(encoding="utf-8")
     for passage in markdown.passages(path, text):
         for rule, shown in rules.everywhere(passage.text):

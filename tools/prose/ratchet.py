@@ -12,7 +12,7 @@ LIMITS = pathlib.Path(__file__).with_name("limits.tsv")
 
 
 def findings(kind: str) -> Iterator[Finding]:
-    """All findings in texts of a kind that no exception allows."""
+    """Yields all findings in a kind of text that no exception allows."""
     for passage in sources.passages(kind):
         for rule, shown in rules.everywhere(passage.text):
             finding = Finding(passage.path, passage.line, rule, shown)
@@ -21,7 +21,7 @@ def findings(kind: str) -> Iterator[Finding]:
 
 
 def limits() -> dict[str, int]:
-    """The highest count that each kind may have."""
+    """Returns the highest count that each kind may have."""
     rows = [line.split("\t") for line in LIMITS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     return {kind: int(count) for kind, count in rows}
 
@@ -36,7 +36,7 @@ def write_limits(counts: Mapping[str, int]) -> None:
 
 
 def judge(counts: Mapping[str, int], allowed: Mapping[str, int]) -> list[str]:
-    """A line for each kind that has more findings than allowed.
+    """Returns a line for each kind that has more findings than allowed.
 
     Example:
         >>> judge({"messages": 3, "docstrings": 1}, {"messages": 2, "docstrings": 1})

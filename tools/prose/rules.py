@@ -33,7 +33,7 @@ class Term(NamedTuple):
 
 @functools.cache
 def terms() -> tuple[Term, ...]:
-    """The banned words: the rows of `terms.tsv`."""
+    """Returns the banned words: the rows of `terms.tsv`."""
     table = pathlib.Path(__file__).with_name("terms.tsv").read_text(encoding="utf-8")
     rows = [line.split("\t") for line in table.splitlines() if line and not line.startswith("#")]
     return tuple(Term(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in rows)

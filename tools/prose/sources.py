@@ -1,7 +1,7 @@
-"""The text in the sources: docstrings, messages, help texts of options, and comments.
+"""The text in the sources: docstrings, messages, option help, and comments.
 
-A message is any string of the package with words in it that is no docstring and no help text: errors, warnings, lines
-of logs, reasons and descriptions. In C++ it is found by its quotes.
+A message is any other string of the package with words in it: errors, warnings, log lines, reasons and descriptions. In
+C++ it is found by its quotes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ _EMBEDDED = re.compile(
     r"^\s*(message \w+ \{|import \w|from \w+ import|def \w+\(|#include|<|[.#]?[\w-]+ \{)|;\s*//|\\b|\\w", re.M
 )
 _SENTENCE_WORD = re.compile(r"\b(the|a|an|is|are|to|of|not|no|it|that|in)\b")
+_TABLE_ROW = re.compile(r"\s*([\w.`/*-]+ {2,}\S|[│├└])")  # of a name and its meaning, or of a tree
 _CPP_STRING = r'"(?:[^"\\\n]|\\.)*"'
 _CPP_MESSAGE = re.compile(rf'{_CPP_STRING}(?:\s*(?:,[^";{{}}]*?,)?\s*{_CPP_STRING})*')
 _CPP_COMMENT = re.compile(r"(?:^[ \t]*//.*\n)+", re.M)
 
 
 def passages(kind: str) -> Iterator[Passage]:
-    """Every passage of a kind (one of `KINDS`), file by file."""
+    """Yields every passage of a kind (one of `KINDS`), file by file."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             source = path.read_text(encoding="utf-8")
@@ -45,7 +46,7 @@ def passages(kind: str) -> Iterator[Passage]:
 
 
 def strings(path: pathlib.Path, tree: ast.Module, kind: str) -> Iterator[Passage]:
-    """Docstrings, messages or help texts of a Python file."""
+    """Docstrings, messages or option help of a Python file."""
     docstrings, help_texts, seen = _docstrings(tree), _help_texts(tree), set()
     for node in ast.walk(tree):
         text = _text_of(node)
@@ -70,7 +71,7 @@ def _help_texts(tree: ast.Module) -> set[int]:
 
 
 def _text_of(node: ast.AST) -> str | None:
-    """The text of a literal, with `HOLE` for each value; None for any other expression."""
+    """Returns the text of a literal, with `HOLE` for each value; None for any other expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -87,7 +88,7 @@ def _is_prose(text: str) -> bool:
 
 
 def _docstring(path: pathlib.Path, node: ast.AST, text: str) -> Iterator[Passage]:
-    """The paragraphs of a docstring; each argument of a section is one, and examples are left out."""
+    """Yields the paragraphs of a docstring; each argument of a section is one, and examples are left out."""
     lines = []
     in_example = False
     for line in text.splitlines():
@@ -97,20 +98,23 @@ def _docstring(path: pathlib.Path, node: ast.AST, text: str) -> Iterator[Passage
         if in_example or is_heading:
             lines.append("")
         else:
-            lines.append("- " + line.partition(": ")[2] if is_argument else line.strip() if line.strip() else "")
+            is_row = _TABLE_ROW.match(line)
+            lines.append("- " + line.partition(": ")[2] if is_argument else ("- " if is_row else "") + line.strip())
     yield from markdown.passages(path, "\n".join(lines), getattr(node, "lineno", 1))
 
 
 def comments(path: pathlib.Path, source: str) -> Iterator[Passage]:
-    """Comments; lines that follow each other are one."""
-    begins, gathered = 0, list[str]()
+    """Comments; lines that follow each other are one, but for those behind code."""
+    begins, gathered, was_behind_code = 0, list[str](), False
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:|mypy:|!|ruff:)", token.string):
-            if gathered and token.start[0] != begins + len(gathered):
+            is_behind_code = bool(token.line[: token.start[1]].strip())
+            if gathered and (is_behind_code or was_behind_code or token.start[0] != begins + len(gathered)):
                 yield Passage(path, begins, " ".join(gathered))
                 gathered = []
             begins = begins if gathered else token.start[0]
             gathered.append(token.string.lstrip("# "))
+            was_behind_code = is_behind_code
     if gathered:
         yield Passage(path, begins, " ".join(gathered))
 

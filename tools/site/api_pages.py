@@ -76,7 +76,7 @@ _HEADINGS = "{show_root_heading: true, show_root_toc_entry: true, show_root_full
 
 
 def navigation() -> list[dict[str, list[dict[str, str]]]]:
-    """The entries of the API in the site's navigation."""
+    """Returns the entries of the API in the site's navigation."""
     parts = [{"tf_ipu_shim": [{title: f"{_FOLDER}/{page}"} for title, (page, *_) in OWN.items()]}]
     modules = sorted(_modules())
     for package in PACKAGES:
@@ -110,7 +110,7 @@ def listing() -> str:
 
 
 def load(name: str, path: pathlib.Path) -> Any:
-    """A file as a module, without importing its package."""
+    """Returns a file as a module, without importing its package."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""Has examples of docstrings shown as code: the reference's reader knows a section of this kind as `Examples` alone."""
+"""Has examples of docstrings shown as code: the reference's reader only knows this section as `Examples`."""
 
 from __future__ import annotations
 

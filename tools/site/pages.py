@@ -1,7 +1,8 @@
-"""Adds pages to the documentation site that are not in `docs`: those beside it, errors, the API, indexes of sections.
+"""Adds pages to the documentation site that are not in `docs`: README and the like, errors, the API, indexes of
+sections.
 
-MkDocs calls these functions (`hooks` in mkdocs.yml). Nothing of the package is imported: the API is read from its
-sources, so that the site is built without TensorFlow.
+MkDocs calls these functions (`hooks` in mkdocs.yml). The package is not imported: the API is read from its sources, so
+the site is built without TensorFlow.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
 def _load(name: str, path: pathlib.Path) -> Any:
-    """A file as a module. MkDocs runs this one by its path, so its neighbours cannot be imported."""
+    """Returns a file as a module. MkDocs runs this one by its path, so its neighbours cannot be imported."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -112,14 +113,14 @@ def on_post_build(config: Any) -> None:
 
 
 def _site_link(source: str, page: str, link: str) -> str:
-    """A link of a file in the repository, as the page of the site has it."""
+    """Returns a link of a file in the repository, as the page of the site has it."""
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link)).removeprefix("docs/")
     target = "index.md" if target == "README.md" else target
     return posixpath.relpath(target, posixpath.dirname(page) or ".")
 
 
 def _notebook_page(notebook: Any) -> str:
-    """A notebook as a page."""
+    """Returns a notebook as a page."""
     parts = []
     for cell in notebook["cells"]:
         text = "".join(cell["source"])

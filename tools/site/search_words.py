@@ -75,7 +75,7 @@ WORDS: dict[str, str] = {
     "memory_report": "reference/own/memory_report read_memory_report",
     "horovod": "horovod",
 }
-"""What a user types -> the pages, one of which is among the first five results."""
+"""Words that a user types -> pages, one of which is among the first five results."""
 
 
 class Search:
@@ -101,7 +101,7 @@ class Search:
         self._index = builder.build()
 
     def pages(self, query: str) -> list[str]:
-        """The pages that are found, best first, without their ending."""
+        """Returns the pages that are found, best first, without their ending."""
         words = list(self._words(query))
         asked = [word for word in words if stop_word_filter(word)]
         scores = {}
@@ -122,7 +122,7 @@ class Search:
 
 
 def missing(index: pathlib.Path) -> list[str]:
-    """A line for each entry of `WORDS` that the search does not answer, or whose pages do not exist."""
+    """Returns a line for each entry of `WORDS` that the search does not answer, or whose pages do not exist."""
     search = Search(json.loads(index.read_text(encoding="utf-8")))
     lines = []
     for query, pages in WORDS.items():

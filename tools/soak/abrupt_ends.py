@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _PATIENCE = 30.0  # seconds in which a process ends after a signal
-_START = 180.0  # seconds in which a process gives its first result, others beside it
+_START = 180.0  # seconds in which a process gives its first result while others run
 _SCRIPT = """
 import itertools, sys
 import numpy as np
@@ -71,7 +71,7 @@ def found(processes: int, seed: int = 1) -> Iterator[str]:
         seed: of the moments and signals.
 
     Yields:
-        What was wrong with a process; an empty text where it ended as it should.
+        Returns the fault of a process, or an empty string if it ended as it should.
     """
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="abrupt_ends_") as folder:
@@ -92,7 +92,7 @@ def without_room(sizes: Sequence[int] = (100, 5_000, 60_000)) -> Iterator[str]:
         sizes: bytes that each may write to a file, smaller and larger than a compiled program and a profile.
 
     Yields:
-        What was wrong with a process; an empty text where it trained all the same.
+        Returns the fault of a process, or an empty string if it trained all the same.
     """
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="without_room_") as folder:
@@ -146,8 +146,8 @@ def _ended(environment: dict[str, str], wanted: signal.Signals, starting: bool, 
             process.kill()
     if process.returncode == -wanted:
         return ""
-    # Python itself may be asked to end with KeyboardInterrupt where it loads modules, which some of them catch; NumPy's
-    # parts in C make an error of it that names it no more.
+    # KeyboardInterrupt may arrive while Python loads modules, and some modules catch it. NumPy's C code replaces it by
+    # another error.
     if wanted == signal.SIGINT and ("KeyboardInterrupt" in errors or "Error importing numpy" in errors):
         return ""
     return f"{told}: ended with {process.returncode}: {errors[-2000:]}"

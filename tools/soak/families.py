@@ -43,10 +43,11 @@ def work(number: int) -> float:
 def found() -> Iterator[str]:
     """Has workers of `spawn`, of `forkserver`, then forks, each run programs on their own IPUs, in turns.
 
-    The one that forks has loaded TensorFlow and this package, and has run nothing: TensorFlow's threads are in no fork.
+    The one that forks has loaded TensorFlow and this package, and has run no program: a fork has none of TensorFlow's
+    threads.
 
     Yields:
-        What was wrong; an empty text where each gave its results.
+        Returns the fault, or an empty string if each process returned its results.
     """
     with tempfile.TemporaryDirectory(prefix="families_") as locks:
         os.environ["TF_IPU_SHIM_LOCK_DIR"] = locks

@@ -61,7 +61,7 @@ class Program:
 
     @classmethod
     def draw(cls, chance: random.Random) -> Program:
-        """A random one; about half of the datasets end early."""
+        """Returns a random one; about half of the datasets end early."""
         replicas, shards = chance.choice([(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)])
         loops = tuple(
             Loop(
@@ -134,7 +134,7 @@ class _Counted:
         return float(total[0])
 
     def _row(self, sums: bool) -> np.ndarray:
-        """The next element of each replica."""
+        """Returns the next element of each replica."""
         values = np.arange(self.taken, self.taken + self.program.replicas, dtype=np.float64)
         self.taken += self.program.replicas
         if self.taken > self.program.elements:
@@ -143,7 +143,7 @@ class _Counted:
 
 
 def expected(program: Program) -> list[Outcome]:
-    """The expected results of each run, up to the one in which the dataset ends."""
+    """Returns the expected results of each run, up to the one in which the dataset ends."""
     counted, outcomes = _Counted(program), []
     for _ in range(program.runs):
         outcomes.append(counted.run())
@@ -222,7 +222,7 @@ def running(way: str) -> Iterator[None]:
 
 
 def ran(program: Program, way: str) -> list[Outcome]:
-    """The results of each run on simulated IPUs.
+    """Returns the results of each run on simulated IPUs.
 
     Args:
         program: the program.

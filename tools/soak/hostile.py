@@ -16,7 +16,7 @@ Change = Callable[[np.ndarray], np.ndarray]
 
 
 def cases(case: Case) -> Iterator[Case]:
-    """The same op with edges of its types in all inputs at once, and in each input by itself.
+    """Yields the same op with edges of its types in all inputs at once, and in each input by itself.
 
     Args:
         case: a valid one.
@@ -47,7 +47,7 @@ def mixed(case: Case) -> Iterator[Case]:
 
 
 def flushed(case: Case) -> Case:
-    """The case with zeros for denormals.
+    """Returns the case with zeros for denormals.
 
     Whether a denormal counts as zero depends in stock TensorFlow on an op's thread and on a tensor's size.
 
@@ -81,7 +81,7 @@ class Edges:
     apart: bool = False
 
     def put(self, values: np.ndarray) -> np.ndarray:
-        """A tensor with these elements in it."""
+        """Returns a tensor with these elements in it."""
         changed = values.copy()
         some = np.array(self.elements(_real(values.dtype)), np.float64 if self.kind == "float" else object)
         with np.errstate(over="ignore"):
@@ -124,7 +124,7 @@ EDGES: dict[str, Edges] = {
 
 
 def _is_data(case: Case, number: int) -> bool:
-    """Whether an input is what an op computes on, and not a shape, an axis or an index."""
+    """Returns whether an input is what an op computes on, and not a shape, an axis or an index."""
     name, argument = definition(case.op).input_arg[number].name, case.arguments[number]
     return bool(_kinds(argument)) and (name not in op_recipes.VALUES or "float" in _kinds(argument))
 

@@ -35,7 +35,7 @@ class Piece:
 
 
 def pieces(names: Sequence[str], options: argparse.Namespace) -> Iterator[Piece]:
-    """The pieces to run: the long ones that cannot be cut first.
+    """Yields the pieces to run: the long ones that cannot be cut first.
 
     Args:
         names: of parts.
@@ -67,7 +67,7 @@ def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> tupl
         at_once: how many processes side by side.
 
     Returns:
-        What was found by part, and whether all pieces have ended: Ctrl-C ends the run.
+        Returns the findings of each part, and whether all pieces have ended: Ctrl-C ends the run.
     """
     totals: dict[str, parts.Found] = {}
     whole = True

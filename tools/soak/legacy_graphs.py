@@ -216,10 +216,10 @@ def _without_repeated(seed: int, other: dict[str, Any], got: dict[str, Any]) -> 
 
 
 def is_repeated(compiled: Any, got: Any, once: Sequence[Any]) -> bool:
-    """Whether stock XLA has done an effect several times that ours, and stock without XLA, do once.
+    """Returns whether stock XLA has done an effect several times that ours, and stock without XLA, do once.
 
-    XLA makes an `If` of each V1 merge. If a branch with a loop has a gradient and the other branch has a cond, these
-    are several, and each has its own copy of the loop.
+    XLA makes an `If` of each V1 merge. If a branch with a loop has a gradient and the other has a cond, several Ifs
+    result, each with a copy of the loop.
 
     Args:
         compiled: a variable's value by stock XLA.

@@ -54,7 +54,7 @@ class Program:
 
     @classmethod
     def draw(cls, chance: random.Random) -> Program:
-        """A random one; a third of them do not grow."""
+        """Returns a random one; a third of them do not grow."""
         rows = chance.randint(1, 6)
         place = chance.choice(list(_PLACES))
         needed = 2 * rows if place == "with gaps" else rows

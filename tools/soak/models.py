@@ -1,7 +1,7 @@
 """Random models at length: the tests' own generators, with other models each time and many more of them.
 
-Sharded models with control flow and variables against stock TensorFlow, pipelines and replicas against their stages in
-turn, figures of memory plans against each other, Keras models against stock Keras.
+Compares sharded models and Keras models with the stock packages, and pipelines and replicas with their stages in turn.
+Figures of memory plans are compared with each other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PASSED = re.compile(rb"(\d+) passing")  # of hypothesis' statistics, once a tes
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """What is heard of a process: that a test has ended, or it has itself.
+    """A message from a process: that a test or the process has ended.
 
     Args:
         models: how many were right, at the process' end.
@@ -47,8 +47,7 @@ def found(times: int) -> Iterator[End]:
         times: as many models as in the tests so often.
 
     Yields:
-        An empty one each time that a test has ended, so that anyone who watches knows that they go on, and what each
-        process came to.
+        Yields an empty message when a test has ended, to show progress, and the result of each process.
     """
     for done in range(0, times, AT_ONCE):
         yield from _ran(min(AT_ONCE, times - done))

@@ -42,7 +42,7 @@ class Order:
             yield
 
     def read(self, variable: Any) -> Any:
-        """A variable's value at this point."""
+        """Returns a variable's value at this point."""
         with self.after_the_last():
             value = variable.read_value()
         return self.done(value)
@@ -59,11 +59,11 @@ class Order:
         return made
 
     def inner(self) -> Order:
-        """The order in its own body."""
+        """Returns the order in its own body."""
         return Order(self._explicit)
 
     def loop(self, times: int, body: Callable[[Order, Any, Any], Any], carried: Any) -> Any:
-        """A loop whose body takes its own order, the iteration and what is carried, which it returns again."""
+        """Returns a loop whose body takes its own order, the iteration and what is carried, which it returns again."""
 
         def step(index: Any, value: Any) -> tuple[Any, Any]:
             inner = self.inner()
@@ -101,7 +101,7 @@ class Program(Protocol):
 
     @property
     def inputs(self) -> list[np.ndarray]:
-        """What it is called with."""
+        """Its arguments."""
 
     @property
     def runs(self) -> int:
@@ -209,7 +209,7 @@ def _control_flow_of_v1(wanted: bool) -> Iterator[None]:
 
 
 def outcome(run: Callable[[], list[list[np.ndarray]]]) -> Outcome:
-    """The outcome of a run."""
+    """Returns the outcome of a run."""
     try:
         return Outcome(run())
     except Exception as error:  # all that a script would see is what is compared
@@ -243,7 +243,7 @@ def compare(program: Program, form: str, tolerance: float = 0.0) -> Finding:
 
 
 def are_refused(found: Mapping[str, Outcome]) -> bool:
-    """Whether all execution modes refuse with one class of error, in words that a script's author can use."""
+    """Returns whether all execution modes refuse with one class of error, in words that a script's author can use."""
     errors = [one.error for one in found.values()]
     return all(errors) and len(set(map(type, errors))) == 1 and not any(_INTERNAL.search(str(one)) for one in errors)
 
@@ -252,7 +252,7 @@ _INTERNAL = re.compile("TF_DUMP_GRAPH_PREFIX|dummy_file_name")  # a compiler's o
 
 
 def same(one: Outcome, other: Outcome, tolerance: float = 0.0) -> bool:
-    """Whether two outcomes are equal to a relative tolerance, NaN included, or errors of one class."""
+    """Returns whether two outcomes are equal to a relative tolerance, NaN included, or errors of one class."""
     if one.error is not None or other.error is not None:
         return type(one.error) is type(other.error)
     ours, theirs = sum(one.values, []), sum(other.values, [])

@@ -1,8 +1,8 @@
 """Inputs and attributes for any TensorFlow op: what its definition allows, tried on the CPU until it runs.
 
 An op's definition says which types it takes, not which shapes and values. Most ops run with one of a few layouts of
-shapes; an argument whose name tells of an index, a shape or an axis gets a value of that kind; `op_recipes` has what
-cannot be guessed. What no try finds is reported as not run.
+shapes. Arguments named like an index, a shape or an axis get such values; `op_recipes` has the others. An op without a
+working case is reported as not run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tensorflow.python.framework import op_def_registry, versions
 from soak import op_recipes
 
 Types = Mapping[str, Any]
-# What a value that cannot be guessed is tried as, the first most.
+# Values tried when a value cannot be guessed, the first most often.
 _SHAPES: tuple[tuple[int, ...], ...] = (
     (2, 3), (4,), (), (3, 3), (2, 3, 3), (1, 4, 4, 3), (1, 4, 4, 4, 3), (2,), (3,), (1,), (1, 4, 4, 1),
 )  # fmt: skip
@@ -120,7 +120,7 @@ _REASONS: dict[str, Callable[[Any], bool]] = {
 
 
 def _listed(op: str) -> str:
-    """The reason that the recipes have."""
+    """Returns the reason that the recipes have."""
     for word, reason in op_recipes.NOT_RUN.items():
         if op == word or (word.endswith("*") and op.startswith(word[:-1])):
             return reason
@@ -128,7 +128,7 @@ def _listed(op: str) -> str:
 
 
 def _handles(found: Any) -> str:
-    """Whether it takes or gives what is not a tensor of numbers."""
+    """Returns whether it takes or gives what is not a tensor of numbers."""
     given = {argument.type for argument in found.output_arg}
     taken = {argument.type for argument in found.input_arg}
     if tf.variant.as_datatype_enum in taken | given:
@@ -159,7 +159,7 @@ def candidates(op: str) -> Iterator[Case]:
 
 
 def variants(case: Case) -> Iterator[Case]:
-    """A valid case with other types."""
+    """Yields a valid case with other types."""
     found = definition(case.op)
     for attribute in found.attr:
         if attribute.type != "type" or attribute.name not in case.attributes:
@@ -171,7 +171,7 @@ def variants(case: Case) -> Iterator[Case]:
 
 
 def wrong(case: Case) -> Iterator[Case]:
-    """The same op with input that is out of the ordinary, or wrong."""
+    """Yields the same op with input that is out of the ordinary, or wrong."""
     yield from _everywhere(case, "zero-size dimension", _without_rows)
     yield from _everywhere(case, "NaN", _with_nan)
     for index, argument in enumerate(case.arguments):
@@ -257,7 +257,7 @@ def _type_choices(attribute: op_def_pb2.OpDef.AttrDef) -> list[int]:
 def _attributes(
     found: Any, types: Types, chance: random.Random | None, given: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The attributes without default that are not types."""
+    """Returns the attributes without default that are not types."""
     made: dict[str, Any] = {}
     for attribute in found.attr:
         if attribute.HasField("default_value") or attribute.type == "type" or attribute.name in (given or {}):

@@ -18,23 +18,23 @@ _NO_BATCH = (
     "the CPU has oneDNN's sums"
 )
 _TIES = (
-    "inputs that are no pooling's: the CPU looks for the place with the given output, XLA for the largest; ties, NaN, "
-    "of which each takes another; sizes over batches and shapes that XLA does not check"
+    "inputs that no pooling made: the CPU finds the given output, XLA the largest. Ties, NaN, sizes over "
+    "batches and shapes that XLA does not check"
 )
 _THRESHOLD = (
-    "a threshold of another type than the values, which TensorFlow's kernel reads as theirs without a look at its "
-    "type: a float16 with what is behind it in memory"
+    "a threshold of another dtype than the values. TensorFlow's kernel reads it as one of theirs. A float16 has "
+    "the bytes after it in memory"
 )
 _UNINITIALISED = "results that nothing writes"
 _NOT_ONE = "in a function the CPU has zeros, eagerly ones"
-_RANDOM = "random numbers are XLA's by kernels too, and XLA takes any range: TensorFlow's own kernel alone refuses one"
+_RANDOM = "random numbers are XLA's in both modes, and XLA accepts any range: only TensorFlow's own kernel refuses one"
 _EMPTY = (
     "the CPU's oneDNN gives an empty input's shape for the result, (0, 4, 4, 3) where filters have 5 channels, and "
     "refuses empty filters"
 )
 
 # By op: the ways, and why. Not of elements at the edges of their type, nor of tensors without elements, which have
-# reasons of their own below.
+# their own reasons below.
 DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     **{op: (frozenset({"eager"}), _ROUNDED)
        for op in ("Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropInputV2",
@@ -88,8 +88,8 @@ _EVERYWHERE = ("eager", *_PROGRAMS)
 _PADDING = Edge(
     _EVERYWHERE,
     _NOT_FINITE,
-    "windows that lie on padding: an IPU adds up 16-bit floats in float32 by oneDNN, which leaves padding out; kernels "
-    "of 16 bits multiply its zeros",
+    "windows on padding: an IPU adds up 16-bit floats in float32 by oneDNN, which leaves padding out. 16-bit kernels "
+    "multiply its zeros",
     "float16[",
 )
 _SUMS = Edge(
@@ -101,7 +101,7 @@ _UNWRITTEN = Edge(_EVERYWHERE, (*_NOT_FINITE_OR_LARGE, "denormals", "negative an
 _PLACES = Edge(
     ("xla",),
     ("largest",),
-    "TensorFlow's kernel doubles a root or halves its gradient, one of which is out of range, by an element's place",
+    "TensorFlow's kernel doubles a root or divides its gradient by two, by an element's place: one is out of range",
 )
 _RATES = Edge(
     ("xla",),
@@ -122,7 +122,7 @@ _OWN_POOLING = Edge(
 _MODEL_SOFTMAX = Edge(
     _PROGRAMS,
     ("not finite",),
-    "an IPU Model computes float16 in float32, whose softmax is oneDNN's: 0 beside NaN",
+    "an IPU Model computes float16 in float32, whose softmax is oneDNN's: 0 next to NaN",
     "(float16[",
 )
 _NO_SIZE = Edge(("eager",), ("zeros",), "zeros for a size: the CPU's oneDNN has an empty result, IPUs refuse it")

@@ -9,9 +9,9 @@ import numpy as np
 
 from soak import op_cases, op_recipes
 
-# What differs between arithmetic of XLA and that of kernels: a few roundings, some of functions that approximate.
+# Allowed difference between XLA and kernels: a few roundings, more for approximated functions.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 2e-4, "float64": 2e-4, "complex64": 2e-4}
-# By kernels a function's ops are not rewritten, which TensorFlow does on the CPU: it may sum in another order.
+# In mode `kernels` a function's ops are not rewritten. TensorFlow does so on the CPU: it may sum in another order.
 _OTHER_ORDER = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-6, "complex64": 1e-6}
 # Messages that name an op by its type and the line that made it.
 REFUSED = re.compile(r"\(\w+\), made at |unsupported operations when trying to compile")
@@ -40,9 +40,9 @@ class Finding:
     """The verdict of a comparison.
 
     Args:
-        status: `same`, `same error`, `refused`, `not compiled` (XLA said so), `unchecked` (XLA looks at no values),
-            `NaN` (of which XLA makes something else), `more` (the CPU has no kernel for these types), or `different`.
-        detail: what was wanted and what came.
+        status: `same`, `same error`, `refused`, `different`, or one of four. `not compiled` is XLA's refusal,
+        `unchecked` a value that XLA does not check. `NaN` is one that XLA changes; `more` has no CPU kernel. detail:
+        what was wanted and what came.
     """
 
     status: str
@@ -50,7 +50,7 @@ class Finding:
 
 
 def compared(case: op_cases.Case, way: str, wanted: Outcome, got: Outcome) -> Finding:
-    """Whether an IPU's outcome is the CPU's.
+    """Returns whether an IPU's outcome is the CPU's.
 
     Args:
         case: what was run.
@@ -106,7 +106,7 @@ def _near(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
 
 
 def _first_place(one: np.ndarray, other: np.ndarray) -> str:
-    """The first element that differs, where the report shows only others."""
+    """Returns the first element that differs, where the report shows only others."""
     shown = one.ravel()[:6], other.ravel()[:6]
     if one.dtype.kind in "OSU" or not all(str(a) == str(b) for a, b in zip(*shown)):
         return ""

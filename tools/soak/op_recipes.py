@@ -111,7 +111,7 @@ NOT_RUN: dict[str, str] = {
                     "tells of the process, not of its input"),
 }  # fmt: skip
 
-# Whose numbers are drawn anew: shapes and types are compared.
+# Ops that draw new numbers: shapes and types are compared.
 RANDOM = ("Random", "Multinomial", "ParameterizedTruncatedNormal", "TruncatedNormal", "Empty", "CandidateSampler",
           "NonDeterministicInts", "SampleDistortedBoundingBox", "Skipgram", "Fractional", "StochasticCastToInt",
           "StatelessTruncatedNormal", "StatelessShuffle", "KmeansPlusPlus", "KMC2",

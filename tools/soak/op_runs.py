@@ -1,7 +1,7 @@
 """Runs ops on the CPU, eagerly on an IPU and in programs of an IPU, and says where what comes out differs.
 
-`python -m soak.op_runs REPORT CASES INPUTS OP...` is one lot, in its own process, which an op may
-crash or hang: it appends a line of JSON to the report before and after each run.
+`python -m soak.op_runs REPORT CASES INPUTS OP...` is one lot in its own process, which an op may crash or hang. It
+appends a line of JSON to the report before and after each run.
 
 Calls TensorFlow's internals by an op's definition, in eager mode and in graphs: checked on 2.15.1 and 2.21.0.
 """
@@ -52,7 +52,7 @@ def _tensor(argument: Any) -> Any:
 
 
 def _attributes(case: op_cases.Case) -> dict[str, Any]:
-    """All attributes, those left out as their default is."""
+    """Returns all attributes, those left out as their default is."""
     return {
         attribute.name: case.attributes.get(attribute.name, _plain(attribute.type, attribute.default_value))
         for attribute in op_cases.definition(case.op).attr
@@ -185,13 +185,13 @@ def function_of(case: op_cases.Case, device: str, gradients: bool = False) -> Ca
 
 
 def _is_constant(case: op_cases.Case, number: int) -> bool:
-    """Whether a script writes an input down, as axes. Programs whose shapes are arguments run by XLA in any way."""
+    """Whether a script writes an input down, as axes. XLA runs programs whose shapes are arguments in any mode."""
     name, argument = op_cases.definition(case.op).input_arg[number].name, case.arguments[number]
     return isinstance(argument, np.ndarray) and name in op_recipes.VALUES and name not in op_recipes.DATA
 
 
 def _own(case: op_cases.Case, number: int, argument: Any, tensors: Iterator[Any]) -> Any:
-    """An argument as it is within the function."""
+    """Returns an argument as it is within the function."""
     if _is_constant(case, number):
         return tf.constant(case.arguments[number])
     return [next(tensors) for _ in argument] if isinstance(argument, list) else next(tensors)
@@ -229,7 +229,7 @@ def _is_valid(case: op_cases.Case) -> bool:
 
 
 def has_gradient(op: str) -> bool:
-    """Whether TensorFlow knows the gradient of an op."""
+    """Returns whether TensorFlow knows the gradient of an op."""
     try:
         return ops.gradient_registry.lookup(op) is not None
     except LookupError:
@@ -243,8 +243,8 @@ def look_at(op: str, say: Callable[..., None], most: int, inputs: str = "wrong")
         op: its type.
         say: takes what is written down, as keywords.
         most: valid cases; others are made of these.
-        inputs: `valid`, `wrong` for wrong ones as well, `edges` for those at the edges of their types only, `float16`
-            for those of float16, of which both execution modes are compared with each other.
+        inputs: `valid`, `wrong` for wrong ones as well, `edges` for those at the edges of their types. `float16`: the
+        two execution modes are compared with each other.
     """
     say(looking_for_input=True)
     cases = valid_cases(op, most)
@@ -287,7 +287,7 @@ def _signature(argument: Any) -> Any:
 
 
 def _refused(case: op_cases.Case, say: Callable[..., None]) -> bool:
-    """Whether programs refuse the op, whatever its input."""
+    """Returns whether programs refuse the op, whatever its input."""
     with running("kernels"):
         outcome = traced(case, IPU)
     if outcome.error is None or not REFUSED.search(str(outcome.error)):
@@ -303,7 +303,7 @@ def _ordinary(cases: Sequence[op_cases.Case], with_wrong: bool) -> Iterator[tupl
 
 
 def _at_edges(cases: Sequence[op_cases.Case]) -> Iterator[tuple[op_cases.Case, bool]]:
-    """All edges of the first case, with gradients those that mix them, and one of each kind for other types."""
+    """Yields all edges of the first case, with gradients those that mix them, and one of each kind for other types."""
     yield from ((case, False) for case in hostile.cases(cases[0]))
     yield from ((case, True) for case in hostile.mixed(cases[0]))
     yield from ((case, False) for other in cases[1:] for case in hostile.mixed(other))

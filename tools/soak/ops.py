@@ -79,7 +79,7 @@ class Report:
 
 
 def all_ops() -> list[str]:
-    """Every op that has a kernel for the CPU."""
+    """Returns every op that has a kernel for the CPU."""
     return sorted({kernel.op for kernel in kernels.get_all_registered_kernels().kernel if kernel.device_type == "CPU"})
 
 
@@ -115,7 +115,7 @@ def run(names: Iterable[str], most: int = 8, silence: float = 60, jobs: int = 1,
 
 
 def _lot(names: Sequence[str], most: int, silence: float, inputs: str) -> Iterator[dict[str, Any]]:
-    """The lines of one lot. If an op ends the process or hangs, one more process runs what is left."""
+    """Yields the lines of one lot. If an op ends the process or hangs, one more process runs what is left."""
     left = list(names)
     while left:
         lines, end = _process(left, most, silence, inputs)

@@ -60,7 +60,7 @@ def programs(options: Options) -> Found:
 
 
 def random_models(options: Options) -> Found:
-    """The tests' random models, pipelines and memory plans, others each time."""
+    """Returns the tests' random models, pipelines and memory plans, others each time."""
     found = Found(0, "models", [])
     for end in models.found(options.models):
         watch(options.silence)
@@ -77,7 +77,7 @@ def all_ops(options: Options) -> Found:
 
 
 def edges(options: Options) -> Found:
-    """The same with NaN, infinities, denormals and the largest and least numbers of each type."""
+    """Returns the same with NaN, infinities, denormals and the largest and least numbers of each type."""
     faulthandler.cancel_dump_traceback_later()
     names = options.edges or _some_ops(options)
     found, halves = _ran(options, names, "edges"), _ran(options, names, "float16")
@@ -104,7 +104,7 @@ COMPARED = {"slices": slice_programs, "lists": list_programs, "sizes": size_prog
 
 
 def _compared(kind: Any) -> Callable[[Options], Found]:
-    """A part that draws programs of a kind and runs each in all execution modes."""
+    """Returns a part that draws programs of a kind and runs each in all execution modes."""
 
     def part(options: Options) -> Found:
         found = Found(0, "programs", [])
@@ -121,7 +121,7 @@ def _compared(kind: Any) -> Callable[[Options], Found]:
 
 
 def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Options], Found]:
-    """A part that takes a number from the command line and gives one text, empty where nothing is wrong."""
+    """Returns a part that takes a number from the command line and gives one text, empty where nothing is wrong."""
 
     def part(options: Options) -> Found:
         count = getattr(options, option)
@@ -132,7 +132,7 @@ def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Opti
 
 
 def _each(look: Callable[[Options], Iterable[str]], things: str) -> Callable[[Options], Found]:
-    """A part that gives a text for each thing it looks at."""
+    """Returns a part that gives a text for each thing it looks at."""
 
     def part(options: Options) -> Found:
         found = Found(0, things, [])
@@ -146,7 +146,7 @@ def _each(look: Callable[[Options], Iterable[str]], things: str) -> Callable[[Op
 
 
 def _calls(kind: str) -> Callable[[Options], Found]:
-    """A part that has eight threads call one model, program or session."""
+    """Returns a part that has eight threads call one model, program or session."""
     return _each(lambda options: thread_calls.found(kind, options.calls), f"calls of {kind}")
 
 

@@ -58,7 +58,7 @@ class Program:
 
     @classmethod
     def draw(cls, chance: random.Random) -> Program:
-        """A random one."""
+        """Returns a random one."""
         draws = tuple((chance.choice(list(_DRAWS)), chance.choice(_AROUND)) for _ in range(chance.randint(1, 4)))
         replicas = chance.choice([1, 1, 2, 4])
         identical = replicas > 1 and chance.random() < 0.3

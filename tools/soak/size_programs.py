@@ -87,7 +87,7 @@ class Program:
 
     @classmethod
     def draw(cls, chance: random.Random) -> Program:
-        """A random one."""
+        """Returns a random one."""
         elements = [*(float(number) for number in chance.sample([3, 1, 2, 4, 5, 2, 3], 5)), 5.0]
         if elements[1] == 5.0:
             elements[1] = 2.0

@@ -59,7 +59,7 @@ class Program:
 
     @classmethod
     def draw(cls, chance: random.Random) -> Program:
-        """A random one; half are a loop with a slice or two."""
+        """Returns a random one; half are a loop with a slice or two."""
         shape = chance.choice([(chance.randint(2, 9),), (chance.randint(2, 6), chance.randint(1, 4))])
         if chance.random() < 0.5:
             body = tuple(_shift(chance) for _ in range(chance.randint(1, 2)))
@@ -75,7 +75,7 @@ class Program:
 
     @property
     def inputs(self) -> list[np.ndarray]:
-        """What is carried at first."""
+        """The first values of the loop variables."""
         return [self.starts["state"] * 8 + 3]
 
     def build(self, order: Order, variables: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
@@ -192,7 +192,7 @@ class _Builder:
         return tf.tensor_scatter_nd_update(carried, [[row] for row in range(target, target + count)], value)
 
     def _expression(self, numbers: Sequence[int], order: Order, carried: Any) -> Any:
-        """A value of the variables' shape."""
+        """Returns a value of the variables' shape."""
         leaves = [order.read(self._state), order.read(self._other), carried]
         made = leaves[0]
         for number in numbers[3:6]:

@@ -1,4 +1,4 @@
-"""What must not grow over many runs: memory, threads, open files. What must not hang: runs beside reconfiguration."""
+"""Checks that memory, threads and open files do not grow over many runs, and that runs during reconfiguration end."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _LETTING_GO = 70  # seconds: an iterator's threads go when the one that tunes it
 
 
 def resident_bytes() -> int:
-    """The bytes that the process has in memory."""
+    """Returns the bytes that the process has in memory."""
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
 def running_threads() -> int:
-    """How many threads the process has, Python's and all others."""
+    """Returns how many threads the process has, Python's and all others."""
     return len(list(pathlib.Path("/proc/self/task").iterdir()))
 
 
 def open_files() -> int:
-    """How many files the process has open."""
+    """Returns how many files the process has open."""
     return len(list(pathlib.Path("/proc/self/fd").iterdir()))
 
 
@@ -52,7 +52,7 @@ def grown(runs: int) -> str:
         runs: how often, half of it before memory is looked at for the first time.
 
     Returns:
-        What has grown meanwhile; empty where nothing has.
+        Returns what has grown meanwhile, or an empty string.
     """
     _configured(2)
     with _Trained() as trained:
@@ -170,7 +170,7 @@ def closed_while_running(sessions: int) -> str:
         sessions: how many, one after another.
 
     Returns:
-        What was wrong; empty where each run ended with TensorFlow's error for it.
+        Returns the fault, or an empty string if each run ended with TensorFlow's error for it.
     """
     _configured(2)
     problems: list[str] = []
@@ -186,7 +186,8 @@ def closed_while_running(sessions: int) -> str:
             with ipu.scopes.ipu_scope("/device:IPU:0"):
                 program = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(2**30, body, [tf.ones([4])]))
             session = v1.Session()
-            # TensorFlow 2.21 gets the graph before: beside a close that ends the process, in stock TensorFlow too.
+            # TensorFlow 2.21 gets the graph before: getting it while a session closes ends the process, in stock
+            # TensorFlow too.
             session.run(tf.no_op())
 
             def work(session: Any = session, program: Any = program) -> None:
@@ -215,7 +216,7 @@ def beside_reconfiguration(runs: int, threads: int = 4) -> str:
         threads: how many run.
 
     Returns:
-        What was wrong; empty where each run gave its result, or TensorFlow's error that its device was taken away.
+        Returns the fault, or an empty string if each run returned its result or TensorFlow's error of a removed device.
     """
     problems: list[str] = []
     done = threading.Event()

@@ -125,7 +125,7 @@ Tensor::~Tensor() {
   stock(this);
 }
 
-// Asks the count (load, acquire). Whoever is told that it has the only one writes where others have read.
+// Asks the count (load, acquire). The holder of the only reference writes where others have read.
 bool Tensor::RefCountIsOne() const {
   static auto* const stock = Stock<bool(const Tensor*)>("_ZNK10tensorflow6Tensor13RefCountIsOneEv");
   static auto* const memory = Stock<void*(const Tensor*)>("_ZNK10tensorflow6Tensor4dataEv");

@@ -9,7 +9,7 @@ import tf_ipu_shim.frontend  # noqa: F401  loads the plugin
 from tf_ipu_shim.api.ipu import ops
 from tf_ipu_shim.api.lazy_modules import lazy
 
-# What Graphcore's package gives out under `ipu`, by the package of ours that holds it.
+# Names of Graphcore's `ipu` package, by the package here that defines them.
 _MODULES = (
     "autoshard autoshard_cnn config data dataset_benchmark dataset_extractor distributed eager "
     "gradient_accumulation horovod ipu_compiler ipu_estimator ipu_infeed_queue ipu_multi_worker_strategy "

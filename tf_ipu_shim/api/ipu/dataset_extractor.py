@@ -26,7 +26,7 @@ __all__ = ["dataset_extractor", "export_variables", "get_variable_handles", "imp
 
 
 def get_variable_handles(variables: Iterable[Any]) -> list[Any]:
-    """The names by which variables are known to a session or eager context.
+    """Returns the names by which variables are known to a session or eager context.
 
     Args:
         variables: resource variables.

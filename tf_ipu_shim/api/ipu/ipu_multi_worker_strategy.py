@@ -70,7 +70,7 @@ class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
             resolver = SimpleClusterResolver(cluster_spec, task_type=task_type, task_id=task_id, rpc_layer="grpc")
             with ops.Graph().as_default():
                 self._extended = cluster_strategy.ClusterExtended(self, resolver, *self._places)
-            cluster_spec = None  # it knows; told again outside of graphs, TensorFlow would start a server of its own
+            cluster_spec = None  # it knows; told again outside of graphs, TensorFlow would start a second server
         self.extended._configure(session_config, cluster_spec, task_type, task_id)
 
 

@@ -59,7 +59,7 @@ def export_single_step(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the directory is not empty; a signature is missing or given twice; or the steps do not fit together.
+        ValueError: the directory is not empty, a signature is missing or given twice, or the steps do not fit together.
         UnsupportedError: the model has an op that TensorFlow Serving does not have.
 
     Source: `tensorflow.python.ipu.serving.export_single_step`.
@@ -133,9 +133,8 @@ def export_pipeline(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the directory is not empty; the stages cannot be a pipeline; there is no signature, or there are
-            two; the steps do not fit together.
-        UnsupportedError: the model has an op that TensorFlow Serving does not have.
+        ValueError: the directory is not empty, the stages or steps do not fit together, or not exactly one signature is
+        given. UnsupportedError: the model has an op that TensorFlow Serving does not have.
 
     Source: `tensorflow.python.ipu.serving.export_pipeline`.
 

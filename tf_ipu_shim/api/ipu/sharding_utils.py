@@ -36,7 +36,7 @@ def tensor_memory_use(tensor: Any) -> int:
 
 
 def children(input_op: Any) -> set[Any]:
-    """The ops that use an op's results.
+    """Returns the ops that use an op's results.
 
     Args:
         input_op: the operation.
@@ -76,7 +76,7 @@ def set_ipu_shard(op: Any, index: int) -> None:
 
 
 def ancestors(op: Any) -> set[Any]:
-    """An op and all that it gets data from.
+    """Returns an op and all that it gets data from.
 
     Args:
         op: the operation.
@@ -91,7 +91,7 @@ def ancestors(op: Any) -> set[Any]:
 
 
 def ops_between(first: Any, last: Any) -> list[Any]:
-    """The ops on any way from one op to another, both included, in an order in which they can run."""
+    """Returns the ops on any way from one op to another, both included, in an order in which they can run."""
     before = ancestors(last)
     found, pending = {first}, deque([first])
     while pending:

@@ -36,7 +36,7 @@ def condition(pred: Any, a: Any, b: Any) -> Any:
 
 
 def constant(value: float) -> Any:
-    """A number in an expression.
+    """Returns a number in an expression.
 
     Args:
         value: an int or a float.

@@ -48,7 +48,7 @@ def init() -> None:
 
 
 def isPopdistEnvSet() -> bool:  # noqa: N802
-    """Whether `poprun` started this process.
+    """Returns whether `poprun` started this process.
 
     Source: `popdist.isPopdistEnvSet`.
 
@@ -60,7 +60,7 @@ def isPopdistEnvSet() -> bool:  # noqa: N802
 
 
 def getNumInstances() -> int:  # noqa: N802
-    """The number of processes of the job: what a dataset is sharded by.
+    """Returns the number of processes of the job: what a dataset is sharded by.
 
     Source: `popdist.getNumInstances`.
 
@@ -72,7 +72,7 @@ def getNumInstances() -> int:  # noqa: N802
 
 
 def getInstanceIndex() -> int:  # noqa: N802
-    """The number of this process, from 0.
+    """Returns the number of this process, from 0.
 
     Source: `popdist.getInstanceIndex`.
 
@@ -84,7 +84,7 @@ def getInstanceIndex() -> int:  # noqa: N802
 
 
 def getNumTotalReplicas() -> int:  # noqa: N802
-    """The replicas of all instances together.
+    """Returns the replicas of all instances together.
 
     Source: `popdist.getNumTotalReplicas`.
 
@@ -96,7 +96,7 @@ def getNumTotalReplicas() -> int:  # noqa: N802
 
 
 def getNumLocalReplicas() -> int:  # noqa: N802
-    """The replicas of this instance.
+    """Returns the replicas of this instance.
 
     Source: `popdist.getNumLocalReplicas`.
 
@@ -108,7 +108,7 @@ def getNumLocalReplicas() -> int:  # noqa: N802
 
 
 def getReplicaIndexOffset() -> int:  # noqa: N802
-    """The number, among those of all instances, of this instance's first replica.
+    """Returns the number, among those of all instances, of this instance's first replica.
 
     Source: `popdist.getReplicaIndexOffset`.
 
@@ -121,7 +121,7 @@ def getReplicaIndexOffset() -> int:  # noqa: N802
 
 
 def getNumIpusPerReplica() -> int:  # noqa: N802
-    """How many IPUs each replica has.
+    """Returns how many IPUs each replica has.
 
     Source: `popdist.getNumIpusPerReplica`.
 
@@ -133,7 +133,7 @@ def getNumIpusPerReplica() -> int:  # noqa: N802
 
 
 def getLocalInstanceIndex() -> int:  # noqa: N802
-    """The number of this process among those of its machine, from 0.
+    """Returns the number of this process among those of its machine, from 0.
 
     Source: `popdist.getLocalInstanceIndex`.
 
@@ -145,7 +145,7 @@ def getLocalInstanceIndex() -> int:  # noqa: N802
 
 
 def checkNumIpusPerReplica(ipusPerReplica: int) -> bool:  # noqa: N802, N803
-    """Whether each replica has as many IPUs as a script needs.
+    """Returns whether each replica has as many IPUs as a script needs.
 
     Args:
         ipusPerReplica: what it needs.
@@ -165,7 +165,7 @@ def checkNumIpusPerReplica(ipusPerReplica: int) -> bool:  # noqa: N802, N803
 
 
 def getDeviceId(ipusPerReplica: int = 0) -> int:  # noqa: N802, N803
-    """The Poplar device for this instance's replicas, which no other instance has an IPU of.
+    """Returns the Poplar device for this instance's replicas, which no other instance has an IPU of.
 
     Args:
         ipusPerReplica: what each replica needs; what `poprun` was told when it is 0.
@@ -232,7 +232,7 @@ def initializeBackend() -> None:  # noqa: N802
 
 
 def isBackendInitialized() -> bool:  # noqa: N802
-    """Whether instances can meet: always, as they do so when they first exchange something.
+    """Returns whether instances can meet: always, as they do so when they first exchange something.
 
     Source: `popdist.isBackendInitialized`.
 

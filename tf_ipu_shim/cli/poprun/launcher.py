@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     ignored = options.ignored_options(arguments)
     if ignored:
-        print(f"poprun: accepted without effect here: {', '.join(ignored)}", file=sys.stderr)
+        print(f"poprun: no effect here: {', '.join(ignored)}", file=sys.stderr)
     if arguments.verbose:
         command = shlex.join(options.instance_command(arguments))
         print(f"poprun: {arguments.num_instances} x {command}", file=sys.stderr)

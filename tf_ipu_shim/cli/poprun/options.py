@@ -32,7 +32,7 @@ _CACHE_FLAG = "--executable_cache_path"
 
 
 def normalize_arguments(words: Sequence[str]) -> list[str]:
-    """The words of a command line, each option for MPI in one word with its value.
+    """Returns the words of a command line, each option for MPI in one word with its value.
 
     Example:
         >>> normalize_arguments(["--mpi-global-args", "--tag-output", "--num-replicas", "2", "a.py"])
@@ -133,7 +133,7 @@ def _host_problems(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def parse_bool(text: str | None) -> bool:
-    """Whether a switch is on.
+    """Returns whether a switch is on.
 
     Example:
         >>> parse_bool("on"), parse_bool("no"), parse_bool(None)
@@ -154,7 +154,7 @@ def _is_given(arguments: argparse.Namespace, name: str) -> str | None:
 
 
 def parse_hosts(arguments: argparse.Namespace) -> list[str]:
-    """The addresses that instances are given."""
+    """Returns the addresses that instances are given."""
     if arguments.hostfile and not arguments.host:
         with open(arguments.hostfile) as file:
             lines = [line.partition("#")[0].split() for line in file]
@@ -192,7 +192,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def instance_command(arguments: argparse.Namespace) -> list[str]:
-    """The words of the program that each instance runs."""
+    """Returns the words of the program that each instance runs."""
     words: list[str] = list(arguments.command[1:] if arguments.command[0] == "--" else arguments.command)
     return [sys.executable, *words] if words[0].endswith(".py") else words
 

@@ -35,7 +35,7 @@ _LOOP_ADVICE = (
     "They are in a loop or branch, which runs only on the IPU. Run them in the input pipeline, send their inputs to "
     "the host through an IPUOutfeedQueue, "
 )
-# What else is there for ops that scripts often have.
+# Alternatives for ops that scripts often use.
 _PRINTING = frozenset({"Print", "PrintV2", "StringFormat"})
 _TEXT_ADVICE = "An IPU computes with numbers, but received strings. Convert them to numbers in the input pipeline. "
 _PRINT_ADVICE = "print a tensor with ipu.internal_ops.print_tensor, "
@@ -45,7 +45,7 @@ _ROWS_ADVICE = (
     "rows of a variable up with ipu.ops.embedding_ops.embedding_lookup."
 )
 
-# What a branch gives for lists of tensors that the other one makes. No XLA has a form for one of lists.
+# Stands for tensor lists that only the other branch makes. XLA cannot represent it.
 _FAKE = "FakeParam"
 _FAKE_ADVICE = (
     "They replace the lists that a loop in one branch keeps for its gradient, in the branch without that loop. Put "
@@ -67,7 +67,7 @@ class Diagnostics:
             return None
         own = [place for place, frame in enumerate(frames) if script_files.is_users(frame[0])]
         if not own:
-            return layer_lines.line_of(node)  # of a variable; nobody keeps where that was made
+            return layer_lines.line_of(node)  # of a variable; its line is not recorded
         if any(script_files.is_training_loop(frame[0]) for frame in frames[own[-1] + 1 :]):
             graph = traced_functions.traced_graph(function) or layer_lines.graph_of(function)
             user_location = self._line_of_forward(function, node) or layer_lines.line_of(node, graph)
@@ -77,7 +77,7 @@ class Diagnostics:
         return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
 
     def knows(self, function: str, node: str) -> bool:
-        """Whether a function has an op of this name whose creation was recorded."""
+        """Returns whether a function has an op of this name whose creation was recorded."""
         return bool(self._frames(function, node))
 
     def _line_of_forward(self, function: str, node: str) -> str | None:
@@ -102,7 +102,7 @@ class Diagnostics:
         return [(frame.filename, frame.lineno, frame.name) for frame in traceback]
 
     def describe(self, function: str, node: Any) -> str:
-        """An op for a message: its name, its type and the user's line."""
+        """Returns an op for a message: its name, its type and the user's line."""
         line = self.user_line(function, node.name)
         return f"{node.name} ({node.op})" + (f", made at {line}" if line else "")
 
@@ -211,7 +211,7 @@ def program_name(function: str, op: str) -> str:
 
 
 def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
-    """Whether the shapes of an op's results depend on values that are known only when the program runs."""
+    """Returns whether the shapes of an op's results depend on values that are known only when the program runs."""
     if node.op != _COMPUTED_EARLY:
         return node.op in _DYNAMIC_SHAPES
     pending, seen = [node], {node.name}

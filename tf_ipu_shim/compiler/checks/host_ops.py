@@ -21,7 +21,7 @@ ON_DEVICE_MARK = b"on device"  # for other ops of the host, as a value of `vocab
 
 
 def runs_on_device(node: Node) -> bool:
-    """Whether a host op runs on the IPU's TensorFlow device."""
+    """Returns whether a host op runs on the IPU's TensorFlow device."""
     if node.op in vocabulary.ON_DEVICE_OPS:
         return True
     return _is_marked(node) and node.proto.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK
@@ -64,7 +64,7 @@ def _refuse_empty(node: Node, described: str) -> None:
 
 
 def is_named_iterator(node: Node) -> bool:
-    """Whether an op returns an iterator handle that only infeeds use, which find the iterator by its name.
+    """Returns whether an op returns an iterator handle that only infeeds use, which find the iterator by its name.
 
     Others may wait for it, as ops with side effects do for each other.
     """

@@ -1,7 +1,7 @@
 """Refuses `outside_compilation_scope` within loops and branches, which Graphcore's compiler does not support either.
 
-Ops that this package puts on the host, such as feeds and prints of tensors, may stand there, and so may the scopes of
-a pipeline's stages: its loop over mini-batches is not a loop of the script's.
+Ops that this package puts on the host, such as feeds and prints of tensors, may stand there. So may the scopes of
+pipeline stages: the loop over mini-batches is not the script's.
 """
 
 from __future__ import annotations

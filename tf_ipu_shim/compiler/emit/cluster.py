@@ -11,8 +11,8 @@ from tf_ipu_shim.compiler.placement import cloned_constants as constant_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
 _INTEGERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})  # what shapes, axes and indices are made of
-# The inputs that are the shape of what an op gives: an XLA program has no form without their values. What else XLA can
-# want to know, such as where a slice begins, may change from run to run, and XLA would compile for each value.
+# Inputs that are an op's output shape: XLA needs their values to compile. Other values, such
+# as the begin of a slice, may change from run to run, and XLA would compile for each.
 _SHAPE_INPUTS = {
     "BroadcastTo": (1,),
     "Empty": (0,),
@@ -96,7 +96,7 @@ class ClusterFunction:
         return self.definition(f"{name}_ordered", order, outputs), order, len(constant)
 
     def _may_be_constant(self, tensor: str) -> bool:
-        """Whether XLA may need an input as a compile-time constant.
+        """Returns whether XLA may need an input as a compile-time constant.
 
         TensorFlow's analysis treats all inputs of a call as constants, including weights and data of a Keras LSTM: XLA
         would compile again for each value. So of arguments that only calls use, only integers count; variables never

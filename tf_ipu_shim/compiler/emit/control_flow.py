@@ -14,8 +14,8 @@ from tf_ipu_shim.compiler.placement.placement import Placement
 from tf_ipu_shim.machine.ids import Shard
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, node_def_pb2, types_pb2
 
-# Emits a function: (name, placement, the shards that hold its arguments, whether it is the body of a loop) ->
-# the emitted function's name, and the shard that holds each result (None for the host or several).
+# Emits a function: (name, placement, shards of its arguments, whether it is a loop body) -> the emitted name. The shard
+# of each result comes with it: None for the host or several.
 Emit = Callable[[str, Placement, Mapping[str, Shard], bool], "tuple[str, list[Shard | None]]"]
 _LONG = types_pb2.DT_INT64
 CHUNK_COUNTERS = 2
@@ -32,7 +32,7 @@ def emit_functions(
     """Emits the functions of a loop, branch or call and makes the op run them."""
     body = proto.attr["body"].func.name if proto.op in vocabulary.LOOPS else None
     if body is not None:
-        # What a loop carries is where its body leaves it, from the second iteration on.
+        # From the second iteration on, a loop variable is on the shard where the body leaves it.
         values = _carried_shards(graphs[body], placement.functions[body], values)
     results: Sequence[Shard | None] = []
     emitted: dict[str, str] = {}
@@ -44,7 +44,7 @@ def emit_functions(
     for _, function in op_types.function_values(proto):
         function.name = emitted[function.name]
     if proto.op not in vocabulary.CALLS:
-        # Only loops and branches that are taken apart can have parts on several devices.
+        # Only decomposed loops and branches can have parts on several devices.
         proto.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
     return results
 

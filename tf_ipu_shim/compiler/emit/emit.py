@@ -136,7 +136,7 @@ class _FunctionEmitter:
         self._serial = next(_serial)
         self._function = function_pb2.FunctionDef()
         self._names: dict[str, str] = {}  # tensor of the traced function -> tensor of the emitted one
-        # Tensor of the traced function -> the shard that holds it. What the host feeds goes to its first user.
+        # Tensor of the traced function -> the shard that holds it. Fed data goes to its first user.
         self._shards: dict[str, Shard] = {**_first_consumers(graph, placement), **argument_shards}
         self._units: dict[Node, str] = {}  # node of the traced function -> node of the emitted one
         self._copies: dict[tuple[str, Shard], str] = {}
@@ -144,7 +144,7 @@ class _FunctionEmitter:
         self._last_on: dict[Shard, str] = {}
 
     def _dequeues(self, node: Node) -> bool:
-        """Whether a call, or a loop over several IPUs, dequeues elements from the host."""
+        """Returns whether a call, or a loop over several IPUs, dequeues elements from the host."""
         if self._placement.locations.get(node) is not MULTI_SHARD:
             return False
         return not self._all.fed.isdisjoint(op_types.called_functions(node.proto))

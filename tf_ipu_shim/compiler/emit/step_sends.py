@@ -39,7 +39,7 @@ def share_step_rendezvous(program: LoweredProgram) -> None:
 
 
 def _uses(function: function_pb2.FunctionDef, names: Collection[str]) -> bool:
-    """Whether a function has one of these ops or runs one of these functions."""
+    """Returns whether a function has one of these ops or runs one of these functions."""
     return any(
         node.op in names or any(called in names for called in op_types.called_functions(node))
         for node in function.node_def

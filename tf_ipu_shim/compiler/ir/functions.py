@@ -106,9 +106,9 @@ class Functions(Mapping[str, FunctionGraph]):
     def external_name(self, name: str) -> str:
         """Returns the name by which XLA or a host op finds a function.
 
-        All are written under their own names. Another program, or TensorFlow itself, may know another function by
-        the script's name: grappler rewrites functions in place, and in graphs that are put together names meet. The
-        plugin passes only these to TensorFlow.
+        All are written under their own names. Another program, or TensorFlow itself, may know another function by the
+        script's name. Grappler rewrites functions in place, and merged graphs can have equal names. The plugin passes
+        only these to TensorFlow.
         """
         if self._base is not None and name not in self._graphs:
             return self._base.external_name(name)

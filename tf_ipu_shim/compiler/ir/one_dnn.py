@@ -9,5 +9,5 @@ LABEL = b"MklNameChangeOp"
 
 
 def enabled() -> bool:
-    """Whether the CPU's ops use oneDNN (`TF_ENABLE_ONEDNN_OPTS`); the IPU's then do too."""
+    """Returns whether the CPU's ops use oneDNN (`TF_ENABLE_ONEDNN_OPTS`); the IPU's then do too."""
     return _pywrap_util_port.IsMklEnabled()

@@ -26,7 +26,7 @@ def op_def(op: str) -> Any:
 
 @functools.cache
 def is_stateful(op: str) -> bool:
-    """Whether running the op twice, or not at all, has an observable effect."""
+    """Returns whether running the op twice, or not at all, has an observable effect."""
     return op_def(op).is_stateful
 
 
@@ -55,7 +55,7 @@ def _outputs(op: str) -> tuple[_Argument, ...]:
 
 
 def has_outputs(op: str) -> bool:
-    """Whether an op type has results."""
+    """Returns whether an op type has results."""
     return bool(_outputs(op))
 
 

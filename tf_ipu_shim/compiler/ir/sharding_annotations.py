@@ -25,7 +25,7 @@ def shard_of(node: Any) -> Location | None:
 
 
 def is_on_host(node: Any) -> bool:
-    """Whether a script placed the op outside the compiled program."""
+    """Returns whether a script placed the op outside the compiled program."""
     return OUTSIDE_COMPILATION_ATTRIBUTE in node.attr
 
 

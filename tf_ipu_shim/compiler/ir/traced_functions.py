@@ -24,6 +24,6 @@ def traced_graph(function_name: str) -> Any:
         return _traced[function_name]
     for graph in list(_traced.values()):
         if function_name in tf_graphs.functions_by_name(graph):
-            # A function that TensorFlow was given as a definition alone has no graph.
+            # A function that TensorFlow received only as a definition has no graph.
             return getattr(tf_graphs.functions_by_name(graph)[function_name], "graph", None)
     return None

@@ -13,10 +13,10 @@ IN_PLACE_ATTRIBUTE = "_ipu_in_place"  # on a launch that updates variables where
 SHAPES_ATTRIBUTE = "_ipu_shapes"  # on a launch: which of its inputs are variables that decide shapes
 SHARDING_ATTRIBUTE = "_XlaSharding"
 OUTSIDE_COMPILATION_ATTRIBUTE = "_xla_outside_compilation"
-# Beside the one above where a script has put the op on the host, and not a function of this package.
+# In addition to the one above if the script, not this package, has put the op on the host.
 OUTSIDE_SCOPE_ATTRIBUTE = "_ipu_outside_scope"
 COLOCATION_ATTRIBUTE = "_class"
-# What means something to the lowering, or to a placer, only.
+# Attributes that only the lowering or a placer reads.
 PRIVATE_ATTRIBUTES = (
     SHARDING_ATTRIBUTE,
     OUTSIDE_COMPILATION_ATTRIBUTE,
@@ -24,7 +24,7 @@ PRIVATE_ATTRIBUTES = (
     COLOCATION_ATTRIBUTE,
     "_XlaMustCompile",  # on calls of `tf.function(jit_compile=True)`, which TensorFlow would compile once more
 )
-# On an op of replicas that knows those of its own instance alone, though the configuration names several.
+# On a replica op that only knows the replicas of its instance, though the configuration names several.
 WITHIN_INSTANCE_ATTRIBUTE = "_ipu_within_instance"
 # On a call that stands for an op which TensorFlow has a kernel for: that op, as a serialised `NodeDef`.
 STANDS_FOR_ATTRIBUTE = "_ipu_stands_for"
@@ -42,7 +42,7 @@ ACCUMULATION_ATTRIBUTE = "_ipu_accumulation_counts"
 ACCUMULATOR_ATTRIBUTE = "_ipu_accumulator"
 # On the loop over the mini-batches of an update whose gradients are its values: how optimizer state is kept.
 UPDATE_ATTRIBUTE = "_ipu_update"
-# On a random op with a seed of its own: every run of the program begins with the same numbers.
+# On a random op with an op seed: every run of the program begins with the same numbers.
 RESTARTING_ATTRIBUTE = "_ipu_restarts"
 # On an op that Poplar would refuse when it compiles: its message.
 REFUSED_ATTRIBUTE = "_ipu_refused"
@@ -50,7 +50,7 @@ REFUSED_ATTRIBUTE = "_ipu_refused"
 OUTLINED_ATTRIBUTE = "_ipu_outlined_argument"
 # On an op of an outlined function, or of its gradient: the name of the call.
 OUTLINED_CALL_ATTRIBUTE = "_ipu_outlined_call"
-# On products: options of PopLibs' planner by XLA's instruction, as JSON; and what the script tells XLA by name.
+# On matmuls: options of PopLibs' planner as JSON, one entry for each XLA opcode, and the script's own names for XLA.
 PLANNING_ATTRIBUTE = "_ipu_planning"
 FRONTEND_ATTRIBUTE = "_XlaFrontendAttributes"
 # On a product whose gradients are planned in another way: their options, in the form of the first of these.
@@ -75,7 +75,7 @@ KERAS_ATTRIBUTE = "_ipu_keras"
 # On a call in a model that was exported for serving: IPUs run it where there are some.
 SERVED_ATTRIBUTE = "_ipu_served"
 
-# What ops that make the seeds of others are called, below the name of the op that they are for.
+# Names of ops that make the seeds of others, below the name of the op that uses the seed.
 SEED_NAME = "ipu_seed"
 SPLIT_SEED_NAME = "ipu_split_seed"
 
@@ -93,10 +93,10 @@ FUNCTION_ATTRIBUTES: dict[str, tuple[str, ...]] = {
 LOOPS = frozenset({"While", "StatelessWhile"})
 BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-# What loops and branches become in the graph that they are in.
+# Ops that loops and branches become in their graph.
 FRAMES = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})
 
-# What programs are emitted as.
+# Ops of emitted programs.
 PROGRAM = "IpuProgram"
 LAUNCH = "XlaLaunch"
 INTER_COPY = "IpuInterCopy"
@@ -113,7 +113,7 @@ CHUNK_BEGIN = "IpuChunkBegin"
 CHUNK_ENQUEUE = "IpuOutfeedEnqueueChunk"
 # How often a loop over chunks runs, where that is known when it begins.
 LOOP_TOTAL = "IpuLoopTotal"
-# Before a cross-entropy that runs by kernels: rows of labels that there are not become NaN.
+# Before a cross-entropy in mode `kernels`: rows with labels out of range become NaN.
 LABELS_IN_RANGE = "IpuLabelsInRange"
 # A handle on the IPU's TensorFlow device, of a resource that may be elsewhere.
 HANDLE = "IpuHandle"

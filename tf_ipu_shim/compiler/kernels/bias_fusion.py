@@ -1,8 +1,8 @@
 """Fuses BiasAdd into float32 convolutions and matmuls (oneDNN fused kernels) for execution mode `kernels`.
 
-TensorFlow's graph rewriting makes the same of them on the CPU. It reads and writes all activations once, while two ops
-would do so twice and the gradient of a convolution's bias would read its gradients once more. A relu stays its own op:
-in oneDNN's kernel NaN becomes 0.
+TensorFlow's graph rewriting makes the same of them on the CPU. The fused op reads and writes all activations once; two
+ops would do so twice. The bias gradient would read its gradients once more. A relu stays its own op: in oneDNN's kernel
+NaN becomes 0.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Fusion:
 
 
 def _is_plain(node: node_def_pb2.NodeDef) -> bool:
-    """Whether an op is float32 with channels last and no transposes, as the fused kernels require."""
+    """Returns whether an op is float32 with channels last and no transposes, as the fused kernels require."""
     attributes = node.attr  # asking it for what it has not would put that in
     if attributes["T"].type != types_pb2.DT_FLOAT:
         return False
@@ -108,7 +108,7 @@ class _Edges:
         self._returned.update(f"^{name}" for name in function.control_ret.values())
 
     def has_one_consumer(self, node: node_def_pb2.NodeDef) -> bool:
-        """Whether its result has one consumer in the function and no op waits for it."""
+        """Returns whether its result has one consumer in the function and no op waits for it."""
         result, waiting = _result(node), f"^{node.name}"
         free = not self._users[waiting] and not self._returned[waiting] and not self._returned[result]
         return free and len(self._users[result]) == 1

@@ -85,7 +85,7 @@ def _inline_all(
 
 
 def _can_run_on_one_thread(run: Sequence[function_pb2.FunctionDef]) -> bool:
-    """Whether a run is one function without control flow, as TensorFlow's single-threaded executor requires."""
+    """Returns whether a run is one function without control flow, as TensorFlow's single-threaded executor requires."""
     control_flow = vocabulary.FRAMES | vocabulary.FUNCTION_ATTRIBUTES.keys()
     return len(run) == 1 and not any(node.op in control_flow for node in run[0].node_def)
 

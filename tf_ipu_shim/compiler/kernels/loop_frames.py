@@ -307,7 +307,7 @@ class _Frame:
         ends = self._joined_controls(ends, len(results), "end")
         unchanging = set(inside.values()).difference(inside[place] for place in self._changing)
         for place, result in zip(self._changing, results):
-            # What does not change is there in the last iteration too, which no other may follow.
+            # A loop invariant exists in the last iteration too, and no iteration may follow that one.
             controls = [runs()] if result in unchanging and not ends else ends
             node = self._op("next", place, "NextIteration", [result, *controls])
             merges[place].input.append(f"{node.name}:output:0")
@@ -344,7 +344,7 @@ class _Frame:
                 [names[control.name] for control in node.controls],
             )
             proto.input[:] = [*data, *(f"^{control}" for control in controls)]
-            # TensorFlow makes ops of a function with a guard of their own: they look at one value alone.
+            # TensorFlow makes separate guards for the ops of a function: each looks at one value.
             if node.op in vocabulary.FUNCTION_ATTRIBUTES or led_to.isdisjoint([*map(producer_name, data), *controls]):
                 proto.input.append(guard())
             led_to.add(proto.name)

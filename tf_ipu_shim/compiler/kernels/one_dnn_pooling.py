@@ -42,7 +42,7 @@ def use_one_dnn_pooling(function: function_pb2.FunctionDef) -> dict[str, node_de
 
 
 def _has_kernel(node: node_def_pb2.NodeDef) -> bool:
-    """Whether oneDNN supports a pooling: within each sample and channel."""
+    """Returns whether oneDNN supports a pooling: within each sample and channel."""
     attributes = node.attr
     return (
         attributes["T"].type == types_pb2.DT_FLOAT

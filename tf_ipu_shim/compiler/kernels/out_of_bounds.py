@@ -198,7 +198,7 @@ _GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _InsertedOps], None]] 
 
 
 def _cannot_be_zero(node: node_def_pb2.NodeDef, nodes: Nodes) -> bool:
-    """Whether a division is of floats or has a constant divisor without 0."""
+    """Returns whether a division is of floats or has a constant divisor without 0."""
     divisor = _array(node.input[1], nodes)
     return _numpy(node.attr["T"].type).kind not in "iu" or (divisor is not None and bool(divisor.all()))
 

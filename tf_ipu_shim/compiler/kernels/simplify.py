@@ -3,7 +3,7 @@
 TensorFlow's own rewriting takes such ops out too. It makes others besides, which know of no IPU, so that programs of
 IPUs are spared it (see `kernels`).
 
-It removes copies that wait for nothing, and control dependencies on ops without effect: `tf.gradients` makes all
+It removes copies without control inputs, and control dependencies on ops without effect: `tf.gradients` makes all
 gradients of an op wait for each other. Ops with side effects keep their order. A variable that a function only reads is
 read once.
 """
@@ -93,7 +93,7 @@ class _Simplifier:
         return self._waits.get(name, [name])
 
     def _is_removed(self, node: Node, data: list[str], controls: list[str]) -> bool:
-        """Whether an op is removed; records what replaces it."""
+        """Returns whether an op is removed; records what replaces it."""
         name = node.name
         if node.op == _JOIN and len(controls) < 2:
             self._waits[name] = controls

@@ -26,7 +26,7 @@ _MARKS = {"THREESTATE_ON": True, "THREESTATE_OFF": False}
 
 
 def rounds(node: node_def_pb2.NodeDef) -> bool:
-    """Whether an op computes float16 results or variables."""
+    """Returns whether an op computes float16 results or variables."""
     if node.op in WITHIN_RANGE:
         return node.attr["T"].type == float16_overflow.HALF
     return float16_overflow.is_update(node) or bool(float16_overflow.float16_results(node))
@@ -43,7 +43,7 @@ def rounding_annotation(node: node_def_pb2.NodeDef) -> bool | None:
 
 
 def is_rounded(request: ProgramRequest, by_default: bool) -> bool:
-    """Whether any op of a program rounds stochastically."""
+    """Returns whether any op of a program rounds stochastically."""
     return any(
         (by_default if (mark := rounding_annotation(node)) is None else mark) and rounds(node)
         for function in request.library.values()

@@ -81,13 +81,13 @@ def _annotated_locations(body: FunctionGraph, feeds: set[Node], placer: Placer) 
 
 
 def _on_one_ipu(marked: Iterable[Location | None]) -> bool:
-    """Whether ops with these annotations can be in one XLA program."""
+    """Returns whether ops with these annotations can be in one XLA program."""
     required = [location for location in marked if location is not None and location is not ALL_IPUS]
     return len(required) <= 1 and all(location.is_in_program for location in required)
 
 
 def _is_fast_in_a_loop(body: FunctionGraph, functions: Functions) -> bool:
-    """Whether XLA runs a loop's body inside a program as fast as by itself."""
+    """Returns whether XLA runs a loop's body inside a program as fast as by itself."""
     if op_types.VARIANT in body.arguments.values():
         return False
     pending, seen = [body], {body.name}
@@ -102,7 +102,7 @@ def _is_fast_in_a_loop(body: FunctionGraph, functions: Functions) -> bool:
 
 
 def _can_be_fetched_first(body: FunctionGraph, infeeds: Sequence[Node]) -> bool:
-    """Whether each iteration dequeues one element, unconditionally and from the same iterator."""
+    """Returns whether each iteration dequeues one element, unconditionally and from the same iterator."""
     if len(infeeds) > 1:
         return False
     for node in infeeds:

@@ -114,7 +114,7 @@ class _Loop:
         return None
 
     def counts_by_ones(self, argument: int) -> bool:
-        """Whether a loop variable increases by one per iteration."""
+        """Returns whether a loop variable increases by one per iteration."""
         producer = self._body.producer(_skip_identities(self._body, self._body.returns[argument]))
         if producer is None or producer.op not in ("AddV2", "Add"):
             return False
@@ -125,7 +125,7 @@ class _Loop:
         )
 
     def is_invariant(self, argument: int) -> bool:
-        """Whether a loop variable is invariant."""
+        """Returns whether a loop variable is invariant."""
         return _skip_identities(self._body, self._body.returns[argument]) == list(self._body.arguments)[argument]
 
     def _increment(self, tensor_name: str) -> int | None:
@@ -165,7 +165,7 @@ def _count(cond: FunctionGraph, test: str, loop: _Loop) -> int | None:
 def _limit_at_begin(cond: FunctionGraph, test: str, loop: _Loop) -> Limit | None:
     """Returns a condition whose operands are known when the loop begins, else None.
 
-    A counter that goes up by ones meets every limit of its own type before it could wrap around.
+    A counter that goes up by ones reaches every limit of the same type before it could wrap around.
     """
     producer = cond.producer(test)
     if producer is None or producer.op != "Less" or producer.proto.attr["T"].type not in _INTEGERS:

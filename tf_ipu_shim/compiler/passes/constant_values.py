@@ -26,7 +26,7 @@ class _List(NamedTuple):
     element: _Value
 
 
-# A constant op; a list of such; None where a tensor is not known.
+# A constant op, or a list of them. None if a tensor is not known.
 _Value = Union[node_def_pb2.NodeDef, _List, None]
 _EMPTY = _List(_UNDEFINED)
 

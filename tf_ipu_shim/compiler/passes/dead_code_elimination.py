@@ -47,7 +47,7 @@ def eliminate_dead_code(function: function_pb2.FunctionDef) -> function_pb2.Func
 
 
 def has_effect(op: str) -> bool:
-    """Whether running an op type has an effect besides its results."""
+    """Returns whether running an op type has an effect besides its results."""
     return op != vocabulary.READ_VARIABLE and op_types.is_stateful(op)
 
 

@@ -3,7 +3,7 @@
 TensorFlow orders what touches one resource. A feed is found by its name, so that nothing orders two loops on it: their
 iterations would deal the elements out between them. Ops that do not depend on an element could run after the dataset's
 end. So an iteration's side effects wait for its elements, and iterations with feeds follow each other. Programs of IPUs
-wait as a whole, when they are emitted: an op that waited by itself would be put into another program than those that it
+wait as a whole when they are emitted. An op that waited by itself would be put into another program than those that it
 belongs to.
 """
 
@@ -23,7 +23,7 @@ _INFEED, _OUTFEED, _ARGUMENT = "infeed", "outfeed", "argument"
 _ANY_INFEED = (_INFEED, "")  # one whose name is not known
 _HANDLES = frozenset({vocabulary.ITERATOR, "VarHandleOp"})  # stateful, and all they do is to name a resource
 
-# What a feed is known by: its kind and its name, or the number of the argument that it is.
+# Identity of a feed: its kind and name, or its argument's index.
 Feed = tuple[str, "str | int"]
 
 
@@ -103,12 +103,12 @@ def _ordered(graph: FunctionGraph, feeds: _FeedUses, is_body: bool) -> FunctionG
 
 
 def _waits_elsewhere(node: Node) -> bool:
-    """Whether an op uses a variable or an iterator: IPU programs wait as a whole (`emit`)."""
+    """Returns whether an op uses a variable or an iterator: IPU programs wait as a whole (`emit`)."""
     return node.op in _HANDLES or op_types.RESOURCE in op_types.input_types(node.proto)
 
 
 def _dequeues(node: Node, feeds: frozenset[Feed], is_body: bool) -> bool:
-    """Whether an op returns the elements of a run, or of an iteration in a loop's body."""
+    """Returns whether an op returns the elements of a run, or of an iteration in a loop's body."""
     if all(kind == _OUTFEED for kind, _ in feeds):
         return False
     return is_body or node.op in vocabulary.INFEEDS | vocabulary.CALLS

@@ -1,8 +1,8 @@
 """Converts TensorFlow 1 function calls (ops typed by a function's name) to call ops.
 
-They become calls like all others, so that every pass, and XLA, knows them for what they are. Such a function runs its
-ops with a side effect, whether or not a result needs them, and the call ends when they and the reads of variables have
-run. Both are named as ops that must run. Else a write after the call could come before a read in it.
+They become calls like all others, so that every pass, and XLA, knows them for what they are. Such a function always
+runs its ops with side effects. The call ends when they and the reads of variables have run. Both are named as ops that
+must run. Else a write after the call could come before a read in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
 def convert_legacy_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, function_pb2.FunctionDef]:
-    """Returns functions by name, with legacy calls as call ops."""
+    """Returns functions by name; their legacy calls are call ops."""
     converted = {name: _with_calls(function, library) for name, function in library.items()}
     for name in {node.op for function in library.values() for node in function.node_def if node.op in library}:
         converted[name] = _with_control_outputs(converted[name])

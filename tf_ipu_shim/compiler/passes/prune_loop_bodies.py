@@ -45,8 +45,8 @@ def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
     """Returns the function with only the ops that its results need; itself if they need all.
 
     TensorFlow makes the results wait for all side effects, and each side effect for those before it. Such a wait needs
-    nothing, but it keeps the order of what is needed. Only the waits of the function itself are kept: a gradient
-    returns values from amid the function, before some of the side effects, and these would wait for each other.
+    nothing, but it keeps the order of what is needed. Only the waits of the function itself are kept. A gradient
+    returns values from the middle of the function, before some side effects, and these would wait for each other.
     """
     live = _needed(graph)
     returned = [node.name for node in graph.control_returns if node.name in live]
@@ -97,9 +97,9 @@ class _Effects:
         self._known: dict[str, bool] = {}
 
     def has_effect(self, node: Node) -> bool:
-        """Whether removing an op would be observable."""
+        """Returns whether removing an op would be observable."""
         if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
-            return True  # whoever named it as one that must run knows why
+            return True  # the function's author marked it as one that must run
         return any(map(self._of_function, op_types.called_functions(node.proto)))
 
     def _of_function(self, name: str) -> bool:

@@ -1,7 +1,7 @@
 """Derives a program's random numbers from the device's seed.
 
-XLA's stateful random ops know no seed. They become stateless ones here. Their seed starts from an op on the host (new
-numbers for every run) and is passed through calls, loops and branches; a loop increments it.
+XLA's stateful random ops know no seed. They become stateless ones here. Their seed starts from an op on the host, with
+new numbers for every run. Calls, loops and branches pass it on; a loop increments it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Seeder:
         self._versions: dict[tuple[str, _Use], str] = {}
 
     def is_random(self, node: Node) -> bool:
-        """Whether an op draws random numbers."""
+        """Returns whether an op draws random numbers."""
         return node.op in _STATELESS or not self._random.isdisjoint(op_types.called_functions(node.proto))
 
     def seed_program(self, ordinal: Device) -> None:
@@ -139,7 +139,7 @@ class _Seeder:
         return new_node
 
     def _restarts_each_run(self) -> bool:
-        """Whether all random ops restart with the same numbers in every run."""
+        """Returns whether all random ops restart with the same numbers in every run."""
         graphs = [self._functions[name] for name in self._functions.reached()]
         random = [node.proto for graph in graphs for node in graph.nodes if node.op in _STATELESS]
         return all(vocabulary.RESTARTING_ATTRIBUTE in proto.attr for proto in random) and all(

@@ -62,7 +62,7 @@ def constant_nodes(graph: FunctionGraph) -> set[Node]:
 
 
 def is_constant(op: str, inputs: Sequence[bool]) -> bool:
-    """Whether an op's value is known before anything runs.
+    """Returns whether an op's value is known before anything runs.
 
     Example:
         >>> is_constant("Fill", [True, True]), is_constant("Fill", [True, False])
@@ -72,7 +72,7 @@ def is_constant(op: str, inputs: Sequence[bool]) -> bool:
 
 
 def is_foldable(op: str) -> bool:
-    """Whether an op is shape arithmetic, which XLA folds if its inputs are constants.
+    """Returns whether an op is shape arithmetic, which XLA folds if its inputs are constants.
 
     Example:
         >>> is_foldable("Pack"), is_foldable("MatMul")

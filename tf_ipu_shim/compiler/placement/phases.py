@@ -21,8 +21,8 @@ from tf_ipu_shim.machine.ids import Shard
 def assign_phases(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
     """Returns the phase of every placed node; other nodes get a position in the same order.
 
-    Invariant: edges between units (an IPU's phase, or a single other node) never go to a lower phase, and edges from or
-        to an IPU go to a higher one. So units never wait for each other in a circle.
+    Invariant: a unit is an IPU's phase or a single other node. Edges never go to a lower phase, and edges from or to an
+    IPU go to a higher one. So units never wait for each other in a circle.
     """
     locations = placement.locations
     phases: dict[Node, int] = {}
@@ -42,8 +42,8 @@ def assign_phases(graph: FunctionGraph, placement: Placement) -> dict[Node, int]
 def _delay_lists(locations: Mapping[Node, Location], phases: dict[Node, int]) -> None:
     """Moves TensorList creation, and what only it needs, to the phase that first uses the list.
 
-    A list cannot go from one XLA program to another. One that a loop fills is often made of numbers that are there
-    from the beginning, while the loop waits for an element of an infeed.
+    A list cannot go from one XLA program to another. The list that a loop fills often exists from the beginning, while
+    the loop waits for an infeed element.
     """
     last = max(phases.values(), default=0)
     delayed: set[Node] = set()
@@ -112,7 +112,7 @@ def _first_writes(graph: FunctionGraph, phases: dict[Node, int]) -> dict[str, in
 
 
 def _is_plain_read(node: Node) -> bool:
-    """Whether an op reads a variable argument and waits for nothing."""
+    """Returns whether an op reads a variable argument and waits for nothing."""
     return node.op == READ_VARIABLE and not node.controls and node.producers[0] is None
 
 

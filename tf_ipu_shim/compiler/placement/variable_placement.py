@@ -52,8 +52,8 @@ class VariablePlacer:
     ) -> Iterator[Location]:
         """Yields preferred shards for variables that share one, strongest reason first.
 
-        They are somewhere already; one of their ops is marked; a function they are passed to keeps them somewhere; an
-        op on them happens to be somewhere.
+        The first that applies: their own place, an annotated op of theirs, a function that receives them, or the place
+        of an op on them.
         """
         for name in members:
             inherited = homes.get(name)

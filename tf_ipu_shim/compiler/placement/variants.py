@@ -58,7 +58,7 @@ def _variant_edges(graph: FunctionGraph) -> Iterator[tuple[Node, Node]]:
 
 
 def _crosses_boundary(graph: FunctionGraph, nodes: set[Node]) -> bool:
-    """Whether a variant enters or leaves through the function's own arguments or results."""
+    """Returns whether a variant enters or leaves through the function's own arguments or results."""
     crosses = any(
         producer is None and graph.type_of(tensor_name) == op_types.VARIANT
         for node in nodes

@@ -19,7 +19,8 @@ _NO_SOURCES = frozenset({"Assert", "Print", "PrintV2", vocabulary.OUTFEED_ENQUEU
 
 
 class _Op(NamedTuple):
-    """What the analysis reads of a node: its data inputs, which are handles, and its functions by attribute."""
+    """The parts of a node that the analysis reads: data inputs, which inputs are handles, and functions by
+    attribute."""
 
     node: node_def_pb2.NodeDef
     inputs: list[str]
@@ -47,7 +48,7 @@ class ReplicaValues:
                     self._follow(name, op)
 
     def differs(self, function: str, node: node_def_pb2.NodeDef) -> bool:
-        """Whether an op's result, or what it writes to a variable, may differ between replicas."""
+        """Returns whether an op's result, or what it writes to a variable, may differ between replicas."""
         return (function, node.name) in self._own
 
     def _is_own(self, function: str, tensor_name: str) -> bool:

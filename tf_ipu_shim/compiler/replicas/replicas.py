@@ -120,7 +120,7 @@ class Replica:
 
 
 def is_within_instance(proto: node_def_pb2.NodeDef) -> bool:
-    """Whether an op only concerns the replicas of this instance."""
+    """Returns whether an op only concerns the replicas of this instance."""
     name = vocabulary.WITHIN_INSTANCE_ATTRIBUTE
     return name in proto.attr and proto.attr[name].b
 
@@ -166,7 +166,7 @@ def _pipelines(graph: FunctionGraph) -> Iterator[PipelineDescription]:
 
 
 def _is_in_order(pipeline: PipelineDescription) -> bool:
-    """Whether pipeline stages are on consecutive IPUs, one each."""
+    """Returns whether pipeline stages are on consecutive IPUs, one each."""
     return pipeline.devices == tuple((stage,) for stage in range(pipeline.stages))
 
 
@@ -194,7 +194,7 @@ def fold_replica_count(functions: Functions, replica: Replica) -> None:
 
 
 def _concerns_other_instances(functions: Functions) -> bool:
-    """Whether an op of the program depends on the replicas of other instances."""
+    """Returns whether an op of the program depends on the replicas of other instances."""
     return any(
         node.op in _INSTANCE_DEPENDENT and not is_within_instance(node.proto)
         for name in functions.with_ops(_INSTANCE_DEPENDENT)
@@ -254,7 +254,7 @@ def _copy_annotations(source: Any, target: Any) -> None:
 
 
 def _group_size(proto: node_def_pb2.NodeDef, count: int) -> int:
-    """The consecutive replicas whose values go together."""
+    """Returns the consecutive replicas whose values go together."""
     if proto.op == vocabulary.REPLICA_GATHER:
         size = proto.attr["replication_factor"].i
         message = (

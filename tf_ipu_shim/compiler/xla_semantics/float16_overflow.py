@@ -49,7 +49,7 @@ _FLOAT16_MAX = np.float32(65504)
 
 
 def is_update(node: node_def_pb2.NodeDef) -> bool:
-    """Whether an op computes a new value of float16 variables."""
+    """Returns whether an op computes a new value of float16 variables."""
     types = (node.attr[name].type for name in ("T", "dtype") if name in node.attr)
     return node.op.startswith(_UPDATES) and HALF in types
 
@@ -121,8 +121,8 @@ class _FunctionClipper:
     def _clip(self, tensor: str, name: str) -> str:
         """Adds ops that remove infinities from a tensor.
 
-        Of float32, as comparing halves takes XLA's programs several times as long, and once on each side: XLA makes one
-        op of a minimum and a maximum, which on 2.15.1 makes a number of NaN.
+        In float32, because XLA compares float16 several times slower. Once on each side: XLA fuses a minimum and a
+        maximum into an op that on 2.15.1 turns NaN into a number.
         """
         value = self._op("Cast", "y", name, tensor, SrcT=HALF, DstT=_FLOAT)
         for _ in range(2):

@@ -69,7 +69,7 @@ class FunctionWriter:
 
 
 def is_copy(node: node_def_pb2.NodeDef) -> bool:
-    """Whether an op makes a variable that nothing else refers to."""
+    """Returns whether an op makes a variable that nothing else refers to."""
     return node.op == "VarHandleOp" and node.attr["shared_name"].s == _WITHOUT_NAME
 
 

@@ -316,7 +316,7 @@ def _square_root_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[An
 
 
 def _root_grad(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """A zero gradient of a result stays zero, also if the operand is 0."""
+    """Returns a zero gradient of a result stays zero, also if the operand is 0."""
     result, gradient = inputs
     zero = _float(0.0, gradient.dtype)
     return [array_ops.where_v2(math_ops.equal(gradient, zero), zero, original(result, gradient)[0])]

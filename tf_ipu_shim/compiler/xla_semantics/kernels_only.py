@@ -40,8 +40,8 @@ _COLOURS = ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "RG
 _IMAGES = ("ExtractImagePatches", "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad")
 _EXTREMES = tuple(f"{kind}{end}" for kind in ("Segment", "UnsortedSegment", "TensorScatter") for end in ("Max", "Min"))
 _COMPARISONS = (*_EXTREMES, "ClipByValue")
-# oneDNN's, which the two-dimensional ones of float32 are by kernels, can be written for XLA; TensorFlow's own takes the
-# first place of a window where that is NaN.
+# Two-dimensional float32 ones are oneDNN's in mode `kernels`, which can be written for XLA. TensorFlow's own op takes
+# the first element of a window if it is NaN.
 _POOLING = ("MaxPool3D", "MaxPool3DGrad", "MaxPoolGradV2", "MaxPoolV2")
 # Keep a weight where the kernels' is 0 or NaN: after a gradient of NaN, or one whose square is out of range.
 _OPTIMIZERS = ("ResourceApplyCenteredRMSProp", "ResourceApplyFtrl", "ResourceApplyFtrlV2", "ResourceApplyRMSProp")
@@ -80,7 +80,7 @@ _OF_LISTS = re.compile(r"dynamic slice dimension|tensor list|TensorList|list ele
 
 
 def has_no_conversion(node: node_def_pb2.NodeDef) -> bool:
-    """Whether XLA lacks an op of a program that runs in mode `kernels`."""
+    """Returns whether XLA lacks an op of a program that runs in mode `kernels`."""
     return node.op in _WITHOUT_CONVERSION or is_copy(node)
 
 

@@ -38,7 +38,7 @@ def compute_in_float32(request: ProgramRequest, reached: Sequence[str]) -> Progr
 
 
 def _is_shared(library: Mapping[str, function_pb2.FunctionDef], inside: Sequence[str], entry: str) -> bool:
-    """Whether an op that is not a call runs one of the functions, or one of them calls the program."""
+    """Returns whether an op that is not a call runs one of the functions, or one of them calls the program."""
     names = set(inside)
     for function in library.values():
         for node in function.node_def:
@@ -57,7 +57,7 @@ def _has_half(node: node_def_pb2.NodeDef) -> bool:
 
 
 def _is_widened(node: node_def_pb2.NodeDef) -> bool:
-    """Whether an op computes in float32; else it takes and gives float16."""
+    """Returns whether an op computes in float32; else it takes and gives float16."""
     if node.op in vocabulary.FUNCTION_ATTRIBUTES:
         return True
     if op_types.is_stateful(node.op) or node.op in _KEEPS_FLOAT16 or node.op.startswith("StatelessRandom"):

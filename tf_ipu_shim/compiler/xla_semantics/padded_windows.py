@@ -41,14 +41,14 @@ OPERANDS = {
 
 
 def multiplies_padding(node: node_def_pb2.NodeDef) -> bool:
-    """Whether XLA multiplies zeros that are no elements of an operand."""
+    """Returns whether XLA multiplies zeros that are no elements of an operand."""
     if node.op not in OPERANDS or node.attr["T"].type not in TYPES:
         return False
     return node.attr["padding"].s != b"VALID" or "BackpropInput" in node.op
 
 
 def is_finite(node: node_def_pb2.NodeDef, inputs: Sequence[Any]) -> Any:
-    """Whether all elements that padding is multiplied with are finite, so that XLA is right."""
+    """Returns whether all elements that padding is multiplied with are finite, so that XLA is right."""
     return math_ops.reduce_all(math_ops.is_finite(inputs[OPERANDS[node.op].beside_padding]))
 
 
@@ -65,7 +65,7 @@ def without_padding(node: node_def_pb2.NodeDef, original: Callable[..., list[Any
 
 
 def _result(convolve: Convolve, beside: Any, other: Any) -> Any:
-    """The sum of all products, by the signs of those that are not finite."""
+    """Returns the sum of all products, by the signs of those that are not finite."""
     kind = beside.dtype
     zero = array_ops.constant(0.0, kind)
 

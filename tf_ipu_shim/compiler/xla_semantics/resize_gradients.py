@@ -1,8 +1,8 @@
 """Replaces the gradient of nearest-neighbour image resizing (`UpSampling2D`).
 
-XLA has no kernel for it. Each pixel of the gradient is added to its source pixel: two matmuls with matrices of zeros
-and ones, one for the rows and one for the columns. In mode `kernels` TensorFlow's op runs, which takes a tenth of the
-time. The memory is that of the matmuls in both modes.
+XLA has no kernel for it. Each pixel of the gradient is added to its source pixel. That is two matmuls with matrices of
+zeros and ones, for rows and for columns. In mode `kernels` TensorFlow's op runs, which takes a tenth of the time. The
+memory is that of the matmuls in both modes.
 """
 
 from __future__ import annotations
@@ -58,6 +58,6 @@ def _source_pixels(output_size: Any, input_size: Any, align_corners: bool, half_
     if half_pixels:
         places = places + 0.5
     places = places * scale
-    # Halves are rounded away from zero.
+    # Ties are rounded away from zero.
     nearest = math_ops.floor(places + 0.5 if align_corners else places)
     return math_ops.minimum(math_ops.cast(nearest, dtypes.int32), input_size - 1)

@@ -23,13 +23,13 @@ _UPDATES = {
     "TensorListSetItem": 2,
     "XlaDynamicUpdateSlice": 1,
 }
-# What takes elements of a tensor from other places.
+# Ops that read elements of a tensor at other places.
 _MOVES = frozenset(
     "StridedSlice Slice GatherV2 GatherNd Gather Transpose ReverseV2 Reverse Pad PadV2 ConcatV2 Split SplitV Roll "
     "MirrorPad Reshape XlaDynamicSlice Unpack MatrixDiagPartV3 MatrixDiagPart Tile BroadcastTo ResourceGather "
     "ResourceGatherNd SpaceToBatchND BatchToSpaceND TensorListGetItem TensorListGather Diag DiagPart".split()
 )
-# A tensor in memory of its own.
+# A tensor in separate memory.
 _READS = frozenset({vocabulary.READ_VARIABLE, "TensorListStack"})
 _FIXED_SINCE = (2, 18)
 
@@ -72,7 +72,7 @@ def _callees(function: function_pb2.FunctionDef) -> list[str]:
 
 
 def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.FunctionDef, is_called: bool) -> bool:
-    """Whether an update writes elements computed from other positions of the same tensor.
+    """Returns whether an update writes elements computed from other positions of the same tensor.
 
     XLA itself keeps apart what moves the tensor's own elements first.
     """

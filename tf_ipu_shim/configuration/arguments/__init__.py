@@ -22,7 +22,7 @@ CALLS: dict[str, Call] = {
 
 
 def effects(call: str) -> tuple[OptionEffect, ...]:
-    """The effects of a call's arguments.
+    """Returns the effects of a call's arguments.
 
     Example:
         >>> effects("loops.repeat")[0].effect
@@ -64,7 +64,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value as the report stores it: data unchanged, a dtype's name, else the name of its class."""
+    """Returns a value as the report stores it: data unchanged, a dtype's name, else the name of its class."""
     if value is None or isinstance(value, (bool, int, float, str, bytes, enum.Enum)):
         return value
     if isinstance(value, dict):

@@ -50,19 +50,19 @@ class RuntimeContext:
         return f"<RuntimeContext of engine {self._name!r}, which runs {self._executable_file!r}>"
 
     def name(self) -> str:
-        """The engine's name."""
+        """Returns the engine's name."""
         return self._name
 
     def signature(self) -> Any:
-        """The inputs and outputs of the engine: an `EmbeddedRuntimeSignature`."""
+        """Returns the inputs and outputs of the engine: an `EmbeddedRuntimeSignature`."""
         return self._executable_proto.embedded_runtime_config.signature
 
     def output_types(self) -> list[Any]:
-        """The dtype of each result of a call."""
+        """Returns the dtype of each result of a call."""
         return [dtypes.as_dtype(tensor.data_type) for tensor in self.signature().streamed_outputs]
 
     def start_output(self) -> Any:
-        """The tensor that a call depends on: the engine is started when it is computed."""
+        """Returns the tensor that a call depends on: the engine is started when it is computed."""
         return self._start_output
 
 
@@ -225,7 +225,7 @@ def embedded_runtime_start_and_call(
 
 
 def _find_opaque_blob(executable_file: Any) -> bytes:
-    """The serialised `PoplarExecutableProto` in a file, whose path is a string tensor with a known value."""
+    """Returns the serialised `PoplarExecutableProto` in a file, whose path is a string tensor with a known value."""
     path = tensor_util.constant_value(executable_file)
     if path is None:
         raise ValueError(

@@ -29,14 +29,14 @@ _NAME = "application_compile"
 def application_compile(
     func: Callable[..., Any], inputs: Sequence[Any] | None, output_path: str | None, freeze: bool, name: str | None
 ) -> Any:
-    """The tensor of `experimental_application_compile_op`, which takes and says the same."""
+    """Returns the tensor of `experimental_application_compile_op`, which takes and says the same."""
     if not callable(func):
         raise TypeError(f"The application must be a function, not {func!r}. Pass a function.")
     inputs = [] if inputs is None else inputs
     _check_argument_count(func, inputs)
     if not context.executing_eagerly():
         return _trace_and_compile(func, inputs, output_path, freeze, name)
-    # What is a tensor already is an input of the application; numbers and arrays become part of it, as in a graph.
+    # Tensors are inputs of the application; numbers and arrays become constants in it, as in a graph.
     flat = nest.flatten(inputs)
     tensor_indices = [index for index, value in enumerate(flat) if isinstance(value, ops.Tensor)]
 
@@ -120,7 +120,7 @@ def _check_argument_count(func: Any, inputs: Sequence[Any]) -> None:
 
 
 def _has_known_value(tensor: Any) -> bool:
-    """Whether a tensor has its value already, so that it is part of the application."""
+    """Returns whether a tensor has its value already, so that it is part of the application."""
     if isinstance(tensor, ops.EagerTensor):
         return True
     graph = ops.get_default_graph()
@@ -131,9 +131,9 @@ def _has_known_value(tensor: Any) -> bool:
 
 
 def _variable_names(graph: Any) -> Iterator[tuple[int, str]]:
-    """Names of variables by the tensor that a function around the program, or the program, takes them as."""
+    """Yields names of variables by the tensor that a function around the program, or the program, takes them as."""
     while graph is not None:
-        # `FuncGraph.variables` has those of its own alone; what functions in it read is noted here.
+        # `FuncGraph.variables` only has the graph's own; variables that its functions read are noted here.
         watched = tf_graphs.watched_variables(graph)
         known = {id(variable.handle): variable.name.split(":")[0] for variable in watched}
         yield from known.items()

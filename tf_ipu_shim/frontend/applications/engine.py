@@ -33,7 +33,7 @@ from tf_ipu_shim.tf_private.tensors import tensor_shape
 from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 _HOST = "/device:CPU:0"
-_THREADS = 4  # for ops between those that wait, which have threads of their own
+_THREADS = 4  # for ops between waiting ones, which have separate threads
 
 
 class Engine:
@@ -160,13 +160,13 @@ class Engine:
             stored = np.frombuffer(self._weights[argument.index], dtype.as_numpy_dtype).reshape(shape.as_list())
             if not argument.variable:
                 return ops.convert_to_tensor(stored, dtype)
-            # Not a constant: a graph has room for 2 GB.
+            # Not a constant: a graph holds at most 2 GB.
             placeholder = array_ops.placeholder(dtype, shape, name=f"weights_{index}")
             self._fed[placeholder] = stored
             return placeholder
 
     def _infeed(self, index: int, initialisers: list[Any]) -> Any:
-        """An iterator, under the name that the program knows, which gives what calls pass."""
+        """Returns an iterator, under the name that the program knows, which gives what calls pass."""
         tensors = [tensor for tensor in self._signature.streamed_inputs if tensor.feed == index]
         types = [dtypes.as_dtype(tensor.data_type) for tensor in tensors]
         shapes = [tensor_shape.as_shape(tensor.shape) for tensor in tensors]
@@ -202,6 +202,6 @@ def _session_config(ordinal: int) -> Any:
     options = session_options.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=_THREADS)
     options.experimental.session_metadata.name = APPLICATION_SESSION
     options.experimental.session_metadata.version = ordinal
-    # What is written once stays as it is: nothing in this graph gains from being rewritten.
+    # No graph rewriting: this graph gains nothing from it.
     options.graph_options.rewrite_options.disable_meta_optimizer = True
     return options

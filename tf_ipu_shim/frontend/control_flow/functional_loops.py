@@ -44,7 +44,7 @@ def install() -> None:
 
 
 def is_session_graph() -> bool:
-    """Whether what is being built is for a session."""
+    """Returns whether what is being built is for a session."""
     graph = ops.get_default_graph()
     while isinstance(graph, (func_graph.FuncGraph, tf_graphs.DefunGraph)):
         graph = graph.outer_graph
@@ -52,7 +52,7 @@ def is_session_graph() -> bool:
 
 
 def prune_loop_bodies() -> Any:
-    """A context in which loops are marked: their bodies run what the values that they carry on depend on."""
+    """Returns a context in which loops are marked: their bodies run what the values that they carry on depend on."""
     return tracing.attribute_scope({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
 
 
@@ -152,7 +152,7 @@ def _handles_from_outside(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _argument_of(handle: Any, graph: Any) -> Any:
-    """The argument of a branch that a handle in it is."""
+    """Returns the argument of a branch that a handle in it is."""
     nodes = {op.name: op.node_def for op in graph.get_operations()}
     names, functions = [placeholder.name for placeholder in graph.inputs], tf_graphs.functions_by_name(graph)
     return graph.inputs[control_flow_util_v2.resource_input_index(handle.name, names, nodes, functions)]
@@ -176,7 +176,7 @@ def _unpack_single(branch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recording_branch(branch: Callable[..., Any]) -> Callable[..., Any]:
-    """A branch that notes which ops wait for others, and which operations it returns."""
+    """Returns a branch that notes which ops wait for others, and which operations it returns."""
 
     def noted(*values: Any) -> Any:
         mark_session_semantics()

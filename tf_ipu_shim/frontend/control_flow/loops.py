@@ -32,7 +32,7 @@ _tracing = _Tracing()
 
 
 def current_counter() -> Any:
-    """The number of the iteration of the innermost loop, from 0; None outside the bodies of loops."""
+    """Returns the number of the iteration of the innermost loop, from 0; None outside the bodies of loops."""
     return _tracing.counters[-1] if _tracing.counters else None
 
 
@@ -112,9 +112,9 @@ def while_loop(
         As `repeat`.
 
     Raises:
-        TypeError: `body` or `condition` is not a function or does not take as many arguments, `body` changes a value's
-            type, `condition` returns no boolean, or the bound is not an integer.
-        ValueError: `body` returns operations before tensors or changes a value's shape, `condition` returns no scalar,
+        TypeError: `body` or `condition` has another number of arguments, `body` changes a value's type, `condition`
+        returns no boolean, or the bound is not an integer. ValueError: `body` returns operations before tensors or
+        changes a value's shape, `condition` returns no scalar,
             or the bound is more than an int32 can count.
 
     Source: `tensorflow.python.ipu.loops.while_loop`.

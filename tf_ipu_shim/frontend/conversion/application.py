@@ -26,8 +26,8 @@ from tf_ipu_shim.runtime import devices
 
 FILE = "application.poplar_exec"
 
-# Takes the part on the IPU, the names of what it takes and of what it gives, an infeed and an outfeed; runs the part
-# for each element of the infeed, in a program.
+# Accepts the IPU part, the names of its inputs and outputs, an infeed and an outfeed. A program runs the part for each
+# infeed element.
 Program = Callable[[Any, Sequence[str], Sequence[str], Any, Any], Any]
 
 
@@ -55,7 +55,7 @@ class ApplicationSettings:
 
 
 def loop_program(iterations: int) -> Program:
-    """A program that runs a part of a graph in a loop."""
+    """Returns a program that runs a part of a graph in a loop."""
 
     def program(part: Any, input_names: Sequence[str], output_names: Sequence[str], infeed: Any, outfeed: Any) -> Any:
         def body(*values: Any) -> Any:
@@ -69,7 +69,7 @@ def loop_program(iterations: int) -> Program:
 
 
 def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executions: int) -> Program:
-    """A program that runs a part of a graph as a pipeline."""
+    """Returns a program that runs a part of a graph as a pipeline."""
 
     def program(part: Any, input_names: Sequence[str], output_names: Sequence[str], infeed: Any, outfeed: Any) -> Any:
         graph_def = _without_outer_controls(part)
@@ -97,7 +97,7 @@ def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executi
 def embed_application(
     graph_def: Any, signature_def: Any, program: Program, settings: ApplicationSettings
 ) -> tuple[Any, Any]:
-    """The graph with a call of an embedded engine in the place of its nodes on the IPU, and its signature.
+    """Returns the graph with a call of an embedded engine in the place of its nodes on the IPU, and its signature.
 
     The application's file is written. Host computations before and after it stay. If no node is placed, all but
     placeholders are taken for the IPU's.
@@ -158,7 +158,7 @@ def _temporary_configuration(settings: ApplicationSettings) -> Iterator[None]:
 
 
 def _without_outer_controls(part: Any) -> Any:
-    """A part of a graph without control inputs from outside of it: what it reads of there has been computed."""
+    """Returns a part of a graph without control inputs from outside of it: what it reads of there has been computed."""
     copy = type(part)()
     copy.CopyFrom(part)
     inside = {node.name for node in copy.node}

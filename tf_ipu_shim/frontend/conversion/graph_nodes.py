@@ -11,12 +11,12 @@ Tensor = tuple[str, int]
 
 
 def is_control(name: str) -> bool:
-    """Whether a node's input only says what runs before it."""
+    """Returns whether a node's input only says what runs before it."""
     return name.startswith("^")
 
 
 def parse_tensor(name: str) -> Tensor:
-    """The tensor that a node's input names.
+    """Returns the tensor that a node's input names.
 
     Example:
         >>> parse_tensor("scope/add"), parse_tensor("split:1"), parse_tensor("^assert")
@@ -27,7 +27,7 @@ def parse_tensor(name: str) -> Tensor:
 
 
 def node_name(name: str) -> str:
-    """The node that a node's input, or the name of a tensor, names.
+    """Returns the node that a node's input, or the name of a tensor, names.
 
     Example:
         >>> node_name("split:1"), node_name("^assert")
@@ -37,7 +37,7 @@ def node_name(name: str) -> str:
 
 
 def format_input(tensor: Tensor) -> str:
-    """A tensor as a GraphDef writes it; the reverse of `parse_tensor`.
+    """Returns a tensor as a GraphDef writes it; the reverse of `parse_tensor`.
 
     Example:
         >>> format_input(("split", 1)), format_input(("add", 0))
@@ -48,7 +48,7 @@ def format_input(tensor: Tensor) -> str:
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Whether one of some regular expressions is found in a node's name.
+    """Returns whether one of some regular expressions is found in a node's name.
 
     Example:
         >>> matches("encoder/MatMul_1", ["MatMul$"]), matches("encoder/MatMul_1", ["^encoder/"])
@@ -58,12 +58,12 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def nodes_by_name(graph_def: Any) -> dict[str, Any]:
-    """The nodes of a GraphDef by their names, in its order."""
+    """Returns the nodes of a GraphDef by their names, in its order."""
     return {node.name: node for node in graph_def.node}
 
 
 def ancestors(nodes: dict[str, Any], names: Iterable[str]) -> set[str]:
-    """The named nodes and all that they need, control inputs included; names of no node are left out."""
+    """Returns the named nodes and all that they need, control inputs included; names of no node are left out."""
     found: set[str] = set()
     pending = [name for name in names if name in nodes]
     while pending:
@@ -75,7 +75,7 @@ def ancestors(nodes: dict[str, Any], names: Iterable[str]) -> set[str]:
 
 
 def subgraph(graph_def: Any, names: set[str]) -> Any:
-    """A GraphDef of some of another's nodes, with its versions and functions."""
+    """Returns a GraphDef of some of another's nodes, with its versions and functions."""
     part = type(graph_def)()
     part.versions.CopyFrom(graph_def.versions)
     part.library.CopyFrom(graph_def.library)
@@ -84,22 +84,22 @@ def subgraph(graph_def: Any, names: set[str]) -> Any:
 
 
 def signature_tensors(signature_def: Any) -> list[str]:
-    """The names of the tensors that a signature takes and gives, sorted by key."""
+    """Returns the names of the tensors that a signature takes and gives, sorted by key."""
     return [*input_tensors(signature_def), *output_tensors(signature_def)]
 
 
 def input_tensors(signature_def: Any) -> list[str]:
-    """The names of the tensors that a signature takes, sorted by key."""
+    """Returns the names of the tensors that a signature takes, sorted by key."""
     return [_dense_name(signature_def.inputs[key], key) for key in sorted(signature_def.inputs)]
 
 
 def output_tensors(signature_def: Any) -> list[str]:
-    """The names of the tensors that a signature gives, sorted by key."""
+    """Returns the names of the tensors that a signature gives, sorted by key."""
     return [_dense_name(signature_def.outputs[key], key) for key in sorted(signature_def.outputs)]
 
 
 def check_patterns(patterns: Any, argument: str, error: type[Exception] = ValueError) -> Sequence[str]:
-    """An argument that is a list of regular expressions; nothing for None."""
+    """Returns an argument that is a list of regular expressions; nothing for None."""
     if patterns is None:
         return []
     if not isinstance(patterns, list):

@@ -99,7 +99,7 @@ def _remove_nodes(graph_def: Any, fed: list[str], fetched: list[str], options: l
 
 
 def _skip_removed(name: str, passing: dict[str, str]) -> str:
-    """The input that remains when pass-through nodes are removed."""
+    """Returns the input that remains when pass-through nodes are removed."""
     while _node_name(name) in passing:
         name = passing[_node_name(name)]
     return name

@@ -9,12 +9,12 @@ from tf_ipu_shim.tf_private.protos import meta_graph_pb2, node_def_pb2, tensor_s
 
 
 def is_on_ipu(node: Any) -> bool:
-    """Whether a node is placed on an IPU."""
+    """Returns whether a node is placed on an IPU."""
     return "IPU" in node.device
 
 
 def split_graph(graph_def: Any) -> tuple[Any, Any]:
-    """The part of a graph on the IPU, and the rest."""
+    """Returns the part of a graph on the IPU, and the rest."""
     placed = {node.name for node in graph_def.node if is_on_ipu(node)}
     return (
         graph_nodes.subgraph(graph_def, placed),
@@ -23,7 +23,7 @@ def split_graph(graph_def: Any) -> tuple[Any, Any]:
 
 
 def find_crossings(sender: Any, receiver: Any) -> list[str]:
-    """The tensors that one part gives another, each once, in the order in which they are read."""
+    """Returns the tensors that one part gives another, each once, in the order in which they are read."""
     sends = {node.name for node in sender.node}
     inputs = (
         graph_nodes.parse_tensor(name)
@@ -47,7 +47,7 @@ def check_host_first(host: Any, ipu: Any) -> None:
 
 
 def remove_host_part(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-    """The graph without its host's part; what that gives the IPU becomes inputs."""
+    """Returns the graph without its host's part; what that gives the IPU becomes inputs."""
     ipu, host = split_graph(graph_def)
     check_host_first(host, ipu)
     hosts, result = graph_nodes.nodes_by_name(host), type(graph_def)()

@@ -60,7 +60,7 @@ def _is_missing(op: str) -> bool:
 
 
 def _expand(node: Any) -> list[Any]:
-    """The nodes that compute an activation; the last one has the name of the node."""
+    """Returns the nodes that compute an activation; the last one has the name of the node."""
     data = [name for name in node.input if not name.startswith("^")]
     if len(data) != _ARGUMENTS.get(node.op) or "dtype" not in node.attr:
         raise errors.UnsupportedError(

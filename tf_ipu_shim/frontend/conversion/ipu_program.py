@@ -12,22 +12,22 @@ from tf_ipu_shim.frontend.conversion import graph_nodes, host_part
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.tracing import ipu_compiler
 
-# Takes the part on the IPU, tensors for what it takes by their names, and the names of what it gives; puts what runs
-# the part into the current graph, and returns its results.
+# Accepts the IPU part, its input tensors by name, and the names of its outputs. Adds the op that runs the part to the
+# current graph, and returns its results.
 Runner = Callable[[Any, dict[str, Any], Sequence[str]], Sequence[Any]]
 
-# What asks TensorFlow to compile single nodes; in a program they mean nothing.
+# Attributes that ask TensorFlow to compile single nodes; in a program they have no meaning.
 CLUSTER_ATTRIBUTES = ("_XlaCompile", "_XlaScope", "_XlaSeparateCompiledGradients")
 _WITH = "loc:@"  # before the name of a node that one is to be with
 
 
 def merge_program(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-    """The graph with one compiled program in the place of its nodes on the IPU, see `replace_ipu_part`."""
+    """Returns the graph with one compiled program in the place of its nodes on the IPU, see `replace_ipu_part`."""
     return replace_ipu_part(graph_def, signature_def, _call_compiled)
 
 
 def replace_ipu_part(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, Any]:
-    """The graph with something else in the place of its nodes on the IPU.
+    """Returns the graph with something else in the place of its nodes on the IPU.
 
     Host computations before and after these nodes stay. Outputs keep their names; one that is not the first
     of its node gets a new one, which the signature says.
@@ -132,7 +132,7 @@ def _check_no_frames(ipu: Any) -> None:
 
 
 def _find_nodes_after(host: Any, ipu: Any) -> Any:
-    """The part of the host's that needs what the IPU computes."""
+    """Returns the part of the host's that needs what the IPU computes."""
     found = {node.name for node in ipu.node}
     grew = True
     while grew:
@@ -170,7 +170,7 @@ def _control_dependencies(graph: Any, before: Any, ipu: Any) -> list[Any]:
 
 
 def _rename_output(result: Any, name: str) -> Any:
-    """A result under the name that it has in the signature."""
+    """Returns a result under the name that it has in the signature."""
     node, index = graph_nodes.parse_tensor(name)
     if index == 0:
         return v1.identity(result, name=node)

@@ -39,7 +39,7 @@ class NodeGraph:
         self._adj[source][target] = {}
 
     def is_directed(self) -> bool:
-        """Whether edges have a direction: they have."""
+        """Returns whether edges have a direction: they have."""
         return True
 
     def __getitem__(self, name: str) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ _HOST = "CPU"
 
 
 def get_op_def(node: Any) -> Any:
-    """The definition of a node's op."""
+    """Returns the definition of a node's op."""
     found = op_def_registry.get(node.op)
     if found is None:
         raise ValueError(
@@ -26,20 +26,20 @@ def get_op_def(node: Any) -> Any:
 
 
 def get_attribute(node: Any, op_def: Any, name: str) -> Any:
-    """An attribute of a node, or the op's default where the node was saved without it."""
+    """Returns an attribute of a node, or the op's default where the node was saved without it."""
     if name in node.attr:
         return node.attr[name]
     return next(attr.default_value for attr in op_def.attr if attr.name == name)
 
 
 def input_dtypes(node: Any) -> list[int]:
-    """The dtype of each of a node's inputs, as `DataType` of the protobuf."""
+    """Returns the dtype of each of a node's inputs, as `DataType` of the protobuf."""
     op_def = get_op_def(node)
     return _argument_dtypes(node, op_def, op_def.input_arg)
 
 
 def output_dtypes(node: Any) -> list[int]:
-    """The dtype of each of a node's outputs, as `DataType` of the protobuf."""
+    """Returns the dtype of each of a node's outputs, as `DataType` of the protobuf."""
     op_def = get_op_def(node)
     return _argument_dtypes(node, op_def, op_def.output_arg)
 
@@ -54,14 +54,14 @@ def touches_state(node: Any) -> bool:
 
 
 def calls_functions(node: Any) -> bool:
-    """Whether a node runs functions of the graph's library, which have their own dtypes."""
+    """Returns whether a node runs functions of the graph's library, which have their own dtypes."""
     return node.op in ("PartitionedCall", "StatefulPartitionedCall") or any(
         value.WhichOneof("value") == "func" or value.list.func for value in node.attr.values()
     )
 
 
 def change_dtype(node: Any, source: int, target: int) -> Any | None:
-    """A node with one dtype in place of another, in all its attributes that can have it."""
+    """Returns a node with one dtype in place of another, in all its attributes that can have it."""
     op_def, result = get_op_def(node), type(node)()
     result.CopyFrom(node)
     for attr in op_def.attr:

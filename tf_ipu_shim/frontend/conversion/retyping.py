@@ -16,9 +16,9 @@ Values = Callable[[Any, list[Any]], Any]
 class DtypeConversion:
     """A graph with one dtype in the place of another.
 
-    A node keeps its dtype in these cases: the caller says so, it uses a variable, a table or a list of tensors, it
-    calls a function of the graph's library, or it has no kernel for the other dtype. Casts are put between it and the
-    others. Inputs and outputs of signatures change with their nodes.
+    A node keeps its dtype if the caller says so, or if it has no kernel for the other dtype. So do users of variables,
+    tables and tensor lists, and calls of library functions. Casts are put between it and the others. Inputs and outputs
+    of signatures change with their nodes.
 
     Args:
         source: the dtype to replace, as `DataType` of the protobuf.
@@ -34,7 +34,7 @@ class DtypeConversion:
         self._values = values
 
     def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-        """The converted graph and its signature; what was given stays as it is."""
+        """Returns the converted graph and its signature; what was given stays as it is."""
         readers = _find_consumers(graph_def)
         result = type(graph_def)()
         result.CopyFrom(graph_def)

@@ -32,17 +32,17 @@ class NodeCost:
     results: int
 
     def value(self, priority: str) -> int:
-        """The cost to balance: operations for `"cycle"`, bytes for `"memory"`."""
+        """Returns the cost to balance: operations for `"cycle"`, bytes for `"memory"`."""
         return self.operations if priority == "cycle" else self.constants + self.results
 
 
 def node_costs(graph: Any, names: Sequence[str]) -> list[NodeCost]:
-    """The costs of some nodes of a `tf.Graph`."""
+    """Returns the costs of some nodes of a `tf.Graph`."""
     return [_node_cost(graph, graph.get_operation_by_name(name)) for name in names]
 
 
 def stage_bytes(costs: Sequence[NodeCost]) -> int:
-    """The memory of a stage on its chip: constants and the largest results.
+    """Returns the memory of a stage on its chip: constants and the largest results.
 
     Example:
         >>> stage_bytes([NodeCost(0, 100, 8), NodeCost(0, 20, 16)])
@@ -52,7 +52,7 @@ def stage_bytes(costs: Sequence[NodeCost]) -> int:
 
 
 def chip_bytes() -> int:
-    """The memory of one chip of the simulated system."""
+    """Returns the memory of one chip of the simulated system."""
     return systems.current().chip.total_bytes
 
 

@@ -74,7 +74,7 @@ def check_forward_only(nodes: Mapping[str, Any], stages: Mapping[str, int], fed:
 
 
 def stage_function(graph_def: Any, part: StagePart) -> Stage:
-    """A function that puts a part into the current graph, under the names that it has."""
+    """Returns a function that puts a part into the current graph, under the names that it has."""
     own = graph_nodes.subgraph(graph_def, part.nodes)
     computed = {name for name in part.outputs if graph_nodes.node_name(name) in part.nodes}
 
@@ -100,7 +100,7 @@ def _shared_constants(nodes: Mapping[str, Any], own: set[str], stages: Mapping[s
 
 
 def _external_inputs(nodes: Mapping[str, Any], inside: set[str]) -> list[str]:
-    """The tensors that some nodes read of others."""
+    """Returns the tensors that some nodes read of others."""
     inputs = (
         graph_nodes.parse_tensor(name)
         for node in inside
@@ -113,7 +113,7 @@ def _external_inputs(nodes: Mapping[str, Any], inside: set[str]) -> list[str]:
 def _read_tensors(
     nodes: Mapping[str, Any], inside: set[str], needs: Sequence[Sequence[str]], outputs: Sequence[str]
 ) -> list[str]:
-    """The tensors of some nodes that anybody else reads, in the graph's order."""
+    """Returns the tensors of some nodes that anybody else reads, in the graph's order."""
     read = {*outputs, *(tensor for need in needs for tensor in need)}
     place = {name: position for position, name in enumerate(nodes)}
     mine = [tensor for tensor in read if graph_nodes.node_name(tensor) in inside]

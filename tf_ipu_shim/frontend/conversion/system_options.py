@@ -22,6 +22,6 @@ def set_options(options: Any, settings: Any) -> None:
 
 
 def poplar_options(proportion: float | None, partials: str | None) -> dict[str, str]:
-    """The options of matrix multiplications or convolutions; those that are None are left out."""
+    """Returns the options of matrix multiplications or convolutions; those that are None are left out."""
     options = {"availableMemoryProportion": proportion, "partialsType": partials}
     return {name: str(value) for name, value in options.items() if value is not None}

@@ -55,7 +55,7 @@ def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]]
 
 
 def resolve_device_ordinal(value: Any) -> int:
-    """The TensorFlow device of a queue; where none is given that of the current IPU strategy, else 0.
+    """Returns the TensorFlow device of a queue; where none is given that of the current IPU strategy, else 0.
 
     Example:
         >>> with ipu.ipu_strategy.IPUStrategy("/device:IPU:1").scope():
@@ -74,7 +74,7 @@ def resolve_device_ordinal(value: Any) -> int:
 
 
 def resolve_prefetch_depth(value: int | None) -> int:
-    """The number of prefetched elements; the SDK's default if none is given.
+    """Returns the number of prefetched elements; the SDK's default if none is given.
 
     From SDK 2.6 on 0 gives the default too, as scripts of the time were used to.
 
@@ -95,7 +95,7 @@ def resolve_prefetch_depth(value: int | None) -> int:
 
 
 def get_element_structure(dataset: Any) -> Any:
-    """The `TensorSpec`s of a dataset's elements, in its structure.
+    """Returns the `TensorSpec`s of a dataset's elements, in its structure.
 
     Example:
         >>> get_element_structure(tf.data.Dataset.range(3))

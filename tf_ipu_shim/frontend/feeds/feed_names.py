@@ -9,7 +9,7 @@ _serial = itertools.count()
 
 
 def unique_name(kind: str, name: str = "") -> str:
-    """A feed id.
+    """Returns a feed id.
 
     Example:
         >>> unique_name("infeed", "images").startswith("infeed_images_")

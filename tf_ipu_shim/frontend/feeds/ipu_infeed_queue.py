@@ -208,13 +208,13 @@ class IPUInfeedQueue(feed_names.NonCopyable):
             )
 
     def _iterator(self) -> Any:
-        """The iterator, found by its name: programs and sessions meet there."""
+        """Returns the iterator, found by its name: programs and sessions meet there."""
         return gen_dataset_ops.iterator_v2(
             shared_name=self._id, container="", output_types=self._types, output_shapes=self._shapes
         )
 
     def _dequeue(self) -> Any:
-        """An element, in the structure of the dataset; called where a program is traced."""
+        """Returns an element, in the structure of the dataset; called where a program is traced."""
         self._dequeued = True
         with ops.device(_HOST):
             flat = gen_dataset_ops.iterator_get_next(self._iterator(), self._types, self._shapes)

@@ -242,7 +242,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         return nest.pack_sequence_as(sent.structure, flat)
 
     def _may_be_replicated(self) -> bool:
-        """Whether elements may have an axis of replicas: known once the system is configured."""
+        """Returns whether elements may have an axis of replicas: known once the system is configured."""
         if self._replicas is not None:
             return self._replicas > 1
         configured = devices.configured() is not None
@@ -335,14 +335,14 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
 
 
 def _session_graph(graph: Any) -> Any:
-    """The graph that a session runs, or the outermost function."""
+    """Returns the graph that a session runs, or the outermost function."""
     while getattr(graph, "outer_graph", None) is not None:
         graph = graph.outer_graph
     return graph
 
 
 def _outermost_function(graph: Any) -> Any:
-    """The outermost function that is being traced."""
+    """Returns the outermost function that is being traced."""
     while getattr(graph, "outer_graph", None) is not None and getattr(graph.outer_graph, "building_function", False):
         graph = graph.outer_graph
     return graph

@@ -10,12 +10,12 @@ from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def apply_null_data_flag(dataset: Any, elements: Any) -> Any:
-    """A dataset, or with the flag null data in its place."""
+    """Returns a dataset, or with the flag null data in its place."""
     return make_null_dataset(elements) if flags.current().null_data_feed else dataset
 
 
 def make_null_dataset(elements: Any) -> Any:
-    """A dataset of zeros without end."""
+    """Returns a dataset of zeros without end."""
     shapes, dtypes = structure.get_flat_tensor_shapes(elements), structure.get_flat_tensor_types(elements)
     zeros = [array_ops.zeros(shape, kind) for shape, kind in zip(shapes, dtypes)]
     return dataset_ops.DatasetV2.from_tensors(structure.from_compatible_tensor_list(elements, zeros)).repeat()

@@ -49,7 +49,7 @@ def add_gradient(total: Any, gradient: Any, mini_batch: Any, count: int, method:
 
 
 def resolve_accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype") -> Any:
-    """The type in which a variable's gradients are accumulated.
+    """Returns the type in which a variable's gradients are accumulated.
 
     Example:
         >>> resolve_accumulator_dtype(lambda variable: tf.float32, tf.Variable(1.0, dtype=tf.float16))
@@ -65,7 +65,7 @@ def resolve_accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype
 
 
 def resolve_sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
-    """The type in which values of a tensor are added up; one that counts may be added up in integers.
+    """Returns the type in which values of a tensor are added up; one that counts may be added up in integers.
 
     Example:
         >>> resolve_sum_dtype(lambda tensor: tensor.dtype, tf.constant([3, 4]), "accumulate_outfeed_dtype")

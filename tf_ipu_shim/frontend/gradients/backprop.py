@@ -101,7 +101,7 @@ class GradientCaptureTape(backprop.GradientTape, GradientCaptureContext):
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """The gradients of a target; those of marked values are in `captured_gradients` afterwards.
+        """Returns the gradients of a target; those of marked values are in `captured_gradients` afterwards.
 
         Args:
             target: a structure of tensors or variables.
@@ -122,7 +122,7 @@ class GradientCaptureTape(backprop.GradientTape, GradientCaptureContext):
             6.0
         """
         self._captured.clear()
-        # Most scripts call this behind the `with`; there it may be inside, too, and must be entered once alone.
+        # Most scripts call this after the `with`. It may also be inside, and must be entered only once.
         if self in _active.contexts:
             return super().gradient(target, sources, output_gradients, unconnected_gradients)
         GradientCaptureContext.__enter__(self)
@@ -133,7 +133,7 @@ class GradientCaptureTape(backprop.GradientTape, GradientCaptureContext):
 
 
 def num_gradient_collection_tapes() -> int:
-    """The number of this thread's contexts and tapes that capture gradients.
+    """Returns the number of this thread's contexts and tapes that capture gradients.
 
     Source: `tensorflow.python.ipu.eager.backprop.num_gradient_collection_tapes`.
 
@@ -145,7 +145,7 @@ def num_gradient_collection_tapes() -> int:
 
 
 def active_contexts() -> list[GradientCaptureContext]:
-    """The contexts of this thread that are entered now."""
+    """Returns the contexts of this thread that are entered now."""
     return list(_active.contexts)
 
 

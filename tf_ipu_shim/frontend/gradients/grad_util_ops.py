@@ -21,7 +21,8 @@ def capture_upstream_gradients(args: Any, tag: str = "") -> Any:
         The same values, in the same structure.
 
     Raises:
-        RuntimeError: when gradients of the values are computed in the context of neither; values alone need none.
+        RuntimeError: when gradients of the values are computed in the context of neither. Values without gradients need
+        none.
 
     Source: `tensorflow.python.ipu.ops.grad_util_ops.capture_upstream_gradients`.
 

@@ -23,7 +23,7 @@ class GradientAccumulationReductionMethod(enum.Enum):
 
     @classmethod
     def parse(cls, reduction_method: Any) -> GradientAccumulationReductionMethod:
-        """The method that a script names.
+        """Returns the method that a script names.
 
         Args:
             reduction_method: a member, or its name in any case.

@@ -66,7 +66,7 @@ def gradient_histogram(gradients: Iterable[Any], edge: float) -> Any:
         if gradient is None or gradient.dtype != dtypes.float16:
             continue
         values = gradient.values if isinstance(gradient, indexed_slices.IndexedSlices) else gradient
-        # In float32: float16 has no room above its largest value to compare with.
+        # In float32: float16 has no larger value to compare with.
         small = math_ops.abs(math_ops.cast(values, dtypes.float32)) < edge
         in_range = math_ops.reduce_sum(math_ops.cast(small, dtypes.float32))
         counts += _add_pair(in_range, math_ops.cast(array_ops.size(values), dtypes.float32) - in_range)
@@ -78,10 +78,10 @@ def _add_pair(first: Any, second: Any) -> Any:
 
 
 def _next_counts(rules: LossScaleRules, due: Any, before: Any, counts: Any) -> Any:
-    """The counts that the next update begins with."""
+    """Returns the counts that the next update begins with."""
     if rules.accumulate:
         return array_ops.where_v2(due, rules.lpf_alpha * counts, counts)
-    # Only the update that decides is counted then: there is something to keep for a filter alone.
+    # Only the deciding update is counted then: only a filter keeps values.
     return array_ops.where_v2(due, counts, before) if rules.lpf_alpha else array_ops.zeros_like(counts)
 
 
@@ -153,7 +153,7 @@ class LossScaleState:
         )
 
     def normalized_histogram(self) -> Any:
-        """The shares of both bins; zeros before anything was counted."""
+        """Returns the shares of both bins; zeros before anything was counted."""
         counts = self.histogram.read_value()
         return math_ops.div_no_nan(counts, math_ops.reduce_sum(counts))
 

@@ -75,7 +75,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         return loss if inner is None else inner(loss)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # each has internals of its own, such as what checkpoints track
+        if name.startswith("_"):  # each has its own internals, such as what checkpoints track
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(object.__getattribute__(self, "_opt"), name)
 
@@ -134,7 +134,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         )
 
     def variables(self) -> Any:
-        """The wrapped optimizer's weights."""
+        """Returns the wrapped optimizer's weights."""
         return self.weights
 
     def get_weights(self) -> Any:
@@ -152,7 +152,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         self._opt.set_weights(weights)
 
     def get_slot(self, var: Any, slot_name: str) -> Any:
-        """The wrapped optimizer's slot.
+        """Returns the wrapped optimizer's slot.
 
         Args:
             var: a variable that is trained.
@@ -165,7 +165,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         return self._opt.add_slot(var, slot_name, initializer, shape)
 
     def get_slot_names(self) -> Any:
-        """The names of the wrapped optimizer's slots."""
+        """Returns the names of the wrapped optimizer's slots."""
         return self._opt.get_slot_names()
 
     def _create_all_weights(self, var_list: Any) -> Any:
@@ -174,7 +174,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         return self._opt.build(var_list)
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         inner = keras2.public_module().optimizers.serialize(self._opt)
         if not isinstance(self._opt, OptimizerV2):
             inner = {"class_name": inner["class_name"], "config": self._opt.get_config()}

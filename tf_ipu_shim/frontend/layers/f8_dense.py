@@ -153,7 +153,7 @@ class Dense(_Dense):  # type: ignore[misc]
         return outputs if self.activation is None else self.activation(outputs)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         return {
             **super().get_config(),
             "kernel_format": int(self.kernel_format),
@@ -163,5 +163,5 @@ class Dense(_Dense):  # type: ignore[misc]
 
 
 def _is_f8_shape_pair(shape: Any) -> bool:
-    """Whether this is the shape of data and that of metadata, not one of floats."""
+    """Returns whether this is the shape of data and that of metadata, not one of floats."""
     return isinstance(shape, (list, tuple)) and len(shape) == 2 and not isinstance(shape[0], (int, type(None)))

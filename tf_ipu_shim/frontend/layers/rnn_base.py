@@ -156,7 +156,7 @@ class PopnnRNN(IPULayer):
         return self.bias_initializer(shape, dtype=dtype, **kwargs)
 
     def get_bias(self) -> Any:
-        """The bias in the IPU's layout: a row for each gate."""
+        """Returns the bias in the IPU's layout: a row for each gate."""
         return tf.reshape(self.biases, [self._num_gates, self.units])
 
     def reset_states(self, states: Any = None) -> None:
@@ -275,7 +275,7 @@ class PopnnRNN(IPULayer):
         raise NotImplementedError
 
     def state_shape(self, batch_size: int) -> Any:
-        """The states' shapes.
+        """Returns the states' shapes.
 
         Args:
             batch_size: samples in a batch.
@@ -283,7 +283,7 @@ class PopnnRNN(IPULayer):
         return [batch_size, self.units]
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         initializers = {
             name: _keras.initializers.serialize(getattr(self, name))
             for name in ("kernel_initializer", "recurrent_initializer", "bias_initializer")
@@ -296,5 +296,5 @@ class PopnnRNN(IPULayer):
 
 
 def constructor_arguments(arguments: dict[str, Any]) -> list[str]:
-    """Which of a constructor's local variables are arguments of recurrent layers."""
+    """Returns which of a constructor's local variables are arguments of recurrent layers."""
     return [name for name in arguments if name not in ("self", "units", "kwargs", "__class__")]

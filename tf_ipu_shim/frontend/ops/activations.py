@@ -30,7 +30,7 @@ ACCEPTED_RECURRENT_ACTIVATIONS = [name for name in ACTIVATIONS if name != "relu"
 
 
 def check_activation(name: Any, accepted: list[str], argument: str) -> str:
-    """The name of an activation of a recurrent layer.
+    """Returns the name of an activation of a recurrent layer.
 
     Example:
         >>> check_activation(tf.tanh, ACCEPTED_ACTIVATIONS, "activation")

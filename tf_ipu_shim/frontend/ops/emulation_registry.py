@@ -39,7 +39,7 @@ emulations: dict[tuple[str, str], Emulation] = {}
 
 
 def parse_name(name: Any) -> tuple[str, str]:
-    """The library and the op that a name means.
+    """Returns the library and the op that a name means.
 
     Example:
         >>> parse_name("build/libproduct.so:BuildSum"), parse_name("./libproduct.so")
@@ -73,7 +73,7 @@ def register_emulation(emulation: Emulation) -> None:
 
 
 def find_emulation(path: str, op: str) -> Emulation | None:
-    """The emulation of an op: of the longest matching path, and of this op before those of all ops."""
+    """Returns the emulation of an op: of the longest matching path, and of this op before those of all ops."""
     fitting = [
         emulation
         for emulation in emulations.values()
@@ -102,7 +102,7 @@ def _is_same_function(known: Callable[..., Any], candidate: Callable[..., Any]) 
 
 
 def _matches_path(path: str, registered: str) -> bool:
-    """Whether a library's path is a registered one, or ends with it."""
+    """Returns whether a library's path is a registered one, or ends with it."""
     if os.path.isabs(registered):
         return os.path.realpath(path) == os.path.realpath(registered)
     return any(f"/{full}".endswith(f"/{registered}") for full in (os.path.abspath(path), os.path.realpath(path)))
@@ -120,5 +120,5 @@ def _check_library(found: Emulation, path: str) -> None:
 
 
 def _is_same_file(known: str, library: str) -> bool:
-    """Whether two files have the same content, as a library that is built again elsewhere."""
+    """Returns whether two files have the same content, as a library that is built again elsewhere."""
     return os.path.isfile(known) and os.path.isfile(library) and filecmp.cmp(known, library, shallow=False)

@@ -60,7 +60,7 @@ def serialized_matmul(
     transpose_b: bool = False,
     name: Any = None,
 ) -> tf.Tensor:
-    """A matrix product computed in parts, one after the other, which takes less memory at a time.
+    """Returns a matrix product computed in parts, one after the other, which takes less memory at a time.
 
     Args:
         a: shape [..., m, k]; [..., k, m] where transposed.

@@ -41,7 +41,7 @@ ctc_loss_with_logits = ctc_loss_v2
 
 @argument_order(1, "name", until=(2, 0))
 def gelu(x: Any, approximate: Any = True, name: str | None = None) -> Any:
-    """The Gaussian error linear unit (https://arxiv.org/abs/1606.08415).
+    """Returns the Gaussian error linear unit (https://arxiv.org/abs/1606.08415).
 
     Args:
         x: a float tensor.

@@ -12,7 +12,7 @@ from tf_ipu_shim.messages import threestate_pb2
 
 
 def get_accumulator_dtype(variable: Any, dtype_override: Any) -> Any:
-    """The type in which a variable's gradients are summed.
+    """Returns the type in which a variable's gradients are summed.
 
     Args:
         variable: the variable.
@@ -70,7 +70,7 @@ def accumulate_gradients(
 
 
 def bool_to_three_state(value: bool | None, default: str | None = None) -> str:
-    """The name of a choice that may be left open.
+    """Returns the name of a choice that may be left open.
 
     Args:
         value: the choice; None if it is open.
@@ -92,7 +92,7 @@ def bool_to_three_state(value: bool | None, default: str | None = None) -> str:
 
 
 def get_activation_name(identifier: Any) -> str:
-    """The name of an activation given by name or as a function of TensorFlow's or Keras's.
+    """Returns the name of an activation given by name or as a function of TensorFlow's or Keras's.
 
     Args:
         identifier: such as `"tanh"`, `tf.nn.tanh` or `tf.keras.activations.tanh`.

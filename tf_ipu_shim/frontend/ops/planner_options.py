@@ -24,7 +24,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops
 from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
-# Of a matrix product whose gradients are planned by options of their own; their names are in saved graphs.
+# Of a matmul whose gradients have separate planner options; their names are in saved graphs.
 _GRADIENT = "IpuPlannedMatMul"
 
 
@@ -42,7 +42,7 @@ def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
 
 
 def planner_attribute(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrValue | None:
-    """The attribute that `planner_scope` sets on ops; None without options."""
+    """Returns the attribute that `planner_scope` sets on ops; None without options."""
     valid_options = {opcode: dict(each) for opcode, each in options.items() if each and _find_error(each) is None}
     return attr_value_pb2.AttrValue(s=json.dumps(valid_options, default=str).encode()) if valid_options else None
 
@@ -70,7 +70,7 @@ def recurrent_planner_scope(options: RecurrentOptions | None) -> Iterator[None]:
 
 @ops.RegisterGradient(_GRADIENT)
 def _planned_matmul_gradient(operation: Any, gradient: Any) -> Any:
-    """The gradients of a matrix product that says how these are planned."""
+    """Returns the gradients of a matrix product that says how these are planned."""
     options = json.loads(operation.get_attr(vocabulary.GRADIENT_PLANNING_ATTRIBUTE))
     with planner_scope(**options):
         return ops.gradient_registry.lookup("MatMul")(operation, gradient)
@@ -94,7 +94,7 @@ def parse_options(options: Any) -> Any:
 
 
 def find_ignored_options(options: Any) -> dict[str, Any]:
-    """The options that change nothing, for the memory report and the log.
+    """Returns the options that change nothing, for the memory report and the log.
 
     Example:
         >>> find_ignored_options({"partialsType": "half", "planType": "serial"})
@@ -120,7 +120,7 @@ def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any
         raise errors_impl.InternalError(None, None, wrong)
     if type(ops.get_default_graph()) is not ops.Graph:
         return nest.map_structure(lambda tensor: _attach_check(tensor, wrong), results)
-    # A session runs the op by itself, and Poplar compiles that: a program of its own that can only fail.
+    # A session runs the op by itself, and Poplar compiles that: a separate program that can only fail.
     flat = nest.flatten(results)
 
     @custom_gradient.custom_gradient

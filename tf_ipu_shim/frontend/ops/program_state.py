@@ -17,12 +17,12 @@ _KEPT = "_ipu_program_state"
 
 
 def program_state(shape: Any, dtype: Any, name: str) -> Any:
-    """A new variable of zeros for the program that is being built."""
+    """Returns a new variable of zeros for the program that is being built."""
     if not ops.executing_eagerly_outside_functions():
         with v1.variable_scope(None, name, use_resource=True):
             return v1.get_variable("state", shape, dtype, v1.zeros_initializer(), trainable=False)
     with tf.init_scope():
-        # Not `tf.Variable`: a tf.function lets its own variables be made in its first trace alone.
+        # Not `tf.Variable`: a tf.function only creates variables in its first trace.
         state = resource_variable_ops.ResourceVariable(tf.zeros(shape, dtype), trainable=False, name=name)
     graph = ops.get_default_graph()  # functions hold their variables weakly
     setattr(graph, _KEPT, (*getattr(graph, _KEPT, ()), state))

@@ -67,7 +67,7 @@ def dropout(
 
 
 def new_seed() -> Any:
-    """A seed for one mask, another one in each run: `[2]` integers that follow from the device's seed."""
+    """Returns a seed for one mask, another one in each run: `[2]` integers that follow from the device's seed."""
     return tf.random.uniform([2], minval=0, maxval=2**31 - 1, dtype=tf.int32)
 
 
@@ -92,7 +92,7 @@ def apply_dropout(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> An
 
 
 def mask_shape(x: Any, noise_shape: Any) -> Any:
-    """The shape of a dropout's mask: that of the noise, where it fits the tensor, else the tensor's."""
+    """Returns the shape of a dropout's mask: that of the noise, where it fits the tensor, else the tensor's."""
     if tf.is_tensor(noise_shape):
         constant = tf.get_static_value(noise_shape)
         if constant is None:

@@ -1,8 +1,8 @@
 """Sampled softmax and NCE losses that run on the IPU, with their own candidate sampling.
 
 The sample is log-uniform without repetition, as stock TensorFlow's default. A class arrives after an exponential time
-with its probability p as rate; the sample is the first arrivals, and with the time t of the last one the expected
-count of a class is `1 - exp(-p t)`. Stock TensorFlow draws until it has enough and counts the draws in t's place.
+with its probability p as rate. The sample is the first arrivals. With the time t of the last one, the expected count of
+a class is `1 - exp(-p t)`. Stock TensorFlow draws until it has enough and counts the draws in t's place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def sampled_softmax_loss(
     name: str | None = "sampled_softmax_loss",
     seed: int | None = None,
 ) -> Any:
-    """The softmax loss over the true classes and a sample of the others: cheap where there are many classes.
+    """Returns the softmax loss over the true classes and a sample of the others: cheap where there are many classes.
 
     As in Graphcore's function, sampled classes that are among the true ones count as false ones too: it is
     `tf.nn.sampled_softmax_loss` with `remove_accidental_hits=False`.
@@ -71,7 +71,7 @@ def nce_loss(
     sampled_values: Any = None,
     name: str | None = "nce_loss",
 ) -> Any:
-    """The noise-contrastive loss: tells the true classes from sampled ones; see `sampled_softmax_loss`.
+    """Returns the noise-contrastive loss: tells the true classes from sampled ones; see `sampled_softmax_loss`.
 
     Args:
         weights: `[num_classes, size]`.

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def check_factor(factor: Any) -> int:
-    """The number of parts.
+    """Returns the number of parts.
 
     Args:
         factor: as a call gives it: a whole number of any type.

@@ -108,7 +108,7 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
 
 
 def _overrides_apply_gradients(optimizer: Any) -> bool:
-    """Whether a script's class applies the gradients itself, in whatever type they were accumulated.
+    """Returns whether a script's class applies the gradients itself, in whatever type they were accumulated.
 
     TensorFlow's optimizers want gradients of their variables' types.
     """

@@ -75,17 +75,17 @@ class IpuOptimizer(optimizer_v1.Optimizer):
         return self._opt.apply_gradients(grads_and_vars, global_step, name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """The wrapped optimizer's slot."""
+        """Returns the wrapped optimizer's slot."""
         return self._opt.get_slot(*args, **kwargs)
 
     def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
-        """The names of the wrapped optimizer's slots."""
+        """Returns the names of the wrapped optimizer's slots."""
         return self._opt.get_slot_names(*args, **kwargs)
 
     def variables(self) -> Any:
-        """The wrapped optimizer's variables."""
+        """Returns the wrapped optimizer's variables."""
         return self._opt.variables()
 
     def get_name(self) -> Any:
-        """The wrapped optimizer's name."""
+        """Returns the wrapped optimizer's name."""
         return self._opt.get_name()

@@ -42,7 +42,7 @@ def build_pipeline(arguments: PipelineArguments, name: str) -> Any:
 
 
 def _build_execution(arguments: PipelineArguments, name: str) -> Any:
-    """All mini-batches of one execution, then the update."""
+    """Returns all mini-batches of one execution, then the update."""
     step = PipelineStep(arguments, name)
     loop, reduced = _build_mini_batch_loop(step, _collect_outputs(arguments, step), arguments.mini_batches)
     _annotate_loop(loop, arguments, step, name)
@@ -92,7 +92,7 @@ def _sum_dtype(arguments: PipelineArguments, tensor: Any) -> Any:
 
 
 def _build_mini_batch_loop(step: PipelineStep, parts: Sequence[_LoopOutput], count: Any) -> tuple[Any, list[list[Any]]]:
-    """The loop over mini-batches, and what it leaves of each part."""
+    """Returns the loop over mini-batches, and what it leaves of each part."""
 
     def mini_batch(counter: Any, *carried: Any) -> list[Any]:
         groups = step.call(counter, *(part.tensors for part in parts))

@@ -65,7 +65,7 @@ class _StageOps:
         return stashed
 
     def stash(self, stage: int, stashed_names: Iterable[str]) -> tuple[set[str], set[str]]:
-        """The tensors that a stage stashes for recomputation: its inputs and checkpoints."""
+        """Returns the tensors that a stage stashes for recomputation: its inputs and checkpoints."""
         first, end = self._bounds[stage : stage + 2]
         marked = [
             candidate
@@ -83,7 +83,7 @@ class _StageOps:
         return self._number_of[self._found[name].outer.op.name]
 
     def _taken(self, tensors: Iterable[Any]) -> Iterator[str]:
-        """The forward-pass sources of tensors, without weights."""
+        """Yields the forward-pass sources of tensors, without weights."""
         for source in map(self._sources.find, tensors):
             if source.outer.op.name in self._number_of and source.inner.op.type not in _NOT_KEPT:
                 self._found[source.outer.name] = source

@@ -244,8 +244,8 @@ class OptimizerFunctionOutput:
         """Adds the backward pass of one mini-batch to the current graph.
 
         Returns:
-            Pairs of gradient and variable, for each variable that the loss depends on, or, where it depends on none,
-            zeros for all; and the captured gradients by tag: tensors, or lists of them.
+            Pairs of gradient and variable for each variable that the loss depends on, or zeros for all if it depends on
+            none. Also the captured gradients by tag: tensors, or lists of them.
 
         Raises:
             RuntimeError: a Keras optimizer was given neither variables nor a tape.
@@ -280,7 +280,7 @@ class OptimizerFunctionOutput:
         )
 
     def apply(self, gradients: list[tuple[Any, Any]], captured: dict[str, Any]) -> Any:
-        """The operation that updates the variables.
+        """Returns the operation that updates the variables.
 
         Args:
             gradients: pairs of reduced gradient and variable.

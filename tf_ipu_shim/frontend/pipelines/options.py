@@ -117,7 +117,7 @@ def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
 
 
 def mini_batch_multiple(schedule: PipelineSchedule, stages: int, training: bool) -> int:
-    """The number that must divide the number of mini-batches.
+    """Returns the number that must divide the number of mini-batches.
 
     Example:
         >>> mini_batch_multiple(PipelineSchedule.Grouped, stages=4, training=True)

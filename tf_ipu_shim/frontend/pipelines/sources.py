@@ -40,7 +40,7 @@ class SourceFinder:
             if operation.type in _VIEWS:
                 tensor = operation.inputs[0]
             elif operation.type in vocabulary.LOOPS and tensor.dtype.base_dtype.name == "variant":
-                # No more than the list had room for. It may be made with the gradient, long after the loop.
+                # No more than the list can hold. It may be made with the gradient, long after the loop.
                 return TensorSource(tensor, self.find(operation.inputs[tensor.value_index]).inner)
             elif operation.type in vocabulary.LOOPS and self._is_carried(tensor):
                 tensor = operation.inputs[tensor.value_index]
@@ -55,7 +55,7 @@ class SourceFinder:
                 return TensorSource(tensor, tensor)
 
     def _is_carried(self, tensor: Any) -> bool:
-        """Whether a loop leaves a value as it was given."""
+        """Returns whether a loop leaves a value as it was given."""
         body, index = self._graph(tensor.op, "body"), tensor.value_index
         return _index_of(self.find(body.outputs[index]).inner, body.inputs) == index
 

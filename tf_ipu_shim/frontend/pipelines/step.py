@@ -239,5 +239,5 @@ def _rename_outputs(outputs: list[Any]) -> list[Any]:
 
 
 def _matmul_options(options: PipelineStageOptions) -> dict[str, dict[str, str]]:
-    """A stage's matmul and convolution options, by XLA opcode."""
+    """Returns a stage's matmul and convolution options, one entry for each XLA opcode."""
     return {"dot": options.matmul_options, "convolution": options.convolution_options}

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
-# What follows the arguments that both have in one order. The other order has the third last in front.
+# Arguments after those that both have in the same order. The other order has the third last first.
 _TENSORFLOW_1 = (
     "variable_initializer",
     "output_names",

@@ -49,7 +49,7 @@ class _WeightCopies:
         self.copies: dict[int, Any] = {}
 
     def replaced(self, graph: Any, tensor: Any) -> Any:
-        """The replacement of a tensor that the prediction captured."""
+        """Returns the replacement of a tensor that the prediction captured."""
         for variable in tf_graphs.watched_variables(graph):
             if variable.handle is tensor:
                 return self._copy(variable).handle
@@ -77,7 +77,7 @@ def _add_serving_function(plan: ExportPlan, weights: _WeightCopies, values: Sequ
 
 
 def _name_arguments(plan: ExportPlan, function: Callable[..., Any]) -> Any:
-    """A `tf.function` whose arguments have the names of a request's inputs."""
+    """Returns a `tf.function` whose arguments have the names of a request's inputs."""
 
     def request(*values: Any) -> Any:
         return function(*values)

@@ -138,7 +138,7 @@ def _restore_variables(plan: ExportPlan, session: Any, steps: Sequence[ServingSt
 
 
 def latest_checkpoint(directory: str) -> str:
-    """The newest checkpoint in a directory."""
+    """Returns the newest checkpoint in a directory."""
     found = checkpoint_management.latest_checkpoint(directory)
     if found is None:
         raise ValueError(

@@ -21,7 +21,7 @@ from tf_ipu_shim.tf_private.saved_models import load, loader_impl
 from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
 DEVICE, HOST = "/device:IPU:0", "/device:CPU:0"
-# What the saved object calls its variables, by where they are when it is loaded.
+# Attributes of the saved object that hold its variables, by their place in the loaded object.
 ON_IPUS, ON_HOST = "variables_on_ipus", "variables_on_host"
 _PAST_STRATEGIES = 200  # a strategy's own creators have the priority 100
 
@@ -96,7 +96,7 @@ def _place_handles(nodes: Iterable[Any], library: Mapping[str, function_pb2.Func
 
 
 def _program_inputs(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> list[int]:
-    """Which inputs of a node a program in the functions that it calls takes, or it takes itself."""
+    """Returns which inputs of a node a program in the functions that it calls takes, or it takes itself."""
     if node.op == vocabulary.PROGRAM:
         return list(range(len(node.attr["Tin"].list.type)))
     if node.op not in vocabulary.CALLS:
@@ -160,7 +160,7 @@ def _reachable_functions(name: str, library: Mapping[str, function_pb2.FunctionD
 
 
 def _called_functions(node: Any) -> list[str]:
-    """Names of the functions that a node names."""
+    """Returns names of the functions that a node names."""
     return [
         function.name
         for value in node.attr.values()

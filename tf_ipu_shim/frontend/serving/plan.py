@@ -79,7 +79,7 @@ class ExportPlan:
     checkpoint: str | None = None
 
     def empty_directory(self) -> str:
-        """The directory, emptied where that was asked for: when nothing can go wrong any more but writing."""
+        """Returns the directory, emptied where that was asked for: when nothing can go wrong any more but writing."""
         if self.purges and os.path.isdir(self.directory):
             shutil.rmtree(self.directory)
         return self.directory
@@ -166,7 +166,7 @@ def pass_tensors(source: ServingStep, tensors: Sequence[Any], target: ServingSte
 
 
 def check_directory(export_dir: Any, purge: bool) -> str:
-    """The directory of an export as text."""
+    """Returns the directory of an export as text."""
     if not isinstance(export_dir, (str, os.PathLike)):
         raise TypeError(f"export_dir must be the path of a directory, not {export_dir!r}. Pass the path as a string.")
     directory = os.fspath(export_dir)
@@ -185,7 +185,7 @@ def check_directory(export_dir: Any, purge: bool) -> str:
 
 
 def check_count(name: str, value: Any) -> int:
-    """An argument that counts something."""
+    """Returns an argument that counts something."""
     try:
         count = int(value)
     except (TypeError, ValueError):

@@ -62,7 +62,7 @@ def add_call(
     outputs: list[Any] = []
 
     def predict(*values: Any) -> None:
-        # An output that is an input as it is needs an op of its own.
+        # An output that is an unchanged input needs a separate op.
         outputs.extend(array_ops.identity(tensor) for tensor in plan.predict(values))
 
     around = func_graph.FuncGraph("served_call")  # so that the current graph captures nothing that is replaced
@@ -122,7 +122,7 @@ def strip_ipu_devices(directory: str) -> None:
 
 
 def all_nodes(graph_def: graph_pb2.GraphDef) -> Iterable[Any]:
-    """The nodes of a graph and of its functions."""
+    """Yields the nodes of a graph and of its functions."""
     yield from graph_def.node
     for function in graph_def.library.function:
         yield from function.node_def

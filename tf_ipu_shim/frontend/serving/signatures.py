@@ -46,7 +46,7 @@ class StepSignature:
 def request_signatures(
     predict: StepSignature, preprocessing: StepSignature, dataset: Any
 ) -> tuple[list[Any], list[Any] | None]:
-    """The signatures of a request, and of the prediction where a step comes before it."""
+    """Returns the signatures of a request, and of the prediction where a step comes before it."""
     first = preprocessing if preprocessing.function is not None else predict
     for step in (predict, preprocessing):
         _check_spec(step)
@@ -68,7 +68,7 @@ def request_signatures(
 
 
 def step_signature(step: StepSignature) -> list[Any]:
-    """The signature of a step: the argument's, else that of its `tf.function`."""
+    """Returns the signature of a step: the argument's, else that of its `tf.function`."""
     _check_spec(step)
     return _declared_specs(step)
 

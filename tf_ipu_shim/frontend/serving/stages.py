@@ -61,7 +61,7 @@ def check_pipeline(
 
 
 def chain_stages(stages: Stages, inputs: Sequence[Any] | None) -> Callable[..., list[Any]]:
-    """The stages one after another, as one function."""
+    """Returns the stages one after another, as one function."""
 
     def predict(*values: Any) -> list[Any]:
         passed = [*(ops.convert_to_tensor(value) for value in inputs or ()), *values]
@@ -73,7 +73,7 @@ def chain_stages(stages: Stages, inputs: Sequence[Any] | None) -> Callable[..., 
 
 
 def first_function(stages: Stages) -> Callable[..., Any]:
-    """The function whose arguments are a request's."""
+    """Returns the function whose arguments are a request's."""
     return stages[0][0][0]
 
 

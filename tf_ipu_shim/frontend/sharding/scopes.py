@@ -275,7 +275,7 @@ def _patch_inherit(stock: Callable[..., None]) -> Callable[..., None]:
 
 
 def _current_attributes(graph: Any) -> Any:
-    """The frontend attributes of ops created now."""
+    """Returns the frontend attributes of ops created now."""
     current = tf_graphs.attr_scope_map(graph).get(FRONTEND_ATTRIBUTES_NAME)
     return xla_data_pb2.FrontendAttributes.FromString(current.s if current is not None else b"")
 

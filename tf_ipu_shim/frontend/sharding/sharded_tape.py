@@ -2,11 +2,11 @@
 
 Those of an outlined function's ops are marked as well: they are a function too, which all calls share.
 
-For tapes it wraps the functions that TensorFlow's tape calls for each op: `execute.record_gradient` when the op is
-made, and `backprop._gradient_function`, registered through `TFE_Py_RegisterGradientFunction`, when its gradient is. The
-second does not know the op, and gets the op's outputs only if the gradient needs them. So the first passes the
-annotation on among the op's attributes. `tf.gradients` tells `gradients_util._MaybeCompile` of each op. Checked on
-TensorFlow 2.15.1 and 2.21.0.
+For tapes it wraps two functions that TensorFlow's tape calls for each op. `execute.record_gradient` is called for the
+op; `backprop._gradient_function`, registered through `TFE_Py_RegisterGradientFunction`, for its gradient. The second
+does not know the op, and gets the op's outputs only if the gradient needs them. So the first passes the annotation on
+among the op's attributes. `tf.gradients` tells `gradients_util._MaybeCompile` of each op. Checked on TensorFlow 2.15.1
+and 2.21.0.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _COLOCATED = b"loc:@"
 
 
 def has_attr(o: Any, attr_name: str) -> bool:
-    """Whether an op has an attribute.
+    """Returns whether an op has an attribute.
 
     Args:
         o: the operation.
@@ -36,7 +36,7 @@ def has_attr(o: Any, attr_name: str) -> bool:
 
 
 def get_sharding(op: Any) -> list[int] | None:
-    """The shards that an op is marked for.
+    """Returns the shards that an op is marked for.
 
     Args:
         op: the operation.
@@ -58,7 +58,7 @@ def get_sharding(op: Any) -> list[int] | None:
 
 
 def get_shard_from_colocation(op: Any) -> Any:
-    """The op that an op is colocated with, if that one is marked for a shard.
+    """Returns the op that an op is colocated with, if that one is marked for a shard.
 
     Args:
         op: the operation.
@@ -97,7 +97,7 @@ def _find_operation(graph: Any, name: str) -> Any:
 
 
 def dependencies(roots: Iterable[Any]) -> set[Any]:
-    """All ops that some ops depend on for data or order, themselves included.
+    """Returns all ops that some ops depend on for data or order, themselves included.
 
     Args:
         roots: operations.

@@ -1,8 +1,8 @@
 """The strategy of one worker in a cluster of TensorFlow servers, possibly threads of one process.
 
-Each worker builds its own graph and runs it on a server that the script started. Variables' first values,
-gradients and reductions meet in TensorFlow's collective ops on the workers' hosts, as they do with
-`collective_all_reduce_strategy.CollectiveAllReduceExtended`, which this fills in; checked on TensorFlow 2.15.1 and
+Each worker builds its own graph and runs it on a server that the script started. Initial values, gradients and
+reductions use TensorFlow's collective ops on the workers' hosts. So they do in
+`collective_all_reduce_strategy.CollectiveAllReduceExtended`, which this completes. Checked on TensorFlow 2.15.1 and
 2.21.0.
 """
 

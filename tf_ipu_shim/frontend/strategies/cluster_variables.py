@@ -57,7 +57,7 @@ class IPUMirroredVariable(values.MirroredVariable, metaclass=_OfEveryStrategy):
     """
 
     def value(self) -> Any:
-        """The value on the device that ops are made on, wherever the variable lives."""
+        """Returns the value on the device that ops are made on, wherever the variable lives."""
         with _read_device(self):
             value = super().value()
         return array_ops.identity(value)
@@ -73,7 +73,7 @@ class IPUSyncOnReadVariable(values.SyncOnReadVariable, metaclass=_OfEveryStrateg
 
     Args:
         strategy: the strategy in whose scope it was made.
-        values: the worker's variable, alone in a list.
+        values: a list with the worker's variable.
         aggregation: whether a read gives their sum or mean.
 
     Source: `tensorflow.python.ipu.ipu_multi_worker_strategy.IPUSyncOnReadVariable`.

@@ -38,7 +38,7 @@ class KerasExtension:
 
 
 def extension_delegate(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that an extension may answer in the place of.
+    """Returns a method that an extension may answer in the place of.
 
     Source: `keras.engine.base_layer.extension_delegate`.
 
@@ -102,7 +102,7 @@ def delete_extension(strategy: Any, kind: type, base: type) -> None:
 
 
 def registered_extension(kind: type) -> type | None:
-    """The extension that the current strategy has for a class, or for the nearest of its bases."""
+    """Returns the extension that the current strategy has for a class, or for the nearest of its bases."""
     known = vars(distribute_lib.get_strategy()).get(_REGISTERED)
     return next((known[base] for base in kind.__mro__ if base in known), None) if known else None
 

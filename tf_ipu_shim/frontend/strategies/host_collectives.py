@@ -76,7 +76,7 @@ def all_gather(tensor: Any, name: str | None = None) -> Any:
 
 
 def all_stack(tensor: Any, name: str | None = None) -> Any:
-    """The tensors of all processes along a new first axis, in the order of ranks.
+    """Returns the tensors of all processes along a new first axis, in the order of ranks.
 
     Example:
         >>> all_stack(tf.constant(1.0)).numpy().tolist()  # in a job of one process
@@ -89,7 +89,7 @@ def all_stack(tensor: Any, name: str | None = None) -> Any:
 
 
 def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
-    """The tensor of one process, in all of them.
+    """Returns the tensor of one process, in all of them.
 
     Example:
         >>> broadcast(tf.constant([1.0]), 0).numpy().tolist()
@@ -187,7 +187,7 @@ def _host_placement() -> Any:
 
 
 def collective_name(tensor: Any, kind: str) -> str | None:
-    """The name of a collective operation without a name from the script: that of its tensor.
+    """Returns the name of a collective operation without a name from the script: that of its tensor.
 
     Processes may then come to several such operations in any order, as long as their graphs name the tensors alike.
 
@@ -201,7 +201,7 @@ def collective_name(tensor: Any, kind: str) -> str | None:
 
 
 def is_mean(reduce_op: Any) -> bool:
-    """Whether a reduction divides by the number of what it sums.
+    """Returns whether a reduction divides by the number of what it sums.
 
     Example:
         >>> is_mean("MEAN")

@@ -141,7 +141,7 @@ class IPUSyncOnReadVariable(IPUDistributedVariable):
             )
 
     def _is_shared(self) -> bool:
-        """Whether the value is that of all processes where ops are made now."""
+        """Returns whether the value is that of all processes where ops are made now."""
         return bool(self._extended._job.size > 1) and not _is_in_replica() and not _is_in_update()
 
     def _read_variable_op(self, no_copy: bool = False) -> Any:
@@ -189,13 +189,13 @@ def _variable_class(on_read: bool, variable_type: type) -> Any:
 
 
 def _is_in_replica() -> bool:
-    """Whether ops made now run in each replica."""
+    """Returns whether ops made now run in each replica."""
     replica = distribute_lib.get_replica_context()
     return tracing.in_compilation() or (replica is not None and distribute_lib.has_strategy())
 
 
 def _is_in_update() -> bool:
-    """Whether ops made now update variables with values that are already reduced."""
+    """Returns whether ops made now update variables with values that are already reduced."""
     return distribute_lib.get_update_replica_id() is not None
 
 

@@ -108,11 +108,11 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
         self._default_device = ipu_device
 
     def value_container(self, value: Any) -> Any:
-        """The distributed value that a value is part of: itself."""
+        """Returns the distributed value that a value is part of: itself."""
         return value
 
     def read_var(self, var: Any) -> Any:
-        """The value of a variable."""
+        """Returns the value of a variable."""
         return array_ops.identity(var)
 
     @property
@@ -179,7 +179,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
             return next_creator(**kwargs)
 
     def _initial_value_on_host(self, initial_value: Any) -> Any:
-        """An initialiser that runs on the host: it is outside of the program, and XLA need not support it."""
+        """Returns an initialiser that runs on the host: it is outside of the program, and XLA need not support it."""
         if not callable(initial_value):
             return initial_value
 
@@ -242,7 +242,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
         return self._from_function(dataset_fn, distribute_lib.InputContext(), options)
 
     def _from_function(self, dataset_fn: Any, this: Any, options: Any) -> Any:
-        """The datasets of the process that `this`, an `InputContext`, describes."""
+        """Returns the datasets of the process that `this`, an `InputContext`, describes."""
         return sized_datasets.add_length(
             input_util.get_distributed_datasets_from_function(
                 dataset_fn, self._input_workers, [this], self._container_strategy(), options
@@ -281,7 +281,7 @@ def reduce_on_device(reduce_op: Any, value: Any) -> Any:
 
 
 def is_on_device() -> bool:
-    """Whether ops that are made now are part of a program, on an IPU.
+    """Returns whether ops that are made now are part of a program, on an IPU.
 
     Example:
         >>> is_on_device()  # outside a tf.function ops run at once
@@ -291,7 +291,7 @@ def is_on_device() -> bool:
 
 
 def instance_reduction_scope() -> Any:
-    """A scope whose reductions are over the replicas of this process, also where several have one program's.
+    """Returns a scope whose reductions are over the replicas of this process, also where several have one program's.
 
     Example:
         >>> with instance_reduction_scope():

@@ -26,7 +26,7 @@ def install() -> None:
 
 
 def convert_like_caller(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A script's function, converted where the code that hands it over is.
+    """Returns a script's function, converted where the code that hands it over is.
 
     Example:
         >>> def countdown(x):
@@ -45,7 +45,7 @@ def convert_like_caller(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def convert(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A script's function, converted as `tf.function` would convert it.
+    """Returns a script's function, converted as `tf.function` would convert it.
 
     Example:
         >>> def positive(x):

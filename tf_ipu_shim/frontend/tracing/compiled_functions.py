@@ -16,7 +16,7 @@ _HOLDS_PROGRAM = "_ipu_holds_program"
 
 
 def is_function(function: Any) -> bool:
-    """Whether it is a `tf.function`, or a concrete one.
+    """Returns whether it is a `tf.function`, or a concrete one.
 
     Example:
         >>> is_function(tf.function(abs))
@@ -26,7 +26,7 @@ def is_function(function: Any) -> bool:
 
 
 def compile_function(function: Any) -> Any:
-    """The `tf.function` that does the same as one program.
+    """Returns the `tf.function` that does the same as one program.
 
     A function declared without `jit_compile=True` gets a compiled twin with separate traces, so the function itself
     does not change on the CPU.

@@ -40,9 +40,9 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
 
     Raises:
         TypeError: `inputs` is not a list.
-        ValueError: the function returns operations before tensors or an object that is not a tensor, uses tensors of
-            another graph, or is called in another compiled function.
-        Exception: none of its ops is on an IPU device: use `ipu_scope`.
+        ValueError: the function returns operations before tensors or an object that is not a tensor. Or it uses tensors
+        of another graph, or is called in another compiled function. Exception: none of its ops is on an IPU device: use
+        `ipu_scope`.
 
     Source: `tensorflow.python.ipu.ipu_compiler.compile`.
 
@@ -124,7 +124,7 @@ def trace_computation(
 
 
 def _program_name(function: Any) -> str:
-    """The name that the script gave a function, by which profiles call its program; empty for a lambda."""
+    """Returns the name that the script gave a function, by which profiles call its program; empty for a lambda."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__name__", "")
@@ -135,7 +135,7 @@ def _compile_traced(computation: Callable[..., Any], inputs: Sequence[Any] | Non
     function = trace_computation(computation, inputs, program)
     graph, result = function.graph, function.result
     if all(operation.type == "NoOp" for operation in graph.get_operations()):
-        return control_flow_ops.no_op(name="output_0")  # nothing to compile, so it matters not where
+        return control_flow_ops.no_op(name="output_0")  # nothing to compile, so any device will do
     program = tracing.add_program_op(graph, _ipu_device_of(graph), result.tensors, result.operations, function.name)
     return result.pack_outer(program)
 
@@ -187,7 +187,7 @@ class ComputationResult:
             self.tensors.append(array_ops.identity(tensor))
 
     def pack_outer(self, program: Any) -> Any:
-        """The same in the caller's graph."""
+        """Returns the same in the caller's graph."""
         if not self.tensors:
             with ops.control_dependencies([program]):
                 return control_flow_ops.no_op(name="output_0")
@@ -230,7 +230,7 @@ def _is_nested(returned: Any) -> bool:
 
 
 def _ipu_device_of(graph: Any) -> str:
-    """The IPU device that the function's ops are on."""
+    """Returns the IPU device that the function's ops are on."""
     operations = graph.get_operations()
     for operation in operations:
         if _is_ipu_device(operation.device):
@@ -250,7 +250,7 @@ def _is_ipu_device(device: str) -> bool:
 
 
 def _enclosing_graphs() -> list[Any]:
-    """The current graph, and those it is nested in."""
+    """Returns the current graph, and those it is nested in."""
     graphs, graph = [], ops.get_default_graph()
     while graph is not None:
         graphs.append(graph)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def describe_function(function: Callable[..., Any]) -> str:
-    """A function with the line where the script has it.
+    """Returns a function with the line where the script has it.
 
     Example:
         >>> describe_function(len)

@@ -15,7 +15,7 @@ from tf_ipu_shim.tf_private.graphs import auto_control_deps, auto_control_deps_u
 
 
 def host_side_effects(graph: func_graph.FuncGraph) -> list[ops.Operation]:
-    """The ops that send to the host or, outside compilation, have an effect there other than on variables."""
+    """Returns the ops that send to the host or, outside compilation, have an effect there other than on variables."""
     return [op for op in graph.get_operations() if _has_host_effect(op)]
 
 
@@ -30,7 +30,7 @@ def _has_host_effect(op: ops.Operation) -> bool:
 
 
 def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Operation]) -> list[ops.Operation]:
-    """The ops with a side effect that nothing wanted needs; loops, branches and calls are taken as a whole.
+    """Returns the ops with a side effect that nothing wanted needs; loops, branches and calls are taken as a whole.
 
     Each comes after what the script did with the same variable before it, and before what it did later. Effects other
     than on variables keep the script's order, too.

@@ -38,7 +38,7 @@ def _patch_compile(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_in_ipu_scope() -> bool:
-    """Whether ops of the session's graph that are made here are on an IPU device."""
+    """Returns whether ops of the session's graph that are made here are on an IPU device."""
     if context.executing_eagerly():
         return False  # where TensorFlow runs the function op by op
     for function in reversed(tf_graphs.device_functions(ops.get_default_graph())):

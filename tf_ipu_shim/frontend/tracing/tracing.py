@@ -29,7 +29,7 @@ _serial = itertools.count()
 
 
 def in_compilation() -> bool:
-    """Whether the current graph, or one it is nested in, is being compiled."""
+    """Returns whether the current graph, or one it is nested in, is being compiled."""
     return control_flow_ops.get_enclosing_xla_context() is not None
 
 
@@ -52,7 +52,7 @@ def mark_scratch(graph: Any) -> None:
 
 
 def may_run(graph: Any) -> bool:
-    """Whether a program may come of a graph, see `mark_scratch`."""
+    """Returns whether a program may come of a graph, see `mark_scratch`."""
     while graph is not None:
         if getattr(graph, "_ipu_never_runs", False) or _is_inference_scratch(graph):
             return False
@@ -61,7 +61,7 @@ def may_run(graph: Any) -> bool:
 
 
 def _is_inference_scratch(graph: Any) -> bool:
-    """Whether TensorFlow throws a graph away: it calls a function in it to see of which shape results are.
+    """Returns whether TensorFlow throws a graph away: it calls a function in it to see of which shape results are.
 
     Keras 2.15.0 and tf_keras 2.21.0 call layers in a graph that they name after the layer. AutoGraph calls the body of
     a loop in a graph called "tmp" if a variable has no value before the loop. Neither belongs to a `tf.function`.

@@ -63,7 +63,7 @@ class ProducerCopies:
 
 
 def _producers(tensors: Sequence[Any], predicate: Callable[[Any], bool]) -> Iterator[Any]:
-    """The ops that tensors are computed by, as far as each on the way is wanted."""
+    """Yields the ops that tensors are computed by, as far as each on the way is wanted."""
     seen: set[str] = set()
     pending = [tensor.op for tensor in tensors]
     while pending:

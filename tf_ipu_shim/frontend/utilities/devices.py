@@ -29,7 +29,7 @@ class SyntheticDataCategory(enum.IntEnum):
 
 
 def get_num_of_ipus_in_device(ipu_device: str, device: str = "cpu") -> int:
-    """The number of IPUs of a TensorFlow device.
+    """Returns the number of IPUs of a TensorFlow device.
 
     Args:
         ipu_device: the device, such as `/device:IPU:0`.
@@ -91,7 +91,7 @@ def reset_ipu_seed(
 
 
 def use_synthetic_data_for(synthetic_data_category: int) -> bool:
-    """Whether data of a kind are made up instead of sent to and from the device, as `TF_POPLAR_FLAGS` asks for.
+    """Returns whether data of a kind are made up instead of sent to and from the device, as `TF_POPLAR_FLAGS` asks for.
 
     Args:
         synthetic_data_category: a `SyntheticDataCategory`.

@@ -39,7 +39,7 @@ def extract_all_events(events: Any) -> list[Any]:
 
 
 def extract_all_strings_from_event_trace(events: Any) -> str:
-    """All trace events as one text.
+    """Returns all trace events as one text.
 
     Arguments and source as for `extract_all_events`.
     """
@@ -47,7 +47,7 @@ def extract_all_strings_from_event_trace(events: Any) -> str:
 
 
 def extract_all_types_from_event_trace(events: Any) -> list[int]:
-    """The kind of each trace event, as the integers of `IpuTraceEvent.Type`.
+    """Returns the kind of each trace event, as the integers of `IpuTraceEvent.Type`.
 
     Arguments and source as for `extract_all_events`.
     """
@@ -55,7 +55,7 @@ def extract_all_types_from_event_trace(events: Any) -> list[int]:
 
 
 def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
-    """The compilation reports among trace events, each with the name of its module.
+    """Returns the compilation reports among trace events, each with the name of its module.
 
     Events have them where a program is compiled with `profiling=True`. They are JSON, with `target`, `graph`,
     `computeSets` and `memory` (docs/profile_format.md), or the path of a file of it if there is a `report_directory`.
@@ -66,7 +66,7 @@ def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
 
 
 def extract_poplar_serialized_graphs(events: Any) -> list[tuple[str, str]]:
-    """The Poplar graphs among trace events, each with the name of its module. Events of this package have none.
+    """Returns the Poplar graphs among trace events, each with the name of its module. Events of this package have none.
 
     Arguments and source as for `extract_all_events`.
     """
@@ -74,7 +74,7 @@ def extract_poplar_serialized_graphs(events: Any) -> list[tuple[str, str]]:
 
 
 def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
-    """The execution reports among trace events, each with the name of its module.
+    """Returns the execution reports among trace events, each with the name of its module.
 
     Events have them with `profile_execution=True`: JSON with the cycles of a run. `report_every_nth_execution` selects
     the runs; by default it is the first.

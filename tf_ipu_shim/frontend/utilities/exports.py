@@ -103,7 +103,7 @@ class _DatasetWriter:
 
 
 def _name_tensors(structure: Any) -> list[TensorInfo]:
-    """A name for each tensor of an element: its keys and places in the structure."""
+    """Returns a name for each tensor of an element: its keys and places in the structure."""
     tensors = []
     for path, part in nest.flatten_with_joined_string_paths(structure, separator="."):
         if not isinstance(part, tensor_spec.TensorSpec):

@@ -2,9 +2,9 @@
 
 A file is a TFRecord file, which stock TensorFlow reads. The first record is JSON. It has `format` ("ipu tensors"),
 `version` (1), `kind` ("dataset", "inputs" or "variables"), `feed` (the feed's name) and `tensors`, a list of `name`,
-`dtype` and `shape`. Each further record is one tensor as `tf.io.serialize_tensor` writes it: the tensors of the first
-element in the order of `tensors`, then those of the second, and so on. A file has its name when it is whole, and not
-before.
+`dtype` and `shape`. Each further record is one tensor as `tf.io.serialize_tensor` writes it. The tensors of the first
+element come in the order of `tensors`, then those of the second, and so on. A file has its name when it is whole, and
+not before.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class TensorFile:
             ) from error
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
-        """The elements, one after another: a dictionary from names to arrays."""
+        """Yields the elements, one after another: a dictionary from names to arrays."""
         records = self._records()
         next(records)
         element: dict[str, np.ndarray] = {}

@@ -42,7 +42,7 @@ class Tensor:
     name: str
 
     def tile_ids(self) -> list[int]:
-        """The tiles that have a part of it."""
+        """Returns the tiles that have a part of it."""
         return sorted({part.tile for part in self.tiles})
 
     @property
@@ -75,15 +75,15 @@ class TensorMap:
         self.pipelines: list[list[list[int]]] = tensor_map.get("pipelines", [])
 
     def all_tensors(self) -> Iterator[Tensor]:
-        """All tensors, whatever they belong to."""
+        """Returns all tensors, whatever they belong to."""
         return (tensor for tensors in self.mappings.values() for tensor in tensors)
 
     def computation_names(self) -> list[str]:
-        """The computations of the tensors."""
+        """Returns the computations of the tensors."""
         return list(self.mappings)
 
     def tile_ids(self, computation: str | Iterable[str] | None = None) -> set[int]:
-        """The tiles that have tensors.
+        """Returns the tiles that have tensors.
 
         Args:
             computation: to which these belong: a name, or several; all where it is left out.
@@ -92,7 +92,7 @@ class TensorMap:
         return {tile for name in names for tensor in self.mappings[name] for tile in tensor.tile_ids()}
 
     def tensor_inst_name_mappings(self) -> dict[str, str]:
-        """The script's name of each tensor, by its id."""
+        """Returns the script's name of each tensor, by its id."""
         return {tensor.id: tensor.name for tensor in self.all_tensors()}
 
 

@@ -40,7 +40,7 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
     keys = (ops.GraphKeys.GLOBAL_VARIABLES, ops.GraphKeys.LOCAL_VARIABLES)
     variables = [variable for key in keys for variable in graph.get_collection(key)]
     initializers = [op for op in (getattr(variable, "initializer", None) for variable in variables) if op is not None]
-    # An initial value has no device of its own but that of the variable it is colocated with: hand that on.
+    # An initial value has the device of the variable it is colocated with: pass that on.
     pending = [(initializer, initializer.device) for initializer in initializers]
     seen = set(initializers)
     while pending:

@@ -29,7 +29,7 @@ def check_integer(name: str, value: Any) -> int:
 
 
 def check_whole(name: str, value: Any) -> int:
-    """A number of steps, which scripts make of rounded quotients: `np.ceil(samples / batch) * accumulation`.
+    """Returns a number of steps, which scripts make of rounded quotients: `np.ceil(samples / batch) * accumulation`.
 
     Returns:
         Python's integer.

@@ -9,7 +9,7 @@ Member = TypeVar("Member", bound=enum.Enum)
 
 
 def parse_member(kind: type[Member], value: Any) -> Member | None:
-    """The member that a script means; None if it is none.
+    """Returns the member that a script means; None if it is none.
 
     Example:
         >>> from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule

@@ -15,7 +15,7 @@ _MOST = 2**31 - 1
 
 
 def check_trip_count(name: str, count: Any) -> Any:
-    """A number of iterations.
+    """Returns a number of iterations.
 
     Example:
         >>> check_trip_count("repeat(n)", np.int64(3))

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def to_list(returned: Any) -> list[Any]:
-    """The values as a list.
+    """Returns the values as a list.
 
     Example:
         >>> to_list(None), to_list(3), to_list((1, 2))

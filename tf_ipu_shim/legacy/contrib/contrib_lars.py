@@ -15,9 +15,9 @@ from tf_ipu_shim.tf_private import variables as tf_variables
 class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     """Momentum with a rate for each layer (You et al., "Large Batch Training of Convolutional Networks", 2017).
 
-    A layer's rate is `learning_rate * eeta * |w| / (|g| + weight_decay * |w| + epsilon)`, and `weight_decay * w` is
-    added to its gradient. Where a norm is zero the rate is `learning_rate`. If only rows of a variable have a
-    gradient, these have plain momentum, at `learning_rate`.
+    A layer's rate is `learning_rate * eeta * |w| / (|g| + weight_decay * |w| + epsilon)`. Its gradient grows by
+    `weight_decay * w`. Where a norm is zero the rate is `learning_rate`. If only rows of a variable have a gradient,
+    these have plain momentum, at `learning_rate`.
 
     Args:
         learning_rate: of the layers in `skip_list`, and what the other's are multiplied with.
@@ -68,7 +68,7 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
             self._zeros_slot(variable, "momentum", self._name)
 
     def compute_lr(self, grad: Any, var: Any) -> tuple[Any, Any]:
-        """The rate of a variable, and its gradient with the decay."""
+        """Returns the rate of a variable, and its gradient with the decay."""
         rate = v1.cast(self._rate(), grad.dtype)
         if any(part in var.name for part in self._skip_list):
             return rate, grad
@@ -82,8 +82,8 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     def _rate(self) -> Any:
         return self._learning_rate() if callable(self._learning_rate) else self._learning_rate
 
-    # A layer's rate is a factor of the gradient that goes into the momentum, not of the update: the momentum of steps
-    # with another rate keeps theirs.
+    # A layer's rate is a factor of the gradient that goes into the momentum, not of the update. Earlier steps keep
+    # their rate in it.
     def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
         rate, gradient = self.compute_lr(grad, var)
         return v1.raw_ops.ResourceApplyMomentum(

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 
 def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | None = None) -> Any:
-    """The share of predictions that equal their labels, in this batch.
+    """Returns the share of predictions that equal their labels, in this batch.
 
     Args:
         predictions: of any shape; bool, integers or strings.

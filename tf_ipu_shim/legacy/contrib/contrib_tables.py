@@ -54,7 +54,7 @@ def index_table_from_tensor(
     dtype: Any = v1.string,
     name: str | None = None,
 ) -> Any:
-    """A table from strings to their places in a list.
+    """Returns a table from strings to their places in a list.
 
     Args:
         mapping: the strings.
@@ -75,7 +75,7 @@ def index_table_from_tensor(
 
 
 def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
-    """A table from places in a list to its strings.
+    """Returns a table from places in a list to its strings.
 
     Args:
         mapping: the strings.

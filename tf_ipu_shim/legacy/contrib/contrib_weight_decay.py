@@ -35,7 +35,7 @@ class DecoupledWeightDecayExtension:
         super().__init__(**kwargs)
 
     def minimize(self, loss: Any, *args: Any, decay_var_list: Any = None, **kwargs: Any) -> Any:
-        """The optimizer's `minimize`.
+        """Returns the optimizer's `minimize`.
 
         Args:
             loss: what is made smaller.
@@ -49,7 +49,7 @@ class DecoupledWeightDecayExtension:
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: str | None = None, decay_var_list: Any = None
     ) -> Any:
-        """The optimizer's `apply_gradients`.
+        """Returns the optimizer's `apply_gradients`.
 
         Args:
             grads_and_vars: gradients, each with its variable.
@@ -177,7 +177,7 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, v1.train.MomentumOptimiz
 
 
 def extend_with_decoupled_weight_decay(base_optimizer: Any) -> Any:
-    """A class of optimizers that decay weights, made of one that does not.
+    """Returns a class of optimizers that decay weights, made of one that does not.
 
     Args:
         base_optimizer: a class of `tf.compat.v1.train`.

@@ -151,7 +151,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
             name: of the evaluation, if there are several.
 
         Returns:
-            The metrics by name, with `loss` and `global_step`.
+            A dictionary of the metrics, including `loss` and `global_step`.
 
         Raises:
             TypeError: `steps` is not an integer.
@@ -344,7 +344,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
     _is_exporting = False
 
     def _add_meta_graph_for_mode(self, *arguments: Any, **options: Any) -> Any:
-        # A SavedModel holds the model's own ops, for whoever loads it: no loop, no feeds.
+        # A SavedModel holds the model's own ops, for any program that loads it: no loop, no feeds.
         self._is_exporting = True
         try:
             return super()._add_meta_graph_for_mode(*arguments, **options)
@@ -405,7 +405,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
     def _evaluation_spec(
         self, spec: Any, feeds: EvaluationFeeds, loss: Any, found: dict[str, Any], program: Any, sent: Any
     ) -> Any:
-        """The tensors that the session evaluates; `loss` is the mean of those in `sent`."""
+        """Returns the tensors that the session evaluates; `loss` is the mean of those in `sent`."""
         counted = self._count_steps([program])
         metric_ops: dict[str, Any] = {}
         for name, (value, update) in found.items():
@@ -459,5 +459,5 @@ def _examples(batch: Any) -> Iterator[Any]:
 
 
 def _of_replicas(values: Any) -> Any:
-    """The examples of all replicas; a replica whose prediction is a scalar has one."""
+    """Returns the examples of all replicas; a replica whose prediction is a scalar has one."""
     return np.concatenate(list(values)) if np.ndim(values) > 1 else np.asarray(values)

@@ -17,7 +17,7 @@ _ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"
 
 
 def outermost(tensor: Any) -> Any:
-    """The tensor outside of all functions: itself, unless it is an argument for a captured one."""
+    """Returns the tensor outside of all functions: itself, unless it is an argument for a captured one."""
     graph = tensor.graph
     while isinstance(graph, func_graph.FuncGraph):
         outer = next((outside for outside, inside in graph.captures if inside is tensor), None)
@@ -50,7 +50,7 @@ def refuse_global_step_writes(operations: Sequence[Any]) -> None:
 
 
 def has_collectives(graph: Any) -> bool:
-    """Whether ops of a function, or of functions that it calls, exchange values between replicas."""
+    """Returns whether ops of a function, or of functions that it calls, exchange values between replicas."""
     definition = graph.as_graph_def()
     nodes = (definition.node, *(function.node_def for function in definition.library.function))
     return any(node.op in vocabulary.COLLECTIVES for some in nodes for node in some)
@@ -75,7 +75,7 @@ def sources(tensor: Any) -> set[str]:
 
 
 def lifted(tensor: Any) -> Any:
-    """A tensor that depends on variables only, computed again in the graph around all functions.
+    """Returns a tensor that depends on variables only, computed again in the graph around all functions.
 
     Args:
         tensor: of a function's graph.

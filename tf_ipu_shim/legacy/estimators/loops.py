@@ -68,7 +68,7 @@ class ModelLoop:
         self.loss_is_divided = workers.divides_loss(bodies[-1])
 
     def results(self) -> Any:
-        """The outfeed results of a run: leading axes iterations, then replicas if there are several."""
+        """Returns the outfeed results of a run: leading axes iterations, then replicas if there are several."""
         with ops.control_dependencies([self.program]):
             return self._feeds.outfeed.results(self._config.iterations_per_loop, self._config.num_replicas)
 
@@ -80,5 +80,5 @@ def _features_and_labels(positional: tuple[Any, ...], named: dict[str, Any]) -> 
 
 
 def reported_loss(loss: Any) -> Any:
-    """The loss of a step as it is reported: one number, in float32."""
+    """Returns the loss of a step as it is reported: one number, in float32."""
     return math_ops.reduce_mean(math_ops.cast(loss, dtypes.float32))

@@ -58,7 +58,7 @@ def on_ipu(eval_metric_ops: Mapping[str, Any], program: Any, sent: Mapping[str, 
 
 
 def _reduced(name: str, value: Any, shape: Any) -> tuple[Any, Any]:
-    """The last value of a run, kept on the host for when the evaluation ends."""
+    """Returns the last value of a run, kept on the host for when the evaluation ends."""
     with ops.device("/device:CPU:0"):
         variable = variable_v1.VariableV1(
             array_ops.zeros(shape, value.dtype),

@@ -79,7 +79,7 @@ class IPUEstimatorSpec(_Fields):
 
 
 def scaffold_of(spec: Any) -> Any:
-    """The scaffold of an `EstimatorSpec`, for the session around the program; None of what has none."""
+    """Returns the scaffold of an `EstimatorSpec`, for the session around the program; None of what has none."""
     return getattr(spec, "scaffold", None)
 
 

@@ -94,7 +94,7 @@ class RestCounter(session_run_hook.SessionRunHook):
 
 
 def before_others(counter: RestCounter, hooks: list[Any], is_saved: bool, config: Any, scaffold: Any) -> list[Any]:
-    """The hooks of a training session, with what writes checkpoints after what counts the last steps.
+    """Returns the hooks of a training session, with what writes checkpoints after what counts the last steps.
 
     TensorFlow's estimator lets the hook that it makes for checkpoints go before all others.
 

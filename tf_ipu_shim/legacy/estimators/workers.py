@@ -1,8 +1,8 @@
 """Distributes an estimator over workers, each with its own graph, input, session and IPUs.
 
-Uses what TensorFlow's own estimator uses of strategies (`Strategy._scale_loss_for_estimator_enabled`,
-`StrategyExtended._reduce_to`) and of graphs (`Graph._variable_creator_stack`, and `Graph._is_loss_scaled_by_optimizer`,
-which optimizers of TensorFlow 1 set); checked on TensorFlow 2.15.1.
+Uses the same members as TensorFlow's own estimator: `Strategy._scale_loss_for_estimator_enabled`,
+`StrategyExtended._reduce_to`, `Graph._variable_creator_stack`, and `Graph._is_loss_scaled_by_optimizer`, which
+optimizers of TensorFlow 1 set. Checked on TensorFlow 2.15.1.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ def graph_of(strategy: Any) -> Iterator[Any]:
 
 
 def number_of(strategy: Any) -> int:
-    """The number of workers: servers of a cluster, or processes of a job."""
+    """Returns the number of workers: servers of a cluster, or processes of a job."""
     current_job = _job(strategy)
     return strategy.num_replicas_in_sync if current_job is None else current_job.size
 
 
 def input_context(strategy: Any) -> Any:
-    """Which part of the data an input function that takes `input_context` is asked for."""
+    """Returns which part of the data an input function that takes `input_context` is asked for."""
     current_job = _job(strategy)
     this = tf_distribute.worker_of(strategy.extended) if current_job is None else current_job.rank
     return distribute_lib.InputContext(number_of(strategy), this, strategy.num_replicas_in_sync)
 
 
 def _job(strategy: Any) -> Any:
-    """The job whose processes are the workers; None of a cluster's, and where there is one worker."""
+    """Returns the job whose processes are the workers; None of a cluster's, and where there is one worker."""
     extended = strategy.extended
     return extended._job if isinstance(extended, strategy_processes.ProcessExtended) else None
 
@@ -67,7 +67,7 @@ def divides_loss(graph: Any) -> bool:
 
 
 def reported_loss(strategy: Any, loss: Any, mean: bool) -> Any:
-    """The mean or sum of all workers' losses."""
+    """Returns the mean or sum of all workers' losses."""
     if _job(strategy) is not None:
         return host_collectives.all_reduce([loss], mean)[0]
     return strategy.reduce(reduce_util.ReduceOp.MEAN if mean else reduce_util.ReduceOp.SUM, loss, axis=None)
@@ -80,13 +80,13 @@ def begin(strategy: Any) -> None:
 
 
 def is_silent(strategy: Any) -> bool:
-    """Whether this process leaves checkpoints and summaries to the first one of its job."""
+    """Returns whether this process leaves checkpoints and summaries to the first one of its job."""
     current_job = _job(strategy)
     return current_job is not None and current_job.rank > 0
 
 
 def silent(config: Any) -> Any:
-    """The configuration of such a process."""
+    """Returns the configuration of such a process."""
     return _changed(
         config,
         save_checkpoints_steps=None,
@@ -97,7 +97,7 @@ def silent(config: Any) -> Any:
 
 
 def _changed(config: Any, **values: Any) -> Any:
-    """A configuration with other values, and the same strategies, of which `RunConfig.replace` makes copies."""
+    """Returns a configuration with other values, and the same strategies, of which `RunConfig.replace` makes copies."""
     changed = copy.copy(config)
     for name, value in values.items():
         setattr(changed, f"_{name}", value)
@@ -105,20 +105,20 @@ def _changed(config: Any, **values: Any) -> Any:
 
 
 def save_on_all_processes(strategy: Any) -> bool:
-    """Whether a checkpoint takes all workers: it has the mean or sum of what each has in its own variable."""
+    """Returns whether a checkpoint takes all workers: it has the mean or sum of what each has in its own variable."""
     variables = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
     return _job(strategy) is None and any(isinstance(variable, values.SyncOnReadVariable) for variable in variables)
 
 
 def saving_by_steps(config: Any) -> Any:
-    """A configuration whose checkpoints come after the same steps on all workers."""
+    """Returns a configuration whose checkpoints come after the same steps on all workers."""
     if not config.save_checkpoints_secs:
         return config
     return _changed(config, save_checkpoints_steps=_STEPS_BETWEEN_CHECKPOINTS, save_checkpoints_secs=None)
 
 
 def saving_hooks(config: Any, scaffold: Any) -> list[Any]:
-    """A hook that lets workers other than the first take part in checkpoints."""
+    """Returns a hook that lets workers other than the first take part in checkpoints."""
     if config.is_chief or not config.save_checkpoints_steps:
         return []
     return [SavesAlong(config.save_checkpoints_steps, scaffold)]

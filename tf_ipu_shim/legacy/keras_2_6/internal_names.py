@@ -33,7 +33,7 @@ PUBLIC = {
     for api in ("", ".api._v1.keras", ".api._v2.keras")
     for part in _PARTS
 }
-# Internal modules of which a part is a module of its own since.
+# Internal modules of which a part became a separate module.
 SPLIT = {f"{root}.src.{part}": (f"{root}.src.", part) for root in _ROOTS for part in keras_paths.BESIDE}
 _EXPERIMENTAL = "mixed_precision.experimental"
 

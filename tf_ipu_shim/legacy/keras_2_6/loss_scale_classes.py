@@ -1,7 +1,7 @@
 """Supports subclasses of `tf.keras.mixed_precision.LossScaleOptimizer`, which was a class in Keras 2.6.
 
-The current public class constructs one of two other classes and has no constructor: the arguments that a subclass
-passes to `super().__init__` reach `object.__init__`, which takes none. A script's subclass is therefore derived from
+The current public class constructs one of two other classes and has no constructor. The arguments that a subclass
+passes to `super().__init__` reach `object.__init__`, which accepts none. A script's subclass is therefore derived from
 the class of 2.6, which wraps the optimizers of `tf.keras.optimizers` in a process that uses `ipu`. Checked on `keras`
 2.15.0 and `tf_keras` 2.21.0.
 """

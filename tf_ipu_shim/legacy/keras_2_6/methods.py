@@ -64,7 +64,7 @@ def _get_losses_for(self: Any, inputs: Any) -> Any:
 
 
 def _predict_proba(self: Any, x: Any, batch_size: int | None = 32, verbose: Any = 0) -> Any:
-    """The predictions."""
+    """Returns the predictions."""
     return self.predict(x, batch_size=batch_size, verbose=verbose)
 
 

@@ -16,7 +16,7 @@ _DYNAMIC = "dynamic"
 
 
 def __getattr__(name: str) -> Any:
-    """The two classes, which are derived from Keras' and so are made when they are asked for."""
+    """Returns the two classes, which are derived from Keras' and so are made when they are asked for."""
     if name in _CLASSES:
         return _CLASSES[name]()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -71,7 +71,7 @@ _CLASSES = {"Policy": _policy, "LossScaleOptimizer": _loss_scale_optimizer}
 
 
 def _make_policy(name: str, loss_scale: Any = "auto") -> Any:
-    """A policy of dtypes. One of `mixed_float16` scales the loss in `compile`, dynamically, and no other does.
+    """Returns a policy of dtypes. One of `mixed_float16` scales the loss in `compile`, dynamically, and no other does.
 
     Args:
         name: such as `"mixed_float16"`.
@@ -112,12 +112,12 @@ def set_policy(policy: Any) -> None:
 
 
 def global_policy() -> Any:
-    """The policy of layers that are made without one."""
+    """Returns the policy of layers that are made without one."""
     return keras2.module("mixed_precision.policy").global_policy()
 
 
 def get_layer_policy(layer: Any) -> Any:
-    """The policy that a layer was made with.
+    """Returns the policy that a layer was made with.
 
     Args:
         layer: a Keras layer.
@@ -140,7 +140,7 @@ def get_layer_policy(layer: Any) -> Any:
 
 
 def _make_loss_scale_optimizer(optimizer: Any, loss_scale: Any) -> Any:
-    """An optimizer whose gradients are those of a larger loss, so that fewer of them are zero in float16.
+    """Returns an optimizer whose gradients are those of a larger loss, so that fewer of them are zero in float16.
 
     Args:
         optimizer: a Keras optimizer.

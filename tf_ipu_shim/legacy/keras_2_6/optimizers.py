@@ -59,7 +59,7 @@ def loaded(module: Any) -> None:
 
 
 def meant(value: Any) -> Any:
-    """The class that a script means by an imported later class; any other value unchanged.
+    """Returns the class that a script means by an imported later class; any other value unchanged.
 
     Args:
         value: of a script's.

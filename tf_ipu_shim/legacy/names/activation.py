@@ -18,7 +18,7 @@ HALF_NORM_CAST = mode.HALF_NORM_CAST
 
 
 def find(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
-    """The spec of a module that no one has under this name today, or None.
+    """Returns the spec of a module that no one has under this name today, or None.
 
     Args:
         fullname: under which a script imports it.
@@ -37,14 +37,14 @@ def find_below_alias(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSp
 
 
 def is_empty_package(fullname: str) -> bool:
-    """Whether a package that stock TensorFlow lacks holds nothing but names served here."""
+    """Returns whether a package that stock TensorFlow lacks holds nothing but names served here."""
     from tf_ipu_shim.legacy.names.tensorflow import stock_moves
 
     return fullname in stock_moves.EMPTY_PACKAGES
 
 
 def is_contrib(fullname: str) -> bool:
-    """Whether a module is `tensorflow.contrib`, or in it."""
+    """Returns whether a module is `tensorflow.contrib`, or in it."""
     return fullname.startswith("tensorflow.contrib")
 
 
@@ -85,7 +85,7 @@ def install_for_runner(tf1: bool) -> None:
 
 
 def is_tensorflow1() -> bool:
-    """Whether the process is one for TensorFlow 1."""
+    """Returns whether the process is one for TensorFlow 1."""
     from tf_ipu_shim.legacy.names.tensorflow import tensorflow1
 
     return tensorflow1.is_active()

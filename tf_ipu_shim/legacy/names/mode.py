@@ -11,7 +11,7 @@ import sys
 
 from tf_ipu_shim import errors
 
-# What casts are called that batch normalisation with a scale of half precision adds.
+# Names of the casts that batch normalisation adds for a float16 scale.
 HALF_NORM_CAST = "ipu_norm_cast"
 # Each is imported first by whatever makes a process one of ours.
 _MARKS = ("tf_ipu_shim.api.ipu", "tf_ipu_shim.cli.runner")
@@ -27,7 +27,7 @@ MEANINGS = {
 
 
 def current() -> str:
-    """The compatibility mode that `TF_IPU_SHIM_COMPAT` asks for: a key of `MEANINGS`.
+    """Returns the compatibility mode that `TF_IPU_SHIM_COMPAT` asks for: a key of `MEANINGS`.
 
     Raises:
         UnsupportedError: the variable has a value that is not known.
@@ -46,7 +46,7 @@ def current() -> str:
 
 
 def is_requested() -> bool:
-    """Whether the user has left on that names mean what they meant.
+    """Returns whether the user has left on that names mean what they meant.
 
     Raises:
         UnsupportedError: the variable has a value that is not known.
@@ -59,7 +59,7 @@ def is_requested() -> bool:
 
 
 def has_graphcore_optimizers() -> bool:
-    """Whether `tf.keras.optimizers` has the classes of Graphcore's TensorFlow.
+    """Returns whether `tf.keras.optimizers` has the classes of Graphcore's TensorFlow.
 
     Raises:
         UnsupportedError: the variable has a value that is not known.
@@ -72,7 +72,7 @@ def has_graphcore_optimizers() -> bool:
 
 
 def is_stock() -> bool:
-    """Whether the user has asked for TensorFlow and Keras as they are; `current` refuses unknown values.
+    """Returns whether the user has asked for TensorFlow and Keras as they are; `current` refuses unknown values.
 
     Example:
         >>> is_stock()

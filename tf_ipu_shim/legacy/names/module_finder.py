@@ -20,19 +20,19 @@ _OPTIMIZERS = "optimizer_v2"
 
 
 def find(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
-    """The spec of a module that has moved since, of Keras 2.6, or of `tensorflow.contrib`; None for others."""
+    """Returns the spec of a module that has moved since, of Keras 2.6, or of `tensorflow.contrib`; None for others."""
     return find_moved(fullname) or _find_in_keras(fullname) or find_in_contrib(fullname, is_for_ipus)
 
 
 def find_moved(fullname: str) -> ModuleSpec | None:
-    """The spec of a module that stock TensorFlow has under another name."""
+    """Returns the spec of a module that stock TensorFlow has under another name."""
     moved = stock_aliases.find(fullname)
     target = aliases.find_alias_spec(moved) if moved else None
     return aliases.make_alias_spec(fullname, target) if target else None
 
 
 def find_in_contrib(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
-    """The spec of a module of `tensorflow.contrib`, in a process that uses IPUs.
+    """Returns the spec of a module of `tensorflow.contrib`, in a process that uses IPUs.
 
     Raises:
         MissingModuleError: an import statement asks for one that is not here.
@@ -52,7 +52,7 @@ def find_in_contrib(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpe
 
 
 def _find_in_keras(fullname: str) -> ModuleSpec | None:
-    """A module that Keras of TensorFlow 2.6 and before had under this name. Keras 3 has other modules."""
+    """Returns a module that Keras of TensorFlow 2.6 and before had under this name. Keras 3 has other modules."""
     package, _, path = fullname.partition(".")
     # `from keras import NAME` asks for `tf_keras.NAME` where `keras` is that.
     is_keras = package == "keras" or (package == "tf_keras" and sys.modules.get("keras") is sys.modules.get(package))

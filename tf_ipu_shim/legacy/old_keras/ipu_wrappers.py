@@ -54,7 +54,7 @@ class _KerasOptimizerWrapper(optimizer.Optimizer):
         self._model, self._optimizer = model, opt
 
     def compute_gradients(self, loss: Any, var_list: Any = None, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """Pairs of gradients and variables."""
+        """Returns pairs of gradients and variables."""
         if var_list is None and self._model is not None:
             var_list = self._model.trainable_weights
         pairs: list[tuple[Any, Any]] = super().compute_gradients(loss, var_list, **kwargs)

@@ -15,7 +15,7 @@ from tf_ipu_shim import keras2
 
 
 def root_of_parts(parts: Any) -> str:
-    """The root of the Keras package that layers or Keras tensors come from.
+    """Returns the root of the Keras package that layers or Keras tensors come from.
 
     Args:
         parts: a structure of them.
@@ -33,7 +33,7 @@ def root_of_parts(parts: Any) -> str:
 
 
 def class_over(methods: type, stock_name: str, name: str, root: str, module: str) -> Any:
-    """A model class.
+    """Returns a model class.
 
     Args:
         methods: what it has on top of Keras' class.

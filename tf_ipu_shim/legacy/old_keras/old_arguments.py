@@ -43,7 +43,7 @@ def refuse_deleted(name: str, stock: str) -> None:
 
 
 def chosen_count(name: str, given: Any, older: Mapping[str, Any]) -> int:
-    """The number of mini-batches to an update, by whichever name a script calls it.
+    """Returns the number of mini-batches to an update, by whichever name a script calls it.
 
     Args:
         name: of the model's class.

@@ -244,7 +244,7 @@ class OldModel(PipelinedExtension):
         return model_step.apply_update(self, data)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None) -> Any:
-        """The loss whose gradients are added up over replicas: a replica's part of their mean.
+        """Returns the loss whose gradients are added up over replicas: a replica's part of their mean.
 
         Args:
             x: inputs.

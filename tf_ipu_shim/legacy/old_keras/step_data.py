@@ -102,7 +102,7 @@ class StepData(IPUDataHandler):
         return self.steps_per_run
 
     def steps(self) -> Iterator[int]:
-        """The number of the first step of each run of an epoch."""
+        """Yields the number of the first step of each run of an epoch."""
         yield from range(0, self.steps_per_epoch, self.steps_per_run)
 
     def _mini_batches(self) -> int:

@@ -57,7 +57,7 @@ class TensorFlow1Optimizer(OptimizerV2):
 
 
 def keras_optimizer(optimizer: Any) -> Any:
-    """An optimizer as Keras models take it.
+    """Returns an optimizer as Keras models take it.
 
     Args:
         optimizer: whatever a script hands to `compile`.

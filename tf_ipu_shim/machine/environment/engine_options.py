@@ -92,7 +92,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 def current() -> dict[str, str]:
-    """The options in `POPLAR_ENGINE_OPTIONS` as it is now.
+    """Returns the options in `POPLAR_ENGINE_OPTIONS` as it is now.
 
     Example:
         >>> current()
@@ -102,7 +102,7 @@ def current() -> dict[str, str]:
 
 
 def merged(program: Mapping[str, str]) -> dict[str, str]:
-    """The options a program is compiled with: its own, overridden by the environment's.
+    """Returns the options a program is compiled with: its own, overridden by the environment's.
 
     Example:
         >>> merged({"debug.trace": "true"})
@@ -112,7 +112,7 @@ def merged(program: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_enabled(options: Mapping[str, str], name: str) -> bool:
-    """Whether an option that is true or false is true.
+    """Returns whether an option that is true or false is true.
 
     Example:
         >>> is_enabled({"debug.allowOutOfMemory": "True"}, ALLOW_OUT_OF_MEMORY)

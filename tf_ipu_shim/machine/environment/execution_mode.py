@@ -26,7 +26,7 @@ def requested_mode() -> str:
 
 
 def requests_xla_dumps() -> bool:
-    """Whether `XLA_FLAGS` requests dumps of what XLA compiles, which mode `kernels` would lack.
+    """Returns whether `XLA_FLAGS` requests dumps of what XLA compiles, which mode `kernels` would lack.
 
     Example:
         >>> os.environ["XLA_FLAGS"] = "--xla_dump_to=/tmp/dump --xla_dump_hlo_as_dot"

@@ -14,7 +14,7 @@ _MOST_CHARACTERS = 1 << 20  # of a file of flags
 
 
 def is_file_name(text: str) -> bool:
-    """Whether the variable names a file of flags instead of containing them."""
+    """Returns whether the variable names a file of flags instead of containing them."""
     return bool(text.strip()) and not text.lstrip().startswith("-")
 
 

@@ -210,7 +210,7 @@ class PoplarFlags:
     """Retired flags that were given; not a flag itself."""
 
     def is_synthetic(self, category: str) -> bool:
-        """Whether data of this kind is made up on the IPU, so that none is moved.
+        """Returns whether data of this kind is made up on the IPU, so that none is moved.
 
         Example:
             >>> parse("--synthetic_data_categories=infeed").is_synthetic("outfeed")
@@ -282,7 +282,7 @@ def parse(text: str) -> PoplarFlags:
 
 
 def current() -> PoplarFlags:
-    """The flags in `TF_POPLAR_FLAGS` as it is now; scripts change it while they run.
+    """Returns the flags in `TF_POPLAR_FLAGS` as it is now; scripts change it while they run.
 
     Example:
         >>> current().while_loop_brute_force_max_trip_count
@@ -323,7 +323,7 @@ def help_text() -> str:
 
 
 def effects() -> tuple[OptionEffect, ...]:
-    """The effect of each flag, including retired ones.
+    """Returns the effect of each flag, including retired ones.
 
     Example:
         >>> next(flag for flag in effects() if flag.name == "ipu_model_tiles").effect
@@ -335,7 +335,7 @@ def effects() -> tuple[OptionEffect, ...]:
 
 
 def set_flags_without_effect(flags: PoplarFlags) -> dict[str, Any]:
-    """The flags that have another value than their default and that change nothing here, with that value."""
+    """Returns the flags that have another value than their default and that change nothing here, with that value."""
     names = [flag.name for flag in effects() if flag.effect == RECORDED and flag.name in _fields()]
     changed = {name: getattr(flags, name) for name in names if getattr(flags, name) != _fields()[name].default}
     return {**changed, **dict.fromkeys(flags.without_effect, True)}
@@ -351,7 +351,7 @@ def _categories(name: str, value: str | None) -> frozenset[str]:
 
 
 def _initializer(name: str, value: str | None) -> str:
-    """The kind of data, or a number's integer part, the only part that counts."""
+    """Returns the kind of data, or a number's integer part, the only part that counts."""
     text = flag_text.string(name, value)
     if text in ("", "random", "uniform", "normal"):
         return text

@@ -9,7 +9,7 @@ TENSORFLOW = "TF_CPP_MIN_LOG_LEVEL"
 
 
 def enabled(silent_from: int = 1) -> bool:
-    """Whether a line of the driver's is shown, as the environment is now.
+    """Returns whether a line of the driver's is shown, as the environment is now.
 
     Example:
         >>> enabled(4)

@@ -47,7 +47,7 @@ def answer(program: str, text: Callable[[System, Mapping[int, Holder]], str], na
 
 
 def overview(system: System, holders: Mapping[int, Holder]) -> str:
-    """The system in a few lines, and which process has attached to which IPUs."""
+    """Returns the system in a few lines, and which process has attached to which IPUs."""
     return f"{listing.summary(system)}\n{listing.processes(holders)}"
 
 

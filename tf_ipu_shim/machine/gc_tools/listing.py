@@ -105,7 +105,7 @@ def device_info(system: System, device: PoplarDevice, holders: Mapping[int, Hold
 
 
 def summary(system: System) -> str:
-    """The system in a few lines."""
+    """Returns the system in a few lines."""
     chip = system.chip
     return "\n".join(
         (
@@ -119,7 +119,7 @@ def summary(system: System) -> str:
 
 
 def processes(holders: Mapping[int, Holder], now: float | None = None) -> str:
-    """Which process has attached to which IPUs, as a table."""
+    """Returns which process has attached to which IPUs, as a table."""
     if not holders:
         return "No process is attached to an IPU."
     moment = time.time() if now is None else now
@@ -135,7 +135,7 @@ def processes(holders: Mapping[int, Holder], now: float | None = None) -> str:
 
 
 def as_data(system: System, devices: tuple[PoplarDevice, ...], holders: Mapping[int, Holder]) -> dict[str, Any]:
-    """The same as plain data, ready for JSON."""
+    """Returns the same as plain data, ready for JSON."""
     chip = system.chip
     return {
         "system": {"name": system.name, "title": system.title, "ipus": system.num_ipus, "board": system.board},

@@ -5,7 +5,7 @@ liveness        what is alive at each step: always-live, and the largest not-alw
 schedule        an order of the steps that keeps little alive
 tiles           spreading over the tiles of a chip
 kept            a plan as text, for a cache
-code            what a tile holds beside tensors, in no plan's figures
+code            memory of a tile in addition to tensors, in no plan's figures
 curve           what is alive at every step, and from when to when
 dot             the schedule as a graph in the DOT language
 plan            `MemoryPlan`: the figures of a program, IPU by IPU

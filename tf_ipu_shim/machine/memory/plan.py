@@ -26,10 +26,10 @@ CATEGORIES = (
     "gradient",
     "temporary",
 )
-"""The purposes of memory. `weight`: variables, but for `optimizer_state`, which only the update uses, and
-`accumulator`, gradients of several mini-batches; `argument`: fed for a run; `exchange`: copied from another IPU or
-replica; `activation`: kept for the backward pass; `fifo`: the same of further mini-batches that are in a pipeline;
-`stash`: what these are computed from again, where they are not kept; `temporary`: everything else that is computed."""
+"""The purposes of memory. Variables are `weight`, `optimizer_state` (only the update uses it) or `accumulator`
+(gradients of several mini-batches). An `argument` is fed for a run, an `exchange` copied from another IPU or replica.
+An `activation` is kept for the backward pass, and in a `fifo` for further mini-batches of a pipeline. A `stash` is the
+input of recomputation. All other results are `temporary`."""
 
 _OWNERS_KEPT = 50
 
@@ -91,9 +91,9 @@ class IpuPlan:
         tile_runs: bytes on each tile at that step, and how many tiles one after another have so many.
         bytes_per_tile: memory of one tile.
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
-        library: the call that needs most memory in addition to the tensors, in none of the other figures; None if there
-            is none, or if it was not requested.
-        code: bytes of each tile in addition to tensors, in none of the other figures; empty if not requested.
+        library: the call that needs most memory in addition to the tensors, in none of the other figures. None if it
+        does not exist or was not requested. code: bytes of each tile in addition to tensors, in none of the other
+        figures; empty if not requested.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -201,7 +201,7 @@ class MemoryPlan:
     savings: tuple[Saving, ...] = dataclasses.field(default=(), compare=False)
 
     def replicated(self, replicas: int, shards: int) -> MemoryPlan:
-        """The plan of so many replicas, each as this one."""
+        """Returns the plan of so many replicas, each as this one."""
         firsts = [replica * shards for replica in range(replicas)]
         return dataclasses.replace(
             self,

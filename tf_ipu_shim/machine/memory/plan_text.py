@@ -11,7 +11,7 @@ from tf_ipu_shim.machine.memory.plan import IpuPlan, LibraryCall, MemoryPlan, Ow
 
 
 def to_text(plan: MemoryPlan) -> str:
-    """All figures of a plan as JSON.
+    """Returns all figures of a plan as JSON.
 
     Example:
         >>> plan = MemoryPlan(program="p", device="/device:IPU:0", chip="GC200", ipus=(), exchanges={(0, 1): 4})
@@ -26,7 +26,7 @@ def to_text(plan: MemoryPlan) -> str:
 
 
 def from_text(text: str) -> MemoryPlan:
-    """The plan that `to_text` wrote."""
+    """Returns the plan that `to_text` wrote."""
     try:
         fields = json.loads(text)
         for name in ("variables", "exchanges"):

@@ -88,7 +88,7 @@ class PipelineTimetable:
         return 1 - self.mini_batches * (2 if self.training else 1) / self.stage_times
 
     def work(self) -> list[Work]:
-        """All that is done, in the order of slots, then of stages, forward before backward."""
+        """Returns all that is done, in the order of slots, then of stages, forward before backward."""
         directions = (False, True) if self.training else (False,)
         return sorted(
             (
@@ -104,7 +104,7 @@ class PipelineTimetable:
         return self.first_slot(stage, backward) + self.between * mini_batch
 
     def first_slot(self, stage: int, backward: bool) -> int:
-        """The slot of a stage's first mini-batch."""
+        """Returns the slot of a stage's first mini-batch."""
         return 2 * self.stages - 1 - stage if backward else stage
 
     @property

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def as_text(timetable: PipelineTimetable) -> str:
-    """A line for each IPU, a column for each slot; `F3` is mini-batch 3 forward, `B3` backward, `U` the update.
+    """Returns a line for each IPU, a column for each slot; `F3` is mini-batch 3 forward, `B3` backward, `U` the update.
 
     Example:
         >>> text = as_text(PipelineTimetable(schedule="Interleaved", stages=2, mini_batches=2))
@@ -63,7 +63,7 @@ def as_text(timetable: PipelineTimetable) -> str:
 
 
 def as_svg(timetable: PipelineTimetable) -> str:
-    """The same as an image: in a slot with both directions, forward is above and backward below.
+    """Returns the same as an image: in a slot with both directions, forward is above and backward below.
 
     Example:
         >>> as_svg(PipelineTimetable(schedule="Grouped", stages=2, mini_batches=4)).startswith("<svg")

@@ -44,7 +44,7 @@ class Attachment:
         self.release()
 
     def __repr__(self) -> str:
-        """Names system, device and state."""
+        """Returns names system, device and state."""
         state = "held" if self.held else "released"
         return f"<Attachment {state}: {self.system.name} device {self.device.id}, IPUs {self.device.ipus}>"
 
@@ -117,5 +117,5 @@ def first_free(system: System, ipus: int, count: int) -> int | None:
 
 
 def in_use(system: System) -> dict[int, Holder]:
-    """The holder of each IPU: process, command and start time, by IPU number."""
+    """Returns the holder of each IPU: process, command and start time, by IPU number."""
     return locks.holders(system.name, system.num_ipus)

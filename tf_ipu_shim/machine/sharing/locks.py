@@ -139,7 +139,7 @@ def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | N
 
 
 def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
-    """The current holder of each IPU; free IPUs are left out."""
+    """Returns the current holder of each IPU; free IPUs are left out."""
     folder = directory(system_name)
     try:
         if not (folder / "guard.lock").exists():
@@ -174,7 +174,7 @@ def _read(record: bytes) -> Holder:
 
 def _unlock(files: list[int]) -> None:
     for file in files:
-        # Closing alone would leave the lock to a copy that a subprocess has for a moment between fork and exec.
+        # Only closing it would leave the lock to a copy that a subprocess has for a moment between fork and exec.
         fcntl.flock(file, fcntl.LOCK_UN)
         os.close(file)
 

@@ -13,7 +13,7 @@ from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 
 
 def has_updates(block: Block) -> bool:
-    """Whether a program, or a loop in it, has variable updates that consume gradients."""
+    """Returns whether a program, or a loop in it, has variable updates that consume gradients."""
     return any(map(has_updates, _inside(block))) or bool(_Training(block).gradients)
 
 

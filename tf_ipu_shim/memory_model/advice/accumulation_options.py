@@ -36,7 +36,7 @@ def _counts_of_loops(request: ProgramRequest) -> Iterator[int]:
 
 
 def may_accumulate(request: ProgramRequest, block: Block) -> bool:
-    """Whether gradient accumulation could be turned on for a program.
+    """Returns whether gradient accumulation could be turned on for a program.
 
     A Keras model can where it trains; an optimizer of TensorFlow 1 where its updates are in a loop over mini-batches.
     """

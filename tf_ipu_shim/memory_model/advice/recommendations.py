@@ -1,7 +1,7 @@
 """Recommends changes for a program that does not fit, each with the memory it saves.
 
-Each action is applied to the program, or to the bytes of its tensors, and the whole plan is computed again: other
-storage, 16-bit floats, half of the mini-batch, layers on other IPUs.
+Each action changes the program or the bytes of its tensors, and the whole plan is computed again. Actions are other
+storage, float16, a smaller mini-batch, and layers on other IPUs.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def _movable(request: ProgramRequest, trains_in_pipeline: bool) -> set[str]:
 
 
 def _accumulates(functions: Iterable[function_pb2.FunctionDef]) -> bool:
-    """Whether an optimizer of the program accumulates gradients, and so has these options."""
+    """Returns whether an optimizer of the program accumulates gradients, and so has these options."""
     return any(
         vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr or vocabulary.UPDATE_ATTRIBUTE in node.attr
         for function in functions

@@ -78,7 +78,7 @@ _RANDOM_NAMES = {
     "StatelessRandomNormal": ("rng", "normal"),
     "StatelessTruncatedNormal": ("truncated-normal", "truncatedNormal"),
 }
-# What has one function for all that are alike, like matmuls.
+# Computations that share one function if they are alike, such as matmuls.
 _SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())
 _SEARCHED = _LIBRARY_NAMES_BY_OP.keys() | {"BiasAddGrad"}
 _FREE = frozenset({"constant", "parameter", "tuple", "get-tuple-element", "after-all"})
@@ -277,8 +277,8 @@ def _function_key(ipu: int, same: Hashable) -> Hashable:
 def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | None]) -> Iterator[tuple[str, int]]:
     """Yields the instructions that Poplar numbers before all others of their computation.
 
-    In a training program these are the gradients of convolutions: those of inputs in order, and those of kernels that
-    are part of an update, the last layer's first.
+    In a training program these are the gradients of convolutions. Those of inputs keep their order; those of kernels in
+    an update begin with the last layer.
     """
     convolutions = [instruction for instruction in by_id.values() if instruction.opcode == "convolution"]
     for convolution in convolutions:
@@ -331,19 +331,19 @@ def _fused_sizes(instruction: Any, kind: str, sizes: Sizes, fusion: Fusion) -> t
 
 
 def _derives_seed(op: str) -> bool:
-    """Whether an op derives seeds from others, as lowering does for per-tile seeds."""
+    """Returns whether an op derives seeds from others, as lowering does for per-tile seeds."""
     return f"/{vocabulary.SEED_NAME}" in op or f"/{vocabulary.SPLIT_SEED_NAME}" in op
 
 
 def _is_norm_cast(instruction: Any) -> bool:
-    """Whether a cast only exists because XLA's CPU norms need float32; an IPU needs none."""
+    """Returns whether a cast only exists because XLA's CPU norms need float32; an IPU needs none."""
     op = instruction.metadata
     is_of_norm = op.op_type.startswith(("FusedBatchNorm", "_FusedBatchNorm")) or activation.HALF_NORM_CAST in op.op_name
     return instruction.opcode == "convert" and is_of_norm
 
 
 def _is_shared(instruction: Any, kind: str, fusion: Fusion) -> bool:
-    """Whether all identical instructions are calls of one function."""
+    """Returns whether all identical instructions are calls of one function."""
     is_named_by_another = bool(fusion.op) and not fusion.group
     is_alone = kind != "product" and not fusion.shared and not _SHARED & {fusion.name, instruction.opcode}
     return is_named_by_another or not is_alone

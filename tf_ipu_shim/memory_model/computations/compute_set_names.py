@@ -1,8 +1,8 @@
 """Generates names of compute sets as Poplar numbers them.
 
-A name has three parts: scope and name of the TensorFlow op, XLA's instruction with its number (`add.1`), and PopLibs'
-name of the compute set (`Op/Add`). Fused instructions of the IPU's compiler (see `fusions`) and matmuls only have a
-number if there are several.
+A name has three parts: scope and name of the TensorFlow op, the numbered XLA instruction (`add.1`), and PopLibs'
+compute set (`Op/Add`). Fused instructions of the IPU's compiler (see `fusions`) and matmuls only have a number if there
+are several.
 """
 
 from __future__ import annotations

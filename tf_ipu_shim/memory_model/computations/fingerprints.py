@@ -55,7 +55,7 @@ class ComputationFingerprints:
 
     @staticmethod
     def has_effects(instruction: Any) -> bool:
-        """Whether an instruction has side effects or draws random numbers."""
+        """Returns whether an instruction has side effects or draws random numbers."""
         return instruction.opcode in _WITH_EFFECTS or instruction.metadata.op_type in DRAWN
 
     def _read(self, computation: Any) -> str | None:

@@ -174,14 +174,14 @@ class _Finder:
         return _distinct_elements(instruction.literal) == {element}
 
     def _is_scalar_like(self, instruction: Any) -> bool:
-        """Whether a tensor is a scalar or a broadcast scalar."""
+        """Returns whether a tensor is a scalar or a broadcast scalar."""
         instruction = self._source(instruction)
         if instruction.opcode == "broadcast":
             return elements_of(self._by_id[instruction.operand_ids[0]].shape) == 1
         return elements_of(instruction.shape) == 1
 
     def _is_uniform(self, instruction: Any) -> bool:
-        """Whether a tensor's elements are known at compile time and equal."""
+        """Returns whether a tensor's elements are known at compile time and equal."""
         source = self._source(instruction)
         while source.opcode in ("broadcast", "convert", "copy", "reduce", "transpose") and source.id in self._known:
             source = self._source(self._by_id[source.operand_ids[0]])
@@ -312,7 +312,7 @@ class _Finder:
         return None
 
     def _scales(self, user: Any, scaled: Any) -> bool:
-        """Whether an instruction multiplies another by a scalar or divides it by a constant."""
+        """Returns whether an instruction multiplies another by a scalar or divides it by a constant."""
         operands = self._operands(user)
         if user.opcode == "divide" and operands[0].id == scaled.id and elements_of(user.shape) > 1:
             return operands[1].id in self._known and self._is_scalar_like(operands[1])

@@ -71,7 +71,7 @@ def _is_weight(instruction_id: int, by_id: Mapping[int, Any], weights: Collectio
 
 
 def _reaches_result_elementwise(instruction: Any, by_id: Mapping[int, Any], users: Mapping[int, list[int]]) -> bool:
-    """Whether a matmul reaches the computation's results element by element, as a weight gradient does."""
+    """Returns whether a matmul reaches the computation's results element by element, as a weight gradient does."""
     seen, stack = {instruction.id}, [instruction.id]
     while stack:
         all_users = users.get(stack.pop(), ())

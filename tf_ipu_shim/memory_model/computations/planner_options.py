@@ -21,7 +21,7 @@ _PRODUCTS = {
     "dot": re.compile("MatMul|Einsum|Dot|Popnn|Cholesky|Solve|Qr|Eig|Svd"),
     "convolution": re.compile("Conv"),
 }
-"""Ops that are matmuls, or contain some, by XLA's instruction."""
+"""Ops that are or contain matmuls, keyed by XLA instruction."""
 
 
 class PlannerOptions(NamedTuple):
@@ -70,7 +70,7 @@ def _planning(flags: Iterable[Any], request: ProgramRequest, opcode: str) -> Mat
 
 
 def has_matmuls(opcode: str, types: Iterable[str]) -> bool:
-    """Whether ops contain matmuls or convolutions, for which Poplar reads options.
+    """Returns whether ops contain matmuls or convolutions, for which Poplar reads options.
 
     Example:
         >>> has_matmuls("convolution", ["Relu", "Conv2D"]), has_matmuls("dot", ["Relu", "Conv2D"])
@@ -80,7 +80,7 @@ def has_matmuls(opcode: str, types: Iterable[str]) -> bool:
 
 
 Marks = dict[str, dict[str, Any]]
-"""The options that an op is annotated with, by XLA's instruction."""
+"""The options that annotate an op, keyed by XLA instruction."""
 
 
 def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:

@@ -299,7 +299,7 @@ class HloWork:
 
 
 def _is_carried(inside: Mapping[int, Any], instruction: Any) -> bool:
-    """Whether an instruction of a loop's body or condition is one of the loop variables."""
+    """Returns whether an instruction of a loop's body or condition is one of the loop variables."""
     return instruction.opcode == "get-tuple-element" and inside[instruction.operand_ids[0]].opcode == "parameter"
 
 

@@ -50,5 +50,5 @@ def shape_bytes(shape: Any) -> int:
 
 
 def is_gradient(name: str) -> bool:
-    """Whether an op belongs to the backward pass, by the name that TensorFlow's gradients give it."""
+    """Returns whether an op belongs to the backward pass, by the name that TensorFlow's gradients give it."""
     return _GRADIENT.search(name) is not None

@@ -1,4 +1,4 @@
-"""Finds loop counters that nothing else uses: an IPU's repeat loop does not store them."""
+"""Finds loop counters that only the loop uses: an IPU's repeat loop does not store them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Sources:
 
 
 def _counts(step: Any, index: int, sources: _Sources) -> bool:
-    """Whether an instruction adds a constant to the loop variable at the same position."""
+    """Returns whether an instruction adds a constant to the loop variable at the same position."""
     if step.opcode != "add" or step.shape.dimensions:
         return False
     counted, added = (sources.of(operand_id, step.id) for operand_id in step.operand_ids)

@@ -21,7 +21,7 @@ def with_leaves(structure: Tree, leaves: Iterator[int]) -> Tree:
 
 
 def is_same(block: Block, value: int, other: int) -> bool:
-    """Whether a value is another one or a view of all of it."""
+    """Returns whether a value is another one or a view of all of it."""
     return value == other or origin(block, value, other) == other
 
 

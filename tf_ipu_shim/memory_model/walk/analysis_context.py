@@ -180,7 +180,7 @@ class AnalysisContext:
         return self._program.chunked_loops.get(node.attr["body"].func.name) if node.op in vocabulary.LOOPS else None
 
     def is_emitted(self, functions: Sequence[str]) -> bool:
-        """Whether functions were emitted by lowering, so that their ops have devices."""
+        """Returns whether functions were emitted by lowering, so that their ops have devices."""
         return all(all(node.device for node in self.library[name].node_def) for name in functions)
 
     def constants_of(self, function: str) -> int:

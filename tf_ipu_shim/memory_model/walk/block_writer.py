@@ -105,7 +105,7 @@ class BlockWriter:
                 state.values[ipu] = block.add(Value(self.context.sizes.of(state.spec), state.name, "argument"))
                 if not state.is_fed:
                     name = f"copy of {state.name} from the host"
-                    # What the compiler knows is in the program, and takes no time to bring.
+                    # Constants are in the program, and need no copy.
                     work = (
                         None
                         if state.is_constant

@@ -124,7 +124,7 @@ class FunctionAnalyzer(BlockWriter):
         """
         inner = FunctionAnalyzer(self.context, {}, function, pipeline or self.pipeline)
         arguments = [
-            # What a loop carries changes.
+            # Loop variables change.
             TensorState(
                 state.spec._replace(literal=None), state.variable, False, state.name, {}, (self, state), index in remote
             )
@@ -318,7 +318,7 @@ def _source_spec(node: node_def_pb2.NodeDef, spec: TensorSpec) -> TensorSpec:
     """Returns what an op without inputs implies for its result."""
     if node.op == "Const":
         return spec._replace(literal=node.attr["value"].tensor)
-    # What is read of a table on the host has a shape that follows from the table's.
+    # Rows read from a table on the host have a shape that follows from the table's.
     shape = tensor_shape.as_shape(node.attr["shape"].shape)
     sizes = tuple(shape.as_list()) if shape.is_fully_defined() else None
     return TensorSpec(node.attr["dtype"].type, sizes, variable=True)

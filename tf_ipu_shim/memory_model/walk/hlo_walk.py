@@ -434,7 +434,7 @@ class HloAnalyzer:
 
 
 def _is_free_copy(opcode: str, op_name: str, shapes: Sequence[Any], kind: int) -> bool:
-    """Whether a copy is free: a conversion to the same type, or XLA's copy of a result."""
+    """Returns whether a copy is free: a conversion to the same type, or XLA's copy of a result."""
     return (opcode == "convert" and shapes[0].element_type == kind) or (opcode == "copy" and op_name == _RESULTS)
 
 

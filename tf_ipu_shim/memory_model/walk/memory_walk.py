@@ -33,7 +33,7 @@ class MemoryAnalyzer(AnalysisContext):
         self._program.result_shapes = [result.spec.shape for result in results]
         self._return(analyzer, results)
         for ipu, block in self.blocks.items():
-            # What a run is fed is copied to the IPUs before the program starts.
+            # Feeds of a run are copied to the IPUs before the program starts.
             fed = tuple(state.values[ipu] for state in arguments if state.is_fed and ipu in state.values)
             if fed:
                 size = sum(block.values[value_id].bytes for value_id in fed)

@@ -22,7 +22,7 @@ from tf_ipu_shim.memory_model.computations.fusions import DRAWN
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 Rank = tuple[int, int]  # of a stage, and of the part of it that ends with a checkpoint
-_FIRST: Rank = (sys.maxsize, 0)  # of gradients that need weights alone
+_FIRST: Rank = (sys.maxsize, 0)  # of gradients that only need weights
 
 
 class StageOp(NamedTuple):
@@ -39,7 +39,7 @@ class StageOp(NamedTuple):
 
 
 def interleaves(pipeline: PipelineDescription) -> bool:
-    """Whether recomputation alternates with gradients; else a stage recomputes before its first gradient.
+    """Returns whether recomputation alternates with gradients; else a stage recomputes before its first gradient.
 
     Source: docs/facts.md, section "Recomputation".
     """
@@ -159,14 +159,14 @@ class _Recomputation:
             self._dropped[index] = rank if self._interleaved else (rank[0], 0)
 
     def _can_run_again(self, step: Step) -> bool:
-        """Whether a step may be repeated: no exchange, no variable update, no fixed memory."""
+        """Returns whether a step may be repeated: no exchange, no variable update, no fixed memory."""
         if isinstance(step.work, SyncPoint) and step.work.computation is not None:
             return False
         produced = (self._block.values[value_id] for value_id in step.outputs)
         return all(value.kind == "temporary" and value.home < 0 for value in produced)
 
     def _depends_only_on_random(self, step: Step) -> bool:
-        """Whether a step depends only on random numbers, such as a dropout mask."""
+        """Returns whether a step depends only on random numbers, such as a dropout mask."""
         if self._drawn.isdisjoint(step.inputs):
             return False
         return all(value_id in self._drawn or value_id in self._independent for value_id in step.inputs)

@@ -115,7 +115,7 @@ class Compilation(Refusing):
         return [size + each * (tile < call.tiles) for tile, size in enumerate(spread)]
 
     def _temporaries(self, program: int) -> Temporaries:
-        """The temporary memory of a step's library call."""
+        """Returns the temporary memory of a step's library call."""
         return self._calls.get(program, Temporaries())
 
     @functools.cached_property

@@ -52,5 +52,5 @@ def _make_program(kind: str, name: str) -> Program:
 
 
 def _make_row(kind: str, name: str, size: int = 0) -> ProgramRow:
-    """A node that no run has: it takes no cycles of one."""
+    """Returns a node that no run has: it takes no cycles of one."""
     return ProgramRow(-1, -1, kind, name, "", None, "[]", 0, 0, 1.0, 1, 0, 0, size, 0, -1, "")

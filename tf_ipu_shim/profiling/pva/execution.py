@@ -177,7 +177,7 @@ class Steps(Sequence[Step]):
 
     @staticmethod
     def _turns(schedule: Schedule) -> Iterator[tuple[ProgramRow, float]]:
-        """The steps that run in a pipeline, with the cycle at which each begins, from the start of the loop."""
+        """Yields the steps that run in a pipeline, with the cycle at which each begins, from the start of the loop."""
         for slot in range(schedule.slots):
             for turn, _, begin in schedule.in_slot(slot):
                 yield turn.row, begin
@@ -198,7 +198,7 @@ class Steps(Sequence[Step]):
     def __getitem__(self, index: slice) -> list[Step]: ...
 
     def __getitem__(self, index: int | slice) -> Step | list[Step]:
-        """A step by its number; a slice is a list."""
+        """Returns a step by its number; a slice is a list."""
         if isinstance(index, slice):
             return [self[step] for step in range(*index.indices(len(self)))]
         step = index + len(self) if index < 0 else index

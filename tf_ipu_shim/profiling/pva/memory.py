@@ -101,7 +101,7 @@ class Variable(NamedTuple):
 
 
 def make_variable(row: VariableRow) -> Variable:
-    """A variable of a profile's row."""
+    """Returns a variable of a profile's row."""
     return Variable(row.name, row.bytes, row.kind, row.line)
 
 
@@ -169,7 +169,7 @@ class LivenessStep(Refusing):
         self.name = name
 
     def notAlwaysLiveMemoryForIpu(self, ipu: int) -> LiveMemory:
-        """The not-always-live memory on one IPU at this step."""
+        """Returns the not-always-live memory on one IPU at this step."""
         return self.notAlwaysLiveMemory.on(ipu)
 
     def __repr__(self) -> str:

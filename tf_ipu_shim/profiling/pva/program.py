@@ -140,7 +140,7 @@ class Program(Refusing):
         return visit(self) if visit is not None else None
 
     def leaves(self) -> Iterator[Program]:
-        """The leaf programs in order, each once; not in Graphcore's library."""
+        """Yields the leaf programs in order, each once; not in Graphcore's library."""
         if not self.children:
             yield self
         for child in self.children:

@@ -75,7 +75,7 @@ class Target(_TargetRecord):
 
 
 def make_target(facts: dict[str, object]) -> Target:
-    """The target in the facts of a profile."""
+    """Returns the target in the facts of a profile."""
     chip = chips.CHIPS[str(facts["chip"])]
     return Target(
         numIPUs=int(str(facts["ipus"])),

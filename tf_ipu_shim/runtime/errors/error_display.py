@@ -1,9 +1,9 @@
 """Displays an uncaught error once, last and short.
 
-An error of a program passes through TensorFlow, which adds its own frames, lists the origin of each op, and in a
-session's graph repeats the message. A process that uses `ipu` shows the script's own lines, then the error: what,
-where, what to do. `TF_IPU_SHIM_TRACEBACK=full` leaves everything as Python and TensorFlow print it; so do debuggers,
-notebooks and test runners, which show errors themselves. The exception that an `except` clause sees is never changed.
+TensorFlow adds its own frames to a program's error, lists the origin of each op, and in a session's graph repeats the
+message. A process that uses `ipu` shows the script's own lines, then the error: what, where, what to do.
+`TF_IPU_SHIM_TRACEBACK=full` leaves everything as Python and TensorFlow print it; so do debuggers, notebooks and test
+runners, which show errors themselves. The exception that an `except` clause sees is never changed.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _script_frames(stack: traceback.StackSummary) -> Iterator[traceback.FrameSum
 
 
 def _is_hidden(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame belongs to TensorFlow, this package or code generated from it."""
+    """Returns whether a frame belongs to TensorFlow, this package or code generated from it."""
     return frame.filename.startswith(script_files.HIDDEN) or script_files.is_generated(frame.filename)
 
 

@@ -12,7 +12,7 @@ from tf_ipu_shim.runtime.errors import script_files
 # What TensorFlow says of a dataset that has ended; of an infeed's we say more ourselves.
 _END = re.compile(r"End of sequence(?!:)")
 _END_HINT = "\nThe dataset has no more elements: end it with .repeat(), or ask for fewer iterations."
-# What many scripts for IPUs begin with, run without `--tf1`.
+# The first call of many scripts for IPUs, run without `--tf1`.
 _OLD_NAME_HINT = (
     "\n{name} is a name of TensorFlow 1: run the script with `tf-ipu run --tf1`, or have it "
     "`import tensorflow.compat.v1 as tf`."
@@ -60,7 +60,7 @@ _NO_GRADIENT_HINT = (
     "\nTensorFlow has no gradient of the op {op}{made}: put tf.stop_gradient around its result, or leave it out of "
     "what is trained."
 )
-# A variable that nobody has initialised, in a session.
+# An uninitialised variable, in a session.
 _NO_VALUE = re.compile(r"Could not find variable \S+\. This could mean|Attempting to use uninitialized value")
 _NO_VALUE_HINT = (
     "\nIn a session, run tf.global_variables_initializer() before the first program; make it after all variables."
@@ -110,7 +110,7 @@ _OTHER_FRAMEWORK_HINT = (
 )
 
 
-# What is looked for in an error of a type, in this order, and what is said then, with the groups that it has.
+# Patterns searched in an error of a type, in this order, and the hint for each, formatted with its groups.
 _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
     (BaseException, _END, _END_HINT),
     (BaseException, _REFERENCE, _REFERENCE_HINT),

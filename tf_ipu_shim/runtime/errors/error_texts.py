@@ -22,7 +22,7 @@ _ROOT = re.compile(r"^\s*\(\d+\)\s*(?:[A-Za-z_]+: )?(?P<text>.*)$")
 _OF_PYTHON = re.compile(
     r"\A(?P<said>(?:.*\n)+?)Traceback \(most recent call last\):\n(?P<frames>(?:[ \t]+.*\n|\n)+)(?P<rest>(?s:.*))"
 )
-# What autograph makes of an error in a function that it has converted. Keras says the layer before, arguments behind.
+# Autograph's text for an error in a converted function. Keras puts the layer before it and the arguments after it.
 _IN_USER_CODE = re.compile(
     r"\A(?P<before>(?:.*\n)*?)in user code:\n\n(?P<frames>(?:    .+\n)+)\n    [\w.]+: (?P<said>.*(?:\n(?:    .*)?)*)"
     r"(?P<after>(?:\n\S(?s:.*))?)\Z"
@@ -30,7 +30,7 @@ _IN_USER_CODE = re.compile(
 _MARK = re.compile(r"\s+\*+$")
 # Strategies that TensorFlow names by their addresses.
 _MIXED = re.compile(r"Mixing different tf\.distribute\.Strategy objects: .*")
-# Which of its own classes TensorFlow 2.21 had call a function of a dataset.
+# The class by which TensorFlow 2.21 calls a function of a dataset.
 _CALLER = re.compile(r"Error in user-defined function passed to \S+ transformation with iterator: \S+: ")
 # Where a tensor of a function was made, by the numbers of TensorFlow's own objects.
 _OUT_OF_SCOPE = re.compile(r"\n\nThe tensor <.*> cannot be accessed from here, because it was defined in FuncGraph.*")

@@ -33,7 +33,7 @@ def remember(layer: Any) -> None:
 
 
 def _is_constructor_of(layer: Any, frame: Any) -> bool:
-    """Whether a frame is a constructor of the layer's own class, which a script may have written."""
+    """Returns whether a frame is a constructor of the layer's own class, which a script may have written."""
     code = frame.f_code
     return code.co_name == "__init__" and code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is layer
 

@@ -13,7 +13,7 @@ from typing import Any
 
 _OWN = str(pathlib.Path(__file__).resolve().parents[2])
 _STANDARD = (sysconfig.get_path("stdlib"), "<frozen ")
-# Directories of packages alone: of this environment, of what it builds on, of the user (`pip install --user`).
+# Only directories of packages: of this environment, of its base, of the user (`pip install --user`).
 _PACKAGES = tuple(
     {
         sysconfig.get_path("purelib"),
@@ -45,7 +45,7 @@ _CALLED_FILES = _directories(*_CALLED)
 
 
 def is_users(file: str) -> bool:
-    """Whether a source file is the user's.
+    """Returns whether a source file is the user's.
 
     Example:
         >>> is_users("/home/me/train.py"), is_users(os.__file__)
@@ -57,7 +57,7 @@ def is_users(file: str) -> bool:
 
 
 def is_training_loop(file: str) -> bool:
-    """Whether a source file implements Keras' `fit`, `evaluate` or `predict` here.
+    """Returns whether a source file implements Keras' `fit`, `evaluate` or `predict` here.
 
     Example:
         >>> is_training_loop("train.py")
@@ -67,7 +67,7 @@ def is_training_loop(file: str) -> bool:
 
 
 def is_of_python(file: str) -> bool:
-    """Whether a source file is of Python's own library.
+    """Returns whether a source file is of Python's own library.
 
     Example:
         >>> is_of_python(os.__file__)
@@ -77,7 +77,7 @@ def is_of_python(file: str) -> bool:
 
 
 def is_of_called_package(file: str) -> bool:
-    """Whether a source file is of a package between TensorFlow and scripts, such as NumPy.
+    """Returns whether a source file is of a package between TensorFlow and scripts, such as NumPy.
 
     Example:
         >>> is_of_called_package("h5py/h5f.pyx"), is_of_called_package("train.py")
@@ -89,7 +89,7 @@ def is_of_called_package(file: str) -> bool:
 
 
 def is_generated(file: str) -> bool:
-    """Whether autograph has made a source file.
+    """Returns whether autograph has made a source file.
 
     Example:
         >>> is_generated("/var/tmp/__autograph_generated_file1.py")
@@ -116,7 +116,7 @@ def origin(file: str, line: int) -> tuple[str, int, str, str] | None:
 
 
 def _factories() -> Iterator[Any]:
-    """The functions that AutoGraph generated from each function."""
+    """Yields the functions that AutoGraph generated from each function."""
     if "tensorflow.python.autograph.impl.api" in sys.modules:
         from tf_ipu_shim.tf_private import autograph
 

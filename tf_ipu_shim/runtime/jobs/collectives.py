@@ -24,8 +24,8 @@ from tf_ipu_shim.runtime.jobs.peers import CollectiveError, Peers
 __all__ = ["CollectiveError", "among", "combine", "disagreement", "finish", "run", "start"]
 
 _NUMBER_BYTES = 8
-# What a process gives first, in numbers: the length of its message, and its beginning. Most messages end there: those
-# of one name are mostly as long as the last time, which every process knows of all.
+# The numbers that a process sends first: the length of its message, and its beginning. Most messages end there. Those
+# of one name are mostly as long as the last time, and every process knows all lengths.
 _LEAST_BEGINNING = 512
 _beginnings: dict[str, int] = {}
 _peers: Peers | None = None
@@ -34,7 +34,8 @@ _members: list[int] | None = None
 _lock = threading.Lock()
 _turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 _Results = Future[list[np.ndarray]]
-# What was started and not finished, by name and number: a graph whose result nothing needs never finishes it.
+# Collectives that were started and not finished, by name and number: a graph whose result is unused never finishes
+# them.
 _started: defaultdict[str, dict[int, _Results]] = defaultdict(dict)
 _numbers = itertools.count()
 _MOST_UNFINISHED = 64
@@ -164,7 +165,7 @@ def _join() -> Peers:
 
 
 def _exchange(name: str, message: bytes, title: str, place: str) -> list[bytes]:
-    """The messages of all ranks, of any lengths."""
+    """Returns the messages of all ranks, of any lengths."""
     peers = _join()
     elements = np.zeros(-(-len(message) // _NUMBER_BYTES), np.int64)
     elements.view(np.uint8)[: len(message)] = np.frombuffer(message, np.uint8)

@@ -205,7 +205,7 @@ class _ShortPaths:
         os.close(self._file)
 
     def place(self, rank: int) -> str:
-        """The name of a process's socket."""
+        """Returns the name of a process's socket."""
         return f"/proc/self/fd/{self._file}/{rank}.socket"
 
 
@@ -215,7 +215,7 @@ def _split(address: str) -> tuple[str, int]:
 
 
 def _addresses(host: str) -> Sequence[str]:
-    """The addresses of a machine, by number."""
+    """Returns the addresses of a machine, by number."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 

@@ -54,7 +54,7 @@ class Instance:
 
 
 def from_launcher() -> bool:
-    """Whether PopRun started this process."""
+    """Returns whether PopRun started this process."""
     return TOTAL_REPLICAS in os.environ
 
 
@@ -77,7 +77,7 @@ def current() -> Instance:
 
 
 def checked_ipus_per_replica(value: Any, instance: Instance) -> int:
-    """How many IPUs each replica has."""
+    """Returns how many IPUs each replica has."""
     if value is None:
         return instance.ipus_per_replica
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):

@@ -26,7 +26,7 @@ _LAUNCHERS = (
 )  # fmt: skip
 _OWN, _, _PMI, _SLURM = _LAUNCHERS
 _CHIEFS = ("chief", "master")
-# Workers may start a server of their own at the address that TF_CONFIG names; this library's is so many ports away.
+# Workers may start their own server at the address that TF_CONFIG names; this library's is so many ports away.
 _PORTS_AWAY = 10_000
 _FIRST_PORT, _PORTS = 20_000, 20_000
 
@@ -94,7 +94,7 @@ def _launcher(environment: Mapping[str, str]) -> tuple[str, ...] | None:
     complete = [of for of in _LAUNCHERS if environment.get(of[0]) and environment.get(of[1])]
     if not complete:
         return None
-    # With --mpi=pmi2 srun sets PMI's variables beside its own, which say where the tasks are.
+    # With --mpi=pmi2 srun sets PMI's variables in addition to its own, which say where the tasks are.
     is_step = complete[0] is _PMI and [environment.get(variable) for variable in _SLURM[:2]] == [
         environment[variable] for variable in _PMI[:2]
     ]

@@ -1,7 +1,7 @@
 """Lets the processes of a job on one machine find each other (rendezvous in a directory).
 
-Each listens at a socket in a directory of the user, and writes a file named by its rank, whose `flock` it holds while
-it lives. Files of an ended job do not count.
+Each listens at a socket in a directory of the user. It writes a file named by its rank, and holds the file's `flock`
+while it lives. Files of an ended job do not count.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def lock_rank(directory: pathlib.Path, rank: int) -> int:
 
 
 def _listens(path: pathlib.Path) -> bool:
-    """Whether a file announces a live listener."""
+    """Returns whether a file announces a live listener."""
     try:
         file = private_files.open_own(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def _listens(path: pathlib.Path) -> bool:
 
 
 def _directory(name: str) -> pathlib.Path:
-    """The job's directory, where no other user can put anything."""
+    """Returns the job's directory, where no other user can put anything."""
     base = pathlib.Path(tempfile.gettempdir()) / f"tf-ipu-shim-{os.getuid()}"
     base.mkdir(mode=0o700, exist_ok=True)
     status = base.lstat()

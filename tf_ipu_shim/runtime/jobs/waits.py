@@ -1,6 +1,6 @@
 """Records what each process of a job waits for, to explain collectives that time out.
 
-The others ask, with a short deadline, and a separate thread of the process answers: the current wait, and the last
+The others ask, with a short deadline. A separate thread of the process answers with the current wait and the last
 operation that it took part in. It answers whatever the script does, unless the whole process is stopped.
 """
 
@@ -23,7 +23,7 @@ _LONGEST_TICK = 1.0
 _ANSWER_SECONDS = 4.0
 _MOST_NAMED = 4
 _MOST_READERS = 16
-# What is heard of a process: a state, or why there is none.
+# The answer of a process: a state, or why there is none.
 _State = dict[str, Any]
 _Report = _State | str
 
@@ -79,7 +79,7 @@ class Waits:
         return "".join(late) or " The others have come to it, too early or by now."
 
     def was_waiting_in(self, rank: int, call: str) -> bool:
-        """Whether a process was last heard of waiting in a collective."""
+        """Returns whether a process was last heard of waiting in a collective."""
         _, heard = self._heard.get(rank, (0.0, ""))
         return not isinstance(heard, str) and any(wait["call"] == call for wait in heard["waits"])
 
@@ -144,7 +144,7 @@ class _Wait:
         self._place = self._place or _line_of_thread(self._thread) or _line_of_script()
 
     def state(self, line: str) -> dict[str, str]:
-        """The report to the others; `line` is that of the script, for threads of TensorFlow."""
+        """Returns the report to the others; `line` is that of the script, for threads of TensorFlow."""
         place = self._place or _line_of_thread(self._thread) or line
         return {"call": self._call, "title": self._title, "place": place}
 
@@ -189,7 +189,7 @@ def _past_tense(when: float, heard: _State) -> str:
 
 
 def _activity(heard: _State) -> str:
-    """The words after `waits in` or `is in`."""
+    """Returns the words after `waits in` or `is in`."""
     waits = heard["waits"]
     if not waits:
         last, line = heard["last"], heard["line"]

@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def create_parser() -> argparse.ArgumentParser:
-    """The parser of the command line; what it gives has `func`, which takes it.
+    """Returns the parser of the command line; what it gives has `func`, which takes it.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.saved_model_cli.create_parser`.
 
@@ -118,7 +118,7 @@ def convert_with_ipu(args: argparse.Namespace) -> None:
 
 
 def json_dict(strs: str) -> dict[str, Any]:
-    """An argument that is a JSON object.
+    """Returns an argument that is a JSON object.
 
     Raises:
         argparse.ArgumentTypeError: it is none.
@@ -139,7 +139,7 @@ def json_dict(strs: str) -> dict[str, Any]:
 
 
 def list_of_lists_str(strs: str) -> list[list[str]]:
-    """An argument that is a list of lists of strings.
+    """Returns an argument that is a list of lists of strings.
 
     Raises:
         argparse.ArgumentTypeError: it is none.

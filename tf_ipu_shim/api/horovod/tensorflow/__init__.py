@@ -77,7 +77,7 @@ __getattr__, __dir__ = lazy(__name__, ["functions", "keras"])
 
 
 def is_initialized() -> bool:
-    """Whether `init` has been called, and `shutdown` not since."""
+    """Returns whether `init` has been called, and `shutdown` not since."""
     try:
         return bool(size())
     except ValueError:
@@ -188,7 +188,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
     op: Any = None,
     **options: Any,
 ) -> Any:
-    """An optimizer that applies the gradients of all processes, reduced to one.
+    """Returns an optimizer that applies the gradients of all processes, reduced to one.
 
     Args:
         optimizer: of TensorFlow 1, or of Keras.
@@ -279,7 +279,7 @@ class DistributedGradientTape:
         return getattr(self._tape, name)
 
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
-        """The gradients of all processes, reduced to one; see `tf.GradientTape.gradient`."""
+        """Returns the gradients of all processes, reduced to one; see `tf.GradientTape.gradient`."""
         gradients = self._tape.gradient(target, sources, output_gradients)
         flat = tf.nest.flatten(gradients)
         return tf.nest.pack_sequence_as(gradients, self._reduction(flat))

@@ -32,12 +32,12 @@ class _NotCompressed:
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
-        """The tensor to send, and the dtype to restore; None if unchanged."""
+        """Returns the tensor to send, and the dtype to restore; None if unchanged."""
         return tensor, None
 
     @staticmethod
     def decompress(tensor: Any, context: Any) -> Any:
-        """The received tensor, in its original dtype."""
+        """Returns the received tensor, in its original dtype."""
         return tensor if context is None else tf.cast(tensor, context)
 
 
@@ -46,7 +46,7 @@ class _Float16(_NotCompressed):
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
-        """The tensor to send, and its original dtype."""
+        """Returns the tensor to send, and its original dtype."""
         return (tf.cast(tensor, tf.float16), tensor.dtype) if tensor.dtype.is_floating else (tensor, None)
 
 
@@ -156,7 +156,7 @@ def _operation(average: bool | None, op: Any) -> Any:
 
 
 def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: str | None = None) -> Any:
-    """A Python object of one process, in all of them.
+    """Returns a Python object of one process, in all of them.
 
     Args:
         obj: as of `allgather_object`; of other processes than `root_rank` the value does not matter.
@@ -177,7 +177,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: st
 
 
 def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> list[Any]:
-    """The Python objects of all processes.
+    """Returns the Python objects of all processes.
 
     Args:
         obj: numbers, strings, bytes, None, and lists, tuples, sets and dictionaries of them. An object of any other
@@ -246,7 +246,7 @@ class Reduction:
         self._mean = distributed._is_mean(op)
 
     def __call__(self, gradients: Sequence[Any], name: str | None = None) -> list[Any]:
-        """The reduced tensors; None for None, which all processes give then: they train the same model."""
+        """Returns the reduced tensors; None for None, which all processes give then: they train the same model."""
         before, after = self._factors
         dense = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
         sent = [self._compression.compress(tensor if before == 1.0 else tensor * before) for tensor in dense]

@@ -64,7 +64,7 @@ def allreduce(value: Any, name: str | None = None, average: bool = True) -> Any:
 
 
 def allgather(value: Any, name: str | None = None) -> Any:
-    """The values of all processes along their first axis.
+    """Returns the values of all processes along their first axis.
 
     Args:
         value: what NumPy takes.
@@ -80,7 +80,7 @@ def allgather(value: Any, name: str | None = None) -> Any:
 
 
 def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
-    """The value of one process, in all of them.
+    """Returns the value of one process, in all of them.
 
     Args:
         value: what NumPy takes, of the same shape in every process.

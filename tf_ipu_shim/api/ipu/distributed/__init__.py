@@ -130,7 +130,7 @@ def broadcast(
     value: Any = None,
     tensor_name: str | None = None,
 ) -> Any:
-    """The tensor of one process, in all of them.
+    """Returns the tensor of one process, in all of them.
 
     Args:
         tensor: of the same shape in every process.

@@ -14,7 +14,7 @@ class HorovodBasics:
     """The processes of a job.
 
     Args:
-        library_path: where Horovod's library would be; there is none here; recorded.
+        library_path: where Horovod's library would be. No effect; recorded.
 
     Source: `tensorflow.python.ipu.distributed.basics.HorovodBasics`.
 
@@ -57,19 +57,19 @@ class HorovodBasics:
         self._job = None
 
     def rank(self) -> int:
-        """The number of this process, from 0."""
+        """Returns the number of this process, from 0."""
         return self._joined().rank
 
     def size(self) -> int:
-        """How many processes there are."""
+        """Returns how many processes there are."""
         return self._joined().size
 
     def local_rank(self) -> int:
-        """The number of this process on its machine, from 0."""
+        """Returns the number of this process on its machine, from 0."""
         return self._joined().local_rank
 
     def local_size(self) -> int:
-        """How many processes there are on this machine."""
+        """Returns how many processes there are on this machine."""
         return self._joined().local_size
 
     def is_homogeneous(self) -> bool:
@@ -77,11 +77,11 @@ class HorovodBasics:
         return self._joined().size % self._joined().local_size == 0
 
     def mpi_threads_supported(self) -> bool:
-        """Whether operations may be called from several threads."""
+        """Returns whether operations may be called from several threads."""
         return self._joined().size > 0
 
     def mpi_enabled(self) -> bool:
-        """Whether processes are numbered as an MPI launcher does."""
+        """Returns whether processes are numbered as an MPI launcher does."""
         return True
 
     def mpi_built(self) -> bool:
@@ -89,23 +89,23 @@ class HorovodBasics:
         return True
 
     def gloo_enabled(self) -> bool:
-        """Whether Gloo is used; Graphcore's library is built without."""
+        """Returns whether Gloo is used; Graphcore's library is built without."""
         return False
 
     def gloo_built(self) -> bool:
-        """Whether the library knows Gloo; Graphcore's is built without."""
+        """Returns whether the library knows Gloo; Graphcore's is built without."""
         return False
 
     def nccl_built(self) -> bool:
-        """Whether the library knows NCCL, which is for GPUs."""
+        """Returns whether the library knows NCCL, which is for GPUs."""
         return False
 
     def ddl_built(self) -> bool:
-        """Whether the library knows DDL, which is for GPUs."""
+        """Returns whether the library knows DDL, which is for GPUs."""
         return False
 
     def mlsl_built(self) -> bool:
-        """Whether the library knows MLSL; Graphcore's is built without."""
+        """Returns whether the library knows MLSL; Graphcore's is built without."""
         return False
 
     def _joined(self) -> job.Job:

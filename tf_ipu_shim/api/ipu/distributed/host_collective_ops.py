@@ -32,7 +32,7 @@ def allreduce(value: Any, reduce_op: Any, tensor_name: str | None = None) -> Any
 
 
 def allgather(value: Any, tensor_name: str | None = None) -> Any:
-    """The tensors of all instances along a new first axis.
+    """Returns the tensors of all instances along a new first axis.
 
     Args:
         value: a tensor, of the same shape in every instance.
@@ -54,7 +54,7 @@ def allgather(value: Any, tensor_name: str | None = None) -> Any:
 
 
 def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) -> Any:
-    """The tensor of one instance, in all of them.
+    """Returns the tensor of one instance, in all of them.
 
     Args:
         value: a tensor, of the same shape in every instance.

@@ -44,12 +44,12 @@ class IPULayerReplacer:
 
     @staticmethod
     def get_ipu_layer_names() -> list[str]:
-        """Names of the layers of `ipu.keras.layers`."""
+        """Returns names of the layers of `ipu.keras.layers`."""
         return list(_LAYERS)
 
     @staticmethod
     def get_blacklisted_ipu_layer_names() -> list[str]:
-        """Names of those that take the place of no layer of Keras."""
+        """Returns names of those that take the place of no layer of Keras."""
         return list(_KEPT)
 
     def __call__(self, layer_instance: Any) -> Any:
@@ -87,7 +87,7 @@ class IPULayerReplacer:
 
 
 def replace_in_graph(package: str, inputs: Any, outputs: Any) -> tuple[Any, Any]:
-    """The same graph with layers exchanged; calls of layers stay in their pipeline stages.
+    """Returns the same graph with layers exchanged; calls of layers stay in their pipeline stages.
 
     Args:
         package: root of the Keras package.
@@ -116,7 +116,7 @@ def replace_in_graph(package: str, inputs: Any, outputs: Any) -> tuple[Any, Any]
 
 
 def _name(weight: Any) -> str:
-    """The name of a weight in its layer: IPUs' have gamma and beta in another order, and biases for a bias."""
+    """Returns the name of a weight in its layer: IPUs' have gamma and beta in another order, and biases for a bias."""
     return weight.name.rpartition("/")[2].replace("biases", "bias")
 
 
@@ -125,7 +125,7 @@ def _is_stock(kind: type) -> bool:
 
 
 def _arguments(layer: Any, kind: type) -> dict[str, Any]:
-    """The arguments of a layer, without defaults that the other class does not take."""
+    """Returns the arguments of a layer, without defaults that the other class does not take."""
     known = inspect.signature(kind).parameters
     defaults = {name: value.default for name, value in inspect.signature(type(layer)).parameters.items()}
     found = {}

@@ -22,7 +22,7 @@ _NO_MODEL_OF_LAYERS = (1, 3), (2, 2)
 
 
 def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:
-    """The class of a new object: the variant for the Keras package of the layers.
+    """Returns the class of a new object: the variant for the Keras package of the layers.
 
     Args:
         cls: the class that a script calls.
@@ -40,7 +40,7 @@ def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:
 
 
 def package_of_class(cls: type) -> str:
-    """The root of the Keras package that a class of models comes from."""
+    """Returns the root of the Keras package that a class of models comes from."""
     return keras2.root_of_class(cls) or keras2.root()
 
 

@@ -16,7 +16,7 @@ __all__ = ["codelet_expression_op", "cpu_user_operation", "precompiled_user_op",
 def codelet_expression_op(vertex_expression: Callable[..., Any], *args: Any) -> tf.Tensor:
     """Computes an expression element by element, which Graphcore's TensorFlow makes a codelet of.
 
-    Here TensorFlow ops compute it, fused by XLA. Like the codelet's, the result has no gradient.
+    Here XLA fuses the TensorFlow ops that compute it. Like the codelet's, the result has no gradient.
 
     Args:
         vertex_expression: takes as many values as there are tensors, and combines them with operators and the functions

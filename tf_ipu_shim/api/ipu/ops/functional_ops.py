@@ -68,7 +68,7 @@ def outlined_function(
 
 
 def _argument(function: str, value: Any) -> Any:
-    """An argument as the function sees it: whole numbers, which could be shapes or axes, are marked."""
+    """Returns an argument as the function sees it: whole numbers, which could be shapes or axes, are marked."""
     if not isinstance(value, tf.Tensor) or not value.dtype.is_integer:
         return value
     with tracing.attribute_scope({vocabulary.OUTLINED_ATTRIBUTE: attr_value_pb2.AttrValue(s=function.encode())}):
@@ -76,7 +76,7 @@ def _argument(function: str, value: Any) -> Any:
 
 
 def function(func: Callable[..., Any], name: Any = None) -> Any:
-    """The name of `outlined_function` up to SDK 1.4.
+    """Returns the name of `outlined_function` up to SDK 1.4.
 
     Args:
         func: takes and returns tensors.
@@ -94,5 +94,5 @@ def function(func: Callable[..., Any], name: Any = None) -> Any:
 
 
 def _convert_to_list(values: Any) -> list[Any]:
-    """A value or a sequence of values as a list; Graphcore's own tests call it for what a stage returned."""
+    """Returns a value or a sequence of values as a list; Graphcore's own tests call it for what a stage returned."""
     return list(values) if isinstance(values, (list, tuple)) else [values]

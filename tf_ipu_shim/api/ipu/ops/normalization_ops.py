@@ -214,5 +214,5 @@ def _normalised(
 
 
 def _described(inputs: Any) -> str:
-    """A tensor's name in a graph; eager tensors have none."""
+    """Returns a tensor's name in a graph; eager tensors have none."""
     return f"of shape {inputs.shape}" if tf.executing_eagerly() else inputs.name

@@ -18,7 +18,7 @@ _LABEL = (1, 8)
 def create_multi_increasing_dataset(
     value: int, shapes: Sequence[Any] | None = None, dtypes: Sequence[Any] | None = None, repeat: bool = True
 ) -> Any:
-    """A dataset of tuples; all of element `i` is `i`.
+    """Returns a dataset of tuples; all of element `i` is `i`.
 
     Args:
         value: number of elements.
@@ -41,7 +41,7 @@ def create_multi_increasing_dataset(
 def create_dual_increasing_dataset(
     value: int, data_shape: Any = None, label_shape: Any = None, dtype: Any = np.float32, repeat: bool = True
 ) -> Any:
-    """A dataset of data and labels; all of element `i` is `i`.
+    """Returns a dataset of data and labels; all of element `i` is `i`.
 
     Args:
         value: number of elements.
@@ -62,7 +62,7 @@ def create_dual_increasing_dataset(
 def create_single_increasing_dataset(
     value: int, shape: Any = None, dtype: Any = np.float32, repeat: bool = True
 ) -> Any:
-    """A dataset of tuples of one tensor each; all of element `i` is `i`.
+    """Returns a dataset of tuples of one tensor each; all of element `i` is `i`.
 
     Args:
         value: number of elements.

@@ -30,7 +30,7 @@ _COUNT = "TF_IPU_COUNT"
 
 
 def get_ci_num_ipus() -> int:
-    """How many IPUs tests may use: `TF_IPU_COUNT`, 0 when it is unset.
+    """Returns how many IPUs tests may use: `TF_IPU_COUNT`, 0 when it is unset.
 
     Raises:
         ValueError: it is not a number.
@@ -48,7 +48,7 @@ def get_ci_num_ipus() -> int:
 
 
 def has_ci_ipus() -> bool:
-    """Whether tests may use IPUs.
+    """Returns whether tests may use IPUs.
 
     Source: `tensorflow.python.ipu.test_utils.hardware_test_utils.has_ci_ipus`.
     """

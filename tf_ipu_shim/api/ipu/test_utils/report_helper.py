@@ -26,7 +26,7 @@ _Event = trace_pb2.IpuTraceEvent
 
 
 def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable[str]) -> list[str]:
-    """The entries of a list that are in no name.
+    """Returns the entries of a list that are in no name.
 
     Args:
         names: to look through.
@@ -84,11 +84,11 @@ class ReportHelper:
         }
 
     def find_reports(self) -> list[str]:
-        """The paths of all profiles, the oldest first."""
+        """Returns the paths of all profiles, the oldest first."""
         return sorted(map(str, pathlib.Path(self._directory).glob(f"{writer.PREFIX}*/{writer.FILE}")))
 
     def find_report(self) -> str:
-        """The path of the one profile that there is.
+        """Returns the path of the one profile that there is.
 
         Raises:
             AssertionError: there is none, or there are several.
@@ -211,7 +211,7 @@ class ReportJSON:
         self.assert_num_events(0, msg)
 
     def _transfers(self, kind: int) -> list[list[str]]:
-        """Names of the tensors of each transfer."""
+        """Returns names of the tensors of each transfer."""
         messages = [event.data_transfer.data_transfer for event in self._events if event.type == kind]
         return [[tensor["name"] for tensor in json.loads(text)["tensors"]] for text in messages]
 
@@ -232,11 +232,11 @@ class ReportJSON:
         self.test.assertEqual(num, len(self._transfers(_Event.DEVICE_TO_HOST_TRANSFER)))
 
     def get_host_to_device_event_names(self, event_idx: int = 0) -> list[str]:
-        """Names of the tensors that went to the device in one transfer; nothing if there was none."""
+        """Returns names of the tensors that went to the device in one transfer; nothing if there was none."""
         return _of_event(self._transfers(_Event.HOST_TO_DEVICE_TRANSFER), event_idx)
 
     def get_device_to_host_event_names(self, event_idx: int = 0) -> list[str]:
-        """Names of the tensors that came from the device in one transfer; nothing if there was none."""
+        """Returns names of the tensors that came from the device in one transfer; nothing if there was none."""
         return _of_event(self._transfers(_Event.DEVICE_TO_HOST_TRANSFER), event_idx)
 
     def assert_host_to_device_event_names(
@@ -293,12 +293,12 @@ class ReportJSON:
             self.test.assertEqual([[ipu] for ipu in expected_ipus], stages)
 
     def get_instruction_info(self) -> dict[str, Any]:
-        """The matmuls of the program in the last compilation event; empty without such an event."""
+        """Returns the matmuls of the program in the last compilation event; empty without such an event."""
         text = self._compiled("instruction_info")
         return json.loads(text) if text else {}
 
     def get_ml_type_counts(self) -> list[int]:
-        """How many products belong to inference, to the forward pass, to the backward pass, and to updates."""
+        """Returns how many products belong to inference, to the forward pass, to the backward pass, and to updates."""
         types = list(self.get_instruction_info().get("ml_types", {}).values())
         return [types.count(ml_type) for ml_type in (1, 2, 3, 4)]
 

@@ -51,7 +51,7 @@ class _GradientCaptureLayerBase(_Layer):  # type: ignore[misc]
         self.built = True
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments; the layer with its class."""
+        """Returns the constructor's arguments; the layer with its class."""
         return {**super().get_config(), "layer": _keras.layers.serialize(self._layer), "tag": self._tag}
 
     @classmethod
@@ -106,7 +106,7 @@ class _ActivationCapture:
         self.tag = tag
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """The function of the same values."""
+        """Returns the function of the same values."""
         return self.activation(capture_upstream_gradients(inputs, tag=self.tag), *args, **kwargs)
 
 
@@ -174,7 +174,7 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
 
     @staticmethod
     def layer_is_supported(layer: Any) -> bool:
-        """Whether a layer has an activation function that its user can choose.
+        """Returns whether a layer has an activation function that its user can choose.
 
         Args:
             layer: a Keras layer.

@@ -128,7 +128,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
         self._state = loss_scaling.LossScaleState(initial_loss_scaling_factor)
 
     def get_scaled_loss(self, loss: Any) -> Any:
-        """A loss, times the factor.
+        """Returns a loss, times the factor.
 
         Args:
             loss: the loss.
@@ -206,7 +206,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
         self._state.reset()
 
     def get_name(self) -> str:
-        """The name of this optimizer."""
+        """Returns the name of this optimizer."""
         return self._name
 
     @property
@@ -286,7 +286,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
         self._ratio_threshold = value
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         return {**super().get_config(), **{name: getattr(self, name) for name in OPTIONS}}
 
 

@@ -82,7 +82,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
 
     @staticmethod
     def bool_to_three_state(value: bool | None, default: str | None = None) -> str:
-        """The driver's word for an option that may be left open.
+        """Returns the driver's word for an option that may be left open.
 
         Args:
             value: the option.
@@ -95,7 +95,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         return op_util.bool_to_three_state(value, default)
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         return {
             **super().get_config(),
             "num_mini_batches": self.num_mini_batches,

@@ -25,7 +25,7 @@ class _ParameterUnscalingALSOptimizer(ALSOptimizer):
         return [name for name in named if name not in ("self", "name", *OPTIONS)]
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         inner = self._opt.get_config()
         own = {name: inner[name] for name in self._hyperparameters()}
         return {"name": self._name, **own, **{name: getattr(self, name) for name in OPTIONS}}

@@ -61,7 +61,7 @@ def pop_datastream_infeed_dequeue(
     optimise_latency: bool = False,
     name: Any = None,
 ) -> Any:
-    """The next element of an infeed, as a list of tensors."""
+    """Returns the next element of an infeed, as a list of tensors."""
     note_arguments("gen_pop_datastream_ops", prefetch_depth=prefetch_depth, optimise_latency=optimise_latency)
     with tf.device(_HOST):
         return gen_dataset_ops.iterator_get_next(

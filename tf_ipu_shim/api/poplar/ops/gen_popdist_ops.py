@@ -33,7 +33,7 @@ def popdist_all_reduce(tensor: Any, reduce_op: str, tensor_name: str, name: str 
 
 
 def popdist_all_gather(tensor: Any, tensor_name: str, name: str | None = None) -> Any:
-    """The tensors of all instances along a new first axis.
+    """Returns the tensors of all instances along a new first axis.
 
     Args:
         tensor: of the same shape in every instance.
@@ -48,7 +48,7 @@ def popdist_all_gather(tensor: Any, tensor_name: str, name: str | None = None) -
 
 
 def popdist_broadcast(tensor: Any, tensor_name: str, name: str | None = None) -> Any:
-    """The tensor of the first instance, in all of them.
+    """Returns the tensor of the first instance, in all of them.
 
     Args:
         tensor: of the same shape in every instance.

@@ -72,7 +72,7 @@ def ipu_gelu(features: Any, name: Any = None) -> Any:
 
 
 def ipu_gelu_grad(gradients: Any, features: Any, name: Any = None) -> Any:
-    """The gradient of `ipu_gelu`."""
+    """Returns the gradient of `ipu_gelu`."""
     return _gradient(nn_ops.gelu, gradients, features, name or "IpuGeluGrad")
 
 
@@ -82,7 +82,7 @@ def ipu_hard_sigmoid(features: Any, name: Any = None) -> Any:
 
 
 def ipu_hard_sigmoid_grad(gradients: Any, features: Any, name: Any = None) -> Any:
-    """The gradient of `ipu_hard_sigmoid`."""
+    """Returns the gradient of `ipu_hard_sigmoid`."""
     return _gradient(nn_ops.hard_sigmoid, gradients, features, name or "IpuHardSigmoidGrad")
 
 
@@ -92,7 +92,7 @@ def ipu_swish(features: Any, name: Any = None) -> Any:
 
 
 def ipu_swish_grad(gradients: Any, features: Any, name: Any = None) -> Any:
-    """The gradient of `ipu_swish`."""
+    """Returns the gradient of `ipu_swish`."""
     return _gradient(nn_ops.swish, gradients, features, name or "IpuSwishGrad")
 
 

@@ -56,12 +56,12 @@ def replication_index(name: Any = None) -> Any:
 
 
 def ipu_replication_factor(name: Any = None) -> Any:
-    """How many replicas run the program: an int32 scalar, 1 where there are none."""
+    """Returns how many replicas run the program: an int32 scalar, 1 where there are none."""
     return uncompiled_collectives.build_replicated(lambda: plugin.load().ops.ipu_replication_factor(name=name))
 
 
 def ipu_replication_normalise(input: Any, name: Any = None) -> Any:
-    """A tensor divided by the number of replicas."""
+    """Returns a tensor divided by the number of replicas."""
     with tf.name_scope(name or "IpuReplicationNormalise") as scope:
         value = tf.convert_to_tensor(input)
         return tf.divide(value, tf.cast(ipu_replication_factor(), value.dtype), name=scope)
@@ -152,7 +152,7 @@ def _shape_of(value: Any) -> Any:
 def gradient_accumulator_add_with_scale(
     accumulator: Any, gradients: Any, accumulator_scale: Any, name: Any = None
 ) -> Any:
-    """An accumulator times a scale, plus gradients.
+    """Returns an accumulator times a scale, plus gradients.
 
     Args:
         accumulator: what was accumulated so far.

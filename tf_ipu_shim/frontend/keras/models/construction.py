@@ -178,12 +178,12 @@ def _make_extended_class(kind: type, registered: type | None) -> type:
     if "build" in vars(kind) and kind is not keras2.module("engine.training", root).Model:
         attributes["build"] = vars(kind)[
             "build"
-        ]  # Keras refuses weights before it has run, and looks at the class alone
+        ]  # Keras refuses weights before it has run, and only looks at the class
     return type(kind)(kind.__name__, bases, attributes)
 
 
 def _make_registered_class(stock: type, registered: type, own: type) -> type:
-    """A class of Keras' own with the script's extension, whose `get_config` may answer for the model's."""
+    """Returns a class of Keras' own with the script's extension, whose `get_config` may answer for the model's."""
     if not issubclass(registered, own):
         raise TypeError(
             f"The extension {registered.__name__} that is registered for {stock.__name__} must be a subclass of "

@@ -67,11 +67,11 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return state
 
     def _get_config_delegate(self) -> dict[str, Any]:
-        """A model's configuration without what a registered extension adds to it."""
+        """Returns a model's configuration without what a registered extension adds to it."""
         return self._own_config()
 
     def _own_config(self) -> dict[str, Any]:
-        """The configuration from Keras' own `get_config`."""
+        """Returns the configuration from Keras' own `get_config`."""
         model: Any = self
         return model.get_config()  # type: ignore[no-any-return]
 
@@ -234,7 +234,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
             return loop.predict(model, handler, listed)
 
     def get_pipeline_stage_assignment(self) -> Any:
-        """The pipeline stage of each layer; each kind of model has its own."""
+        """Returns the pipeline stage of each layer; each kind of model has its own."""
         raise NotImplementedError
 
     def set_pipeline_stage_assignment(self, pipeline_stage_assignment: Any) -> None:
@@ -250,7 +250,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         raise NotImplementedError
 
     def _has_layer_graph(self) -> bool:
-        """Whether the graph of the model's layers is known, so that they can be in stages."""
+        """Returns whether the graph of the model's layers is known, so that they can be in stages."""
         return False
 
     def _is_pipelined(self) -> bool:
@@ -282,7 +282,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         self._check_traced_stages(mode, spec, before)
 
     def _accumulates_outfeed(self, mode: str) -> bool:
-        """Whether metrics of mini-batches are added up before they are sent."""
+        """Returns whether metrics of mini-batches are added up before they are sent."""
         return False
 
     def _result_unpacker(self, mode: str) -> Callable[[Any], Any]:
@@ -391,7 +391,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return True
 
     def _get_program(self, mode: str, infeed: Any, outfeed: Any, steps: int, replicas: int) -> TracedProgram:
-        """The program of a mode, queues, steps and replicas; no other thread makes one meanwhile."""
+        """Returns the program of a mode, queues, steps and replicas; no other thread makes one meanwhile."""
         key = (mode, infeed._id, outfeed._id, steps, replicas)
         known = self._ipu.programs.get(key)
         if known is not None:

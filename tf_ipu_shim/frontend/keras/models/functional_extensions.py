@@ -54,7 +54,7 @@ class FunctionalExtension(SavedOptions, NetworkExtension):
         """As Keras', with an entry for what the model was told about accumulation and pipelining."""
         return super().get_config()
 
-    # Keras asks whether the user's class has one of its own, and clones the model in another way then.
+    # Keras asks whether the user's class defines one, and clones the model in another way then.
     keras_members.mark_default(get_config)
 
     def _network(self) -> networks.Network:

@@ -122,7 +122,7 @@ class ModelExtension(NetworkExtension):
         saved_options.restore_options(self, entry)
 
     def get_pipeline_stage_assignment(self) -> list[Any]:
-        """The pipeline stage of each call of a layer, in post-order; None if it has none.
+        """Returns the pipeline stage of each call of a layer, in post-order; None if it has none.
 
         Raises:
             RuntimeError: the model is not built.
@@ -171,7 +171,7 @@ class ModelExtension(NetworkExtension):
         return networks.is_functional(self) or self._ipu.network is not None or self._ipu.input_shape is not None
 
     def _uses_stage_scopes(self, before: int) -> bool:
-        """Whether layers were made in stages, or the model's code has entered some since."""
+        """Returns whether layers were made in stages, or the model's code has entered some since."""
         model: Any = self
         return entered_stages() != before or any(
             stage_of(layer) is not None for layer in keras_members.flatten_layers(model)
@@ -194,7 +194,7 @@ class ModelExtension(NetworkExtension):
         return not networks.is_functional(self) and self._ipu.network is None and not self._ipu.seen
 
     def _requires_stages(self) -> bool:
-        """Whether the model's options, layers or code tell that it is in stages, or can be."""
+        """Returns whether the model's options, layers or code tell that it is in stages, or can be."""
         chosen, model = self._ipu.options, cast(Any, self)
         if chosen.device_mapping or chosen.pipelining_steps is not None or chosen.pipelining_kwargs:
             return True
@@ -255,9 +255,9 @@ class ModelExtension(NetworkExtension):
         )
 
     def _check_call(self, step: str = "") -> bool:
-        """Whether the model has a `call`, where its own step does not do without."""
+        """Returns whether the model has a `call`, where its own step does not do without."""
         model: Any = self
-        call = getattr(model.call, "__func__", model.call)  # one that was loaded has an attribute of its own
+        call = getattr(model.call, "__func__", model.call)  # a loaded one has a separate attribute
         if call is not keras2.module("engine.training", model_step.keras_package(model)).Model.call:
             return True
         if step and model_step.overrides_method(model, step):

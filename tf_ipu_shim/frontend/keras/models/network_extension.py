@@ -22,11 +22,11 @@ class NetworkExtension(PipelinedExtension):
         return checks.current_wording()
 
     def _network(self) -> networks.Network:
-        """The model's graph."""
+        """Returns the model's graph."""
         raise NotImplementedError
 
     def get_pipeline_stage_assignment(self) -> list[Any]:
-        """The pipeline stage of each call of a layer, in post-order; None if it has none."""
+        """Returns the pipeline stage of each call of a layer, in post-order; None if it has none."""
         if self._ipu.stages is not None:
             return list(self._ipu.stages)
         return self._assignments(self._network())

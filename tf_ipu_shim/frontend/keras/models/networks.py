@@ -34,7 +34,7 @@ class Network:
 
 
 def network_of(package: str, inputs: Any, outputs: Any) -> Network:
-    """The graph between Keras tensors."""
+    """Returns the graph between Keras tensors."""
     flat_inputs, flat_outputs = nest.flatten(inputs), nest.flatten(outputs)
     ordered, _ = keras_members.build_map(keras2.module("engine.functional", package), flat_outputs)
     input_ids = {id(tensor) for tensor in flat_inputs}
@@ -58,7 +58,7 @@ def _sort_by_depth(ordered: list[Any]) -> list[Any]:
 def steps_of_network(
     network: Network, path: Key, assignments: list[Any] | None, stamped: Callable[[Any], int | None]
 ) -> list[PipelineLayerStep]:
-    """The steps of a graph."""
+    """Returns the steps of a graph."""
     steps: list[PipelineLayerStep] = []
     for place, node in enumerate(network.nodes):
         assignment = assignments[place] if assignments is not None else None
@@ -76,7 +76,7 @@ def steps_of_network(
 def steps_of_sequential(
     model: Any, path: Key, assignments: list[Any] | None, stamped: int | None = None
 ) -> tuple[list[PipelineLayerStep], Key, Key]:
-    """The steps of a `Sequential` model, and the names of its input and its output."""
+    """Returns the steps of a `Sequential` model, and the names of its input and its output."""
     steps: list[PipelineLayerStep] = []
     key: Key = (*path, "input")
     first = key
@@ -100,14 +100,14 @@ def steps_of_sequential(
 
 
 def is_nested(layer: Any) -> bool:
-    """Whether a layer is a model with extensions whose layers are known."""
+    """Returns whether a layer is a model with extensions whose layers are known."""
     from tf_ipu_shim.frontend.keras.models.extensions_base import KerasExtensionBase
 
     return isinstance(layer, KerasExtensionBase) and layer._has_layer_graph()
 
 
 def is_nested_call(node: Any) -> bool:
-    """Whether a call is one of a model whose layers are known, and runs what is known.
+    """Returns whether a call is one of a model whose layers are known, and runs what is known.
 
     A subclass that is told more than its inputs may run other layers than when it was built.
     """
@@ -120,23 +120,23 @@ def is_nested_call(node: Any) -> bool:
 
 
 def is_sequential(model: Any) -> bool:
-    """Whether it is a `Sequential` model."""
+    """Returns whether it is a `Sequential` model."""
     return isinstance(model, keras2.module("engine.sequential", keras_package(model)).Sequential)
 
 
 def is_functional(model: Any) -> bool:
-    """Whether it is a `Functional` model and no `Sequential` one."""
+    """Returns whether it is a `Functional` model and no `Sequential` one."""
     functional = keras2.module("engine.functional", keras_package(model)).Functional
     return isinstance(model, functional) and not is_sequential(model)
 
 
 def has_own_graph(model: Any) -> bool:
-    """Whether the layers of a model are known by Keras itself."""
+    """Returns whether the layers of a model are known by Keras itself."""
     return is_sequential(model) or is_functional(model)
 
 
 def functional_network(model: Any) -> Network:
-    """The graph of a `Functional` model."""
+    """Returns the graph of a `Functional` model."""
     network = network_of(keras_package(model), model.inputs, model.outputs)
     return dataclasses.replace(
         network, nested_inputs=keras_members.nested_inputs(model), structure=keras_members.nested_outputs(model)
@@ -155,7 +155,7 @@ def _steps_of_model(
 
 
 def tensor_keys(tensors: list[Any], path: Key) -> list[Key]:
-    """Names of Keras tensors, as nodes call them."""
+    """Returns names of Keras tensors, as nodes call them."""
     return [(*path, str(id(tensor))) for tensor in tensors]
 
 

@@ -90,7 +90,7 @@ def _patch_finalize(module: Any, stock: Callable[..., None]) -> Callable[..., No
 
 
 def _constructor_config(cls: type, config: dict[str, Any]) -> dict[str, Any]:
-    """The part of a configuration that a subclassed model's constructor accepts."""
+    """Returns the part of a configuration that a subclassed model's constructor accepts."""
     if delegation.registered_extension(cls) is None or "layers" in config:
         return config
     parameters = inspect.signature(cls.__init__).parameters  # type: ignore[misc]

@@ -98,11 +98,11 @@ class PipelinedExtension(KerasExtensionBase):
         return networks.has_own_graph(self)
 
     def _has_recorded_stages(self) -> bool:
-        """Whether layers were made or called in a `PipelineStage`."""
+        """Returns whether layers were made or called in a `PipelineStage`."""
         raise NotImplementedError
 
     def _make_staged_model(self, infeed: Any) -> pipelined_programs.StagedModel:
-        """The model in stages."""
+        """Returns the model in stages."""
         raise NotImplementedError
 
     # Names under which Graphcore's own tests ask what a model was told.

@@ -49,7 +49,7 @@ class StagedModel:
         self.structure = structure
 
     def functions(self, infeed: Any, training: bool, finish: Callable[..., Any]) -> list[Callable[..., Any]]:
-        """A function for each stage.
+        """Returns a function for each stage.
 
         Args:
             infeed: whose elements the first stage takes.
@@ -93,7 +93,7 @@ class StagedModel:
         return [stage(stage_index) for stage_index in range(self.stages)]
 
     def _bind_inputs(self, x: Any) -> list[Any]:
-        """The tensors of an element, one for each input of the model."""
+        """Returns the tensors of an element, one for each input of the model."""
         bound = self._bind(x)
         if len(bound) != len(self._inputs):
             raise ValueError(
@@ -107,7 +107,7 @@ class StagedModel:
 def pipelined_program(
     staged: StagedModel, mode: str, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
 ) -> Callable[[], None]:
-    """A program that runs a pipelined model."""
+    """Returns a program that runs a pipelined model."""
     model = staged.model
     training = mode == "fit"
     serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
@@ -192,7 +192,7 @@ class _UnscalingOptimizer:
         self.own_gradients = model_step.optimizer_gradients(optimizer)
 
     def get_config(self) -> dict[str, Any]:
-        """The optimizer's."""
+        """Returns the optimizer's."""
         return self._keras_optimizer.get_config()
 
     def apply_gradients(self, pairs: Any, **kwargs: Any) -> Any:
@@ -202,7 +202,7 @@ class _UnscalingOptimizer:
 
 
 def staged_network(model: Any, network: Any, steps: list[PipelineLayerStep], path: Key) -> StagedModel:
-    """A model with a graph, in stages."""
+    """Returns a model with a graph, in stages."""
     from tf_ipu_shim.frontend.keras.models import networks
 
     def bind(x: Any) -> list[Any]:

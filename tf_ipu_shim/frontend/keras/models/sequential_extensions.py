@@ -54,7 +54,7 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
             self._ipu.forget_programs()
 
     def get_pipeline_stage_assignment(self) -> list[Any]:
-        """The pipeline stage of each layer, in the order of the layers; None if it has none."""
+        """Returns the pipeline stage of each layer, in the order of the layers; None if it has none."""
         return list(self._ipu.stages) if self._ipu.stages is not None else _assignments(self)
 
     def set_pipeline_stage_assignment(self, pipeline_stage_assignment: list[Any]) -> None:

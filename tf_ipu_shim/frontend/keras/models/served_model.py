@@ -36,7 +36,7 @@ def export_model(model: Any, export_dir: str, batch_size: Any, **arguments: Any)
 
 
 def _input_specs(model: Any, batch_size: int | None) -> Any:
-    """The `TensorSpec`s of the model's inputs, in its own structure."""
+    """Returns the `TensorSpec`s of the model's inputs, in its own structure."""
     if networks.has_own_graph(model) and getattr(model, "inputs", None):
         names = iter(model.input_names)
         inputs = model.inputs[0] if networks.is_sequential(model) else keras_members.nested_inputs(model)
@@ -77,7 +77,7 @@ def _input_spec(shape: Any, dtype: Any, name: str, batch_size: int | None) -> An
 
 
 def _serving_function(model: Any, structure: Any) -> tuple[Callable[..., Any], int]:
-    """The model as a function of its inputs, and how many IPUs it needs."""
+    """Returns the model as a function of its inputs, and how many IPUs it needs."""
     model._find_stages((structure,))
     if not model._is_pipelined():
 
@@ -112,4 +112,4 @@ class _RequestInfeed:
 
 
 def _serve_inputs(*values: Any) -> Any:
-    """A function without argument names: the names of the model's inputs are used."""
+    """Returns a function without argument names: the names of the model's inputs are used."""

@@ -67,7 +67,7 @@ class ModelOptions:
 
 
 def check_steps(steps: Any) -> int | None:
-    """A number of mini-batches to accumulate."""
+    """Returns a number of mini-batches to accumulate."""
     if steps is None:
         return None
     if not _is_integer(steps) or steps < 1:
@@ -108,7 +108,7 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
 
 
 def check_device_mapping(mapping: Any) -> list[int] | None:
-    """The IPU of each stage."""
+    """Returns the IPU of each stage."""
     if mapping is None:
         return None
     if not isinstance(mapping, list) or not all(_is_integer(ipu) for ipu in mapping):
@@ -180,7 +180,7 @@ def _check_known_keys(
 
 
 def reduction_from_normalise(kwargs: dict[str, Any], reduction: Any) -> Any:
-    """The reduction method, where a script of SDK 2.5 or older says whether gradients are normalised."""
+    """Returns the reduction method, where a script of SDK 2.5 or older says whether gradients are normalised."""
     if sdk.current() >= _REDUCTION_METHOD_SINCE or _NORMALISE not in kwargs:
         return reduction
     return "mean" if kwargs.pop(_NORMALISE) else reduction

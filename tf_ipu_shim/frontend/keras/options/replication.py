@@ -33,7 +33,7 @@ class ReplicatedMetricReductionMethod(enum.Enum):
 
     @classmethod
     def parse(cls, value: Any) -> ReplicatedMetricReductionMethod:
-        """The method that a script names.
+        """Returns the method that a script names.
 
         Args:
             value: a member, or its name in any case.
@@ -57,7 +57,7 @@ class ReplicatedMetricReductionMethod(enum.Enum):
 
 
 def num_ipus(device: str) -> int:
-    """The number of IPUs of a TensorFlow device.
+    """Returns the number of IPUs of a TensorFlow device.
 
     Example:
         >>> config = ipu.config.IPUConfig()
@@ -69,14 +69,14 @@ def num_ipus(device: str) -> int:
     spec = device_lib.DeviceSpec.from_string(device or "")
     if spec.device_type != "IPU":
         raise ValueError(
-            f"Keras models with IPU extensions can only be used on an IPU device, not on {device or 'the CPU'}: "
+            f"Keras models with IPU extensions can only be used on an IPU device, not on {device or 'the CPU'}. "
             "Call fit, evaluate and predict in the scope of an IPUStrategy."
         )
     return devices.get(spec.device_index or 0).num_ipus
 
 
 def replication_factor(device: str, shards: int, mapping: Sequence[int] | None = None) -> int:
-    """The number of replicas of a model that fit on a TensorFlow device.
+    """Returns the number of replicas of a model that fit on a TensorFlow device.
 
     Example:
         >>> config = ipu.config.IPUConfig()

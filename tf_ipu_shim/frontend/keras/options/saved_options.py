@@ -29,7 +29,7 @@ _METRICS = "metric_reduction"
 
 
 def options_to_config(model: Any) -> dict[str, Any] | None:
-    """The entry of a model's configuration; None if nothing was set."""
+    """Returns the entry of a model's configuration; None if nothing was set."""
     chosen: ModelOptions = model._ipu.options
     stages = _stage_numbers(model.get_pipeline_stage_assignment()) if model._is_pipelined() else None
     if stages is None and chosen == ModelOptions():

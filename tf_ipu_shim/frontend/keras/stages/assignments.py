@@ -23,7 +23,7 @@ class Wording(enum.Enum):
 
 
 def current_wording(subclassed: bool = False) -> Wording:
-    """The words of the emulated SDK."""
+    """Returns the words of the emulated SDK."""
     if sdk.current() >= _NEW_WORDS_SINCE:
         return Wording.CURRENT
     return Wording.SUBCLASSED if subclassed else Wording.FIRST
@@ -32,7 +32,7 @@ def current_wording(subclassed: bool = False) -> Wording:
 def wrong_kind_error(
     layer: str, nested: bool, expected_types: Sequence[type], value: Any, wording: Wording
 ) -> ValueError:
-    """The error for an assignment that is none for its layer."""
+    """Returns the error for an assignment that is none for its layer."""
     names = " or ".join(f"`{kind.__name__}`" for kind in expected_types)
     if wording != Wording.CURRENT:
         need = "need to" if wording == Wording.FIRST else "must"
@@ -47,7 +47,7 @@ def wrong_kind_error(
 
 
 def wrong_order_error(layer: str, value: str) -> ValueError:
-    """The error for an assignment of another layer."""
+    """Returns the error for an assignment of another layer."""
     return ValueError(
         "The order of `pipeline_stage_assignment` does not match the post-order generated from the graph: "
         f"found {value} where {layer} belongs. Keep the order of get_pipeline_stage_assignment()."

@@ -45,7 +45,7 @@ def install(layer: type) -> None:
 
 
 def patch_stage_recording(stock: Callable[..., None]) -> Callable[..., None]:
-    """A constructor whose objects remember the stage in which they were made."""
+    """Returns a constructor whose objects remember the stage in which they were made."""
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         stage = current.stage  # before: a layer's constructor may enter stages itself
@@ -67,7 +67,7 @@ def _patch_recording_init(stock: Callable[..., None]) -> Callable[..., None]:
 
 
 def _patch_name_scope(stock: Callable[[Any], str]) -> Callable[[Any], str]:
-    """The name scope in which a layer is called; Keras asks for it where it makes a graph."""
+    """Returns the name scope in which a layer is called; Keras asks for it where it makes a graph."""
 
     def scope(layer: Any) -> str:
         name = stock(layer)

@@ -75,7 +75,7 @@ class PipelineStage:
 
 
 def entered_stages() -> int:
-    """The number of stages that this thread has entered, to detect stages in a model's code."""
+    """Returns the number of stages that this thread has entered, to detect stages in a model's code."""
     return layer_construction.current.entered
 
 
@@ -98,7 +98,7 @@ class _LayerAssignment:
 
     @pipeline_stage.setter
     def pipeline_stage(self, stage: int | None) -> None:
-        # What is no integer is refused where the stages are set, with the layer's name.
+        # A value that is not an integer is refused when the stages are set, with the layer's name.
         self._pipeline_stage = int(stage) if isinstance(stage, numbers.Integral) else stage
 
     @property
@@ -246,7 +246,7 @@ class FunctionalNestedModelPipelineStageAssignment(NestedModelPipelineStageAssig
 
 
 def stage_of(thing: Any) -> int | None:
-    """The stage in which a layer or node was made; None outside stages."""
+    """Returns the stage in which a layer or node was made; None outside stages."""
     return vars(thing).get(ATTRIBUTE)
 
 

@@ -1,7 +1,7 @@
 """Represents a pipelined model as a list of steps, each in one stage.
 
-A step calls one layer on tensors that have names, and gives names to what comes out. The layers of a model in a model
-are their own steps, between a step that names the inner model's inputs and one that names its outputs.
+A step calls one layer on tensors that have names, and gives names to what comes out. The layers of an inner model are
+separate steps. A step before them names the inner model's inputs, one after them its outputs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _TensorKey:
 
 
 def node_step(node: Any, path: Key) -> PipelineLayerStep:
-    """The step of a node of Keras' graph."""
+    """Returns the step of a node of Keras' graph."""
     outputs = [(*path, name) for name in node.flat_output_ids]
 
     def run(tensors: dict[Key, Any]) -> None:
@@ -68,7 +68,7 @@ def node_step(node: Any, path: Key) -> PipelineLayerStep:
 
 
 def layer_step(layer: Any, key: Key, result: Key) -> PipelineLayerStep:
-    """The step of a layer of a `Sequential` model."""
+    """Returns the step of a layer of a `Sequential` model."""
 
     def run(tensors: dict[Key, Any]) -> None:
         tensors[result] = layer(tensors[key])
@@ -77,7 +77,7 @@ def layer_step(layer: Any, key: Key, result: Key) -> PipelineLayerStep:
 
 
 def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> PipelineLayerStep:
-    """A step that gives tensors further names."""
+    """Returns a step that gives tensors further names."""
 
     def run(tensors: dict[Key, Any]) -> None:
         for source, target in zip(sources, targets):
@@ -158,7 +158,7 @@ def _find_gaps(steps: Sequence[PipelineLayerStep]) -> tuple[list[int], list[int]
 
 
 def tensors_needed_after(steps: Sequence[PipelineLayerStep], stage: int, outputs: Iterable[Key]) -> list[Key]:
-    """Names of the tensors that later stages read, in order."""
+    """Returns names of the tensors that later stages read, in order."""
     needed = [key for step in steps if (step.stage or 0) > stage for key in step.inputs]
     made_later = {key for step in steps if (step.stage or 0) > stage for key in step.outputs}
     return list(dict.fromkeys(key for key in [*needed, *outputs] if key not in made_later))

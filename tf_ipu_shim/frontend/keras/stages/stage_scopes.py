@@ -12,7 +12,7 @@ _NOT_THE_USERS = ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras")
 
 
 def are_named_in(kind: type) -> bool:
-    """Whether a method of a user's class names `PipelineStage`, by whichever name the script imports it."""
+    """Returns whether a method of a user's class names `PipelineStage`, by whichever name the script imports it."""
     own = [base for base in kind.__mro__ if base.__module__.partition(".")[0] not in _NOT_THE_USERS]
     methods = [inspect.unwrap(var) for base in own for var in vars(base).values() if callable(var)]
     return any(_is_named(method) for method in methods if isinstance(method, types.FunctionType))
@@ -33,7 +33,7 @@ def _content(cell: types.CellType) -> object:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """The objects that a function's code refers to, and the functions inside it."""
+    """Yields the objects that a function's code refers to, and the functions inside it."""
     yield from (*code.co_names, *code.co_freevars)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

@@ -172,7 +172,7 @@ class IPUDataHandler:
         self._pads = True
 
     def divides_evenly(self, replicas: int) -> bool:
-        """Whether replicas can share the data without a word, so that half as many can, too.
+        """Returns whether replicas can share the data without a word, so that half as many can, too.
 
         Args:
             replicas: how many.
@@ -225,7 +225,7 @@ class IPUDataHandler:
         return self._inferred_steps
 
     def dropped_batches_message(self, mode: str) -> str:
-        """The warning about mini-batches that do not fill all replicas; empty if they do."""
+        """Returns the warning about mini-batches that do not fill all replicas; empty if they do."""
         shape = nest.flatten(self.element_spec)[0].shape
         return partial_batches.dropped_batches_message(
             mode,
@@ -276,7 +276,7 @@ class IPUDataHandler:
         mode: str,
         infeed_kwargs: dict[str, Any],
     ) -> InfeedIterator:
-        """The iterator over an epoch's data: the previous epoch's, unless the data starts again each epoch."""
+        """Returns the iterator over an epoch's data: the previous epoch's, unless the data starts again each epoch."""
         self._check_replication_factor_set("enumerate_epochs_with_reuse")
         if previous is not None and not self._adapter.should_recreate_iterator():
             return previous
@@ -301,7 +301,7 @@ class IPUDataHandler:
             self._adapter.on_epoch_end()
 
     def steps(self) -> Iterator[int]:
-        """The number of the first mini-batch of each execution of an epoch, until the data ends."""
+        """Yields the number of the first mini-batch of each execution of an epoch, until the data ends."""
         for step in range(0, self.inferred_steps, self._steps_per_execution):
             if self._insufficient_data:
                 break
@@ -371,8 +371,9 @@ class IPUDataHandler:
         if 0 <= size < required_batches:
             raise ValueError(
                 "Your input does not have enough data. Make sure that your dataset or generator can generate at least "
-                f"{required_batches} batches (currently it can only generate {size} batches): steps per epoch {steps} "
-                f"* epochs {epochs} * replicas {replicas}. You may need to use the repeat() function of your dataset."
+                f"{required_batches} batches (currently it can only generate {size} batches). Steps per epoch {steps} "
+                f"* epochs {epochs} * replicas {replicas} are needed. You may need to use the repeat() function of "
+                "your dataset."
             )
 
     def _too_few_steps(self, size: int, replicas: int) -> ValueError:
@@ -395,7 +396,7 @@ class IPUDataHandler:
 
 
 def _cast_float64(dataset: Any, package: Any) -> Any:
-    """The dataset with its doubles in Keras' float type, as Keras' adapters pass on those of arrays."""
+    """Returns the dataset with its doubles in Keras' float type, as Keras' adapters pass on those of arrays."""
     spec, kind = dataset.element_spec, keras2.module("backend", package).floatx()
     flat = nest.flatten(spec)
     doubles = [

@@ -42,7 +42,7 @@ class InfeedManager:
         self._infeeds: dict[str, list[tuple[_Infeed, dict[str, Any]]]] = {}
 
     def get_infeed(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> IPUInfeedQueue:
-        """The infeed of a mode, at the beginning of a dataset.
+        """Returns the infeed of a mode, at the beginning of a dataset.
 
         Args:
             mode: `"fit"`, `"evaluate"` or `"predict"`.
@@ -82,7 +82,7 @@ class _Infeed(IPUInfeedQueue):
     Layers cast double numbers, except with `disable_v2_dtype_behavior()`.
     """
 
-    selected: InfeedIterator | None = None  # kept for who has no iterator of its own
+    selected: InfeedIterator | None = None  # kept for callers without an iterator
 
     def _make_initializer(self) -> None:
         """Starts nothing: each call has its own iterator."""
@@ -149,7 +149,7 @@ class OutfeedManager:
         self._outfeeds: dict[str, tuple[IPUOutfeedQueue, dict[str, Any]]] = {}
 
     def get_outfeed(self, mode: str, outfeed_kwargs: dict[str, Any]) -> IPUOutfeedQueue:
-        """The outfeed of a mode.
+        """Returns the outfeed of a mode.
 
         Args:
             mode: `"fit"`, `"evaluate"` or `"predict"`.

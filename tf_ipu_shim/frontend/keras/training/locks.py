@@ -55,16 +55,15 @@ class FairLock:
         """Waits until the lock is free, or refuses where it may never be."""
         if not self._lock.acquire(timeout=HOST_FUNCTION_LIMIT):
             raise RuntimeError(
-                f"A call of a Keras model from a Python function of a dataset or program has waited for "
-                f"{HOST_FUNCTION_LIMIT:g} seconds for "
-                "another call of the same model. That call may need the function's result. Call the model "
-                "before, or use another model with the same weights there."
+                "A call of a Keras model from a Python function of a dataset or program timed out. Another call of "
+                f"the same model took over {HOST_FUNCTION_LIMIT:g} seconds. That call may need the function's result. "
+                "Call the model before, or use another model with the same weights there."
             )
         self._lock.release()
 
 
 def _is_in_host_function() -> bool:
-    """Whether TensorFlow calls the script, as `py_function` and `from_generator` have it do."""
+    """Returns whether TensorFlow calls the script, as `py_function` and `from_generator` have it do."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") != "tensorflow.python.ops.script_ops":
         frame = frame.f_back  # type: ignore[assignment]
@@ -113,8 +112,8 @@ class FitMetrics:
             model.reset_metrics()
             tf_logging.warning(
                 f"The metrics of model {model.name} were used by another thread (evaluate, fit or a method for one "
-                f"batch) during fit: those of this epoch count from here on, as {self._replicas} replicas keep their "
-                "own. Evaluate after fit, or in a callback's on_epoch_end."
+                f"batch) during fit. Its {self._replicas} replicas keep their own metrics, so those of this epoch "
+                "count from here on. Evaluate after fit, or in a callback's on_epoch_end."
             )
 
 
@@ -128,7 +127,7 @@ class ModelLocks:
         self._evaluating: int | None = None  # the thread of an `evaluate` that goes on
 
     def __reduce__(self) -> Any:
-        """A copy of a model has its own turns."""
+        """Returns a copy of a model has its own turns."""
         return ModelLocks, ()
 
     def hold_for_predict(self) -> contextlib.AbstractContextManager[None]:

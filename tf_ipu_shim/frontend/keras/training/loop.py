@@ -44,7 +44,7 @@ class ModelCall:
         self._end_metrics()
 
     def start_epoch(self) -> Execution:
-        """The program with the next epoch's data, ready to run."""
+        """Returns the program with the next epoch's data, ready to run."""
         model = self._model
         program = self._find_program()
         while model._stages_need_trace(self._mode) and model._trace_finds_stages(
@@ -60,7 +60,7 @@ class ModelCall:
         return Execution(self, program, self._iterator)
 
     def hold(self, iterator: Any) -> Any:
-        """A context in which only this call runs the model's program, on the data of its iterator."""
+        """Returns a context in which only this call runs the model's program, on the data of its iterator."""
         return self._model._ipu.locks.hold_for_call(self._model, self._mode, iterator, self._fit_metrics)
 
     def unpack(self, dequeued: Any) -> Any:
@@ -112,7 +112,7 @@ class Execution:
         self._steps, self.replicas = call.steps, call.replicas
 
     def hold(self) -> Any:
-        """A context in which only this call runs the program."""
+        """Returns a context in which only this call runs the program."""
         return self._call.hold(self._iterator)
 
     def last_metrics(self, first: int, begin: Callable[[int], None], end: Callable[[int, Any], None]) -> Any:
@@ -163,7 +163,7 @@ class Execution:
         return (lambda step: begin(step) if step < limit else None), end_one
 
     def metrics(self, values: Any) -> Any:
-        """The metrics of a mini-batch as callbacks see them: plain numbers, replicas reduced."""
+        """Returns the metrics of a mini-batch as callbacks see them: plain numbers, replicas reduced."""
         return nest.map_structure(to_python, reduce_metrics(values, self.replicas, self._call.reduction))
 
     def _run(self) -> Any:

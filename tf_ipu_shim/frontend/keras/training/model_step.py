@@ -19,12 +19,12 @@ from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
 
 def keras_package(model: Any) -> str:
-    """The root of the Keras package a model comes from."""
+    """Returns the root of the Keras package a model comes from."""
     return keras2.root_of_class(type(model)) or keras2.root()
 
 
 def overrides_method(model: Any, name: str) -> bool:
-    """Whether a class of the user's, or one of Keras' premade models, has its own version of a method."""
+    """Returns whether a class of the user's, or one of Keras' premade models, has its own version of a method."""
     keras_own = (f"{keras_package(model)}.engine.", "tf_ipu_shim.")
     for kind in type(model).__mro__:
         if name in vars(kind) and not vars(kind).get("_ipu_generated"):
@@ -38,12 +38,12 @@ def unpack_element(model: Any, data: Any) -> tuple[Any, Any, Any]:
 
 
 def convert_step(model: Any, name: str) -> Any:
-    """A step method as Keras would call it: with the user's `if` and `for` on tensors converted."""
+    """Returns a step method as Keras would call it: with the user's `if` and `for` on tensors converted."""
     return autograph.tf_convert(getattr(model, name), ag_ctx.control_status_ctx())
 
 
 def compute_loss(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> Any:
-    """The compiled loss of a mini-batch, regularisation included."""
+    """Returns the compiled loss of a mini-batch, regularisation included."""
     if hasattr(model, "compute_loss"):
         return model.compute_loss(x, y, y_pred, weights)
     return model.compiled_loss(y, y_pred, weights, regularization_losses=model.losses)
@@ -66,8 +66,7 @@ def forward_pass(model: Any, data: Any, training: bool) -> tuple[Any, dict[str, 
 
 
 def compute_gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, Any], dict[str, Any]]:
-    """The pairs of gradient and variable, for each trainable variable that the loss depends on, the metrics, and the
-    gradients that layers of `keras.ipu.layers` captured, by tag."""
+    """Returns pairs of gradient and variable, the metrics, and the captured gradients by tag."""
     x, y, weights = unpack_element(model, data)
     compute = optimizer_gradients(model.optimizer)
     with backprop.GradientCaptureContext() if compute else backprop.GradientCaptureTape() as capturing:
@@ -83,7 +82,7 @@ def compute_gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dic
 
 
 def optimizer_gradients(optimizer: Any) -> Callable[..., Any] | None:
-    """The optimizer's own `compute_gradients`, if a TensorFlow 1 optimizer overrides it.
+    """Returns the optimizer's own `compute_gradients`, if a TensorFlow 1 optimizer overrides it.
 
     Gradient accumulation and pipelines call it for each mini-batch. Keras' `minimize`, which trains without them,
     never does.
@@ -99,7 +98,7 @@ def train_step(model: Any, data: Any) -> dict[str, Any]:
     """Trains with a mini-batch as Keras' own `train_step`, and gives captured gradients to an optimizer for them."""
     if accepts_captured_gradients(model.optimizer):
         return apply_update(model, data)
-    with backprop.GradientCaptureContext():  # so that layers may capture, for nobody
+    with backprop.GradientCaptureContext():  # so that layers may capture gradients that no one reads
         return convert_step(model, "train_step")(data)
 
 
@@ -112,12 +111,12 @@ def apply_update(model: Any, data: Any) -> dict[str, Any]:
 
 
 def accepts_captured_gradients(optimizer: Any) -> bool:
-    """Whether an optimizer's `apply_gradients` takes `captured_grads`."""
+    """Returns whether an optimizer's `apply_gradients` takes `captured_grads`."""
     return bool(getattr(optimizer, "supports_captured_grads", False))
 
 
 def scale_loss(optimizer: Any, loss: Any) -> Any:
-    """The loss as a loss-scaling optimizer differentiates it."""
+    """Returns the loss as a loss-scaling optimizer differentiates it."""
     return optimizer.get_scaled_loss(loss) if hasattr(optimizer, "get_scaled_loss") else loss
 
 

@@ -73,7 +73,7 @@ class OnBatchMethods:
         model._check_mode(mode)
         package = model_step.keras_package(model)
         adapters = keras2.module("engine.data_adapter", package)
-        # What is trained was decided by `compile`: adversarial models freeze layers of each other afterwards.
+        # `compile` decided which weights train: adversarial models freeze layers of each other afterwards.
         as_compiled = keras2.module("engine.training_utils", package).RespectCompiledTrainableState
         with model.distribute_strategy.scope(), as_compiled(model) if mode == "fit" else contextlib.nullcontext():
             with ops.device("/device:CPU:0"):

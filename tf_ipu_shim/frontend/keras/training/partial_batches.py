@@ -35,7 +35,7 @@ def pad_dataset(dataset: Any, mini_batches: int, padding: int) -> Any:
 
 
 def _as_element(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
-    """An element, in its own tuple, from the arguments of the function that `map` calls."""
+    """Returns an element, in its own tuple, from the arguments of the function that `map` calls."""
     return (arguments if isinstance(dataset.element_spec, tuple) else arguments[0],)
 
 
@@ -51,7 +51,7 @@ def find_written_variables(concrete: Any, *expected: Any) -> list[str]:
 
 
 def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None:
-    """Refuses to pad the data of a prediction if the model would notice; does nothing if no padding is needed."""
+    """Refuses to pad the data of a prediction if padding is needed and the model would notice."""
     if not handler.padding:
         return
     if program.written is None:
@@ -82,7 +82,7 @@ def _check_no_writes(model: Any, written: list[str], mini_batches: int, replicas
 def dropped_batches_message(
     mode: str, mini_batches: int, batch_size: int, replicas: int, steps_set: bool, goes_on: bool
 ) -> str:
-    """The warning about mini-batches that training or evaluation drops; empty if none."""
+    """Returns the warning about mini-batches that training or evaluation drops; empty if none."""
     dropped = mini_batches % replicas
     if not dropped:
         return ""

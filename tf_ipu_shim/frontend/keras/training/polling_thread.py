@@ -69,11 +69,11 @@ class PollingThread(threading.Thread):
         self._cancelled.set()
 
     def cancelled(self) -> bool:
-        """Whether the thread was told to stop."""
+        """Returns whether the thread was told to stop."""
         return self._cancelled.is_set()
 
     def get_result(self) -> Any:
-        """The results of the last mini-batch.
+        """Returns the results of the last mini-batch.
 
         Raises:
             BaseException: what a callback raised.
@@ -114,7 +114,7 @@ class PollingThread(threading.Thread):
             self._backlog.extend(self._dequeue())
 
     def _pop_arrived(self) -> list[Any]:
-        """The results of mini-batches that have come since the last call."""
+        """Returns the results of mini-batches that have come since the last call."""
         with self._taking:
             if not self._drained:
                 self._backlog.extend(self._dequeue())

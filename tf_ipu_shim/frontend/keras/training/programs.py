@@ -95,7 +95,7 @@ def _create_optimizer_weights(optimizer: Any, variables: Sequence[Any]) -> None:
 
 
 def make_loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
-    """A program of one mini-batch after another on one IPU."""
+    """Returns a program of one mini-batch after another on one IPU."""
     name = STEP_METHODS[mode]
     trains = mode == "fit" and not model_step.overrides_method(model, name)
 
@@ -190,7 +190,7 @@ def _count_captured(optimizer: Any, captured: dict[str, Any]) -> None:
 
 
 def _as_traced_function(model: Any, step: Callable[[Any], Any], infeed: Any) -> Callable[[Any], Any]:
-    """A step as a function of TensorFlow, whose trace makes the variables of a model."""
+    """Returns a step as a function of TensorFlow, whose trace makes the variables of a model."""
 
     def traced(data: Any) -> Any:
         tracing.enter_compilation(ops.get_default_graph())
@@ -230,7 +230,7 @@ def _check_keras_optimizer(optimizer: Any, options: ModelOptions) -> None:
 
 
 def compile_program(program: Callable[[], None], mode: str) -> Callable[[], None]:
-    """A function without arguments and results as one program, which reports call what it does."""
+    """Returns a function without arguments and results as one program, which reports call what it does."""
 
     def train() -> None:
         program()
@@ -248,14 +248,14 @@ def compile_program(program: Callable[[], None], mode: str) -> Callable[[], None
 
 
 def to_operation(result: Any) -> Any:
-    """The operation of an `apply_gradients` result; new Keras optimizers return a variable."""
+    """Returns the operation of an `apply_gradients` result; new Keras optimizers return a variable."""
     if result is None or not isinstance(result, ops.Operation):
         return control_flow_ops.no_op()
     return result
 
 
 def pack_element(infeed: Any, values: Any, keywords: dict[str, Any]) -> Any:
-    """An element in the structure of the dataset, from the arguments of a loop's body."""
+    """Returns an element in the structure of the dataset, from the arguments of a loop's body."""
     if keywords:
         return keywords
     return tuple(values) if isinstance(infeed._structure, tuple) else values[0]

@@ -26,7 +26,7 @@ class TracedProgram:
         self.written: list[str] | None = None  # names of variables that it writes, once somebody has asked
 
     def trace(self) -> Any:
-        """The function as it was traced."""
+        """Returns the function as it was traced."""
         if self._concrete is None:
             with locks.build_lock.hold():
                 if self._concrete is None:

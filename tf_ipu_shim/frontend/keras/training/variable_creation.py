@@ -38,7 +38,7 @@ def variable_creation_scope() -> Iterator[None]:
 
 
 def _relative_scope(outermost: str) -> Any:
-    """The current name scope without the program's own part."""
+    """Returns the current name scope without the program's own part."""
     eager = context.executing_eagerly()
     current = context.context().scope_name.rstrip("/") if eager else ops.get_default_graph().get_name_scope()
     if not outermost or not f"{current}/".startswith(f"{outermost}/"):

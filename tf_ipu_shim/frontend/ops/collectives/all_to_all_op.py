@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.operations import array_ops, gen_array_ops, math_ops
 
 
 def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
-    """The tensors of all replicas; each replica gets them all.
+    """Returns the tensors of all replicas; each replica gets them all.
 
     Args:
         x: a tensor of the same shape in every replica, or a list of them.
@@ -60,7 +60,7 @@ def all_to_all(
         A tensor of the size of `x`.
 
     Raises:
-        ValueError: there is no such axis, it is no multiple of the number of replicas, or that is below 1.
+        ValueError: the axis does not exist or is not a multiple of the number of replicas, or that number is below 1.
         tf.errors.InvalidArgumentError: when run: the replicas cannot be split into groups of so many.
 
     Source: `tensorflow.python.ipu.ops.all_to_all_op.all_to_all`.

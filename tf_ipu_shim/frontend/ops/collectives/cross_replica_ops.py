@@ -20,7 +20,7 @@ from tf_ipu_shim.tf_private.operations import array_ops, math_ops
 
 @argument_order(1, "name", until=(2, 0))
 def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name: str | None = None) -> Any:
-    """The sum of a tensor over the replicas; each replica gets it.
+    """Returns the sum of a tensor over the replicas; each replica gets it.
 
     In a program with one replica it is the tensor itself, and groups of more are refused there as elsewhere.
 
@@ -51,7 +51,7 @@ def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name:
 
 
 def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str | None = None) -> Any:
-    """The mean of a tensor over the replicas; each replica gets it.
+    """Returns the mean of a tensor over the replicas; each replica gets it.
 
     Args:
         x: a tensor of a floating-point type, of the same shape in every replica.
@@ -123,7 +123,7 @@ def _cross_replica_sum_gradient(op: Any, gradient: Any) -> Any:
 
 
 def replica_scope_of(op: Any) -> Any:
-    """A scope whose ops know the same replicas as another one: all, or only those of this instance."""
+    """Returns a scope whose ops know the same replicas as another one: all, or only those of this instance."""
     if context.executing_eagerly():
         return contextlib.nullcontext()
     attributes = op.outputs[0].op.node_def.attr  # a tape's own `op` has none that a scope gave

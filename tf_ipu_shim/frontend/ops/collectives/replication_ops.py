@@ -8,7 +8,7 @@ from tf_ipu_shim import plugin
 
 
 def replication_index(name: str | None = None) -> Any:
-    """The number of the replica, from 0 up; 0 in a program with one replica.
+    """Returns the number of the replica, from 0 up; 0 in a program with one replica.
 
     Args:
         name: of the operation.

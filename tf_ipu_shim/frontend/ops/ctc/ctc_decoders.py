@@ -1,4 +1,4 @@
-"""CTC prefix beam search over time-major scores, compilable by XLA."""
+"""CTC prefix beam search over time-major scores, which XLA can compile."""
 
 from __future__ import annotations
 
@@ -40,9 +40,8 @@ def ctc_beam_search_decoder(
         name: of the op.
 
     Returns:
-        Logarithms of probabilities `[batch, top_paths]`, as TensorFlow's own decoder gives them, lengths
-        `[batch, top_paths]`, and labels `[batch, top_paths, max_time]`, with the blank behind each length; most likely
-        first.
+        Logarithms of probabilities `[batch, top_paths]`, lengths `[batch, top_paths]`, and labels `[batch, top_paths,
+        max_time]` with the blank after each length. As in TensorFlow's decoder, the most likely first.
 
     Source: `tensorflow.python.ipu.nn_ops.ctc_beam_search_decoder`.
 

@@ -19,7 +19,7 @@ def ctc_loss_v2(
     out_dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The CTC loss of unnormalised scores (https://www.cs.toronto.edu/~graves/icml_2006.pdf).
+    """Returns the CTC loss of unnormalised scores (https://www.cs.toronto.edu/~graves/icml_2006.pdf).
 
     Args:
         labels: `[batch, max_label_length]` integers, without blanks; what is behind a label's length is not looked at.
@@ -58,7 +58,7 @@ def ctc_loss_with_log_probs(
     out_dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The CTC loss of logarithms of probabilities, such as `tf.nn.log_softmax` gives; see `ctc_loss_v2`.
+    """Returns the CTC loss of logarithms of probabilities, such as `tf.nn.log_softmax` gives; see `ctc_loss_v2`.
 
     As on an IPU, the gradient is that of the scores the logarithms came from, `probability - posterior`. It is the same
     before and after `log_softmax`.
@@ -94,7 +94,7 @@ def ctc_loss_with_log_probs(
 
 @tf.custom_gradient
 def _log_probs_gradient(log_probs: Any) -> Any:
-    """The same elements. Their gradient is computed as for `log_softmax`, which does not change it later."""
+    """Returns the same elements. Their gradient is computed as for `log_softmax`, which does not change it later."""
     return tf.identity(log_probs), lambda up: up - tf.exp(log_probs) * tf.reduce_sum(up, axis=-1, keepdims=True)
 
 
@@ -106,14 +106,14 @@ def _check_types(label: str, data: Any, out_dtype: Any) -> None:
 def _forward_loss(
     labels: Any, log_probs: Any, label_length: Any, data_length: Any, blank_index: int, out_dtype: Any, name: Any
 ) -> Any:
-    """The forward recursion over the labels with a blank before, between and behind them."""
+    """Returns the forward recursion over the labels with a blank before, between and behind them."""
     labels = tf.cast(labels, tf.int32)
     label_length, data_length = tf.cast(label_length, tf.int32), tf.cast(data_length, tf.int32)
     times, batch, classes = _sizes(log_probs)
     if not -classes <= blank_index < classes:
         raise ValueError(f"blank_index must be one of the {classes} classes, got {blank_index}. Pass one of these.")
     blank_index %= classes
-    # What is behind a label's length may be any number, such as -1.
+    # Elements after a label's length may be any number, such as -1.
     labels = tf.clip_by_value(labels, 0, classes - 1)
     blanks = tf.fill(tf.shape(labels), blank_index)
     extended = tf.reshape(tf.stack([blanks, labels], axis=2), [batch, -1])

@@ -125,7 +125,7 @@ def _is_session_graph() -> bool:
 
 
 def _get_deferred_table(embedding_id: str, shape: tf.TensorShape, dtype: tf.DType) -> DeferredTable:
-    """The table that ops of a session's graph find by an id; it lives as long as the graph does."""
+    """Returns the table that ops of a session's graph find by an id; it lives as long as the graph does."""
     with tf.init_scope():
         graph = tf.compat.v1.get_default_graph()
     of_graph = getattr(graph, _HELD, {})

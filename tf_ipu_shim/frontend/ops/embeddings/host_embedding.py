@@ -50,19 +50,19 @@ class HostEmbeddingOptimizerSpec:
         self._learning_rate = learning_rate
 
     def get_learning_rate(self) -> float:
-        """The learning rate."""
+        """Returns the learning rate."""
         return self._learning_rate
 
     def create_slot_variables(self, embedding_tensor: Any, name: str) -> list[Any]:
-        """The variables that this optimizer keeps in addition to a table: none."""
+        """Returns the variables that this optimizer keeps in addition to a table: none."""
         return []
 
     def create_register_instruction(self, embedding_tensor: Any, slot_vars: Any, name: str) -> Any:
-        """The op that a session runs before programs use the table: reads it, so it must be initialized."""
+        """Returns the op that a session runs before programs use the table: reads it, so it must be initialized."""
         return tf.identity(embedding_tensor)
 
     def create_deregister_instruction(self, embedding_tensor: Any, slot_vars: Any, name: str) -> Any:
-        """The op that a session runs after the last program; no effect, as the table is always on the host."""
+        """Returns the op that a session runs after the last program; no effect, as the table is always on the host."""
         return tf.no_op()
 
     def create_lookup_instruction(
@@ -132,11 +132,11 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         self._accumulation_factor = accumulation_factor
 
     def get_accumulation_factor(self) -> int:
-        """The number of gradients per update."""
+        """Returns the number of gradients per update."""
         return self._accumulation_factor
 
     def create_slot_variables(self, embedding_tensor: Any, name: str) -> list[Any]:
-        """The sum of gradients since the last update, of the table's shape, and their number."""
+        """Returns the sum of gradients since the last update, of the table's shape, and their number."""
         with v1.variable_scope(f"{name}_slots", reuse=v1.AUTO_REUSE, use_resource=True), tf.device("/device:CPU:0"):
             zeros = v1.zeros_initializer()
             shape, dtype = embedding_tensor.shape, embedding_tensor.dtype
@@ -286,7 +286,7 @@ class HostEmbedding:
         )
 
     def get_embedding_tensor(self) -> Any:
-        """The variable that holds the table."""
+        """Returns the variable that holds the table."""
         return self._embedding_tensor
 
 
@@ -345,7 +345,7 @@ def create_host_embedding(
 
 
 def _dummy_variable(table: Any, name: str) -> Any:
-    """The variable whose gradient stands for the table's, one for each table."""
+    """Returns the variable whose gradient stands for the table's, one for each table."""
     if not hasattr(table.handle, "numpy"):
         with v1.variable_scope(f"{name}_trainable", reuse=v1.AUTO_REUSE, use_resource=True):
             return v1.get_variable("dummy", [], table.dtype, v1.zeros_initializer(), trainable=True)
@@ -373,7 +373,7 @@ def call_update(update: Any, table: Any, slots: Any, indices: Any, gradient: Any
 
 
 def _is_eager_variable(variable: Any) -> bool:
-    """Whether graphs cannot reach a variable by name, as those are that were made where ops run at once.
+    """Returns whether graphs cannot reach a variable by name, as those are that were made where ops run at once.
 
     They cannot be passed to a program either: TensorFlow keeps the variables of an op on the op's device.
     """
@@ -381,7 +381,7 @@ def _is_eager_variable(variable: Any) -> bool:
 
 
 def _variable_handle(variable: Any) -> tf.Tensor:
-    """The variable's handle in the current graph: by its name, for the reason above."""
+    """Returns the variable's handle in the current graph: by its name, for the reason above."""
     handle = variable.handle
     if tf.executing_eagerly() or handle.graph is v1.get_default_graph():
         return handle

@@ -1,7 +1,7 @@
 """`tensorflow.python.ipu.ops.f8_ops`: float8 tensors with one scale per tensor.
 
-Both formats have one zero, no infinities and one NaN (0x80): those of Noune et al., "8-bit Numerical Formats for Deep
-Neural Networks", which `ml_dtypes` has as `float8_e4m3fnuz` and `float8_e5m2fnuz`.
+Both formats have one zero, no infinities and one NaN (0x80), as in Noune et al., "8-bit Numerical Formats for Deep
+Neural Networks". `ml_dtypes` has them as `float8_e4m3fnuz` and `float8_e5m2fnuz`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class QuarterTensor:
         self.metadata = metadata
 
     def numpy(self) -> tuple[np.ndarray, np.ndarray]:
-        """The bits and the metadata as arrays."""
+        """Returns the bits and the metadata as arrays."""
         return np.asarray(self.data), np.asarray(self.metadata)
 
     @property
@@ -267,7 +267,7 @@ def canonicalise_output(output: Any, lhs: Any) -> tf.Tensor:
 
 
 def f8_matmul(lhs: Any, rhs: Any, name: str = "f8_matmul") -> tf.Tensor:
-    """A matrix product of 8-bit floats, summed in float32.
+    """Returns a matrix product of 8-bit floats, summed in float32.
 
     Args:
         lhs: a `QuarterTensor`, or data and metadata, shape [..., m, k]. A plain tensor is taken as it is.
@@ -298,7 +298,7 @@ def f8_conv_1d(
     dilations: Any = (1,),
     name: str = "f8_conv_1d",
 ) -> tf.Tensor:
-    """A convolution over one axis of 8-bit floats, summed in float32.
+    """Returns a convolution over one axis of 8-bit floats, summed in float32.
 
     Args:
         inputs: a `QuarterTensor`, or data and metadata, shape [batch, width, channels].
@@ -339,7 +339,7 @@ def f8_conv_2d(
     dilations: Any = (1, 1, 1, 1),
     name: str = "f8_conv_2d",
 ) -> tf.Tensor:
-    """A convolution over two axes of 8-bit floats, summed in float32.
+    """Returns a convolution over two axes of 8-bit floats, summed in float32.
 
     Args:
         inputs: a `QuarterTensor`, or data and metadata, shape [batch, height, width, channels].
@@ -373,7 +373,7 @@ def f8_conv_3d(
     dilations: Any = (1, 1, 1, 1, 1),
     name: str = "f8_conv_3d",
 ) -> tf.Tensor:
-    """A convolution over three axes of 8-bit floats, summed in float32.
+    """Returns a convolution over three axes of 8-bit floats, summed in float32.
 
     Args:
         inputs: a `QuarterTensor`, or data and metadata, shape [batch, depth, height, width, channels].

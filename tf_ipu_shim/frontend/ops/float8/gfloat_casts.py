@@ -59,7 +59,7 @@ def encode(float64_values: Any, params: Any, dtype: Any) -> Any:
 
 
 def decode(codes: Any, params: Any) -> Any:
-    """The numbers that bits mean, in float64."""
+    """Returns the numbers that bits mean, in float64."""
     mantissa, exponent_bits, bias, _, infinities = (params[index] for index in range(5))
     width = 8 * codes.dtype.size
     code = tf.bitwise.bitwise_and(tf.cast(codes, tf.int32), (1 << width) - 1)
@@ -76,13 +76,13 @@ def decode(codes: Any, params: Any) -> Any:
 
 
 def largest_value(params: Any) -> Any:
-    """The largest finite number of a format."""
+    """Returns the largest finite number of a format."""
     top = tf.bitwise.left_shift(1, params[1]) - 1 - params[2] - params[4]
     return (2.0 - exact_power_of_two(-params[0])) * exact_power_of_two(top)
 
 
 def exponents(size: Any) -> Any:
-    """The exponents of float64 numbers that are not negative; a very small one for zero."""
+    """Returns the exponents of float64 numbers that are not negative; a very small one for zero."""
     bits = tf.bitwise.right_shift(tf.bitcast(size, tf.int64), tf.constant(52, tf.int64))
     return tf.minimum(tf.cast(bits, tf.int32) - 1023, 512)
 

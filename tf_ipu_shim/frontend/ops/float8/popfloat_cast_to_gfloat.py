@@ -30,7 +30,7 @@ def calc_gfloat_params(
     en_inf: bool = True,
     calc_type: Any = tf.float32,
 ) -> tf.Tensor:
-    """The parameters of a format, for the casts.
+    """Returns the parameters of a format, for the casts.
 
     Args:
         man: mantissa bits.
@@ -223,11 +223,11 @@ class GenericFloat:
         return self
 
     def is_packed_float(self) -> bool:
-        """Whether a number takes fewer bits than the native type it is computed in."""
+        """Returns whether a number takes fewer bits than the native type it is computed in."""
         return self.get_gfloat_storage_dtype().is_integer
 
     def get_gfloat_storage_dtype(self) -> Any:
-        """The type numbers are kept in: int8, int16, or the native type where nothing is saved."""
+        """Returns the type numbers are kept in: int8, int16, or the native type where nothing is saved."""
         bits = 1 + self.exp + self.man
         native = self.get_gfloat_native_dtype()
         if bits <= 8:
@@ -244,7 +244,7 @@ class GenericFloat:
 
     @staticmethod
     def get_gfloat_param_size(calc_type: Any) -> int:
-        """How many parameters a format has.
+        """Returns how many parameters a format has.
 
         Args:
             calc_type: float16 or float32.
@@ -257,23 +257,23 @@ class GenericFloat:
         return cast_to_gfloat32_param_size if calc_type == tf.float32 else cast_to_gfloat16_param_size
 
     def get_gfloat_cast_param_size(self) -> int:
-        """How many parameters this format has."""
+        """Returns how many parameters this format has."""
         return self.get_gfloat_param_size(self.get_gfloat_calc_dtype())
 
     def calc_quantized_fp16_params(self) -> tf.Tensor:
-        """The parameters for casts computed in float16."""
+        """Returns the parameters for casts computed in float16."""
         return self._params(tf.float16)
 
     def calc_quantized_fp32_params(self) -> tf.Tensor:
-        """The parameters for casts computed in float32."""
+        """Returns the parameters for casts computed in float32."""
         return self._params(tf.float32)
 
     def get_cast_to_gfloat_params(self) -> tf.Tensor:
-        """The parameters for casts."""
+        """Returns the parameters for casts."""
         return self._params(self.get_gfloat_calc_dtype())
 
     def get_gfloat_packed_params(self) -> tf.Tensor:
-        """The parameters for casts."""
+        """Returns the parameters for casts."""
         return self.get_cast_to_gfloat_params()
 
     def _params(self, calc_type: Any) -> tf.Tensor:
@@ -288,15 +288,15 @@ class GenericFloat:
         return self.exp
 
     def get_exponent_bias(self) -> int:
-        """The exponent's bias."""
+        """Returns the exponent's bias."""
         return self.bias
 
     def get_en_denorms(self) -> bool:
-        """Whether the format has denormals."""
+        """Returns whether the format has denormals."""
         return self.en_denorm
 
     def get_en_inf(self) -> bool:
-        """Whether the format has infinities and NaN."""
+        """Returns whether the format has infinities and NaN."""
         return self.en_inf
 
     def cast_native_to_gfloat(

@@ -33,7 +33,7 @@ class LayerKind(NamedTuple):
     def gradients(
         self, arguments: Mapping[str, Any], planned: RecurrentOptions, upstream: Mapping[int, Any]
     ) -> Sequence[Any]:
-        """The gradients of the trained operands, from those of results by position."""
+        """Returns the gradients of the trained operands, from those of results by position."""
         trained = [arguments[operand] for operand in self.trained]
         with tf.GradientTape() as tape:
             tape.watch(trained)
@@ -59,7 +59,7 @@ def _lstm(arguments: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[A
 
 
 def _gru(arguments: Mapping[str, Any], planned: RecurrentOptions) -> Sequence[Any]:
-    """The outputs `[time, batch, num_channels]` and the last state; gates are update, reset and candidate."""
+    """Returns the outputs `[time, batch, num_channels]` and the last state; gates are update, reset and candidate."""
     return recurrences.gru(
         arguments["inputs"],
         arguments["initial_state"],
@@ -86,7 +86,7 @@ LAYERS = {
 
 
 def matmul_options(partials_dtype: Any, options: str, options_bwd: str) -> RecurrentOptions:
-    """The matmul planner options; unreadable options are refused elsewhere."""
+    """Returns the matmul planner options; unreadable options are refused elsewhere."""
     return RecurrentOptions(
         planner_options.recurrent_options(partials_dtype, options),
         planner_options.recurrent_options(partials_dtype, options_bwd),

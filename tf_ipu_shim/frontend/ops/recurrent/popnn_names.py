@@ -12,7 +12,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 
 def apply_output_gate(gate: Any, activated: Any, layer: str) -> Any:
-    """The output of an LSTM: output gate times activated cell state.
+    """Returns the output of an LSTM: output gate times activated cell state.
 
     Source: PopLibs `popnn/Lstm.cpp`.
 

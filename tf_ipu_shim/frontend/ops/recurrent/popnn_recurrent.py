@@ -43,7 +43,7 @@ PopnnAUGRULayerBackprop = collections.namedtuple(
 
 
 def _op(title: str, kind: str, form: Any, backward: bool = False) -> Callable[..., Any]:
-    """The wrapper of an op: `title` is its name in graphs, `form` the type of its results."""
+    """Returns the wrapper of an op: `title` is its name in graphs, `form` the type of its results."""
     layer = LAYERS[kind]
     signature = _signature(kind, layer, backward)
     name = f"popnn_{kind}_layer" + ("_backprop" if backward else "")
@@ -63,7 +63,7 @@ def _op(title: str, kind: str, form: Any, backward: bool = False) -> Callable[..
 
 
 def _signature(kind: str, layer: LayerKind, backward: bool) -> inspect.Signature:
-    """The arguments of an op since SDK 2.6: operands, attributes, and `name`."""
+    """Returns the arguments of an op since SDK 2.6: operands, attributes, and `name`."""
     inputs = list(layer.operands)
     if backward:
         outputs = [_OUTPUTS[position] for position in layer.returned]
@@ -96,7 +96,7 @@ def _call(layer: LayerKind, title: str, form: Any, arguments: Mapping[str, Any],
 
 
 def _outputs(layer: LayerKind, arguments: Mapping[str, Any], planned: Any) -> list[Any]:
-    """The op's outputs, and nothing for `intermediates`."""
+    """Returns the op's outputs, and nothing for `intermediates`."""
     results = layer.run(arguments, planned)
     outputs = [results[position] for position in layer.returned]
     if not arguments.get("preserve_final_state", True):
@@ -105,7 +105,7 @@ def _outputs(layer: LayerKind, arguments: Mapping[str, Any], planned: Any) -> li
 
 
 def _zero_where_ended(state: tf.Tensor, output: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """The last state without `preserve_final_state`: zero for sequences that end before the last step."""
+    """Returns the last state without `preserve_final_state`: zero for sequences that end before the last step."""
     steps = tf.shape(output)[0]
     is_full_length = tf.cast(lengths, steps.dtype) >= steps
     return tf.where(tf.reshape(is_full_length, [-1, 1]), state, tf.zeros_like(state))

@@ -116,7 +116,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def _ordered_attributes(line: tuple[int, int], lstm: bool) -> tuple[str, ...]:
-    """The attributes of an op in the order of its wrapper's arguments."""
+    """Returns the attributes of an op in the order of its wrapper's arguments."""
     activations = ("activation", "recurrent_activation") if line >= (2, 1) else ()
     further: tuple[str, ...] = ()
     if line >= (2, 2):

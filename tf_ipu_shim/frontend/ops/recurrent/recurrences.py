@@ -117,9 +117,7 @@ def _project_inputs(inputs: Any, kernel: Any, biases: Any, planned: RecurrentOpt
 
 
 def _matmul(x: Any, kernel: Any, planned: RecurrentOptions | None) -> Any:
-    with planner_options.recurrent_planner_scope(
-        planned
-    ):  # here and not around the loop: its body is a graph of its own
+    with planner_options.recurrent_planner_scope(planned):  # here and not around the loop: its body is a separate graph
         return tf.matmul(x, kernel)
 
 

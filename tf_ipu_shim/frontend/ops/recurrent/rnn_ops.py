@@ -342,7 +342,7 @@ class PopnnGRU(_PopnnRNN):
         return self.biases
 
     def state_shape(self, batch_size: int) -> list[int]:
-        """The state's shape.
+        """Returns the state's shape.
 
         Args:
             batch_size: samples in a batch.

@@ -80,7 +80,7 @@ def precompiled_user_op(
     attributes: str | None = None,
     gradient_attributes: str | None = None,
 ) -> list[tf.Tensor]:
-    """An op that a shared library makes of Poplar code: what `register_emulation` has for it runs in its place.
+    """Returns an op that a shared library makes of Poplar code: what `register_emulation` has for it runs in its place.
 
     Args:
         inputs: tensors.
@@ -98,9 +98,8 @@ def precompiled_user_op(
         A tensor for each output.
 
     Raises:
-        ValueError: an argument, or what an emulation gave, is not what it has to be; or the emulation stood for
-            another library of the same file name.
-        UnsupportedError: no emulation is registered; the error says how.
+        ValueError: an argument or a result of an emulation is not valid, or the emulation was registered for another
+        library of the same file name. UnsupportedError: no emulation is registered; the error says how.
         NotFoundError: so it is, and there is no such library either.
 
     Source: `tensorflow.python.ipu.ops.custom_ops.precompiled_user_op`.

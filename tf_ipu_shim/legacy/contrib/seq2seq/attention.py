@@ -78,7 +78,7 @@ class MemoryAttention(AttentionMechanism):
         return v1.zeros([batch_size, self.alignments_size], dtype)
 
     def initial_state(self, batch_size: Any, dtype: Any) -> Any:
-        """The initial state."""
+        """Returns the initial state."""
         return self.initial_alignments(batch_size, dtype)
 
     def _aligned(self, scores: Any) -> tuple[Any, Any]:
@@ -221,7 +221,7 @@ def _layer(units: int, name: str, dtype: Any) -> Any:
 
 
 def _within(memory: Any, lengths: Any) -> Any:
-    """A memory with zeros behind each row's end."""
+    """Returns a memory with zeros behind each row's end."""
     memory = v1.convert_to_tensor(memory)
     if lengths is None:
         return memory

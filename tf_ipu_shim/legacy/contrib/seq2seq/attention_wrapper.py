@@ -28,7 +28,7 @@ class AttentionWrapperState(_State):
     __slots__ = ()
 
     def clone(self, **kwargs: Any) -> AttentionWrapperState:
-        """A copy with other parts; they need the shapes of those that they stand for.
+        """Returns a copy with other parts; they need the shapes of those that they stand for.
 
         Args:
             kwargs: parts by name.
@@ -144,7 +144,7 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
         return sum(_width(layer, self._cell.output_size, mechanism) for layer, mechanism in values)
 
     def zero_state(self, batch_size: Any, dtype: Any) -> AttentionWrapperState:
-        """The initial state.
+        """Returns the initial state.
 
         Args:
             batch_size: rows; has to be that of the memories.

@@ -37,15 +37,15 @@ class Decoder:
         return False
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any, Any]:
-        """Which sequences have ended before they begin, `[batch]`, the first inputs and the first state."""
+        """Returns which sequences have ended before they begin, `[batch]`, the first inputs and the first state."""
         raise NotImplementedError
 
     def step(self, time: Any, inputs: Any, state: Any, name: str | None = None) -> tuple[Any, Any, Any, Any]:
-        """The outputs of a step, the next state, the next inputs, and which sequences have ended."""
+        """Returns the outputs of a step, the next state, the next inputs, and which sequences have ended."""
         raise NotImplementedError
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> tuple[Any, Any]:
-        """The final form of all outputs, `[time, batch, ...]`, and of the last state."""
+        """Returns the final form of all outputs, `[time, batch, ...]`, and of the last state."""
         raise NotImplementedError
 
 
@@ -98,11 +98,11 @@ class BasicDecoder(Decoder):
         return v1.nest.map_structure(lambda shape: shape[1:], self._output_layer.compute_output_shape(shapes))
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any, Any]:
-        """The helper's first inputs, and the cell's first state."""
+        """Returns the helper's first inputs, and the cell's first state."""
         return (*self._helper.initialize(), self._initial_state)
 
     def step(self, time: Any, inputs: Any, state: Any, name: str | None = None) -> tuple[Any, Any, Any, Any]:
-        """The cell, the layer, the helper's sample and what it says comes next."""
+        """Returns the cell, the layer, the helper's sample and what it says comes next."""
         with v1.name_scope(name, "BasicDecoderStep", [time, inputs, state]):
             outputs, state = self._cell(inputs, state)
             if self._output_layer is not None:
@@ -199,7 +199,7 @@ def dynamic_decode(
 
 
 def _zeros(decoder: Decoder) -> Any:
-    """The outputs of a sequence that has ended."""
+    """Returns the outputs of a sequence that has ended."""
 
     def of(size: Any, dtype: Any) -> Any:
         return v1.zeros([decoder.batch_size, *v1.TensorShape(size).as_list()], dtype)
@@ -219,7 +219,7 @@ def _arrays(decoder: Decoder, size: Any) -> Any:
 
 
 def _unless(finished: Any, old: Any, new: Any) -> Any:
-    """The new values of sequences that continue, and the old values of others; a value without rows is new."""
+    """Returns the new values of sequences that continue, and the old values of others; a value without rows is new."""
     if isinstance(old, v1.TensorArray) or old.shape.ndims == 0:
         return new
     chosen = v1.where(finished, old, new)

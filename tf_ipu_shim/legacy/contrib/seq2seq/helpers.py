@@ -27,17 +27,17 @@ class Helper:
         raise NotImplementedError
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
-        """Which sequences have ended before they begin, `[batch]`, and the first inputs."""
+        """Returns which sequences have ended before they begin, `[batch]`, and the first inputs."""
         raise NotImplementedError
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
-        """The samples for the outputs of a step."""
+        """Returns the samples for the outputs of a step."""
         raise NotImplementedError
 
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
     ) -> tuple[Any, Any, Any]:
-        """Which sequences have ended, the next inputs and the next state."""
+        """Returns which sequences have ended, the next inputs and the next state."""
         raise NotImplementedError
 
 
@@ -98,7 +98,7 @@ class CustomHelper(_Sampling):
         return self._batch_size
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
-        """The result of the first function."""
+        """Returns the result of the first function."""
         with v1.name_scope(name, "CustomHelperInitialize"):
             finished, inputs = self._initialize()
             if self._batch_size is None:
@@ -106,14 +106,14 @@ class CustomHelper(_Sampling):
             return finished, inputs
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
-        """The result of the second function."""
+        """Returns the result of the second function."""
         with v1.name_scope(name, "CustomHelperSample"):
             return self._sample(time=time, outputs=outputs, state=state)
 
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
     ) -> tuple[Any, Any, Any]:
-        """The result of the third function."""
+        """Returns the result of the third function."""
         with v1.name_scope(name, "CustomHelperNextInputs"):
             return self._next_inputs(time=time, outputs=outputs, state=state, sample_ids=sample_ids)
 
@@ -165,14 +165,14 @@ class TrainingHelper(_Sampling):
             return finished, self._read_unless(v1.reduce_all(finished), 0)
 
     def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None, **_: Any) -> Any:
-        """The likeliest word."""
+        """Returns the likeliest word."""
         with v1.name_scope(name, "TrainingHelperSample"):
             return v1.argmax(outputs, -1, output_type=v1.int32)
 
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: str | None = None, **_: Any
     ) -> tuple[Any, Any, Any]:
-        """The next entries; zeros when all sequences have ended."""
+        """Returns the next entries; zeros when all sequences have ended."""
         with v1.name_scope(name, "TrainingHelperNextInputs"):
             finished = time + 1 >= self._sequence_length
             return finished, self._read_unless(v1.reduce_all(finished), time + 1), state
@@ -217,7 +217,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
         self._probability, self._seed, self._scheduling_seed = sampling_probability, seed, scheduling_seed
 
     def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None, **_: Any) -> Any:
-        """A drawn word where a sequence is given that; -1 elsewhere."""
+        """Returns a drawn word where a sequence is given that; -1 elsewhere."""
         with v1.name_scope(name, "ScheduledEmbeddingTrainingHelperSample"):
             is_drawn = v1.random_uniform([self.batch_size], seed=self._scheduling_seed) < self._probability
             return v1.where(is_drawn, _drawn(outputs, self._seed), v1.fill([self.batch_size], -1))
@@ -225,7 +225,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: str | None = None, **_: Any
     ) -> tuple[Any, Any, Any]:
-        """The words that were drawn, and the next entries for other sequences."""
+        """Returns the words that were drawn, and the next entries for other sequences."""
         with v1.name_scope(name, "ScheduledEmbeddingTrainingHelperNextInputs"):
             finished, known, state = super().next_inputs(time, outputs, state)
             embedded = self._embedding_fn(v1.maximum(sample_ids, 0))
@@ -262,13 +262,13 @@ class GreedyEmbeddingHelper(_Sampling):
         return v1.zeros_like(self._start_tokens, v1.bool), self._start_inputs
 
     def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None) -> Any:
-        """The likeliest word."""
+        """Returns the likeliest word."""
         return v1.argmax(_one(outputs), -1, output_type=v1.int32)
 
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
     ) -> tuple[Any, Any, Any]:
-        """The words; those that sequences begin with once all have ended."""
+        """Returns the words; those that sequences begin with once all have ended."""
         finished = v1.equal(sample_ids, self._end_token)
         inputs = v1.cond(v1.reduce_all(finished), lambda: self._start_inputs, lambda: self._embedding_fn(sample_ids))
         return finished, inputs, state
@@ -299,7 +299,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         self._temperature, self._seed = softmax_temperature, seed
 
     def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None) -> Any:
-        """A drawn word."""
+        """Returns a drawn word."""
         outputs = _one(outputs)
         return _drawn(outputs if self._temperature is None else outputs / self._temperature, self._seed)
 
@@ -337,13 +337,13 @@ class InferenceHelper(_Sampling):
         return v1.zeros([self._batch_size], v1.bool), self._start_inputs
 
     def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None) -> Any:
-        """The function's result for some outputs."""
+        """Returns the function's result for some outputs."""
         return self._sample(outputs)
 
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
     ) -> tuple[Any, Any, Any]:
-        """Which sequences have ended by their samples, and what comes of these."""
+        """Returns which sequences have ended by their samples, and what comes of these."""
         return self._end(sample_ids), self._next(sample_ids), state
 
 

@@ -19,7 +19,7 @@ def sequence_loss(
     softmax_loss_function: Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """The weighted cross-entropy of sequences, summed or averaged over each axis, or neither.
+    """Returns the weighted cross-entropy of sequences, summed or averaged over each axis, or neither.
 
     Args:
         logits: `[batch, time, classes]`.

@@ -16,7 +16,7 @@ def _v1() -> Any:
 def variance_scaling_initializer(
     factor: float = 2.0, mode: str = "FAN_IN", uniform: bool = False, seed: int | None = None, dtype: Any = "float32"
 ) -> Any:
-    """An initializer whose values have the variance `factor / n`.
+    """Returns an initializer whose values have the variance `factor / n`.
 
     Args:
         factor: of the variance.
@@ -65,7 +65,7 @@ xavier_initializer_conv2d = xavier_initializer
 
 
 def l1_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], Any]:
-    """A penalty of `scale` times the sum of magnitudes.
+    """Returns a penalty of `scale` times the sum of magnitudes.
 
     Args:
         scale: 0 for no penalty.
@@ -85,7 +85,7 @@ def l1_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], An
 
 
 def l2_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], Any]:
-    """A penalty of `scale` times half the sum of squares.
+    """Returns a penalty of `scale` times half the sum of squares.
 
     Args:
         scale: 0 for no penalty.
@@ -105,7 +105,7 @@ def l2_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], An
 
 
 def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str | None = None) -> Callable[[Any], Any]:
-    """The penalties of `l1_regularizer` and `l2_regularizer` together.
+    """Returns the penalties of `l1_regularizer` and `l2_regularizer` together.
 
     Args:
         scale_l1: of the first one; 0 for none.
@@ -145,7 +145,7 @@ def sum_regularizer(regularizer_list: Sequence[Any], scope: str | None = None) -
 
 
 def apply_regularization(regularizer: Callable[[Any], Any], weights_list: Sequence[Any] | None = None) -> Any:
-    """The penalty of several weights, which becomes one of the graph's regularization losses too.
+    """Returns the penalty of several weights, which becomes one of the graph's regularization losses too.
 
     Args:
         regularizer: from weights to a penalty, or to None.

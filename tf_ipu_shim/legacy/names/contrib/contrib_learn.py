@@ -18,7 +18,7 @@ class ProblemType:
 
 
 def build_standardized_signature_def(input_tensors: Any, output_tensors: Any, problem_type: int) -> Any:
-    """The signature of a model that predicts.
+    """Returns the signature of a model that predicts.
 
     Args:
         input_tensors: by name.

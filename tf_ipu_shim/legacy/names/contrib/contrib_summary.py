@@ -6,7 +6,7 @@ from typing import Any
 
 
 def all_summary_ops() -> list[Any]:
-    """The ops of the default graph that write summaries of this kind, for a session to run.
+    """Returns the ops of the default graph that write summaries of this kind, for a session to run.
 
     Example:
         >>> with tf.Graph().as_default():

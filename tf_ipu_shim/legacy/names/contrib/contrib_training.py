@@ -130,11 +130,11 @@ class HParams:
         return self
 
     def parse_json(self, values_json: str) -> HParams:
-        """The same of an object in JSON."""
+        """Returns the same of an object in JSON."""
         return self.override_from_dict(json.loads(values_json))
 
     def to_json(self, indent: Any = None, separators: Any = None, sort_keys: bool = False) -> str:
-        """The values as JSON, without those that are functions.
+        """Returns the values as JSON, without those that are functions.
 
         Args:
             indent: of `json.dumps`.
@@ -145,11 +145,11 @@ class HParams:
         return json.dumps(plain, indent=indent, separators=separators, sort_keys=sort_keys)
 
     def values(self) -> dict[str, Any]:
-        """The values by name."""
+        """Returns the values by name."""
         return {name: getattr(self, name) for name in self._hparam_types}
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A value, or another one where there is no such hyperparameter."""
+        """Returns a value, or another one where there is no such hyperparameter."""
         return getattr(self, key) if key in self._hparam_types else default
 
     def __contains__(self, key: str) -> bool:
@@ -160,7 +160,7 @@ class HParams:
 
 
 def _cast(name: str, kind: type, value: Any) -> Any:
-    """A value as one of a type, where nothing is lost by that."""
+    """Returns a value as one of a type, where nothing is lost by that."""
     fits = (
         issubclass(kind, str) == isinstance(value, str)
         and issubclass(kind, bool) == isinstance(value, bool)
@@ -178,7 +178,7 @@ def _cast(name: str, kind: type, value: Any) -> Any:
 
 
 def _read(name: str, kind: type, text: str) -> Any:
-    """A value of a type, of a text."""
+    """Returns a value of a type, of a text."""
     try:
         if issubclass(kind, bool):
             return _BOOLEANS[text.strip().lower()]

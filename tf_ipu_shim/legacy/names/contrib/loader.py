@@ -71,7 +71,7 @@ _RNN_CELLS = {
     "MultiRNNCell RNNCell ResidualWrapper",
 }
 _PROJECTOR = {"tensorboard.plugins.projector": "EmbeddingInfo ProjectorConfig SpriteMetadata visualize_embeddings"}
-# What took the place of modules that are not here.
+# Replacements of modules that are not supported.
 _INSTEAD = {
     "bayesflow": "Use the package tensorflow_probability.",
     "crf": "Use the package tensorflow_addons, or ipu.nn_ops.ctc_loss for sequences without alignment.",
@@ -90,7 +90,7 @@ _INSTEAD = {
     "tensorrt": "TensorRT runs on GPUs only. Use ipu.serving to export a model.",
 }
 _TPU = "tensorflow_estimator.python.estimator.tpu"
-# What has become of parts of it outside TensorFlow, by module below `tensorflow.contrib`.
+# Packages that continue parts of it outside TensorFlow, by module below `tensorflow.contrib`.
 SLIM = {"slim": "tf_slim", "layers": "tf_slim.layers", "framework": "tf_slim"}
 
 # Module below `tensorflow.contrib` -> the names it has here, by the module that they are in today.
@@ -269,7 +269,7 @@ def absence(path: str) -> str:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether a module's package is installed: Estimator and `tf_slim` may not be."""
+    """Returns whether a module's package is installed: Estimator and `tf_slim` may not be."""
     return importlib.util.find_spec(module.partition(".")[0]) is not None
 
 
@@ -283,7 +283,7 @@ class _Loader(Loader):
 
 @functools.cache
 def places(path: str) -> dict[str, str]:
-    """Each name of a module, and the module that has it today.
+    """Returns each name of a module, and the module that has it today.
 
     Args:
         path: of the module, below `tensorflow.contrib`.
@@ -296,7 +296,7 @@ def places(path: str) -> dict[str, str]:
 
 
 def moved(fullname: str) -> str | None:
-    """The module that one of `tensorflow.contrib` is today as a whole, if it is installed.
+    """Returns the module that one of `tensorflow.contrib` is today as a whole, if it is installed.
 
     Args:
         fullname: of the module.

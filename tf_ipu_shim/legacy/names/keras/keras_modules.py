@@ -74,7 +74,7 @@ class KerasLoader(Loader):
         self.older = older
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """The module that all names come from, or one that looks them up in several."""
+        """Returns the module that all names come from, or one that looks them up in several."""
         if self.is_package:
             return KerasModule(spec.name, self.targets, self.older)
         module = importlib.import_module(self.targets[0])
@@ -88,7 +88,7 @@ class KerasLoader(Loader):
 
 
 def is_keras_2() -> bool:
-    """Whether `keras` is Keras 2: as it is installed, or as a script for IPUs has it (`keras_name`).
+    """Returns whether `keras` is Keras 2: as it is installed, or as a script for IPUs has it (`keras_name`).
 
     Example:
         >>> keras2.has_engine("keras.src") <= is_keras_2()
@@ -110,7 +110,7 @@ def spec(
     """
     targets, is_package = _targets(keras2.root(), path)
     if public is not None and _exists(public):
-        # What a name means is the public API's to say: it has other classes for TensorFlow 1, and other optimizers.
+        # The public API defines what a name means: it has other classes for TensorFlow 1, and other optimizers.
         targets = [public, *targets]
     if not targets and path not in keras_paths.PACKAGES:
         return None
@@ -120,7 +120,7 @@ def spec(
 
 @functools.cache
 def _targets(root: str, path: str) -> tuple[list[str], bool]:
-    """The modules that exist of those that `path` leads to, and whether one of them is a package."""
+    """Returns the modules that exist of those that `path` leads to, and whether one of them is a package."""
     names = [f"{root}.{below}" if below else root for below in keras_paths.modules(path)]
     found = [name for name in names if _exists(name)]
     return found, any(_is_package(name) for name in found)

@@ -7,13 +7,13 @@ several modules, which together have its names. Paths that are not in the table 
 
 from __future__ import annotations
 
-# Path of the time -> modules that have its names now, the one that wins first. What is below a path with one module is
+# Path of the time -> modules that have its names now, the one that wins first. Names below a path with one module are
 # below that module.
 MOVED = {
     "combinations": "testing_infra.test_combinations",
     "distribute.sidecar_evaluator": "utils.sidecar_evaluator",
     "engine.network": "engine.functional",
-    "engine.topology": "engine.base_layer engine.input_spec engine.input_layer engine.node",  # Keras of its own, to 2.3
+    "engine.topology": "engine.base_layer engine.input_spec engine.input_layer engine.node",  # Keras, to 2.3
     "initializers.initializers_v2": "initializers.initializers",
     "keras_parameterized": "testing_infra.test_combinations",
     "layers.advanced_activations": "layers.activation layers.activation.softmax",
@@ -74,7 +74,7 @@ PACKAGES = ("layers.legacy_rnn",)
 
 
 def modules(path: str) -> tuple[str, ...]:
-    """The modules, below the root of Keras 2, that have what a module of the time had.
+    """Returns the modules, below the root of Keras 2, that have what a module of the time had.
 
     Args:
         path: of the module, below the package.
@@ -100,7 +100,7 @@ def modules(path: str) -> tuple[str, ...]:
 
 
 def is_moved(path: str) -> bool:
-    """Whether Keras has moved a module, or a package it was in.
+    """Returns whether Keras has moved a module, or a package it was in.
 
     Example:
         >>> is_moved("engine.training"), is_moved("layers.core")

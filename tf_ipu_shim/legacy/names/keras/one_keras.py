@@ -26,7 +26,7 @@ from tf_ipu_shim.legacy.names import mode
 from tf_ipu_shim.legacy.names.keras import keras_modules
 
 NAME = "tensorflow.python.keras"
-# Packages whose modules are nobody's script.
+# Packages whose modules are not scripts.
 _LIBRARIES = {"tensorflow", "tensorflow_estimator", "keras", "tf_keras", "tf_ipu_shim", *sys.stdlib_module_names}
 _copy: dict[str, types.ModuleType] = {}
 
@@ -125,8 +125,8 @@ def _instead(other: Any, before: Any) -> Any:
 
 def _counterpart(value: Any) -> Any:
     """What Keras has for a class, function or module of the copy; the value itself where there is nothing."""
-    # Asking any other object for a name could run code of its own, such as that of flags; so does `isinstance`, which
-    # asks it for its class.
+    # Reading an attribute of any other object could run its code, such as that of flags. So does `isinstance`, which
+    # reads its class.
     if issubclass(type(value), types.ModuleType):
         name, attribute = vars(value).get("__name__"), None
         known = name in _copy and _copy[name] is value
@@ -149,7 +149,7 @@ def _has_keras_2() -> bool:
 
 
 def _public() -> str:
-    """The module of Keras' public API that `tf.keras` is."""
+    """Returns the module of Keras' public API that `tf.keras` is."""
     from tf_ipu_shim.tf_private.eager import tf2
 
     return f"{keras2.root().partition('.')[0]}.api._v{2 if tf2.enabled() else 1}.keras"

@@ -51,7 +51,7 @@ def install() -> None:
 
 
 def gcd(a: Any, b: Any) -> Any:
-    """The greatest common divisor, with the sign of `b` as `fractions.gcd` had it.
+    """Returns the greatest common divisor, with the sign of `b` as `fractions.gcd` had it.
 
     Args:
         a: a whole number.
@@ -67,7 +67,7 @@ def gcd(a: Any, b: Any) -> Any:
 
 
 def getargspec(function: Callable[..., Any]) -> ArgSpec:
-    """The arguments of a function, in the form Python used until 3.10.
+    """Returns the arguments of a function, in the form Python used until 3.10.
 
     Args:
         function: without keyword-only arguments and annotations.

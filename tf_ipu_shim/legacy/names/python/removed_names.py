@@ -1,7 +1,7 @@
 """Restores NumPy and `collections` names of the TensorFlow 1.15 to 2.6 era, for scripts only.
 
-Installed packages read some of them to learn their version, so they get the values of the installed version, and so
-does every name that it has. Checked on NumPy 1.26 and 2.4, and Python 3.11.
+Installed packages read some of them to learn the version. They get the values of the installed version, as does every
+name that it has. Checked on NumPy 1.26 and 2.4, and Python 3.11.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def install() -> None:
 
 
 def serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] | None) -> Callable[[str], Any]:
-    """A `__getattr__` of a module that answers scripts.
+    """Returns a `__getattr__` of a module that answers scripts.
 
     Args:
         module: its name.

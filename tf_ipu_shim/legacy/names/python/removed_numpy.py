@@ -17,7 +17,7 @@ FUNCTIONS = ("asfarray", "asscalar", "in1d", "msort", "trapz")
 
 
 def asscalar(a: Any) -> Any:
-    """The Python number of an array that has one.
+    """Returns the Python number of an array that has one.
 
     Args:
         a: the array.
@@ -30,7 +30,7 @@ def asscalar(a: Any) -> Any:
 
 
 def asfarray(a: Any, dtype: Any = np.float64) -> Any:
-    """An array of floats.
+    """Returns an array of floats.
 
     Args:
         a: numbers.
@@ -44,7 +44,7 @@ def asfarray(a: Any, dtype: Any = np.float64) -> Any:
 
 
 def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Which of some numbers are among others, in one dimension.
+    """Returns which of some numbers are among others, in one dimension.
 
     Args:
         ar1: the numbers.
@@ -60,7 +60,7 @@ def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) 
 
 
 def msort(a: Any) -> Any:
-    """A copy of an array, sorted along its first axis.
+    """Returns a copy of an array, sorted along its first axis.
 
     Args:
         a: the array.
@@ -73,7 +73,7 @@ def msort(a: Any) -> Any:
 
 
 def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
-    """The integral of numbers by the trapezoidal rule.
+    """Returns the integral of numbers by the trapezoidal rule.
 
     Args:
         y: the numbers.

@@ -56,7 +56,7 @@ class StatsAggregator:
         self._resource = gen_experimental_dataset_ops.stats_aggregator_handle()
 
     def get_summary(self) -> Any:
-        """A serialised `Summary` of what was collected so far: a scalar string.
+        """Returns a serialised `Summary` of what was collected so far: a scalar string.
 
         Example:
             >>> tf.data.experimental.StatsAggregator().get_summary().shape
@@ -89,7 +89,7 @@ class StatsOptions:
 
 
 def latency_stats(tag: str) -> Callable[[Any], Any]:
-    """A transformation that collects how long each element of a dataset took to make, in microseconds.
+    """Returns a transformation that collects how long each element of a dataset took to make, in microseconds.
 
     Args:
         tag: the name in the summary.
@@ -108,7 +108,7 @@ def latency_stats(tag: str) -> Callable[[Any], Any]:
 
 
 def bytes_produced_stats(tag: str) -> Callable[[Any], Any]:
-    """A transformation that collects how many bytes each element of a dataset has.
+    """Returns a transformation that collects how many bytes each element of a dataset has.
 
     Args:
         tag: the name in the summary.
@@ -134,7 +134,7 @@ def _transformation(op: str, tag: str) -> Callable[[Any], Any]:
 
 
 def _of_same_elements(op: str, dataset: Any, *arguments: Any) -> Any:
-    """A dataset of the same elements that an op makes of another one."""
+    """Returns a dataset of the same elements that an op makes of another one."""
     from tf_ipu_shim.tf_private import datasets as tf_datasets
     from tf_ipu_shim.tf_private.datasets import dataset_ops, gen_experimental_dataset_ops
 

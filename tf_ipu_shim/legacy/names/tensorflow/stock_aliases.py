@@ -28,7 +28,7 @@ from tf_ipu_shim.legacy.names.tensorflow import (
 
 
 def find(fullname: str) -> str | None:
-    """The current location of the module `fullname`, or None if it is not in the tables.
+    """Returns the current location of the module `fullname`, or None if it is not in the tables.
 
     Example:
         >>> find("tensorflow.python.dtypes")

@@ -40,7 +40,7 @@ MODULES = {
     "tensorflow.python.data.experimental.ops.optimization_options": "tensorflow.python.data.ops.options",
     "tensorflow.python.data.experimental.ops.threading_options": "tensorflow.python.data.ops.options",
     "tensorflow.pywrap_tensorflow": "tensorflow.python.pywrap_tensorflow",
-    # What the modules of TensorFlow 1.15 and 2.0 called themselves; its API of version 1 is the compatible one.
+    # Module names of TensorFlow 1.15 and 2.0; the API of version 1 is the compatible one.
     "tensorflow_core._api.v1": "tensorflow._api.v2.compat.v1",
     "tensorflow._api.v1": "tensorflow._api.v2.compat.v1",
     "tensorflow_core": "tensorflow",

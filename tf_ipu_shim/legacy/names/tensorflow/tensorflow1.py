@@ -75,7 +75,7 @@ class TensorFlow1(types.ModuleType):
 
 
 def is_active() -> bool:
-    """Whether this process runs a script for TensorFlow 1.15.
+    """Returns whether this process runs a script for TensorFlow 1.15.
 
     By `--tf1`, or one that has imported `contrib` and has version 2 behaviour off.
     """

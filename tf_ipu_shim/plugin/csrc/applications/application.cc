@@ -257,7 +257,7 @@ bool Application::WaitsForMore() const {
   return taken_[0] == first_ + static_cast<int64_t>(requests_.size());
 }
 
-// Where batches are in the IPUs and none follows in time, a made-up one pushes them on. What comes of it is dropped.
+// Where batches are in the IPUs and none follows in time, a made-up one pushes them on. Its result is dropped.
 void Application::WatchTime() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!closed_) {

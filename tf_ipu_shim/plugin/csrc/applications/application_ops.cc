@@ -117,7 +117,7 @@ class Engines {
     bool started = false;
   };
 
-  // A path with what tells versions of the file apart, or the path alone where there is no such file.
+  // A path with what tells versions of the file apart, or only the path if there is no such file.
   static std::string VersionOf(const std::string& path) {
     FileStatistics file;
     if (!Env::Default()->Stat(path, &file).ok()) return path;
@@ -130,7 +130,7 @@ class Engines {
     // A file may be gone by now: the engine has read it.
     if (version == started || (version == path && started.rfind(path + "|", 0) == 0)) return OkStatus();
     return errors::AlreadyExists("Engine '", known.name(), "' runs ", started.substr(0, started.find('|')),
-                                 started.rfind(path + "|", 0) == 0 ? " as it was before it was written anew" : "",
+                                 started.rfind(path + "|", 0) == 0 ? " as it was before it was written again" : "",
                                  ", and cannot run ", path,
                                  " as well: an engine cannot be stopped. Choose another engine name.");
   }
@@ -184,7 +184,7 @@ class WaitingOp : public AsyncOpKernel {
     auto waiter = std::make_shared<Application::Waiter>();
     waiter->done = [this, context, cancellation, token, done](const Status& status,
                                                               const Application::Tensors& tensors) {
-      // Whoever cancels waits for its callbacks, so that one of these must not wait for it.
+      // The cancelling thread waits for its callbacks, so a callback must not wait for it.
       if (!errors::IsCancelled(status)) cancellation->DeregisterCallback(token);
       OP_REQUIRES_OK_ASYNC(context, status, done);
       OP_REQUIRES_OK_ASYNC(context, Output(context, tensors), done);
@@ -202,7 +202,7 @@ class WaitingOp : public AsyncOpKernel {
  protected:
   using WaitFunction = std::function<Status(Application*, const Application::WaiterPtr&)>;
 
-  // What hands the waiter to the engine; it uses neither the context nor the op.
+  // Passes the waiter to the engine, without the context and the op.
   virtual WaitFunction Waiting(OpKernelContext* context) = 0;
 
   Status Output(OpKernelContext* context, const Application::Tensors& tensors) const {

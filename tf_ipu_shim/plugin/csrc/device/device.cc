@@ -259,7 +259,7 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
   });
 }
 
-// An embedded application serves whoever calls it, and goes on.
+// An embedded application serves all its callers, and goes on.
 bool IpuDevice::IsInterruptible() const { return ordinal_ < kMaxConfiguredDevices; }
 
 bool IpuDevice::IsInterrupted() const { return IsInterruptible() && Interrupted(); }

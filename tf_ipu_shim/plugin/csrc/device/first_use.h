@@ -1,5 +1,5 @@
-// What a TensorFlow device may do under the current configuration (run, compile only, return zeros). Python answers at
-// the first use after each configuration, and attaches to the IPUs if the connection is on demand.
+// The abilities of a TensorFlow device under the current configuration (run, compile only, return zeros). Python
+// answers at the first use after each configuration, and attaches to the IPUs if the connection is on demand.
 #pragma once
 
 #include <atomic>

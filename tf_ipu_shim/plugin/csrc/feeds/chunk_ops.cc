@@ -78,7 +78,7 @@ REGISTER_OP("IpuOutfeedEnqueueChunk")
 
 class ChunkBeginOp : public data::HybridAsyncOpKernel {
  public:
-  // The base has a thread of its own for a dataset that makes it wait.
+  // The base has a separate thread for a dataset that makes it wait.
   explicit ChunkBeginOp(OpKernelConstruction* context) : HybridAsyncOpKernel(context, "tf_data_iterator_get_next") {
     OP_REQUIRES_OK(context, source_.Init(context));
     OP_REQUIRES_OK(context, context->GetAttr("chunk", &chunk_));

@@ -11,7 +11,7 @@ namespace {
 using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
 
 REGISTER_OP("IpuHandle").Input("input: resource").Output("output: resource").SetShapeFn(shape_inference::UnchangedShape);
-// What takes the handle is placed where this op is, not where the resource is.
+// Users of the handle are placed where this op is, not where the resource is.
 REGISTER_INPUT_COLOCATION_EXEMPTION("IpuHandle");
 
 class HandleOp : public OpKernel {

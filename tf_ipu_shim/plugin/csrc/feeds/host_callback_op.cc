@@ -24,7 +24,7 @@ using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
 using Callback = void (*)(const std::vector<void*>& data, const std::vector<std::uint32_t>& number_of_elements,
                           std::vector<void*>& outputs, const std::string& attributes, const std::string& name);
 
-// Callbacks have been told of attributes since level 2; later levels changed what runs on tiles alone.
+// Callbacks have been told of attributes since level 2; later levels only changed code that runs on tiles.
 constexpr std::int32_t kOldestApiLevel = 2;
 constexpr std::int32_t kApiLevel = 5;
 
@@ -131,7 +131,7 @@ class HostCallbackOp : public OpKernel {
       Tensor* output = nullptr;
       OP_REQUIRES_OK(context, context->allocate_output(i, shapes_[i], &output));
       char* bytes = const_cast<char*>(output->tensor_data().data());
-      // What a callback leaves out is the same in every run.
+      // Elements that a callback does not write are the same in every run.
       if (output->TotalBytes() > 0) std::memset(bytes, 0, output->TotalBytes());
       outputs.push_back(bytes);
     }

@@ -93,7 +93,7 @@ class StartInfeedOp : public OpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("IpuStartInfeed").Device("CPU"), StartInfeedOp);
 
-// Fails where nothing has started an infeed yet: whoever frees it expects that there is something to free.
+// Fails where nothing has started an infeed yet: code that frees it expects that there is something to free.
 REGISTER_OP("IpuInfeedStarted").Attr("feed_id: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
 
 class InfeedStartedOp : public OpKernel {

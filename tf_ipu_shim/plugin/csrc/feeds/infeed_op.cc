@@ -128,7 +128,7 @@ std::shared_ptr<ReplicaElementQueue> ReplicaElementQueueOf(const void* iterator)
 
 class InfeedDequeueOp : public data::HybridAsyncOpKernel {
  public:
-  // The base has a thread of its own for datasets that make a caller wait.
+  // The base has a separate thread for datasets that make a caller wait.
   explicit InfeedDequeueOp(OpKernelConstruction* context) : HybridAsyncOpKernel(context, "tf_data_iterator_get_next") {
     OP_REQUIRES_OK(context, source_.Init(context));
     OP_REQUIRES_OK(context, context->GetAttr("chip", &chip_));

@@ -61,8 +61,8 @@ Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::Iter
     return errors::FailedPrecondition(
         "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
         "operation for this iterator before getting the next element. (Infeed ",
-        name, ": run infeed_queue.initializer before the first program, in the same session where there is one, and "
-              "again after infeed_queue.deleter)");
+        name, ": run infeed_queue.initializer before the first program, in the same session if there is one. Run it "
+              "again after infeed_queue.deleter.)");
   }
   iterator->reset(found);
   return OkStatus();

@@ -191,7 +191,7 @@ class OutfeedDequeueOp : public OpKernel {
   }
 
  private:
-  // What programs have sent must be what this op says that it gives.
+  // Elements that programs sent must have the op's declared dtypes and shapes.
   Status CheckTypes(OpKernelContext* context, const Element& element) const {
     DataTypeVector types;
     for (const Tensor& tensor : element) types.push_back(tensor.dtype());

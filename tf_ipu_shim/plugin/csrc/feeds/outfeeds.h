@@ -95,7 +95,7 @@ class Outfeed {
     zeros_.rows = 0;
     return taken;
   }
-  // Likewise, for the newest element, which stays.
+  // The same for the newest element, which stays.
   Zeros LastZeros() {
     tensorflow::mutex_lock lock(mutex_);
     return zeros_;
@@ -107,7 +107,7 @@ class Outfeed {
     if (elements_.size() != replicas) elements_.assign(replicas, {});
     if (run != run_) {
       run_ = run;
-      // What a run that failed left of its last iteration would shift all that follow.
+      // The rest of a failed run's last iteration would shift all following elements.
       const size_t rows = Rows();
       for (std::deque<Element>& elements : elements_) elements.resize(rows);
     }

@@ -1,5 +1,5 @@
 // `IpuSendToHost` and `IpuRecvAtHost`: send a tensor from a running program to the host part of the same step. They use
-// the step's rendezvous, so that tensors nobody received are dropped when the step ends.
+// the step's rendezvous, so that tensors that were not received are dropped when the step ends.
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -57,7 +57,7 @@ std::string Escaped(const std::string& text) {
   return escaped;
 }
 
-// What the two ends have in common.
+// The common part of the two ends.
 struct Channel {
   std::string tensor_name, send_device, recv_device;
   int64_t incarnation = 0;

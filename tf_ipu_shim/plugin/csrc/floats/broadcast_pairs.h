@@ -8,8 +8,8 @@
 
 namespace tf_ipu_shim {
 
-// Calls a function for each result element with its index and the indices in the operands. Does nothing for shapes that
-// do not broadcast: the kernel reports those.
+// Calls a function for each result element with its index and the indices in the operands. Skips shapes that do not
+// broadcast: the kernel reports those.
 template <typename Function>
 void ForEachBroadcastPair(const tensorflow::TensorShape& x, const tensorflow::TensorShape& y,
                           const Function& function) {

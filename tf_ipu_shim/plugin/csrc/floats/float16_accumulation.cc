@@ -1,6 +1,6 @@
 // Runs float16 matmuls, convolutions and reductions by TensorFlow's float32 kernels.
 //
-// TensorFlow's kernels add halves up as halves: a mean is infinite where the sum of its elements is out of range, and a
+// TensorFlow's kernels add float16 up in float16. A mean is infinite if the sum of its elements is out of range, and a
 // sum of thousands of elements loses digits. For matrix products and convolutions they have no library either: those of
 // float32, with casts around them, take a hundredth of the time.
 #include "floats/float16_accumulation.h"

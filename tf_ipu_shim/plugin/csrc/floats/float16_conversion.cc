@@ -13,10 +13,10 @@ namespace {
 
 #if defined(__x86_64__)
 // Eight numbers at a time; the plugin is compiled for any processor, so that Eigen's conversions are many instructions
-// for each. What is left is less than eight.
+// for each. Fewer than eight are left.
 constexpr int64_t kLanes = 8;
 
-// __builtin_cpu_supports knows the name f16c in newer compilers alone.
+// __builtin_cpu_supports knows the name f16c only in newer compilers.
 bool HasF16CInstructions() {
   static const bool has = [] {
     unsigned a, b, c, d;

@@ -61,7 +61,7 @@ int DivisorIndex(const std::string& op) {
 bool IsZeroFloat16(uint16_t value) { return (value & ~kHalfSign) == 0; }
 bool IsInfiniteFloat16(uint16_t value) { return (value & ~kHalfSign) == kHalfInfinity; }
 
-// Whether a tensor of halves may have infinities or NaN: four at once, as this looks at every result there is.
+// Whether a float16 tensor may have infinities or NaN: four at once, as this looks at every result there is.
 bool HasSpecialFloat16(const Tensor& tensor) {
   constexpr uint64_t kExponents = 0x7c007c007c007c00, kOne = 0x0400040004000400, kCarries = 0x8000800080008000;
   const char* const bytes = static_cast<const char*>(tensor.data());

@@ -33,7 +33,7 @@ void Widen(const Tensor& narrow, Tensor* wide) {
   }
 }
 
-// Where the results of one run go: each is rounded by a seed of its own, drawn when the first one is.
+// Where the results of one run go: each is rounded by its own seed, drawn when the first one is.
 class Narrowing {
  public:
   Narrowing(OpKernelContext* context, const OpRounding& rounding) : context_(context), rounding_(rounding) {}

@@ -1,4 +1,4 @@
-// `tf.Assert` of uncompiled ops and of programs that run by kernels: fails with an InternalError, as on an IPU. For
+// `tf.Assert` of uncompiled ops and of programs in mode `kernels`: fails with an InternalError, as on an IPU. For
 // XLA, which compiles `Assert` to nothing, `compiler/passes/assertions` inserts a custom call, which `program_calls`
 // implements.
 #include <string>

@@ -97,7 +97,7 @@ bool UseOneDnnKernel(NodeDef* op) {
     const auto& sizes = value.list().i();
     return !sizes.empty() && sizes[0] == 1 && sizes[sizes.size() - 1] == 1;
   };
-  // Gradients of convolutions with padding of the script's own: oneDNN's kernels leave it out of account.
+  // Gradients of convolutions with explicit padding: oneDNN's kernels leave it out of account.
   const auto is_told_by_name = [](const AttrValue& value) { return value.s() != "EXPLICIT"; };
   const bool is_gradient = absl::StrContains(node.op(), "Backprop");
   if (!is("T", is_float) || !is("U", is_float) || !is("data_format", is_last) || !is("ksize", is_window)) return false;
@@ -127,7 +127,7 @@ NodeDef WithoutOneDnnPrefix(NodeDef node) {
   if (node.op() == kPoolingGradient && node.input_size() > 3) node.mutable_input()->DeleteSubrange(3, 1);
   node.set_op(WithoutOneDnnPrefix(absl::string_view(node.op())));
   node.mutable_attr()->erase(kLabelAttr);
-  // Attributes that oneDNN's op alone has: TensorFlow would log an error for each.
+  // Attributes that only oneDNN's op has: TensorFlow would log an error for each.
   const OpDef* op_def = nullptr;
   if (!OpRegistry::Global()->LookUpOpDef(node.op(), &op_def).ok()) return node;
   std::vector<std::string> foreign;

@@ -21,7 +21,7 @@ using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's ops
 
 using Events = std::shared_ptr<const TracedEvents>;
 
-// A session has a function library of its own for each set of fetches and feeds, and so for each program.
+// A session has a function library for each set of fetches and feeds, and so for each program.
 using ProgramKey = std::pair<std::string, const FunctionLibraryRuntime*>;
 
 constexpr size_t kMaxStepsKept = 1024;
@@ -39,7 +39,7 @@ PlainOps& PlainOpsOf(int ordinal) {
   return all[ordinal];
 }
 
-// Answered from shapes, or handed on.
+// Answered from shapes, or passed on.
 bool IsShapeQuery(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{"EnsureShape", "OnesLike",        "PreventGradient", "Rank",
                                                            "Shape",       "ShapeN",          "Size",            "Snapshot",

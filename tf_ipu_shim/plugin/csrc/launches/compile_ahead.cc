@@ -30,7 +30,7 @@ constexpr auto kPollInterval = std::chrono::milliseconds(20);
 thread_local bool compiles_ahead = false;
 std::atomic<int> left_behind{0};
 
-// What a process runs when it exits would end under the feet of a thread that compiles. Its results are written.
+// Exit handlers would destroy state that a compiling thread uses. Its results are written.
 void ExitImmediately(int status, void*) {
   if (left_behind.load() == 0) return;
   std::fflush(nullptr);
@@ -111,7 +111,7 @@ class TrialLaunch {
   std::vector<TensorValue> inputs_;
   std::vector<AllocatorAttributes> input_attributes_, output_attributes_;
   std::vector<ResourceHandle> named_;
-  // Held once more than by the variables: memory that nobody else holds is handed over to XLA.
+  // Held once more than by the variables: memory without another holder is donated to XLA.
   std::vector<Tensor> values_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using tensorflow::Status;
 
-// What only TensorFlow's bridge to XLA says of a function that it cannot convert. Checked on 2.15.1 and 2.21.0.
+// Words that only TensorFlow's bridge to XLA uses for a function that it cannot convert. Checked on 2.15.1 and 2.21.0.
 bool IsCompilerError(const Status& status) {
   for (const char* said : {"tf2xla conversion failed", "dummy_file_name", "TF_DUMP_GRAPH_PREFIX"}) {
     if (status.message().find(said) != std::string::npos) return true;

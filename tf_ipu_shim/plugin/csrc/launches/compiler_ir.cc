@@ -21,7 +21,7 @@
 namespace tf_ipu_shim {
 namespace {
 
-// What the stage `hlo_serialized` is as a number: later versions have two more before it. There the number of 2.15 is that
+// The number of the stage `hlo_serialized`: later versions have two more before it. There the number of 2.15 is that
 // of `hlo`, which is text: the first form of a process is asked for twice.
 constexpr int kSerialized = 2, kSerializedLater = 4;
 std::atomic<int> serialized{kSerialized};
@@ -67,7 +67,7 @@ class Arguments {
   }
 
  private:
-  // One of type 0 has no value. Those that look alike share theirs, and pages that nobody writes to take no memory.
+  // One of type 0 has no value. Those that look alike share theirs, and pages without writes take no memory.
   tensorflow::Status AddVariable(tensorflow::DataType type, const tensorflow::TensorShape& shape) {
     tensorflow::core::RefCountPtr<tensorflow::Var> variable(
         new tensorflow::Var(type == tensorflow::DT_INVALID ? tensorflow::DT_FLOAT : type));

@@ -33,7 +33,7 @@ xla::DebugOptions GetThreadDebugOptions() {
   return options;
 }
 
-// What a library's dynamic section says of its jump table.
+// The jump table, as a library's dynamic section describes it.
 struct JumpTable {
   explicit JumpTable(const dl_phdr_info* info) {
     for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -99,8 +99,8 @@ bool RedirectOnce() {
   bool done = false;
   dl_iterate_phdr(Redirect, &done);
   if (!done) {
-    LOG(WARNING) << "XLA's options cannot be set for IPU programs alone: maxima and minima of NaN may be other numbers in "
-                    "programs that run by xla. Set TF_IPU_SHIM_EXECUTION_MODE=kernels, or XLA_FLAGS="
+    LOG(WARNING) << "XLA's options cannot be set only for IPU programs: maxima and minima of NaN may be other numbers in "
+                    "mode xla. Set TF_IPU_SHIM_EXECUTION_MODE=kernels, or XLA_FLAGS="
                     "--xla_cpu_enable_fast_min_max=false.";
   }
   return done;

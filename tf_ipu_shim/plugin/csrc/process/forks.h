@@ -1,4 +1,4 @@
-// Detects devices that were made before a fork. A forked process has none of its parent's threads, so work handed to a
+// Detects devices that were made before a fork. A forked process has none of its parent's threads, so work given to a
 // thread pool of the parent's device would never finish.
 #pragma once
 

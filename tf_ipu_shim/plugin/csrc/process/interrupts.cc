@@ -15,7 +15,7 @@ namespace tf_ipu_shim {
 namespace {
 
 constexpr int64_t kGraceMillis = 100;
-constexpr char kInterruptedMessage[] = " was interrupted by Ctrl-C. What ran is ended; run it again.";
+constexpr char kInterruptedMessage[] = " was interrupted by Ctrl-C. The program has ended; run it again.";
 
 // Those that handled the signal before are kept for good: a handler may run in any thread, at any time.
 std::atomic<const struct sigaction*> handled_before{nullptr};

@@ -123,7 +123,7 @@ const char* ipu_constant_arguments(LoweringCall* call, const char* library, int6
   return nullptr;
 }
 
-// What is asked for by numbers of devices and chips; -1 where there are none of these numbers.
+// Queries by numbers of devices and chips; -1 if such a number does not exist.
 int64_t ipu_live_bytes(int32_t device, int32_t chip) {
   return IsValidChip(device, chip) ? ArenaOf(device, chip)->live_bytes() : -1;
 }

@@ -74,7 +74,7 @@ void EngineTrace::OnProgramEnd(const std::shared_ptr<const TracedEvents>& events
   std::lock_guard<std::mutex> lock(mutex_);
   const int64_t run = events->executed++;
   TraceEvent execute = events->execute;
-  // What follows in a message's bytes is merged into it.
+  // Later bytes of a message are merged into it.
   if (run == 0 || (events->report_every > 0 && run % events->report_every == 0)) {
     execute.serialized += events->execution_report.value;
   }

@@ -34,7 +34,7 @@ Status MakeKernel(OpKernelContext* context, NodeDef node, int graph_def_version,
   return OkStatus();
 }
 
-// Gives results that share one of these buffers memory of their own.
+// Gives results that share one of these buffers separate memory.
 void CountOwnedResults(OpKernelContext* context, const IpuDevice& device, const EngineTrace::Buffers& buffers) {
   for (int i = 0; i < context->num_outputs(); ++i) {
     Tensor* const output = context->mutable_output(i);
@@ -215,8 +215,8 @@ void LoweredProgram::FinishRun(OpKernelContext* context, const IpuDevice& device
   EngineTrace& engine = EngineTraceOf(device.ordinal());
   const EngineTrace::Buffers variables = BuffersOf(context, events_->variables);
   if (first_run != nullptr) {
-    // XLA compiles while the program first runs, so that only now is it known when it was compiled. What follows a
-    // compilation on a real device is then recorded with that time.
+    // XLA compiles while the program first runs, so that only now is it known when it was compiled. Events that follow
+    // a compilation on a real device are then recorded with that time.
     const int64_t compiled = first_run->end_micros();
     RecordEvent(events_->compile_end, compiled, compiled - first_run->start_micros());
     if (events_->transfers.has_value()) engine.Load(events_, variables, compiled);

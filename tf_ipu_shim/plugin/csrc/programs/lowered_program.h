@@ -79,9 +79,9 @@ class LoweredProgram {
   tensorflow::OpKernel* kernel() const { return kernel_.get(); }
   // Whether its ops run sequentially, so that more threads do not help.
   bool runs_on_one_thread() const { return runs_on_one_thread_; }
-  // What a run would enqueue to outfeeds; known if programs are compiled and not run.
+  // Elements that a run would enqueue to outfeeds; known if programs are compiled and not run.
   const std::vector<SentElements>& sent() const { return sent_; }
-  // Likewise the shapes of its results.
+  // The shapes of its results, known in the same case.
   const std::vector<tensorflow::TensorShapeProto>& result_shapes() const { return result_shapes_; }
 
  private:

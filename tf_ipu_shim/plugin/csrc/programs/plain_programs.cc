@@ -65,7 +65,7 @@ struct PlainStep {
   std::map<std::string, RecordedVariable> variables;  // by name
 };
 
-// A session has a function library of its own for each set of fetches and feeds, and so for each program.
+// A session has a function library for each set of fetches and feeds, and so for each program.
 using PlainProgramKey = std::pair<const FunctionLibraryDefinition*, int>;
 using PlainStepKey = std::pair<int64_t, int>;
 
@@ -194,7 +194,7 @@ std::shared_ptr<PlainStep> PlainStepOf(const OpKernel& kernel, OpKernelContext* 
   if (known == registry.programs.end()) return nullptr;
   const auto op = known->second->ops.find(kernel.name());
   if (op == known->second->ops.end()) return nullptr;
-  // An op that no kernel of its own can run has that of a program, see `kernels/op_programs.h`.
+  // An op without a kernel has that of a program, see `kernels/op_programs.h`.
   if (op->second != WithoutOneDnnPrefix(kernel.def().op()) && kernel.def().op() != "IpuProgram") return nullptr;
   std::shared_ptr<PlainStep>& step = registry.steps[key];
   if (step == nullptr) {

@@ -36,7 +36,8 @@ REGISTER_OP("IpuProgram")
     .Attr("output_shapes: list(shape) >= 0 = []")
     // Whether the function is one op of the graph, which cannot run by itself.
     .Attr("single_op: bool = false")
-    // The TensorFlow device it was made for, -1 where nobody said: soft placement moves ops whose device is not there.
+    // The TensorFlow device it was made for, -1 if it was not given: soft placement moves ops whose device is not
+    // there.
     .Attr("device_ordinal: int = -1")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
@@ -121,7 +122,7 @@ class IpuProgramOp : public AsyncOpKernel {
     ++CountersOf(device.ordinal()).programs_run;
     std::shared_ptr<CompileWatch> first_run = program.PrepareRun(context, device);
     const int64_t start_micros = program.StartTime();
-    // The program takes over this op's context: its inputs in an order of its own, the same outputs.
+    // The program takes over this op's context: its inputs in another order, the same outputs.
     OpKernelContext::Params* const params = context->params();
     if (reordered != nullptr) {
       params->inputs = reordered->values;

@@ -31,8 +31,8 @@ void RunGate::Enter(tensorflow::CancellationManager* cancellation, std::function
       const auto leave = [this, cancellation, token, refuse] {
         if (Remove(cancellation, token)) refuse();
       };
-      // Under the lock: without it the run may be let in now, the step end, and the manager be gone. The manager calls
-      // back under no lock of its own.
+      // Under the lock: without it the run may be let in now, the step end, and the manager be gone. The manager holds
+      // no lock when it calls back.
       if (cancellation->RegisterCallback(token, leave)) {
         waiting_.push_back({cancellation, token, std::move(run)});
         return;
@@ -70,7 +70,7 @@ void RunGate::Leave() {
     next = std::move(waiting_.front());
     waiting_.pop_front();
   }
-  // Not `DeregisterCallback`: that would wait for a callback that finds nobody here any more.
+  // Not `DeregisterCallback`: that would wait for a callback that finds no run here any more.
   next.cancellation->TryDeregisterCallback(next.token);
   next.run();
 }

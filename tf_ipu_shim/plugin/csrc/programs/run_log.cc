@@ -1,4 +1,4 @@
-// Appends a line for each run of a program to the file beside its profile.
+// Appends a line for each run of a program to the file next to its profile.
 #include "programs/run_log.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// The run log beside a program's profile: one line per run, with its start and end in microseconds since 1970.
+// The run log next to a program's profile: one line per run, with its start and end in microseconds since 1970.
 #pragma once
 
 #include <atomic>

@@ -340,7 +340,7 @@ tensorflow::Status WriteMessage(const Message& message, std::string* bytes) {
   FieldWriter writer(bytes);
   Message::Fields(message, writer);
   if (writer.ok() && bytes->size() <= std::numeric_limits<int>::max()) return tensorflow::OkStatus();
-  return tensorflow::errors::ResourceExhausted(Message::kName, " is too large to hand over: protobuf allows 2 GiB");
+  return tensorflow::errors::ResourceExhausted(Message::kName, " is too large to pass: protobuf allows 2 GiB");
 }
 
 }  // namespace tf_ipu_shim

@@ -68,7 +68,7 @@ REGISTER_OP("IpuCollective")
     .Attr("rendezvous: int")
     .Attr("replica: int >= 0")
     .Attr("replicas: int >= 1")
-    // Replicas whose values go together: of this instance alone, or counted over all.
+    // Replicas whose values go together: only of this instance, or counted over all.
     .Attr("group_size: int >= 1")
     .Attr("shards: int >= 1")
     // Of the job, if replicas of several instances go together; and what they call this collective.
@@ -124,7 +124,7 @@ class SingleReplicaGatherOp : public OpKernel {
   }
 };
 
-// How many bytes are summed up, and handed to all, while they are in a core's cache.
+// How many bytes are summed up, and copied to all, while they are in a core's cache.
 constexpr int64_t kPartBytes = 16 << 10;
 
 // On all cores: the replicas that would use them wait. Several results are copies of the first.
@@ -187,7 +187,7 @@ class CollectiveOp : public AsyncOpKernel {
     // Where others are waited for, one of them may have ended the step by now, and this object may be gone.
     if (complete == nullptr) return;
     if (instances_ == 1) return Finish(*complete);
-    // Whoever waits for other instances holds a thread of its own: the few that run ops may all be needed until they come.
+    // Waiting for other instances has a separate thread: the few that run ops may all be needed until they come.
     std::shared_ptr<ReplicaRendezvous> rendezvous = std::move(complete);
     Env::Default()->SchedClosure([this, rendezvous] { Finish(*rendezvous); });
   }
@@ -277,7 +277,7 @@ class CollectiveOp : public AsyncOpKernel {
     return OkStatus();
   }
 
-  // What a group of replicas makes of its values, which stand one after another.
+  // The result of a group of replicas, whose values follow one another.
   Status OfGroup(OpKernelContext* context, const char* values, Tensor* result) {
     const Tensor& own = context->input(0);
     TensorShape shape = own.shape();
@@ -344,8 +344,8 @@ class CollectiveOp : public AsyncOpKernel {
     }
   }
 
-  // A ring: each replica passes on all parts but its own, once to reduce and once to spread the result. What leaves this
-  // instance goes to no IPU of its device.
+  // A ring: each replica passes on all parts but its own, once to reduce and once to spread the result. Bytes that
+  // leave this instance go to no IPU of its device.
   void CountExchange(OpKernelContext* context, int64_t bytes) {
     IpuDevice* device = AsIpuDevice(context->function_library()->device());
     if (device == nullptr || group_size_ < 2) return;

@@ -41,8 +41,8 @@ std::unique_ptr<ReplicaRendezvous> ReplicaRendezvousManager::Join(const Key& key
       is_watched_ = true;
       std::thread([this] { Watch(); }).detach();
     }
-    // Under the lock: without it the last replica may come now, the step end, and the manager be gone. The manager calls
-    // back under no lock of its own.
+    // Under the lock: without it the last replica may come now, the step end, and the manager be gone. The manager
+    // holds no lock when it calls back.
     if (manager->RegisterCallback(token, [this, key, place, token] { Cancel(key, place, token); })) return nullptr;
   }
   Cancel(key, place, token);
@@ -134,7 +134,7 @@ void ReplicaRendezvousManager::FailAll(std::list<UnreachableRendezvous> rendezvo
     for (size_t place = 0; place < participants.size(); ++place) {
       ReplicaRendezvous::Participant& participant = participants[place];
       if (participant.context == nullptr) continue;
-      // Not `DeregisterCallback`: that would wait for a callback that finds nobody here any more.
+      // Not `DeregisterCallback`: that would wait for a callback that finds no run here any more.
       participant.context->cancellation_manager()->TryDeregisterCallback(participant.token);
       const std::string text =
           strings::StrCat("Collective ", participant.op, ": replica ", unreachable.first + place, " waits for replica ",

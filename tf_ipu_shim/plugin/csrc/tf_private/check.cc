@@ -1,6 +1,6 @@
 // Compares what `tf_private` declares by hand with the TensorFlow that the plugin was built for: sizes of objects and of
 // tables of virtual functions, names of types, and the answers of functions whose arguments have a layout of their own.
-// `check_main.cc` asks when the plugin is built, in a process of its own: a wrong layout may end it.
+// `check_main.cc` asks when the plugin is built, in a separate process: a wrong layout may end it.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -53,7 +53,7 @@ std::string Differs(const std::string& what, int64_t found, const std::string& e
   return what + " is " + std::to_string(found) + "; expected " + expected + ".";
 }
 
-// TensorFlow's own kernel has no members beside those of its base class.
+// TensorFlow's own kernel only has the members of its base class.
 std::string CheckLaunchSize(SizeOf size_of) {
   tf::NodeDef node;
   node.set_name("launch");

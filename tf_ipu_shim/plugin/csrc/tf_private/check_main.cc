@@ -1,5 +1,6 @@
-// A program of its own, no part of the plugin: `check_main PLUGIN` looks whether TensorFlow's private symbols are what the
-// plugin takes them for, and prints what is not. Its `operator new` is what TensorFlow calls, too: it notes the sizes.
+// A separate program, not part of the plugin: `check_main PLUGIN` checks the plugin's assumptions about TensorFlow's
+// private symbols, and prints those that are wrong. Its `operator new` is what TensorFlow calls, too: it notes the
+// sizes.
 #include <dlfcn.h>
 
 #include <cstddef>

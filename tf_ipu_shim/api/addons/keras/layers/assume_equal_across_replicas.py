@@ -43,5 +43,5 @@ class AssumeEqualAcrossReplicas(keras2.public_module().layers.Layer):  # type: i
         return cross_replica_ops.assume_equal_across_replicas(inputs, self.inplace)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         return {**super().get_config(), "inplace": self.inplace}

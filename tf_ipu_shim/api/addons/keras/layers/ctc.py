@@ -37,7 +37,7 @@ class CTCLoss(_Layer):  # type: ignore[misc]
         self.from_logits = from_logits
 
     def call(self, labels: Any, data: Any, label_length: Any, data_length: Any, **kwargs: Any) -> Any:
-        """The loss of each sample.
+        """Returns the loss of each sample.
 
         Args:
             labels: `[batch, max_label_length]` integers.
@@ -53,7 +53,7 @@ class CTCLoss(_Layer):  # type: ignore[misc]
         return function(labels, data, label_length, data_length, self.blank_index)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         return {**super().get_config(), "blank_index": self.blank_index, "from_logits": self.from_logits}
 
 
@@ -110,7 +110,7 @@ class CTCInferenceLayer(_Layer):  # type: ignore[misc]
         return function(data, data_length, self.beam_width, self.top_paths, self.blank_index)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         return {
             **super().get_config(),
             "blank_index": self.blank_index,

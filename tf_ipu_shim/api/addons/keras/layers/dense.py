@@ -180,7 +180,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
         return outputs if self.activation is None else self.activation(outputs)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The inputs' shape with `units` last.
+        """Returns the inputs' shape with `units` last.
 
         Args:
             input_shape: of the inputs.
@@ -197,7 +197,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
         return shape[:-1].concatenate(self.units)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         config = {
             "units": self.units,
             "serialization_factor": self.serialization_factor,

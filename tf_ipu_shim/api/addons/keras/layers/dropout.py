@@ -38,7 +38,7 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
         self.ref = ref
 
     def build(self, input_shape: Any) -> None:
-        """Creates nothing: the layer has no variables.
+        """Builds the layer, which has no variables.
 
         Args:
             input_shape: any.
@@ -66,7 +66,7 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
         return dropped() if training else tf.identity(inputs)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The inputs' shape.
+        """Returns the inputs' shape.
 
         Args:
             input_shape: of the inputs.

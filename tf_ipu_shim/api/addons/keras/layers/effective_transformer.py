@@ -139,10 +139,9 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         """Attends.
 
         Args:
-            inputs: sequences to attend from `[sequences, from length]` and their lengths `[sequences]` or
-                `[sequences, 1]`; sequences to attend to `[sequences, to length]` and their lengths; and, if given, for
-                each sequence which heads count, `[sequences, heads]` of bool.
-            training: whether the dropouts drop.
+            inputs: sequences to attend from `[sequences, from length]` and their lengths `[sequences]` or `[sequences,
+            1]`. Then the same for the sequences to attend to. Optionally the heads that count, `[sequences, heads]` of
+            bool. training: whether the dropouts drop.
 
         Returns:
             The output rows, `[sequences, output_layer_size]`, and what each head gave for each place,
@@ -250,7 +249,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
             )
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         config = super().get_config()
         for name in (
             "output_layer_size",

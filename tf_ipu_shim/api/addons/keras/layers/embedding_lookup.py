@@ -116,7 +116,7 @@ class Embedding(IPULayer):
         )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """Which inputs are no padding, with `mask_zero`.
+        """Returns which inputs are no padding, with `mask_zero`.
 
         Args:
             inputs: `[batch, length]`.
@@ -125,7 +125,7 @@ class Embedding(IPULayer):
         return tf.not_equal(inputs, 0) if self.mask_zero else None
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The inputs' shape and the size of a row.
+        """Returns the inputs' shape and the size of a row.
 
         Args:
             input_shape: of the inputs.
@@ -133,7 +133,7 @@ class Embedding(IPULayer):
         return tf.TensorShape(input_shape).concatenate(self.output_dim)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         return {
             **super().get_config(),
             "input_dim": self.input_dim,

@@ -116,7 +116,7 @@ class GroupNormalization(IPULayer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         return {
             **super().get_config(),
             "groups": self.groups,
@@ -182,7 +182,7 @@ class InstanceNormalization(GroupNormalization):
         super().build(input_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         config = super().get_config()
         del config["groups"], config["strided_channel_grouping"]
         return config
@@ -317,7 +317,7 @@ class LayerNormalization(GroupNormalization):
         return tf.reshape(tf.transpose(tf.cast(parameter, tf.float32), order), sizes)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         config = super().get_config()
         for name in ("groups", "channels_axis", "strided_channel_grouping"):
             del config[name]

@@ -34,5 +34,5 @@ class RecomputationCheckpoint(keras2.public_module().layers.Layer):  # type: ign
         return tf.nest.map_structure(tf.identity, inputs)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         return dict(super().get_config())

@@ -180,7 +180,7 @@ class PopnnGRU(PopnnRNN):
         return (2, size) if self._arguments["reset_after"] else (size,)
 
     def get_bias(self) -> Any:
-        """The bias in the IPU's layout: a row for each gate, or with `reset_after` two."""
+        """Returns the bias in the IPU's layout: a row for each gate, or with `reset_after` two."""
         if not self.reset_after:
             return super().get_bias()
         return tf.transpose(tf.reshape(self.biases, [2, self._num_gates, self.units]), [1, 0, 2])

@@ -81,7 +81,7 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         self.debiasing = debiasing
 
     def get_slot_dtype(self, var: Any, slot_name: str) -> Any:
-        """The type of a slot.
+        """Returns the type of a slot.
 
         Raises:
             AssertionError: there is no such slot.
@@ -114,7 +114,7 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         return self._resource_apply_sparse(grad, var, indices, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         return {
             **super().get_config(),
             "m_dtype": self.m_dtype,

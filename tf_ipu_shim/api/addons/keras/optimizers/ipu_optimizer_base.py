@@ -28,8 +28,7 @@ class IpuOptimizerBase(OptimizerV2):
         **kwargs: of Keras's base class.
 
     Raises:
-        TypeError: there is no type to compute in, it is not a floating-point type, or another argument has no such
-            value.
+        TypeError: the compute dtype is missing or not a floating-point type, or another argument has an invalid value.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.ipu_optimizer_base.IpuOptimizerBase`.
 
@@ -71,7 +70,7 @@ class IpuOptimizerBase(OptimizerV2):
         self.outline_apply_gradients_kwargs = dict(outline_apply_gradients_kwargs or {})
 
     def get_slot_dtype(self, var: Any, slot_name: str) -> Any:
-        """The type of a slot.
+        """Returns the type of a slot.
 
         Args:
             var: the variable.
@@ -152,7 +151,7 @@ class IpuOptimizerBase(OptimizerV2):
         return tf.cast(self.iterations + 1, self.opt_dtypes[0])
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         return {
             **super().get_config(),
             "optimizer_compute_precisions": self.opt_dtypes,
@@ -217,5 +216,5 @@ def check_one_precision(optimizer: IpuOptimizerBase) -> None:
 
 
 def unknown_slot(slot_name: str, known: str) -> AssertionError:
-    """The error for a slot that an optimizer does not have."""
+    """Returns the error for a slot that an optimizer does not have."""
     return AssertionError(f"There is no slot {slot_name!r} in this optimizer; it has {known}.")

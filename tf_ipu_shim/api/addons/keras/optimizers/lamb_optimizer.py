@@ -89,7 +89,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         self.weight_norm_clip = weight_norm_clip
 
     def get_slot_dtype(self, var: Any, slot_name: str) -> Any:
-        """The type of a slot.
+        """Returns the type of a slot.
 
         Raises:
             AssertionError: there is no such slot.
@@ -141,7 +141,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         return self._resource_apply_sparse(grad, var, indices, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         numbers = ("learning_rate", "beta_1", "beta_2", "weight_decay_rate")
         return {
             **super().get_config(),

@@ -56,7 +56,7 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
         self.momentum_accum_dtype = momentum_accum_dtype
 
     def get_slot_dtype(self, var: Any, slot_name: str) -> Any:
-        """The type of a slot.
+        """Returns the type of a slot.
 
         Raises:
             AssertionError: there is no such slot.
@@ -83,5 +83,5 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
         return self._resource_apply_sparse(grad, var, indices, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         return {**super().get_config(), "momentum_accum_dtype": self.momentum_accum_dtype}

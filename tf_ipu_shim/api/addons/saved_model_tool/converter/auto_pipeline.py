@@ -19,7 +19,7 @@ class AutoPipelineImpl:
     """Finds in which stage each node of a graph is best, and writes that.
 
     Graphcore's profiles runs of the model. Here the cost of nodes is estimated from their shapes. The stages of a
-    pipeline are as equal as possible, on the fewest IPUs that have memory for the constants and the largest value of
+    pipeline are as equal as possible. They use the fewest IPUs that can hold the constants and the largest value of
     each stage.
 
     Args:
@@ -119,7 +119,7 @@ class AutoPipelineImpl:
         )
 
     def _fitting(self, costs: list[Any], pieces: list[tuple[int, int]], ipus: int) -> list[int] | None:
-        """The stage of each node on this number of IPUs; None if a stage does not fit."""
+        """Returns the stage of each node on this number of IPUs; None if a stage does not fit."""
         sums = [sum(cost.value(self._priority) for cost in costs[start:end]) for start, end in pieces]
         stages = _stages(sums, pieces, ipus)
         stage_bytes = [stage_costs.stage_bytes([costs[index] for index in stage_nodes]) for stage_nodes in stages]
@@ -132,9 +132,9 @@ class AutoPipelineImpl:
 class AutoPipeline(pipelines.PipelineConverter):
     """Makes a pipeline whose stages are found, where `pipeline_cfg` has the converter `"auto"`.
 
-    `pipeline_cfg` has `min_ipu_quantity` (2) and `max_ipu_quantity` (64), powers of two between which are tried;
-    `priority` (`"cycle"`) or `"memory"`; `solution_dir` (`"solution"`), the directory of the file that keeps the
-    stages, which the converter `"load"` reads. See `AutoPipelineImpl` for how they are found.
+    `pipeline_cfg` has the entries `min_ipu_quantity` (2), `max_ipu_quantity` (64), `priority` (`"cycle"` or `"memory"`)
+    and `solution_dir` (`"solution"`). Powers of two between the quantities are tried. The directory gets the file of
+    stages that the converter `"load"` reads. See `AutoPipelineImpl` for how they are found.
 
     Args:
         param: see `PipelineConverter`.
@@ -190,7 +190,7 @@ def _pieces(costs: list[int]) -> list[tuple[int, int]]:
 
 
 def _stages(costs: list[int], pieces: list[tuple[int, int]], count: int) -> list[list[int]]:
-    """The indices of the nodes of each stage."""
+    """Returns the indices of the nodes of each stage."""
     (groups,) = find_opt(costs, count)
     stages, piece = [], 0
     for group in groups:

@@ -21,7 +21,7 @@ class Converter(abc.ABC):
 
     @abc.abstractmethod
     def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-        """The converted graph and its signature.
+        """Returns the converted graph and its signature.
 
         Args:
             graph_def: a `GraphDef`; it may be changed.

@@ -17,7 +17,7 @@ from tf_ipu_shim.api.addons.saved_model_tool.converter.pipeconf_loader import Pi
 from tf_ipu_shim.api.addons.saved_model_tool.converter.precision_conversion import PrecisionConversion
 from tf_ipu_shim.frontend.conversion import batch_size
 
-# What runs as it is named comes first: regular expressions mean the names that the model came with.
+# Converters that read names run first: their regular expressions match the names of the original model.
 _CONVERTERS = (
     GeluReplacement,
     PrecisionConversion,
@@ -53,7 +53,7 @@ class ConverterPipeline:
         self._converters = [converter(param) for converter in _CONVERTERS]
 
     def ApplyConverters(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:  # noqa: N802
-        """The converted graph and its signature.
+        """Returns the converted graph and its signature.
 
         Args:
             graph_def: a `GraphDef` without variables.

@@ -21,9 +21,8 @@ class GeluReplacement(Converter):
     from the exact one by less than 0.001.
 
     Args:
-        param: an `IpuConversionParams`. Its `gelu_replacement` is a dictionary of three lists of regular expressions:
-            `nodes` (the nodes of the function), `node_as_gelu_input` (its input) and `node_use_gelu_output` (the nodes
-            that read it).
+        param: an `IpuConversionParams`. Its `gelu_replacement` has three lists of regular expressions: `nodes` (of the
+        function), `node_as_gelu_input` (its input) and `node_use_gelu_output` (readers).
 
     Raises:
         ValueError: it is not a dictionary, or has not all three.
@@ -105,7 +104,7 @@ class GeluReplacement(Converter):
 
 
 def _gelu(source: Any) -> list[Any]:
-    """The nodes of the IPU's GELU of a node's first output; the last one gives it."""
+    """Returns the nodes of the IPU's GELU of a node's first output; the last one gives it."""
     types = node_types.output_dtypes(source)
     if not types or not dtypes.as_dtype(types[0]).is_floating:
         raise ValueError(

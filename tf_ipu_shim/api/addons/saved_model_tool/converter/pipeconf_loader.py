@@ -38,5 +38,5 @@ class PipelineConfLoader(pipelines.PipelineConverter):
             )
 
     def configuration_file(self, graph_def: Any, signature_def: Any) -> str:
-        """The file that the conversion names."""
+        """Returns the file that the conversion names."""
         return str(self.cfg["solution_path"])

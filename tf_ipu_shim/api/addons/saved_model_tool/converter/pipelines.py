@@ -20,9 +20,9 @@ class PipelineConverter(Converter):
     """Makes an embedded application of what is on the IPU: a pipeline. The graph calls its engine.
 
     Args:
-        param: an `IpuConversionParams`: its `pipeline_cfg`, whose `converter` says which of them does it, its
-            `embedded_runtime_save_config`, `batch_size`, and `batch_per_step`, the executions of the pipeline before
-            the host is asked whether there is more to do; 1 for 0.
+        param: an `IpuConversionParams`. Its `pipeline_cfg` names the `converter`. `embedded_runtime_save_config` and
+        `batch_size` are used too. `batch_per_step` is the number of pipeline executions before the host is asked for
+        more work; 0 means 1.
 
     Raises:
         TypeError: an entry is of another type.
@@ -73,10 +73,10 @@ class PipelineConverter(Converter):
 
     @abc.abstractmethod
     def configuration_file(self, graph_def: Any, signature_def: Any) -> str:
-        """The file that says which stage a node is in, see `TFv1Graph.read_pipeline_config`."""
+        """Returns the file that says which stage a node is in, see `TFv1Graph.read_pipeline_config`."""
 
     def ipus(self, placed: list[int]) -> int:
-        """How many IPUs the stages need: a power of two, as the devices of a system are."""
+        """Returns how many IPUs the stages need: a power of two, as the devices of a system are."""
         return graph_utils.next_power_of_two(max(placed) + 1)
 
     def _check(self) -> None:
@@ -112,7 +112,7 @@ class PipelineConverter(Converter):
 
 
 def stages_of(graph_def: Any, signature_def: Any) -> TFv1Graph:
-    """A frozen graph whose nodes can be given stages."""
+    """Returns a frozen graph whose nodes can be given stages."""
     return TFv1Graph(graph_utils.convert_graph_def_to_graph(graph_def), signature_def=signature_def)
 
 

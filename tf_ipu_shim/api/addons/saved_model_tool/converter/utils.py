@@ -29,7 +29,7 @@ Placed = tuple[str, Sequence[int | None], Any]
 
 
 def str_to_dtype(type_name: str) -> int:
-    """The dtype of a precision mode.
+    """Returns the dtype of a precision mode.
 
     Args:
         type_name: `"FP16"` or `"FP32"`.
@@ -51,17 +51,17 @@ def str_to_dtype(type_name: str) -> int:
 
 
 def np_type_to_tf_type(dtype: Any) -> Any:
-    """The TensorFlow dtype of one of NumPy's."""
+    """Returns the TensorFlow dtype of one of NumPy's."""
     return dtypes.as_dtype(dtype)
 
 
 def tf_type_to_numpy(tf_dtype: Any) -> Any:
-    """The NumPy type of a TensorFlow dtype."""
+    """Returns the NumPy type of a TensorFlow dtype."""
     return dtypes.as_dtype(tf_dtype).as_numpy_dtype
 
 
 def tf_type_to_dtype(tf_type: Any) -> int:
-    """A TensorFlow dtype as `DataType` of the protobuf."""
+    """Returns a TensorFlow dtype as `DataType` of the protobuf."""
     return int(dtypes.as_dtype(tf_type).as_datatype_enum)
 
 
@@ -87,27 +87,27 @@ def add_ipu_scope(node: Any, deviceinfo: str) -> None:
 
 
 def input_name_to_node_name(name: str) -> str:
-    """The node that a node's input names: `"split:1"` is of `"split"`."""
+    """Returns the node that a node's input names: `"split:1"` is of `"split"`."""
     return graph_nodes.node_name(name)
 
 
 def node_name_from_tensor_name(tensor_name: str) -> str:
-    """The node that computes a tensor: `"split:1"` is of `"split"`."""
+    """Returns the node that computes a tensor: `"split:1"` is of `"split"`."""
     return graph_nodes.node_name(tensor_name)
 
 
 def input_name_to_tensor_name(name: str) -> str:
-    """The tensor that a node's input names: `"add"` is `"add:0"`."""
+    """Returns the tensor that a node's input names: `"add"` is `"add:0"`."""
     return tensor_name_from_node_name(*graph_nodes.parse_tensor(name))
 
 
 def tensor_name_from_node_name(node_name: str, index: int = 0) -> str:
-    """The name of one of a node's tensors: `"split:1"`."""
+    """Returns the name of one of a node's tensors: `"split:1"`."""
     return f"{node_name}:{index}"
 
 
 def input_name_to_placeholder_name(name: str) -> str:
-    """A node name for what stands for a tensor: `"split_1"` for `"split:1"`."""
+    """Returns a node name for what stands for a tensor: `"split_1"` for `"split:1"`."""
     return input_name_to_tensor_name(name).replace(":", "_")
 
 
@@ -126,23 +126,23 @@ def tensor_name_to_placehoder_name(name: str) -> str:
 
 
 def get_tensor_shape(tensor: Any) -> list[int | None]:
-    """The shape of a tensor, None for what is not known."""
+    """Returns the shape of a tensor, None for what is not known."""
     shape: list[int | None] = tensor.shape.as_list()
     return shape
 
 
 def deserialize_graph_def(graph_def: bytes) -> Any:
-    """A `GraphDef` of its bytes."""
+    """Returns a `GraphDef` of its bytes."""
     return v1.GraphDef.FromString(graph_def)
 
 
 def split_graph_by_device_placement(origin_graph_def: Any) -> tuple[Any, Any]:
-    """The part of a graph on the IPU, and the part on the host."""
+    """Returns the part of a graph on the IPU, and the part on the host."""
     return host_part.split_graph(origin_graph_def)
 
 
 def get_edge_tensor(cpu_graph_def: Any, ipu_graph_def: Any, is_remove_excluded_nodes: bool) -> list[str]:
-    """The tensors that the host's part gives the IPU's.
+    """Returns the tensors that the host's part gives the IPU's.
 
     Args:
         cpu_graph_def: the host's part.
@@ -161,12 +161,12 @@ def get_edge_tensor(cpu_graph_def: Any, ipu_graph_def: Any, is_remove_excluded_n
 
 
 def input_placeholder_name_shape_dtype(graph: Any, signature: Any) -> list[Placed]:
-    """The inputs of a model: for each the tensor's name, its shape and its dtype, sorted by their keys."""
+    """Returns the inputs of a model: for each the tensor's name, its shape and its dtype, sorted by their keys."""
     return _placed(graph, graph_nodes.input_tensors(signature))
 
 
 def output_placeholder_name_shape_dtype(graph: Any, signature: Any) -> list[Placed]:
-    """The outputs of a model: for each the tensor's name, its shape and its dtype, sorted by their keys."""
+    """Returns the outputs of a model: for each the tensor's name, its shape and its dtype, sorted by their keys."""
     return _placed(graph, graph_nodes.output_tensors(signature))
 
 
@@ -213,7 +213,7 @@ def casted_output_from_signature(
 
 
 def prepare_dataset(inputs_shape_and_dtype: Sequence[Placed], batch_size: int = 0) -> Any:
-    """A dataset without end that has the form of a model's inputs, and zeros in it.
+    """Returns a dataset without end that has the form of a model's inputs, and zeros in it.
 
     Args:
         inputs_shape_and_dtype: see `input_placeholder_name_shape_dtype`.
@@ -246,7 +246,7 @@ def extract_ipu_config_from_param(param: Any, cfg: Any) -> Any:
 
 
 def extract_emb_setting_from_param(param: Any) -> tuple[str, str, int, int]:
-    """The embedded-runtime settings of a conversion.
+    """Returns the embedded-runtime settings of a conversion.
 
     Args:
         param: an `IpuConversionParams`.
@@ -261,7 +261,7 @@ def extract_emb_setting_from_param(param: Any) -> tuple[str, str, int, int]:
 
 
 def application_settings(param: Any, num_ipus: int | None = None) -> application.ApplicationSettings:
-    """The settings of the application that a conversion writes.
+    """Returns the settings of the application that a conversion writes.
 
     Args:
         param: an `IpuConversionParams`.
@@ -284,7 +284,7 @@ def validate_embedded_runtime_save_config(param: Any) -> None:
 
     Raises:
         TypeError: `embedded_runtime_save_config` is not a dictionary.
-        ValueError: it lacks an entry; `merge_subgraphs` is set; `int64_to_int32_conversion` is not.
+        ValueError: it lacks an entry, or `merge_subgraphs` is set without `int64_to_int32_conversion`.
     """
     config = param.embedded_runtime_save_config
     if not config:
@@ -341,7 +341,7 @@ def validate_pipeline_cfg(param: Any, kwargs: Mapping[str, Any], behavior: str) 
 def should_do_embedded_runtime(
     embedded_runtime_save_config: Any, batch_per_step: int, merge_subgraphs: bool, int64_to_int32_conversion: bool
 ) -> bool:
-    """Whether a conversion makes an application for the embedded runtime."""
+    """Returns whether a conversion makes an application for the embedded runtime."""
     return bool(
         embedded_runtime_save_config and batch_per_step >= 0 and not merge_subgraphs and int64_to_int32_conversion
     )
@@ -355,7 +355,7 @@ def should_do_pipeline_wrapper(
     merge_subgraphs: bool,
     int64_to_int32_conversion: bool,
 ) -> bool:
-    """Whether a conversion makes a pipeline in this way: `"auto"`, `"manual"` or `"load"`."""
+    """Returns whether a conversion makes a pipeline in this way: `"auto"`, `"manual"` or `"load"`."""
     return bool(
         pipeline_cfg
         and pipeline_cfg.get("converter", "").lower() == behavior

@@ -87,7 +87,7 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         return {**_OptimizerV2Wrapper.get_config(self), **self._numbers}
 
 

@@ -55,7 +55,7 @@ class MapGradientOptimizerInvertedChaining(IpuOptimizer):
         return self._gradient_mapping_function(grad, var), var
 
     def get_config(self) -> dict[str, Any]:
-        """The configuration for `from_config`."""
+        """Returns the configuration for `from_config`."""
         return {**super().get_config(), "gradient_mapping_function": self._gradient_mapping_function}
 
 

@@ -78,7 +78,7 @@ class RunConfig:
         return cls(**values[_KEY])
 
     def get_ipu_config(self) -> Any:
-        """An `IPUConfig` of these options."""
+        """Returns an `IPUConfig` of these options."""
         return utils.get_ipu_config(
             self.num_required_ipus,
             matmul_amp=self.matmul_amp,

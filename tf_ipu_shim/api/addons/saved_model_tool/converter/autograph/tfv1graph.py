@@ -143,19 +143,19 @@ class TFv1Graph(Graph):
         self.amp = amp
 
     def size_of_nodes(self) -> int:
-        """How many nodes compute something of the inputs."""
+        """Returns how many nodes compute something of the inputs."""
         return len(self.nodes)
 
     def total_size_of_nodes(self) -> int:
-        """How many nodes there are."""
+        """Returns how many nodes there are."""
         return len(self.nxg)
 
     def name_mapping4pb_node(self) -> dict[str, Node]:
-        """All nodes by their names."""
+        """Returns all nodes by their names."""
         return self._gen_name2node_mapping()
 
     def topology_sort(self, key: Callable[[Node], Any] | None = None) -> Iterator[Node]:
-        """The nodes that compute something, each after what it needs; chains stay together.
+        """Returns the nodes that compute something, each after what it needs; chains stay together.
 
         Args:
             key: in which order chains are begun with, from the last to the first.
@@ -223,7 +223,7 @@ class TFv1Graph(Graph):
             The functions of the stages, see `pipeline_stage_funcs`, and the IPU of each.
 
         Raises:
-            ValueError: neither is known; a node needs one of a later stage; another number of stages was placed.
+            ValueError: neither is known, a node needs one of a later stage, or another number of stages was placed.
             AttributeError: a node has no stage.
         """
         if not self.device_info and not num_of_ipu:
@@ -285,7 +285,7 @@ class TFv1Graph(Graph):
             self.auto_assign_ipu_number(len(self._stage_list()))
 
     def _readers(self, name: str) -> set[str]:
-        """The nodes that a constant reaches, through others that passes it on."""
+        """Returns the nodes that a constant reaches, through others that passes it on."""
         found: set[str] = set()
         pending = [name]
         while pending:
@@ -302,7 +302,7 @@ class TFv1Graph(Graph):
         return sorted(stage for stage in found if stage is not None)
 
     def stages(self) -> dict[str, int]:
-        """The stage of each node that was assigned one."""
+        """Returns the stage of each node that was assigned one."""
         fed = {graph_nodes.node_name(name) for name in self._inputs}
         for name, node in self.nodes.items():
             if name not in fed and not hasattr(node, "pipeline_stage"):
@@ -357,7 +357,7 @@ def stage_function_factory(
     subgraph_inputs: Sequence[str] | None = None,
     stage_outputs: Sequence[str] | None = None,
 ) -> Stage:
-    """A function that computes tensors of a graph.
+    """Returns a function that computes tensors of a graph.
 
     Args:
         tfgraph: a `tf.Graph`.
@@ -395,7 +395,7 @@ def _shape(tensor: Any) -> list[int | None]:
 
 
 def _constants(nodes: Sequence[Node]) -> dict[str, None]:
-    """The constants, and the nodes that only hand one on."""
+    """Returns the constants, and the nodes that only hand one on."""
     by_name = {node.name: node for node in nodes}
     found: dict[str, None] = {}
     for node in nodes:

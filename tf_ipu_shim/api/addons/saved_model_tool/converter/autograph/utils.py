@@ -13,21 +13,21 @@ from tf_ipu_shim.frontend.conversion import system_options
 
 
 def convert_graph_def_to_graph(graph_def: Any) -> Any:
-    """A `tf.Graph` of a `GraphDef`, with its names."""
+    """Returns a `tf.Graph` of a `GraphDef`, with its names."""
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(graph_def, name="")
     return graph
 
 
 def import_from_graph(tf_graph: Any) -> Any:
-    """A copy of a `tf.Graph`, with its names."""
+    """Returns a copy of a `tf.Graph`, with its names."""
     return convert_graph_def_to_graph(tf_graph.as_graph_def(add_shapes=True))
 
 
 def load_tf_graph(
     model_path: str, with_meta_graph: bool = True, tag: str = v1.saved_model.tag_constants.SERVING
 ) -> tuple[Any, Any]:
-    """The graph of a SavedModel or of a frozen `GraphDef`.
+    """Returns the graph of a SavedModel or of a frozen `GraphDef`.
 
     Args:
         model_path: the SavedModel's directory; without `with_meta_graph`, the file of a binary `GraphDef`.
@@ -46,7 +46,7 @@ def load_tf_graph(
 
 
 def analyze_pb_inputs_outputs(graph: Any) -> tuple[list[Any], list[Any]]:
-    """The operations of a graph that are placeholders, and those whose results no one reads."""
+    """Returns the operations of a graph that are placeholders, and those whose results no one reads."""
     operations = graph.get_operations()
     inputs = [operation for operation in operations if operation.type == "Placeholder"]
     outputs = [
@@ -58,17 +58,17 @@ def analyze_pb_inputs_outputs(graph: Any) -> tuple[list[Any], list[Any]]:
 
 
 def tf_type_to_str_type(tf_type: Any) -> str:
-    """The name of a dtype: `"float32"`."""
+    """Returns the name of a dtype: `"float32"`."""
     return str(dtypes.as_dtype(tf_type).name)
 
 
 def str_type_to_tf_type(str_type: str) -> Any:
-    """The dtype of a name: `"float32"`."""
+    """Returns the dtype of a name: `"float32"`."""
     return dtypes.as_dtype(str_type)
 
 
 def next_power_of_two(x: int) -> int:
-    """The smallest power of two that is not less: 4 for 3.
+    """Returns the smallest power of two that is not less: 4 for 3.
 
     Example:
         >>> next_power_of_two(3), next_power_of_two(4)
@@ -85,7 +85,7 @@ def get_ipu_config(
     matmul_partial_type: str | None = None,
     conv_partial_type: str | None = None,
 ) -> Any:
-    """An `IPUConfig`.
+    """Returns an `IPUConfig`.
 
     Args:
         num_required_ipus: how many IPUs to take.
