@@ -69,9 +69,9 @@ kit run fork --select unit --verdict core --tree tf/r2.6-3.4
 ```
 
 [Run Graphcore's tests](run_conformance.md) has the commands. Tests of kind "core" need no hardware or profile.
-"hw" tests need hardware at Graphcore; here they run on simulated IPUs. "report" tests read a profile. A file that
-cannot be imported counts as one failed test, and a timeout as a failure. Skipped tests are left out. Rows with the same
-name are runs of different sets of files.
+Those of kind "hw" need hardware at Graphcore; here they run on simulated IPUs. "report" tests read a profile. A file
+that cannot be imported counts as one failed test, and a timeout as a failure. Skipped tests are left out. Rows with the
+same name are runs of different sets of files.
 
 Dates and commands are in `validation/conformance.csv` and `conformance_runs.csv`. Each failure with its cause is in
 `conformance_failures.csv`; `conformance_causes.csv` has causes with counts of earlier runs. Comparisons with the wheels

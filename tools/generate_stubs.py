@@ -39,7 +39,7 @@ _ANYTHING = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 
 
 def stubs() -> dict[str, str]:
-    """The text of each stub by its path below site-packages."""
+    """Returns the text of each stub by its path below site-packages."""
     files = {}
     for theirs, ours in finder.ALIASES.items():
         if theirs.startswith(LEFT_OUT):
@@ -59,7 +59,7 @@ def stubs() -> dict[str, str]:
 
 
 def _paths(name: str, module: str) -> Iterator[str]:
-    """The places of the stub of a module: one, or two inside TensorFlow."""
+    """Yields the places of the stub of a module: one, or two inside TensorFlow."""
     package, *rest = name.split(".")
     file = "/__init__.pyi" if _is_package(module) else ".pyi"
     if package in ("tensorflow", "keras", "tf_ipu_shim"):
@@ -84,7 +84,7 @@ def _is_package(module: str) -> bool:
 
 
 def _modules(package: str) -> set[str]:
-    """The modules of a package of ours that are files, or rows of `reexports.txt`."""
+    """Returns the modules of a package of ours that are files, or rows of `reexports.txt`."""
     source = _source(package)
     found = {package}
     if source is not None and source.name == "__init__.py":
@@ -95,7 +95,7 @@ def _modules(package: str) -> set[str]:
 
 
 def _stub(name: str, module: str) -> str:
-    """The stub of one of our modules under a name of Graphcore's."""
+    """Returns the stub of one of our modules under a name of Graphcore's."""
     if module.startswith(MESSAGES):
         return _ANYTHING
     if module in reexports.table():
@@ -132,7 +132,7 @@ def _tree(module: str) -> ast.Module:
 
 
 def _public_names(tree: ast.Module) -> set[str]:
-    """The names of `__all__`, else those that the module defines."""
+    """Returns the names of `__all__`, else those that the module defines."""
     names: set[str] = set()
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
@@ -147,14 +147,14 @@ def _public_names(tree: ast.Module) -> set[str]:
 
 
 def _imported_names(tree: ast.Module, theirs: str) -> set[str]:
-    """The names that a module imports and Graphcore's has too."""
+    """Returns the names that a module imports and Graphcore's has too."""
     imports = (statement for statement in tree.body if isinstance(statement, ast.ImportFrom))
     names = {alias.asname or alias.name for statement in imports for alias in statement.names}
     return names & set(graphcore_names.attributes(theirs))
 
 
 def _calls(module: str, function: str) -> Iterator[tuple[typing.Any, ...]]:
-    """The arguments, but for the name of the module, of the calls that give a module its lazy names."""
+    """Yields the arguments, but for the name of the module, of the calls that give a module its lazy names."""
     for statement in _tree(module).body:
         value = getattr(statement, "value", None)
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == function:
@@ -163,7 +163,7 @@ def _calls(module: str, function: str) -> Iterator[tuple[typing.Any, ...]]:
 
 @functools.cache
 def _constants(module: str) -> dict[str, typing.Any]:
-    """The constants of a module, and as attributes those of the modules it imports, without importing it."""
+    """Returns the constants of a module, and as attributes those of the modules it imports, without importing it."""
     found: dict[str, typing.Any] = {}
     for statement in _tree(module).body:
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("tf_ipu_shim.api"):
@@ -184,7 +184,7 @@ def _value(expression: ast.expr, constants: dict[str, typing.Any]) -> typing.Any
 
 
 def _lazy(package: str, modules: typing.Any = (), names: dict[str, str] | None = None) -> Iterator[tuple[str, str]]:
-    """The modules and names that `lazy_modules.lazy` serves, each with its line."""
+    """Yields the modules and names that `lazy_modules.lazy` serves, each with its line."""
     paths = modules if isinstance(modules, dict) else {module: module for module in modules}
     for name, path in sorted(paths.items()):
         *parents, own = path.split(".")
@@ -195,7 +195,7 @@ def _lazy(package: str, modules: typing.Any = (), names: dict[str, str] | None =
 
 
 def _configuration() -> dict[str, str]:
-    """The stubs of `IPUConfig` and its base class, with the options of all SDKs."""
+    """Returns the stubs of `IPUConfig` and its base class, with the options of all SDKs."""
     base = ast.unparse(_signatures(_class("tf_ipu_shim.configuration.base", "_ConfigBase"), "object"))
     tree = _class("tf_ipu_shim.configuration.tree", "IPUConfig")
     enums = sorted(_public_names(_tree("tf_ipu_shim.configuration.enums")))
@@ -222,7 +222,7 @@ def _class_name(path: str) -> str:
 
 
 def _members(category: str) -> Iterator[str]:
-    """The categories and options in a category, with their types and docstrings."""
+    """Yields the categories and options in a category, with their types and docstrings."""
     if category:
         yield repr(table.CATEGORIES[category])
     for path, doc in table.CATEGORIES.items():
@@ -240,7 +240,7 @@ def _members(category: str) -> Iterator[str]:
 
 
 def _written(annotation: typing.Any) -> str:
-    """A type as a stub writes it."""
+    """Returns a type as a stub writes it."""
     if annotation is Ellipsis:
         return "..."
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -257,7 +257,7 @@ def _class(module: str, name: str) -> ast.ClassDef:
 
 
 def _signatures(source: ast.ClassDef, base: str) -> ast.ClassDef:
-    """A class with its constructor and public methods, without their bodies and without its metaclass."""
+    """Returns a class with its constructor and public methods, without their bodies and without its metaclass."""
     methods: list[ast.stmt] = []
     for node in source.body:
         if isinstance(node, ast.FunctionDef) and (node.name == "__init__" or not node.name.startswith("_")):

@@ -108,7 +108,7 @@ def test_strings_of_a_source(kind, expected):
 
 def test_comments_of_a_source():
     found = sources.comments(pathlib.Path("file.py"), SOURCE)
-    assert [passage.text for passage in found] == ["the loop that stands alone"]
+    assert [passage.text for passage in found] == ["the loop", "that stands alone"]
 
 
 @pytest.mark.parametrize(

@@ -287,12 +287,14 @@ def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..
         if write:
             folder.mkdir(exist_ok=True)
         elif not file.exists():
-            raise AssertionError(f"There is no baseline {file}. Write it once and keep it with the test: {command}")
+            raise AssertionError(
+                f"There is no baseline {file}; expected a file written before. Write it once: {command}"
+            )
         try:
             counts = keras_names.counts_before_test(before)
             memory.check_growth(file, percent, write, counts=counts)
         except AssertionError as error:
-            raise AssertionError(f"{error}\nIf this growth is intended: {command}") from None
+            raise AssertionError(f"{error}\nRun {command} if this growth is intended.") from None
 
     return check
 

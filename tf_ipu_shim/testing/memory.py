@@ -133,7 +133,7 @@ def check_growth(
         return
     if not os.path.exists(path):
         raise AssertionError(
-            f"There is no baseline {os.fspath(path)}. Write it once with "
+            f"There is no baseline {os.fspath(path)}; expected a file written before. Write it once with "
             "assert_no_growth(path, write=True), and keep it with the test."
         )
     lines = baseline.find_growth(baseline.read_baseline(path), now, percent)

@@ -105,16 +105,16 @@ def _docstring(path: pathlib.Path, node: ast.AST, text: str) -> Iterator[Passage
 
 def comments(path: pathlib.Path, source: str) -> Iterator[Passage]:
     """Comments; lines that follow each other are one, but for those behind code."""
-    begins, gathered, was_behind_code = 0, list[str](), False
+    begins, gathered, column = 0, list[str](), 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:|mypy:|!|ruff:)", token.string):
             is_behind_code = bool(token.line[: token.start[1]].strip())
-            if gathered and (is_behind_code or was_behind_code or token.start[0] != begins + len(gathered)):
+            if gathered and (is_behind_code or token.start[1] < column or token.start[0] != begins + len(gathered)):
                 yield Passage(path, begins, " ".join(gathered))
                 gathered = []
             begins = begins if gathered else token.start[0]
             gathered.append(token.string.lstrip("# "))
-            was_behind_code = is_behind_code
+            column = token.start[1] if is_behind_code else 0
     if gathered:
         yield Passage(path, begins, " ".join(gathered))
 

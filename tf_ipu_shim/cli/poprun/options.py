@@ -179,7 +179,7 @@ def instance_ipus(arguments: argparse.Namespace) -> int:
 
 
 def _is_local_host(host: str) -> bool:
-    """Whether a socket of this host can have the address."""
+    """Returns whether a socket of this host can have the address."""
     try:
         rendezvous.free_addresses([host])
     except OSError:
@@ -198,7 +198,7 @@ def instance_command(arguments: argparse.Namespace) -> list[str]:
 
 
 def is_passed_on(name: str) -> bool:
-    """Whether instances on other hosts get a variable of this process's environment.
+    """Returns whether instances on other hosts get a variable of this process's environment.
 
     Example:
         >>> [name for name in ("TF_POPLAR_FLAGS", "PYTHONPATH", "HOME") if is_passed_on(name)]

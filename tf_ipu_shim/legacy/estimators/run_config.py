@@ -107,7 +107,7 @@ def _check_old_arguments(arguments: dict[str, Any]) -> bool:
     compile_summary = bool(arguments.pop("compile_summary", False))
     if compile_summary and sdk.current() >= _NO_COMPILE_SUMMARY:
         raise NotImplementedError(
-            "IPURunConfig.compile_summary is deprecated, is no longer functional. Leave it out, "
+            "IPURunConfig.compile_summary is deprecated, is no longer functional: it must be False. Leave it out, "
             "and use tf_ipu_shim.memory_report()."
         )
     if arguments.pop("autosharding", False):

@@ -149,6 +149,6 @@ class CTCPredictionsLayer(CTCInferenceLayer):
 
     @staticmethod
     def _select_most_likely_path(probabilities: Any, labels: Any, *_: Any) -> Any:
-        """The labels of each sample's best path; Graphcore's further arguments follow from the shapes."""
+        """Returns the labels of each sample's best path; Graphcore's further arguments follow from the shapes."""
         best = tf.argmax(probabilities, axis=1, output_type=tf.int32)
         return tf.gather(labels, best, axis=1, batch_dims=1)

@@ -74,6 +74,6 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Returns the constructor's arguments."""
         config = {**super().get_config(), "rate": self.rate, "noise_shape": self.noise_shape, "seed": self.seed}
         return config if self.ref else {**config, "ref": False}
