@@ -144,7 +144,7 @@ def _pass(
 def _rewrite(
     change: Callable[[Functions], Any], guarantees: Property, *needs: Property, destroys: tuple[Property, ...] = ()
 ) -> Pass[LoweringState]:
-    """A pass that needs nothing but the functions."""
+    """Returns a pass that needs nothing but the functions."""
 
     def step(state: LoweringState) -> None:
         change(state.functions)
@@ -155,7 +155,7 @@ def _rewrite(
 def _check(
     check: Callable[[diagnostics.Diagnostics, Functions], None], guarantees: Property, *needs: Property
 ) -> Pass[LoweringState]:
-    """A pass that refuses programs, with the script's line."""
+    """Returns a pass that refuses programs, with the script's line."""
 
     def step(state: LoweringState) -> None:
         check(state.diagnostics, state.functions)
@@ -164,7 +164,7 @@ def _check(
 
 
 def _xla(change: Callable[[LoweredProgram], LoweredProgram], guarantees: Property, *needs: Property) -> Pass[XlaState]:
-    """A pass that changes the planned program for XLA."""
+    """Returns a pass that changes the planned program for XLA."""
 
     def step(state: XlaState) -> None:
         state.program = change(state.program)

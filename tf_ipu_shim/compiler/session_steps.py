@@ -49,7 +49,7 @@ class _Op:
         ]
 
     def is_list(self, index: int) -> bool:
-        """Whether a result is a TensorList."""
+        """Returns whether a result is a TensorList."""
         return index < len(self.results) and self.results[index][1] == types_pb2.DT_VARIANT
 
 

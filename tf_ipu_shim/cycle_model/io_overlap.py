@@ -19,7 +19,7 @@ HOST = "host"
 
 
 def overlaps(sync_point: SyncPoint, steps: Iterable[Step], is_alone: bool) -> bool:
-    """Whether a loop's host copies overlap with its iterations.
+    """Returns whether a loop's host copies overlap with its iterations.
 
     That is published of programs of one IPU and of pipelines under Grouped; it takes two iterations, known to come.
 

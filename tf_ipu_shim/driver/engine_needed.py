@@ -48,7 +48,7 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
 
 
 def may_compute(op: str) -> bool:
-    """Whether ops of a type may return anything but an input or a constant."""
+    """Returns whether ops of a type may return anything but an input or a constant."""
     return op not in _FORWARDING | _CONSTANT | {vocabulary.ASSIGN_VARIABLE, "Const", "NoOp"}
 
 

@@ -81,7 +81,7 @@ def make_profile(
 
 
 def _seed_compute_set(compute_set: int, chip: ChipSpec) -> ComputeSetRow:
-    """The compute set that seeds each tile: in every program, but run only when a seed is set."""
+    """Returns the compute set that seeds each tile: in every program, but run only when a seed is set."""
     return ComputeSetRow(compute_set, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
 
 

@@ -65,7 +65,7 @@ _COUNTS = (
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line: counts that it does not have follow from the size of the soak."""
+    """Returns the command line: counts that it does not have follow from the size of the soak."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if not 0 < options.size <= 1:

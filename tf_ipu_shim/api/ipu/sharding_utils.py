@@ -120,7 +120,7 @@ def _ordered(operations: set[Any]) -> list[Any]:
 
 
 def splitting_edges(path: list[Any], edge_filter: Callable[[tuple[str, str]], bool] | None = None) -> list[Edge]:
-    """The edges that all ways from the first to the last op go over.
+    """Returns the edges that all ways from the first to the last op go over.
 
     Args:
         way: as `ops_between` gives it.

@@ -45,7 +45,7 @@ def result_index(tensor_name: str) -> int:
 
 
 def is_argument(tensor_name: str) -> bool:
-    """Whether a data input is an argument of the function."""
+    """Returns whether a data input is an argument of the function."""
     return ":" not in tensor_name
 
 
@@ -56,7 +56,7 @@ def with_producer(tensor_name: str, name: str) -> str:
 
 
 def is_control(input_name: str) -> bool:
-    """Whether an input is a control input."""
+    """Returns whether an input is a control input."""
     return input_name[0] == "^"
 
 

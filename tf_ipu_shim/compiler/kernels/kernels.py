@@ -39,7 +39,7 @@ from tf_ipu_shim.compiler.passes.dead_code_elimination import eliminate_dead_cod
 from tf_ipu_shim.machine.ids import Chip
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2
 
-# What has TensorFlow compile a function or choose another one for it.
+# Attributes by which TensorFlow compiles a function or replaces it by another one.
 _IRRELEVANT_ATTRIBUTES = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
 
 _serial = itertools.count()

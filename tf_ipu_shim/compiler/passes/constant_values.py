@@ -17,7 +17,7 @@ CONSTANT_SOURCES = _CALLS | {_POP}
 """The ops whose results can be known although they are no constants."""
 _TYPES = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64, types_pb2.DT_BOOL, op_types.VARIANT})
 _MAX_ELEMENTS = 256  # shapes and axes have few
-_UNDEFINED = node_def_pb2.NodeDef(op="FakeParam")  # what a branch gives that the other one makes; nobody looks at it
+_UNDEFINED = node_def_pb2.NodeDef(op="FakeParam")  # stands for a result of the other branch; no one reads it
 
 
 class _List(NamedTuple):
@@ -140,7 +140,7 @@ class ConstantValues:
 
 
 def _is_only_popped(body: FunctionGraph, index: int) -> bool:
-    """Whether a loop's body only pops from a list or passes it on."""
+    """Returns whether a loop's body only pops from a list or passes it on."""
     tensor_name = body.returns[index]
     node = body.producer(tensor_name)
     while node is not None and node.op in (_POP, "Identity"):

@@ -97,7 +97,7 @@ def describe_kernel_only_ops(
 
 
 def explains_error(request: ProgramRequest, message: str) -> bool:
-    """Whether an XLA error is about an op that the program runs in mode `kernels` instead."""
+    """Returns whether an XLA error is about an op that the program runs in mode `kernels` instead."""
     if _CONVERSION_THREW in message:
         return True
     functions = Functions(request.library, request.function)

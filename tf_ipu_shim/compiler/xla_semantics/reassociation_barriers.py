@@ -34,9 +34,9 @@ _REASSOCIATED = {
 }
 # Their numbers hang on whether XLA's compiler computes them.
 _RANDOM_PREFIXES = ("StatelessMultinomial", "StatelessRandom", "StatelessTruncated")
-# What only gives another form to the elements that it takes.
+# Ops that only change the shape or layout of their elements.
 _SAME_ELEMENTS = vocabulary.IDENTITIES | {"Reshape", "ExpandDims", "Squeeze", "BroadcastTo", "Tile"}
-# What crosses the border of a function may come from any op there.
+# Arguments and results of a function may come from any op there.
 _OPAQUE = frozenset({"_Arg", *vocabulary.CALLS})
 
 

@@ -78,7 +78,7 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
     """
     nodes = {node.name: node for node in function.node_def}
     base = update.input[0]
-    # A tensor; whether its elements are moved on the way to the update; whether that is done by what takes it.
+    # A tensor, whether its elements are moved on the way to the update, and whether its consumer moves them.
     pending = [(update.input[_UPDATES[update.op]], False, False)]
     seen = set(pending)
     while pending:

@@ -142,7 +142,7 @@ class _LoopOutput:
         return [array_ops.zeros(tensor.shape, dtype) for tensor, dtype in zip(self.tensors, self.dtypes)]
 
     def add(self, before: list[Any], new: list[Any], mini_batch: Any, count: Any) -> list[Any]:
-        """The values after mini-batch `number`."""
+        """Returns the values after mini-batch `number`."""
         if self.method is None:
             return [math_ops.cast(value, total.dtype) for total, value in zip(before, new)]
         return [

@@ -148,7 +148,7 @@ def _fill_default_attributes(nodes: Iterable[Any]) -> None:
 
 
 def _reachable_functions(name: str, library: Mapping[str, function_pb2.FunctionDef]) -> list[str]:
-    """A function and all that it calls, in order of their names."""
+    """Returns a function and all that it calls, in order of their names."""
     found, pending = {name}, [name]
     while pending:
         for node in library[pending.pop()].node_def:

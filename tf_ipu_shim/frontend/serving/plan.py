@@ -85,7 +85,7 @@ class ExportPlan:
         return self.directory
 
     def names(self, count: int) -> list[str]:
-        """Names of the outputs."""
+        """Returns names of the outputs."""
         last = self.after or self.predict
         if not count:
             raise ValueError(

@@ -158,7 +158,7 @@ def _valid_name(name: str) -> str:
 
 
 def argument_names(step: StepSignature, count: int | None) -> list[str]:
-    """Names of a step's arguments."""
+    """Returns names of a step's arguments."""
     function = getattr(step.function, "python_function", step.function)
     parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
     positional = [

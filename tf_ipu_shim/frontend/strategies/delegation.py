@@ -137,7 +137,7 @@ def _extended_class(kind: type, extension: type) -> type:
 
 
 def make_constructor(kind: type, extension: type) -> Callable[..., None]:
-    """A constructor of a class with an extension: the class' own, then the extension's, which takes nothing."""
+    """Returns a constructor of a class with an extension: the class' own, then the extension's, which takes nothing."""
     base_init: Callable[..., None] = kind.__init__  # type: ignore[misc]
 
     @functools.wraps(base_init)

@@ -18,7 +18,7 @@ _REASONS = {
 
 
 def effects() -> tuple[OptionEffect, ...]:
-    """The variables, each with the reason why it changes nothing."""
+    """Returns the variables, each with the reason why it changes nothing."""
     return tuple(OptionEffect(name=name, effect=RECORDED, meaning=why) for name, why in _REASONS.items())
 
 

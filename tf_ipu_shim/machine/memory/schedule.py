@@ -91,7 +91,7 @@ class _Dependencies:
             for value_id in inputs:
                 self._users.setdefault(value_id, []).append(index)
         self._left = {value_id: len(indices) for value_id, indices in self._users.items()}
-        # The sum of the steps that still want a value: once there is one left, it is that step's number.
+        # The sum of the steps that still need a value: once one is left, it is that step's number.
         self._sums = {value_id: sum(indices) for value_id, indices in self._users.items()}
 
     def _late_loads(self, first: int, last: int) -> dict[int, int]:

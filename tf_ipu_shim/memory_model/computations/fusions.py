@@ -165,7 +165,7 @@ class _Finder:
         return instruction
 
     def _is_filled_with(self, instruction: Any, element: float) -> bool:
-        """Whether all elements of a tensor are known to equal one constant."""
+        """Returns whether all elements of a tensor are known to equal one constant."""
         instruction = self._source(instruction)
         while instruction.opcode in ("broadcast", "convert", *_SAME_ELEMENTS):
             instruction = self._by_id[instruction.operand_ids[0]]
@@ -247,7 +247,7 @@ class _Finder:
             self._share_reduction(tensor)
 
     def _name_update_by_library(self, instruction: Any, tensor: Any, scale: Any) -> bool:
-        """Names an update by the library function that scales or adds the tensor; returns whether."""
+        """Returns names an update by the library function that scales or adds the tensor; returns whether."""
         op = tensor.metadata.op_name
         negated = scale.id not in self._known and instruction.opcode == "subtract"
         if tensor.opcode == "convolution":

@@ -61,7 +61,7 @@ def _type(
 
 
 def _is_weight(instruction_id: int, by_id: Mapping[int, Any], weights: Collection[int]) -> bool:
-    """Whether an operand is a weight or part of one, possibly transposed or cast."""
+    """Returns whether an operand is a weight or part of one, possibly transposed or cast."""
     while instruction_id not in weights:
         source = by_id[instruction_id]
         if source.opcode not in _PARTS or not source.operand_ids:

@@ -38,7 +38,7 @@ _CONTROL_FLOW = frozenset({"while", "conditional", *_CALLS})
 _BY_OPERANDS = frozenset(
     "convolution dot dynamic-update-slice reduce reduce-window scatter select-and-scatter sort".split()
 )
-# XLA makes each a piece of code of its own; element-wise work joins what is around it.
+# XLA compiles each separately; element-wise work is fused with its neighbours.
 _UNFUSED_OPS = frozenset("convolution dot gather reduce reduce-window scatter select-and-scatter sort while".split())
 
 

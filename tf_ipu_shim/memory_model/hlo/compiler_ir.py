@@ -24,7 +24,7 @@ _HANDLES = frozenset({types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT})
 # `GetCompilerIr` makes a graph of the function, which its context keeps: tens of kilobytes each. A new context takes
 # milliseconds. Checked on TensorFlow 2.15.1 and 2.21.0.
 _QUERIES_PER_CONTEXT = 100
-# Bytes of a function library whose form takes so long, some tenths of a second, that something else may be done beside.
+# Bytes of a function library whose form takes so long, some tenths of a second, that other work may run meanwhile.
 _LARGE = 200_000
 
 

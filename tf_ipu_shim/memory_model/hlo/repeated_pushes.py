@@ -51,7 +51,7 @@ def _push(by_id: Mapping[int, Any], pair: Any, place: int) -> Push | None:
 
 
 def _part_of_list(by_id: Mapping[int, Any], instruction_id: int, place: int, part: int) -> bool:
-    """Whether an instruction is the elements (0) or the length (1) of a list in the state."""
+    """Returns whether an instruction is the elements (0) or the length (1) of a list in the state."""
     operand = by_id[instruction_id]
     return (
         operand.opcode == "get-tuple-element"

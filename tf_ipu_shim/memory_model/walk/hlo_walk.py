@@ -38,7 +38,7 @@ function."""
 
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
-# What makes no value of its own.
+# Instructions that make no new value.
 _FORWARDING = frozenset({"parameter", "tuple", "get-tuple-element", "optimization-barrier"})
 _SINGLE_OF_HALF = (xla_data_pb2.F16, xla_data_pb2.F32)
 _CONTROL_FLOW = frozenset({"conditional", "while"})
@@ -247,7 +247,7 @@ class HloAnalyzer:
             size = block.values[leaf].bytes
             leaf = leaves[pushed[index]] if index in pushed else leaf
             values.append(leaf)
-            if is_same(inner, result, argument):  # such as the weights: nobody writes to them
+            if is_same(inner, result, argument):  # such as the weights: no op writes to them
                 inner.values[argument] = inner.values[argument]._replace(mode=Mode.BORROWED)
                 value = Value(size, name, block.values[leaf].kind, Mode.VIEW, (leaf,))
             else:

@@ -84,5 +84,5 @@ def _branch_values(step: Step) -> dict[int, list[_BranchValue]]:
 
 
 def _is_returned(place: _BranchValue) -> bool:
-    """Whether a branch returns an argument, or a view of it."""
+    """Returns whether a branch returns an argument, or a view of it."""
     return any(origin(place.block, result) == place.value_id for result in place.block.results)

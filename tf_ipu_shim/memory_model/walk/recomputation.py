@@ -107,7 +107,7 @@ class _Recomputation:
         self._maker = {value_id: index for index, step in enumerate(self._steps) for value_id in step.outputs}
         self._dropped: dict[int, Rank] = {}  # steps whose values are dropped
         self._recomputed: dict[int, int] = {}  # a dropped value, and the one that stands for it later
-        # What depends on weights and constants, and on no mini-batch: no gradient has to wait for others because of it.
+        # Values that depend only on weights and constants: no gradient has to wait for others because of them.
         outside = (Mode.ALWAYS, Mode.BORROWED)
         self._independent = {value_id for value_id, value in enumerate(block.values) if value.mode in outside}
         self._drawn: set[int] = set()
@@ -134,7 +134,7 @@ class _Recomputation:
             self.required[index] = min(ranks, default=_FIRST)
 
     def _is_dropped(self, value_id: int, user: Step) -> bool:
-        """Whether a step needs a value recomputed; a checkpoint is kept for other ops only."""
+        """Returns whether a step needs a value recomputed; a checkpoint is kept for other ops only."""
         maker = self._maker.get(value_id)
         if maker not in self._dropped or value_id in self._kept_by_later_stage:
             return False

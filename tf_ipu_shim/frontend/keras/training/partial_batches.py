@@ -40,7 +40,7 @@ def _as_element(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
 
 
 def find_written_variables(concrete: Any, *expected: Any) -> list[str]:
-    """Names of the variables that a traced function writes."""
+    """Returns names of the variables that a traced function writes."""
     library = {item.signature.name: item for item in concrete.graph.as_graph_def().library.function}
     definition = concrete.function_def
     library[definition.signature.name] = definition

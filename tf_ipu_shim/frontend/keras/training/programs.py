@@ -116,7 +116,7 @@ def make_loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: i
 def make_accumulating_program(
     model: Any, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
 ) -> Callable[[], None]:
-    """A training program that updates the weights once for several mini-batches."""
+    """Returns a training program that updates the weights once for several mini-batches."""
     mini_batches = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
     _check_keras_optimizer(model.optimizer, options)

@@ -45,7 +45,7 @@ def round_to_format(values: Any, params: Any, en_nanoo: bool, round_mode: str, s
 
 
 def encode(float64_values: Any, params: Any, dtype: Any) -> Any:
-    """The bits of numbers that a format has: sign, exponent, mantissa, in the lower bits of an integer."""
+    """Returns the bits of numbers that a format has: sign, exponent, mantissa, in the lower bits of an integer."""
     mantissa, exponent_bits, bias = params[0], params[1], params[2]
     size = tf.abs(float64_values)
     exponent = tf.maximum(exponents(size), 1 - bias)

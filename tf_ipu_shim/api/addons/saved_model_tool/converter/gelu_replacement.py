@@ -77,7 +77,7 @@ class GeluReplacement(Converter):
         return graph_nodes.subgraph(graph_def, needed), signature_def
 
     def _source(self, nodes: dict[str, Any], name: str, user: str) -> str:
-        """The one node that a function, which ends in a node, is computed of."""
+        """Returns the one node that a function, which ends in a node, is computed of."""
         found, seen, pending = set(), set(), [name]
         while pending:
             inside = pending.pop()
