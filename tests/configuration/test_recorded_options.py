@@ -1,5 +1,6 @@
 """Options that are accepted and change nothing are in the memory report, and once a process in the log."""
 
+import inspect
 from enum import Enum
 
 import pytest
@@ -111,7 +112,9 @@ def test_every_argument_of_the_old_functions_is_named_as_written(monkeypatch):
             value = other(option, (2, 0))
             value = list(type(value))[1] if isinstance(value, Enum) else value
             before = () if function == "create_ipu_config" else (utils.create_ipu_config(),)
-            options = getattr(utils, function)(*before, **{argument: not value if inverted else value})
+            default = inspect.signature(getattr(utils, function)).parameters[argument].default
+            value = not default if isinstance(default, bool) else not value if inverted else value
+            options = getattr(utils, function)(*before, **{argument: value})
             found = {effect.name for effect in effects_in(options) if effect.path == path.removeprefix("!")}
             # Two functions set the same size, and two arguments the same options: the first names both.
             is_second = argument == "report_options" or (function, argument) == (

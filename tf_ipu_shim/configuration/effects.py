@@ -83,6 +83,8 @@ def effects_in(options: Any) -> list[Effect]:
     keys.enabled = False
     if keys not in (plain.verified_transfers, _keys(VerificationOptions())):
         listed.append(Effect("_verified_transfers.key_id_pairs", keys, True, RECORDED))
+    if old and options.verified_transfers.enabled:  # an option up to SDK 2.2, which these functions outlived
+        listed.append(Effect("_verified_transfers.enabled", True, True, RECORDED))
     if options.disable_graph_convolution_caching != plain.disable_graph_convolution_caching:
         name = "disable_graph_convolution_caching"
         listed.append(Effect(name, True, True, RECORDED, f"create_ipu_config({name})"))
