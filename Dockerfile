@@ -6,7 +6,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends g++ && rm -rf /
 RUN python -m venv /opt/ipu
 COPY . /src
 RUN /opt/ipu/bin/pip install --no-cache-dir /src \
-    && /opt/ipu/bin/python -m tf_ipu_shim.plugin.build --into-package \
+    && /opt/ipu/bin/tf-ipu build --into-package \
     && rm -rf /opt/ipu/lib/python3.11/site-packages/tensorflow/include
 
 FROM python:3.11-slim

@@ -13,10 +13,10 @@
 #                      then asan and tsan. SOAK_ARGS="--size 0.02" runs a fiftieth of each part, without asan and tsan
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
 #   make prose         checks the text of pages, docstrings and messages (part of lint); LIST=messages shows findings
-#   make wheel         the wheel of the sources: the plugin is compiled at first use
+#   make wheel         the wheel of the sources: the plugin is compiled at first use, or by `tf-ipu build`
 #   make wheels        one wheel with the plugin for each of WHEEL_TENSORFLOWS inside, tried in new environments
 #   make bench
-#   make coverage      writes docs/coverage*.md, the names that are emulated
+#   make coverage      writes docs/coverage*.md, the names that are emulated, and their table for `tf-ipu check --static`
 #   make options       writes docs/options*.md, the tables of what options change
 #   make reference     writes the pages of commands, environment variables and compatibility
 #   make results       writes the pages of results in docs from the data in validation
@@ -36,7 +36,7 @@ INSTALL_EDITABLE := $(INSTALL) --no-build-isolation -e .
 # What setup.cfg promises. The types are checked as the first and the last have them; TensorFlow's own come from .venv.
 PYTHONS := 3.10 3.11 3.12 3.13
 # Each writes pages of docs; with --check it ends with status 1 where a page is out of date.
-GENERATORS := tools/generate_coverage.py tools/generate_options.py tools/generate_reference.py tools/generate_results.py
+GENERATORS := tools/generate_emulated_names.py tools/generate_coverage.py tools/generate_options.py tools/generate_reference.py tools/generate_results.py
 
 WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
@@ -83,7 +83,7 @@ test-next:
 	$(NEXT)/bin/python $(PIP) install "$(TENSORFLOW)>=2.21.0rc0" -r tests/requirements.txt
 	$(NEXT)/bin/python $(PIP) install --no-deps "tf_keras>=2.21.0rc0"
 	$(IN_TURN) $(NEXT)/bin/python $(PIP) install --no-deps -e .
-	$(NEXT)/bin/python -m tf_ipu_shim.plugin.build
+	$(NEXT)/bin/tf-ipu build
 	$(NEXT)/bin/python -m pytest tests/house/test_tf_private.py $(PYTEST_ARGS)
 	sed -n '/^```python$$/,/^```$$/p;/^```$$/q' README.md | sed '/^```/d' > $(NEXT)/first_script.py
 	$(NEXT)/bin/tf-ipu run $(NEXT)/first_script.py
@@ -97,7 +97,7 @@ test-pythons:
 # abseil's containers change their layout when they see the sanitizer, and TensorFlow was built without it: hence -U.
 ASAN_CXX := g++ -g -fsanitize=address -U__SANITIZE_ADDRESS__
 asan: $(BIN)/.ready
-	CXX="$(ASAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
+	CXX="$(ASAN_CXX)" $(BIN)/tf-ipu build
 	CXX="$(ASAN_CXX)" ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:protect_shadow_gap=0 \
 	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    $(BIN)/python -m pytest -m "tensorflow and not no_sanitizer" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
@@ -109,7 +109,7 @@ TSAN_CXX := g++ -g -fsanitize=thread -U__SANITIZE_THREAD__
 tsan: $(BIN)/.ready
 	mkdir -p build
 	g++ -O1 -g -fPIC -shared -o build/handoffs.so $(TSAN)/handoffs.cc -ldl
-	CXX="$(TSAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
+	CXX="$(TSAN_CXX)" $(BIN)/tf-ipu build
 	CXX="$(TSAN_CXX)" TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/$(TSAN)/suppressions.txt" \
 	    LD_PRELOAD="$$(g++ -print-file-name=libtsan.so) $(CURDIR)/build/handoffs.so" \
 	    setarch -R $(BIN)/python -m pytest -m "tensorflow and $(NOT_AGAIN)" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
@@ -142,7 +142,9 @@ wheels:
 bench: $(BIN)/.ready
 	$(BIN)/python -m benchmarks
 
-coverage: $(BIN)/.ready
+coverage: $(BIN)/.ready $(BIN_221)/.ready
+	$(BIN)/python tools/generate_emulated_names.py
+	$(BIN_221)/python tools/generate_emulated_names.py
 	$(BIN)/python tools/generate_coverage.py
 
 options: $(BIN)/.ready
@@ -163,14 +165,14 @@ $(BIN)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backe
 	$(PYTHON) -m venv .venv
 	$(BIN)/python $(INSTALL) $(TENSORFLOW)==2.15.1 -r tests/requirements.txt
 	$(IN_TURN) $(BIN)/python $(INSTALL_EDITABLE)
-	$(BIN)/python -m tf_ipu_shim.plugin.build
+	$(BIN)/tf-ipu build
 	touch $@
 
 $(BIN_221)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backend.py
 	$(PYTHON) -m venv $(BIN_221:/bin=)
 	$(BIN_221)/python $(INSTALL) $(TENSORFLOW)==2.21.0 -r tests/requirements.txt
 	$(IN_TURN) $(BIN_221)/python $(INSTALL_EDITABLE) --no-deps tf_keras==2.21.0
-	$(BIN_221)/python -m tf_ipu_shim.plugin.build
+	$(BIN_221)/tf-ipu build
 	touch $@
 
 # TensorFlow is not needed: the API is read from the sources.

@@ -7,6 +7,8 @@ there. setuptools has no setting for such a file, so it is added to the finished
 A wheel also has the stubs of `generate_stubs.py`, by which type checkers know Graphcore's names.
 
 Where `plugin/prebuilt` holds compiled libraries, they are in the wheel, and its tag says which systems they run on.
+Else, where TensorFlow can be imported (`--no-build-isolation`), the plugin for it is compiled into the wheel, which is
+then tagged for this system only. `--config-settings plugin=no` leaves that to the first use.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import importlib.util
 import io
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 import wheel_tag
@@ -32,9 +37,39 @@ PTH_CONTENT = b"import tf_ipu_shim\ntf_ipu_shim_types\n"
 OF_PACKAGE = "tf_ipu_shim/"
 
 
-def build_wheel(wheel_directory: str, *arguments: Any, **options: Any) -> str:
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PREBUILT = "tf_ipu_shim/plugin/prebuilt"
+BUILD = """
+import pathlib, sys
+from tf_ipu_shim import errors
+from tf_ipu_shim.plugin import build, cache
+cache.PREBUILT_DIRECTORY = pathlib.Path(sys.argv[1])
+try:
+    build.ensure_built(directory=cache.PREBUILT_DIRECTORY, rebuild=True)
+except errors.PluginError as error:
+    sys.exit(str(error))
+"""
+
+
+def build_wheel(
+    wheel_directory: str, config_settings: Mapping[str, Any] | None = None, metadata_directory: str | None = None
+) -> str:
     """PEP 517's hook: setuptools' wheel with the `.pth` file, tagged for the libraries in it."""
-    return _finished(wheel_directory, build_meta.build_wheel(wheel_directory, *arguments, **options), _stubs())
+    wanted = (config_settings or {}).get("plugin") != "no" and not list((ROOT / PREBUILT).glob("*.so"))
+    plugin = _plugin() if wanted else {}
+    name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    return _finished(wheel_directory, name, {**_stubs(), **plugin}, f"linux_{platform.machine()}" if plugin else "")
+
+
+def _plugin() -> dict[str, bytes]:
+    """The plugin for the TensorFlow that can be imported here; without one, or a compiler, it is built at first use."""
+    if importlib.util.find_spec("tensorflow") is None:
+        return {}
+    with tempfile.TemporaryDirectory() as directory:
+        process = subprocess.run([sys.executable, "-c", BUILD, directory], cwd=ROOT)
+        if process.returncode:
+            print("The IPU plugin is not in this wheel: it is compiled at first use.", file=sys.stderr)
+        return {f"{PREBUILT}/{path.name}": path.read_bytes() for path in pathlib.Path(directory).glob("*.so")}
 
 
 def build_editable(wheel_directory: str, *arguments: Any, **options: Any) -> str:
@@ -52,17 +87,17 @@ def _stubs() -> dict[str, bytes]:
         return {path.relative_to(directory).as_posix(): path.read_bytes() for path in files}
 
 
-def _finished(directory: str, name: str, stubs: dict[str, bytes]) -> str:
+def _finished(directory: str, name: str, more: dict[str, bytes], tag: str = "") -> str:
     """Returns the wheel's files with those that are added or changed, and their RECORD; returns the wheel's name."""
     path = pathlib.Path(directory) / name
     with zipfile.ZipFile(path) as wheel:
         files = {entry.filename: wheel.read(entry) for entry in wheel.infolist()}
-    added = {PTH_NAME: PTH_CONTENT, **stubs}
-    platform = wheel_tag.of_libraries([content for file, content in files.items() if file.endswith(".so")])
-    if platform:
-        name = name.replace("-any.whl", f"-{platform}.whl")
+    added = {PTH_NAME: PTH_CONTENT, **more}
+    tag = tag or wheel_tag.of_libraries([content for file, content in files.items() if file.endswith(".so")])
+    if tag:
+        name = name.replace("-any.whl", f"-{tag}.whl")
         (metadata,) = (file for file in files if file.endswith(".dist-info/WHEEL"))
-        text = files[metadata].decode().replace("-any\n", f"-{platform}\n")
+        text = files[metadata].decode().replace("-any\n", f"-{tag}\n")
         added[metadata] = text.replace("Root-Is-Purelib: true", "Root-Is-Purelib: false").encode()
     (record,) = (file for file in files if file.endswith(".dist-info/RECORD"))
     added[record] = _record(files.pop(record), added)

@@ -38,7 +38,7 @@ with ipu.ipu_strategy.IPUStrategyV1().scope():
 (device,) = memory_report().to_dict()["devices"]
 programs = device["modelled"]["programs"]
 assert [(program["name"], program["coarse"]) for program in programs] == [("train", {}), ("predict", {})], programs
-print(build.found())
+print(build.find_library())
 """
 
 

@@ -28,6 +28,10 @@ def pip(*arguments):
     assert process.returncode == 0, process.stderr
 
 
+def build_wheel(directory, checkout, *options):
+    pip("wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", directory, *options, checkout)
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A copy to build from, so that nothing is left in the developer's."""
@@ -44,7 +48,7 @@ def checkout(tmp_path_factory):
 @pytest.fixture(scope="module")
 def wheel(checkout, tmp_path_factory):
     directory = tmp_path_factory.mktemp("wheels")
-    pip("wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", directory, checkout)
+    build_wheel(directory, checkout, "--config-settings=plugin=no")
     (path,) = directory.glob("*.whl")
     return path
 
@@ -105,7 +109,7 @@ def test_wheel_with_a_library(checkout, environment, tmp_path):
     prebuilt.mkdir()
     (prebuilt / "any.so").write_bytes(b"GLIBC_2.3.4 GLIBC_2.28 GLIBCXX_3.4.21")
     try:
-        pip("wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", tmp_path, checkout)
+        build_wheel(tmp_path, checkout)
     finally:
         shutil.rmtree(prebuilt)
     (path,) = tmp_path.glob("*.whl")
@@ -121,6 +125,48 @@ def test_wheel_with_a_library(checkout, environment, tmp_path):
             if digest:
                 found = base64.urlsafe_b64encode(hashlib.sha256(wheel.read(name)).digest()).rstrip(b"=").decode()
                 assert digest == f"sha256={found}", name
+
+
+STAND_IN = """
+from tf_ipu_shim.plugin import build
+tensorflow = build.TensorFlowBuild("9.9.9", "v9.9.9-0-gabc", ("-std=c++17",), ())
+build.TensorFlowBuild.installed = classmethod(lambda cls: tensorflow)
+sources = [build.pathlib.Path({source!r})]
+build._source_files = lambda named: sources
+"""
+
+
+@pytest.mark.filterwarnings("ignore:The .wheel. package is no longer:FutureWarning")
+@pytest.mark.parametrize(("compiler", "built"), [("g++", 1), ("no-such-compiler", 0)])
+def test_wheel_is_compiled_where_tensorflow_is(checkout, tmp_path, monkeypatch, compiler, built):
+    """A stand-in for TensorFlow and one source keep it fast; without a compiler the wheel has no library."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import build_backend
+
+    monkeypatch.setattr(build_backend, "ROOT", checkout)
+    source = tmp_path / "only.cc"
+    source.write_text('extern "C" int answer() { return 42; }\n')
+    monkeypatch.setattr(build_backend, "BUILD", STAND_IN.format(source=str(source)) + build_backend.BUILD)
+    monkeypatch.setenv("CXX", compiler)
+    monkeypatch.chdir(checkout)
+    name = build_backend.build_wheel(str(tmp_path))
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        libraries = [file for file in wheel.namelist() if file.endswith(".so")]
+        metadata = next(file for file in wheel.namelist() if file.endswith("/WHEEL"))
+        assert (f"Tag: py3-none-linux_{platform.machine()}" in wheel.read(metadata).decode()) == bool(built)
+    assert len(libraries) == built and all("/ipu-plugin-tf9.9.9-" in library for library in libraries)
+    assert name.endswith(f"-linux_{platform.machine()}.whl" if built else "-any.whl")
+
+
+@pytest.mark.slow
+def test_install_compiles_the_plugin(python, environment, checkout, tmp_path):
+    build_wheel(tmp_path, checkout)
+    environment.install(*tmp_path.glob("*.whl"))
+    code = "from tf_ipu_shim.plugin import build; print(build.find_library())"
+    found = python.succeeds(
+        "-c", code, executable=environment.python, environment={"PYTHONPATH": sysconfig.get_path("purelib"), "PATH": ""}
+    )
+    assert pathlib.Path(found.strip()).parent == environment.packages / "tf_ipu_shim" / "plugin" / "prebuilt"
 
 
 @pytest.mark.parametrize(

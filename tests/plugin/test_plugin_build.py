@@ -1,16 +1,19 @@
 """How the plugin's library is built and cached. A stand-in for TensorFlow and a few lines of C++ keep it fast."""
 
+import ast
 import concurrent.futures
 import dataclasses
 import os
 import pathlib
+import re
 import shlex
 import stat
+import subprocess
 
 import pytest
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.plugin import build, cache, compiler, private_symbols
+from tf_ipu_shim.plugin import build, cache, compiler, message_headers, private_symbols, translation_units
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 
@@ -57,21 +60,109 @@ def answer(library: pathlib.Path) -> int:
     return ctypes.CDLL(str(library)).answer()
 
 
-def test_builds_once_and_says_so_once(source, compiler_runs, capfd, monkeypatch):
+@pytest.mark.parametrize("level", [None, "1", "3"])
+def test_builds_once_and_says_so_once(source, compiler_runs, capfd, monkeypatch, level):
+    """Whatever is logged: one line at the start, one at the end, where nobody looks at a terminal."""
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    if level:
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
     library = built(source)
     assert answer(library) == 42
-    assert capfd.readouterr().err.startswith("Building the IPU plugin for TensorFlow 9.9.9 (once) ...")
+    first, last = capfd.readouterr().err.splitlines()
+    assert re.fullmatch(r"Building the IPU plugin for TensorFlow 9\.9\.9, once: 1 file, about \d+ s \.\.\.", first)
+    assert re.fullmatch(rf"The IPU plugin is built: {re.escape(str(library))} \(\d+ s\)", last)
     runs = compiler_runs()
     assert built(source) == library
     assert compiler_runs() == runs
     assert capfd.readouterr().err == ""
 
 
-def test_is_quiet_where_tensorflow_is(source, capfd, monkeypatch):
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
-    built(source)
-    assert capfd.readouterr().err == ""
+def test_failed_build_says_so(source, capfd):
+    source.write_text("nonsense\n")
+    with pytest.raises(errors.PluginError):
+        built(source)
+    assert re.search(r"\nThe IPU plugin was not built \(\d+ s\)\n$", capfd.readouterr().err)
+
+
+TERMINAL = """
+import os, pty, re, threading
+main, other = pty.openpty()
+os.dup2(other, 2)
+from tf_ipu_shim.plugin import build
+tensorflow = build.TensorFlowBuild("9.9.9", "v9.9.9-0-gabc", ("-std=c++17",), ())
+build.ensure_built({sources!r}, tensorflow=tensorflow)
+os.set_blocking(main, False)
+print(ascii(os.read(main, 1 << 16).decode()))
+"""
+
+
+def test_terminal_has_a_bar(python, tmp_path, monkeypatch):
+    """It moves, counts files, says the time, and leaves the first and the last line."""
+    slow = tmp_path / "slow-g++"
+    slow.write_text('#!/bin/sh\ncase "$*" in *plugin1.cc*) sleep 1;; esac\nexec g++ "$@"\n')
+    slow.chmod(0o755)
+    sources = [tmp_path / f"source{number}.cc" for number in range(4)]
+    for number, path in enumerate(sources):
+        path.write_text(f'extern "C" int answer{number}() {{ return {number}; }}\n')
+    code = TERMINAL.format(sources=[str(path) for path in sources])
+    environment = {
+        "CXX": str(slow),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "XDG_CACHE_HOME": str(tmp_path / "other"),
+        "COLUMNS": "90",
+    }
+    drawn = ast.literal_eval(python.succeeds("-c", code, environment=environment))
+    bars = re.findall(r"\r\[([#.]{24})\] (\d) of 4 files, \d s of about \d+ s", drawn)
+    counted = [done for _, done in bars]
+    assert len(bars) > 2 and counted == sorted(counted) and "2" in counted
+    assert bars[0][0].count("#") <= bars[-1][0].count("#")
+    shown = [line.rpartition("\r")[2] for line in drawn.replace("\r\n", "\n").rstrip("\n").split("\n")]
+    assert [line[:21] for line in shown] == ["Building the IPU plug", "The IPU plugin is bui"]
+
+
+@pytest.mark.parametrize(
+    ("cores", "quota", "available", "units"),
+    [
+        (1, None, 64, 2),
+        (4, None, 64, 4),
+        (64, None, 64, 8),
+        (64, "250000 100000", 64, 3),
+        (64, "max 100000", 64, 8),
+        (64, None, 8, 5),
+        (64, None, 0, 2),
+    ],
+)
+def test_units_by_cores_and_memory(tmp_path, monkeypatch, cores, quota, available, units):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(cores)))
+    for name, text in (("_QUOTA", quota), ("_MEMORY", f"MemTotal: 1 kB\nMemAvailable: {available << 20} kB\n")):
+        monkeypatch.setattr(translation_units, name, tmp_path / name)
+        if text:
+            (tmp_path / name).write_text(text)
+    assert translation_units.unit_count() == units
+
+
+@pytest.mark.slow
+def test_sources_include_what_they_need(tmp_path):
+    """Eight units, and each file in another company than in two."""
+    message_headers.write(tmp_path)
+    tensorflow = build.TensorFlowBuild.installed()
+    flags = [f"-isystem{flag[2:]}" if flag.startswith("-I") else flag for flag in tensorflow.compile_flags]
+    flags += [f"-I{compiler.SOURCE_DIRECTORY}", f"-I{tmp_path}", "-fsyntax-only", "-x", "c++", "-"]
+    for unit in translation_units.divide(sorted(compiler.SOURCE_DIRECTORY.rglob("*.cc")), translation_units.MOST):
+        sources = [source for source in unit if source.name != private_symbols.PROGRAM]
+        text = "".join(f'#include "{source}"\n' for source in sources)
+        process = subprocess.run(["g++", *flags], input=text, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr[:2000]
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_units_have_every_source_once(count):
+    sources = list(compiler.SOURCE_DIRECTORY.rglob("*.cc"))
+    units = translation_units.divide(sources, count)
+    assert len(units) == count and sorted(source for unit in units for source in unit) == sorted(sources)
+    sizes = [sum(source.stat().st_size for source in unit) for unit in units]
+    assert max(sizes) < 1.2 * min(sizes)
+    assert len(translation_units.divide(sources[:1], count)) == 1
 
 
 def test_several_sources_make_one_library(source, tmp_path):

@@ -1,6 +1,6 @@
 """Builds the C++ plugin against the installed TensorFlow and caches the library.
 
-    python -m tf_ipu_shim.plugin.build      builds now instead of at first use and prints where the library is
+    tf-ipu build      builds now instead of at first use and prints where the library is
 
 A library fits only one TensorFlow build (C++ ABI). So its file name has a digest of all its inputs: TensorFlow's
 version and git version, the platform, the flags, the sources and the compiler. Python's version is not part of it: the
@@ -17,12 +17,10 @@ import os
 import pathlib
 import platform
 import sys
-import time
 from collections.abc import Iterable, Sequence
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.machine.environment import log_level
-from tf_ipu_shim.plugin import cache, compiler, message_headers, private_symbols
+from tf_ipu_shim.plugin import cache, compiler, message_headers, private_symbols, progress, translation_units
 
 SOURCE_DIRECTORY = compiler.SOURCE_DIRECTORY
 
@@ -96,7 +94,7 @@ def _found_or_built(
         name = _shipped_name(tensorflow, files)
     directory = cache.first_writable_directory([directory] if directory else cache.cache_directories())
     with cache.build_lock(
-        directory, name, lambda: _print_progress("Waiting for another process to build the IPU plugin ...\n")
+        directory, name, lambda: progress.write("Waiting for another process to build the IPU plugin ...\n")
     ):
         found = (
             None if rebuild else cache.find_library(name)
@@ -153,36 +151,28 @@ def _build(
     command: compiler.Compiler,
     target: pathlib.Path,
 ) -> pathlib.Path:
-    started = time.monotonic()
-    _print_progress(f"Building the IPU plugin for TensorFlow {tensorflow.version} (once) ...")
+    sources = [file for file in files if file.suffix == ".cc" and file.name != private_symbols.PROGRAM]
+    units = translation_units.divide(sources, translation_units.unit_count())
+    title = f"Building the IPU plugin for TensorFlow {tensorflow.version}, once"
     try:
-        with cache.scratch_path(target) as scratch:
+        with (
+            progress.BuildProgress(title, len(sources), translation_units.expected_seconds(units)) as shown,
+            cache.scratch_path(target) as scratch,
+        ):
             message_headers.write(scratch)
             library = compiler.compile_library(
-                command,
-                [file for file in files if file.suffix == ".cc" and file.name != private_symbols.PROGRAM],
-                tensorflow.compile_flags,
-                tensorflow.link_flags,
-                scratch,
+                command, units, tensorflow.compile_flags, tensorflow.link_flags, scratch, shown.compiled
             )
             private_symbols.check(command, files, library, tensorflow.link_flags)
             cache.publish_library(library, target)
+            shown.finished(str(target))
     except OSError as error:
         raise errors.PluginError(
             f"The IPU plugin cannot be written to {target.parent}: {error}. Free space there or change its "
             "permissions, or set "
             f"{cache.ENVIRONMENT_VARIABLE} to a directory that can be written."
         ) from error
-    finally:
-        _print_progress(f" {time.monotonic() - started:.0f} s\n")
     return target
-
-
-def _print_progress(text: str) -> None:
-    """Tells the user why it takes so long, except where INFO lines are hidden."""
-    if log_level.enabled():
-        sys.stderr.write(text)
-        sys.stderr.flush()
 
 
 def _source_files(sources: Iterable[str | os.PathLike[str]] | None) -> list[pathlib.Path]:
@@ -211,25 +201,32 @@ def _digest(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], libc: tu
     return digest.hexdigest()[:16]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Builds the plugin from the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tf_ipu_shim.plugin.build", description="Builds the IPU plugin for the installed TensorFlow."
-    )
-    parser.add_argument("--rebuild", action="store_true", help="compile even though the cache has the library")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `tf-ipu build`."""
+    parser.add_argument("--rebuild", action="store_true", help="compile even if the cache has the library")
     parser.add_argument(
         "--into-package",
         action="store_true",
         help="store the library in the package, for all users of this environment, instead of in the user's cache",
     )
-    options = parser.parse_args(arguments)
-    directory = cache.PREBUILT_DIRECTORY if options.into_package else None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Builds the plugin and prints where it is; returns the exit status."""
+    directory = cache.PREBUILT_DIRECTORY if arguments.into_package else None
     try:
-        print(ensure_built(rebuild=options.rebuild or options.into_package, directory=directory))
+        print(ensure_built(rebuild=arguments.rebuild or arguments.into_package, directory=directory))
     except errors.PluginError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Builds where `tf-ipu` is not installed, with the same options."""
+    parser = argparse.ArgumentParser(prog="python -m tf_ipu_shim.plugin.build", description=run.__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args(words))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs the C++ compiler: compiles the sources as two translation units in parallel and links the shared library.
+"""Runs the C++ compiler: compiles the sources as translation units in parallel and links the shared library.
 
 TensorFlow's headers take seconds to read, so that a unit for each source would take several times as long. The sources
 are written for it: names that are local to a file differ from those of the other files.
@@ -13,7 +13,7 @@ import pathlib
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tf_ipu_shim import errors
@@ -21,7 +21,6 @@ from tf_ipu_shim import errors
 ENVIRONMENT_VARIABLE = "CXX"
 FLAGS = ("-O2", "-fPIC", "-fvisibility-inlines-hidden")
 SOURCE_DIRECTORY = pathlib.Path(__file__).resolve().with_name("csrc")
-UNITS = 2  # always, so that what is tested here is what is compiled elsewhere
 _SHOWN_ERROR_LINES = 12
 
 
@@ -70,37 +69,35 @@ def _include_directories(sources: Sequence[pathlib.Path]) -> list[str]:
 
 def compile_library(
     compiler: Compiler,
-    sources: Sequence[pathlib.Path],
+    units: Sequence[Sequence[pathlib.Path]],
     compile_flags: Sequence[str],
     link_flags: Sequence[str],
     directory: pathlib.Path,
+    compiled: Callable[[int], None] = lambda files: None,
 ) -> pathlib.Path:
-    """Compiles `sources`, and headers in `directory`, and links them to one shared library there."""
+    """Compiles `units`, and headers in `directory`, and links them to one shared library there.
+
+    `compiled` is called with the number of files of each unit that is done.
+    """
+    sources = [source for unit in units for source in unit]
     # TensorFlow's headers as system headers: their warnings are none of ours.
     flags = [*FLAGS, *(f"-isystem{flag[2:]}" if flag.startswith("-I") else flag for flag in compile_flags)]
     flags.extend(f"-I{folder}" for folder in (*_include_directories(sources), directory))
-    objects = []
 
-    def compiled(index: int, part: Sequence[pathlib.Path]) -> None:
+    def compile_unit(index: int, part: Sequence[pathlib.Path]) -> str:
         unit = directory / f"plugin{index}.cc"
         unit.write_text("".join(f'#include "{source.resolve()}"\n' for source in part))
-        objects.append(str(unit.with_suffix(".o")))
-        source_names = ", ".join(source.name for source in part)
-        _run_command([*compiler.command, *flags, "-c", str(unit), "-o", str(unit.with_suffix(".o"))], source_names)
+        made = str(unit.with_suffix(".o"))
+        names = ", ".join(source.name for source in part)
+        _run_command([*compiler.command, *flags, "-c", str(unit), "-o", made], names)
+        compiled(len(part))
+        return made
 
-    with ThreadPoolExecutor(UNITS) as pool:
-        list(pool.map(compiled, range(UNITS), _translation_units(sources)))
+    with ThreadPoolExecutor(len(units)) as pool:
+        objects = list(pool.map(compile_unit, range(len(units)), units))
     library = directory / "plugin.so"
     # A symbol that nothing provides is an error here instead of at load time.
-    command = [
-        *compiler.command,
-        "-shared",
-        "-Wl,-z,defs",
-        *sorted(objects),
-        "-o",
-        str(library),
-        *link_flags,
-    ]
+    command = [*compiler.command, "-shared", "-Wl,-z,defs", *objects, "-o", str(library), *link_flags]
     _run_command(command, "linking")
     return library
 
@@ -108,17 +105,6 @@ def compile_library(
 def compile_program(compiler: Compiler, source: pathlib.Path, program: pathlib.Path) -> None:
     """Compiles one source to a program whose functions the libraries that it loads find."""
     _run_command([*compiler.command, "-O1", "-rdynamic", str(source), "-o", str(program), "-ldl"], source.name)
-
-
-def _translation_units(sources: Sequence[pathlib.Path]) -> list[list[pathlib.Path]]:
-    """Returns the sources in parts of about the same size; fewer than `UNITS` where there are fewer sources."""
-    parts: list[list[pathlib.Path]] = [[] for _ in range(min(UNITS, len(sources)))]
-    sizes = [0] * len(parts)
-    for size, source in sorted(((source.stat().st_size, source) for source in sources), reverse=True):
-        smallest = sizes.index(min(sizes))
-        parts[smallest].append(source)
-        sizes[smallest] += size
-    return [sorted(part) for part in parts]
 
 
 def _run_command(command: Sequence[str], label: str) -> None:
