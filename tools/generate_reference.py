@@ -41,6 +41,8 @@ $ tf-ipu -h
 ```
 
 Options of `tf-ipu run`, `check` and `fit` come before the script's name. Everything after it belongs to the script.
+A script's own output goes to stderr if `--format` is not `text`, so that stdout has only the result. On a terminal
+verdicts are in colour, unless `NO_COLOR` is set, and rows of tables are cut to its width.
 
 `ipu_saved_model_cli convert` and `run` [convert SavedModels](saved_model_tool.md) and run them on IPUs. `show` and
 `scan` are TensorFlow's own. `ipu_saved_model_cli COMMAND -h` prints the options.
@@ -121,6 +123,8 @@ def command_line() -> str:
         usage = " ".join(parser.format_usage().removeprefix("usage: ").split())
         lines += [f"## {name}", "", f"{use[0].upper()}{use[1:]}.", "", "```", usage, "```", ""]
         lines += [*table(["argument", "meaning"], _argument_rows(parser)), ""]
+        if examples := getattr(parser, "examples", ()):
+            lines += ["```", *examples, "```", ""]
         if parser.epilog:
             lines += [_linked(re.sub(r"(?<![`\w])(TF_IPU_SHIM_\w+)", r"`\1`", parser.epilog)), ""]
     return COMMANDS + "\n".join(lines).rstrip() + "\n"
@@ -140,7 +144,8 @@ def _commands() -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
     for name, command in cli.COMMANDS.items():
         program = f"{cli.PROGRAM} {name}"
         module = importlib.import_module(command.module)
-        yield program, command.help, cli.command_parser(module, command.help, program, command.variables)
+        parser = cli.command_parser(module, command.help, program, command.variables, command.examples)
+        yield program, command.help, parser
     sdk_tools: list[tuple[str, Any, str]] = [
         ("gc-info", info, cli.COMMANDS["info"].help),
         ("gc-inventory", inventory.INVENTORY, tools.INVENTORY),

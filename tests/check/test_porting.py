@@ -54,6 +54,21 @@ def test_what_nobody_has_and_what_is_refused():
     assert missing[0].kind is FindingKind.REFUSED
 
 
+def test_keywords_that_a_call_does_not_have():
+    text = CONFIGURED + (
+        "ipu.pipelining_ops.pipeline([], gradient_accumulation_reduction_method=1)\n"
+        "ipu.loops.repeat(2, f, [], infeed_queue=None, **more)\n"
+        "q = ipu.rnn_ops.PopnnLSTM(8,\n    num_unit=2)\n"
+        "ipu.utils.reset_ipu_seed.no(1, anything=2)\n"
+    )
+    assert found(text) == [
+        (FindingKind.REFUSED, 4, "ipu.pipelining_ops.pipeline(gradient_accumulation_reduction_method=)"),
+        (FindingKind.REFUSED, 7, "ipu.rnn_ops.PopnnLSTM(num_unit=)"),
+    ]
+    whys = [one.why for one in check.find_uses([check.SourceFile(FILE, ast.parse(text))]) if one.why]
+    assert "Did you mean 'reduction_method'?" in whys[0] and "Did you mean 'num_units'?" in whys[1]
+
+
 def test_methods_of_models_are_calls_too():
     text = CONFIGURED + "model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)\nmodel.fit(x)\n"
     report = check.find_uses([check.SourceFile(FILE, ast.parse(text))])

@@ -53,6 +53,36 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
     return "\n".join(lines)
 
 
+def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> dict[str, object]:
+    """Returns what `to_text` shows as records; sizes in bytes."""
+    found = []
+    for program in programs:
+        rows = []
+        for system in systems:
+            one = estimate(program, system.chip)
+            enough = system.num_ipus >= program.ipus
+            rows.append(
+                {
+                    "system": system.name,
+                    "chip": system.chip.name,
+                    "ipus": system.num_ipus,
+                    "fits": enough and one.fits,
+                    "headroom_bytes": one.headroom,
+                    "cycles_per_step": one.cycles_per_step,
+                    "cycles_factor": [one.lower, one.upper],
+                    "items_per_second": one.samples_per_second,
+                    "by_ipu": [
+                        {"ipu": ipu.ipu, "peak_bytes": ipu.peak_bytes, "limit_bytes": ipu.limit_bytes, "fits": ipu.fits}
+                        for ipu in one.ipus
+                    ],
+                }
+            )
+        found.append({"program": program.name, "ipus": program.ipus, "replicas": program.replicas, "systems": rows})
+    ipus = max((program.ipus for program in programs), default=0)
+    best = smallest(ipus, lambda chip: all(estimate(one, chip).fits for one in programs)) if programs else None
+    return {"programs": found, "smallest_system": best and best.name}
+
+
 def _program(program: CapturedProgram, systems: Sequence[System], estimates: Sequence[Estimate]) -> list[str]:
     fed = f", {program.items:,.0f} items in {program.steps:,.0f} steps a run" if program.items else ""
     replicas = f", {program.replicas} replicas" if program.replicas > 1 else ""

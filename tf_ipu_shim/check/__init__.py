@@ -7,4 +7,5 @@ from tf_ipu_shim.check.findings import FindingKind as FindingKind
 from tf_ipu_shim.check.findings import find_uses as find_uses
 from tf_ipu_shim.check.sources import SourceFile as SourceFile
 from tf_ipu_shim.check.sources import collect_sources as collect_sources
+from tf_ipu_shim.check.text import WIDTH as WIDTH
 from tf_ipu_shim.check.text import format_findings as format_findings

@@ -17,7 +17,7 @@ from tf_ipu_shim.configuration.table import OPTIONS, Option
 from tf_ipu_shim.errors import UnknownFlagError
 from tf_ipu_shim.machine.environment import engine_options, flags
 from tf_ipu_shim.machine.environment.effects import RECORDED
-from tf_ipu_shim.names import emulated, graphcore_names
+from tf_ipu_shim.names import emulated, emulated_table, graphcore_names, keywords
 
 _KERAS_METHODS = ("fit", "evaluate", "predict")
 
@@ -50,8 +50,7 @@ class Finding(NamedTuple):
 def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
     """Finds how every IPU call of some files is handled.
 
-    Imports TensorFlow and the emulated modules that the files name. Refusals that depend on arguments appear only in a
-    run.
+    Does not import TensorFlow, unless an SDK is chosen. Refusals that depend on arguments appear only in a run.
 
     Example:
         >>> import ast
@@ -70,9 +69,14 @@ def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
     return sorted(found, key=lambda use: (order.index(use.path), use.line, use.name))
 
 
-@functools.cache
 def _keras_method_names() -> frozenset[str]:
     """Methods that a Keras model has under a strategy, and stock Keras has not: they tell a model for IPUs."""
+    return emulated_table.keras_methods() if emulated_table.is_used() else keras_method_names()
+
+
+@functools.cache
+def keras_method_names() -> frozenset[str]:
+    """The same from the classes, for which TensorFlow is imported."""
     # TensorFlow comes when the runner has said what it may log.
     import tensorflow as tf
 
@@ -92,6 +96,8 @@ def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
                 verdict = emulated.get_status(module, name)
                 kind = FindingKind.EMULATED if verdict.state == emulated.EMULATED else FindingKind.REFUSED
                 yield Finding(kind, path, use.line, short_name(use.name), verdict.reason)
+                if kind is FindingKind.EMULATED:
+                    yield from _unknown_arguments(path, use, module, name)
             elif graphcore_names.modules().get(module) and (reason := emulated.unsupported_module_reason(module)):
                 yield Finding(FindingKind.REFUSED, path, use.line, short_name(use.name), reason)
         for argument, why in ignored_arguments(use):
@@ -115,8 +121,21 @@ def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
     yield from _environment_findings(source)
 
 
-def _parts_of_option(path: pathlib.Path, setting: Setting, option: Option) -> Iterator[Finding]:
-    """Yields engine and library options without effect in a dictionary that stands in the file."""
+def _unknown_arguments(path: pathlib.Path, use: Use, module: str, name: str) -> Iterator[Finding]:
+    """Keywords of a call that it does not have; what a method is called with is not known."""
+    if use.call is None or use.name.rpartition(".")[2] != name:
+        return
+    known = emulated.argument_names(module, name)
+    if known is None:
+        return
+    for word in use.call.keywords:
+        if word.arg and word.arg not in known:
+            why = keywords.sentence(name, word.arg, known)
+            yield Finding(FindingKind.REFUSED, path, word.value.lineno, f"{short_name(use.name)}({word.arg}=)", why)
+
+
+def _engine_option_findings(path: pathlib.Path, setting: Setting) -> Iterator[Finding]:
+    """Those of an `IPUConfig` that stand in the file and change nothing."""
     value = literal_value(setting.value)
     if isinstance(value, dict) and option.effect != RECORDED:
         for name, why in option_arguments.parts_without_effect(option, value):

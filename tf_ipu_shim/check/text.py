@@ -8,32 +8,31 @@ from collections.abc import Sequence
 
 from tf_ipu_shim.check.findings import Finding, FindingKind
 
-_WIDTH = 118
+WIDTH = 118
 
 
-def format_findings(findings: Sequence[Finding]) -> str:
-    """Returns the report: what needs a look first, what is emulated at the end, in few lines."""
+def format_findings(findings: Sequence[Finding], width: int = WIDTH) -> str:
+    """The report: what needs a look first, what is emulated at the end, in few lines."""
     lines = []
     for kind in FindingKind:
         some = [finding for finding in findings if finding.kind is kind]
         if some:
-            if kind is FindingKind.EMULATED:
-                emulated = _format_emulated(some)
-                lines += [f"{kind.value}: {len(emulated)}", *emulated]
-            else:
-                lines += [f"{kind.value}: {len(some)}", *_format_explained(some)]
+            lines += [
+                f"{kind.value}: {len(some)}",
+                *(_format_emulated(some) if kind is FindingKind.EMULATED else _format_explained(some, width)),
+            ]
     if not any(finding.kind is not FindingKind.TRAP for finding in findings):
         lines.append("nothing of Graphcore's is used")
     return "\n".join(lines)
 
 
-def _format_explained(findings: Sequence[Finding]) -> list[str]:
+def _format_explained(findings: Sequence[Finding], width: int) -> list[str]:
     lines = []
     for finding in findings:
         lines.append(f"  {_location(finding)} {finding.name}")
         for line in filter(str.strip, finding.why.split("\n")):
             indent = " " * (6 + len(line) - len(line.lstrip()))
-            lines += textwrap.wrap(line.strip(), _WIDTH, initial_indent=indent, subsequent_indent=indent)
+            lines += textwrap.wrap(line.strip(), width, initial_indent=indent, subsequent_indent=indent)
     return lines
 
 

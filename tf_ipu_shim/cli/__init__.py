@@ -22,11 +22,12 @@ PROGRAM = "tf-ipu"
 
 
 class Command(NamedTuple):
-    """A subcommand: the module that has it, what it is for, and the environment variables that it reads."""
+    """A subcommand: the module that has it, what it is for, the environment variables it reads, and command lines."""
 
     module: str
     help: str
     variables: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
 
 
 VARIABLES_OF_SYSTEMS = ("TF_IPU_SHIM_SYSTEM", "TF_IPU_SHIM_LOCK_DIR")
@@ -35,6 +36,7 @@ VARIABLES_OF_SCRIPTS = (
     "TF_IPU_SHIM_SDK",
     *VARIABLES_OF_SYSTEMS,
     "TF_IPU_SHIM_EXECUTION_MODE",
+    "TF_IPU_SHIM_CHECK_INDICES",
     "TF_IPU_SHIM_COMPAT",
     "TF_IPU_SHIM_MEMORY_PLAN",
     "TF_IPU_SHIM_PROFILE_DIR",
@@ -48,29 +50,86 @@ VARIABLES_OF_SCRIPTS = (
 """Variables of commands that run a script."""
 
 COMMANDS: dict[str, Command] = {
-    "check": Command("tf_ipu_shim.cli.check", "list how each IPU call of a script is handled", VARIABLES_OF_SCRIPTS),
-    "compare": Command("tf_ipu_shim.cli.compare", "compare memory, cycles and ops of two profiles"),
-    "completion": Command("tf_ipu_shim.cli.completion", "print the completion script of a shell"),
-    "doctor": Command("tf_ipu_shim.cli.doctor", "check this installation, and say what to do", VARIABLES_OF_SCRIPTS),
+    "build": Command(
+        "tf_ipu_shim.plugin.build",
+        "compile the C++ plugin now instead of at first use",
+        ("TF_IPU_SHIM_PLUGIN_CACHE_DIR",),
+        ("tf-ipu build", "tf-ipu build --into-package    # in an image, for all its users"),
+    ),
+    "check": Command(
+        "tf_ipu_shim.cli.check",
+        "list how each IPU call of a script is handled",
+        VARIABLES_OF_SCRIPTS,
+        ("tf-ipu check --static train.py", "tf-ipu check train.py --steps 1", "tf-ipu check --format github train.py"),
+    ),
+    "compare": Command(
+        "tf_ipu_shim.cli.compare",
+        "compare memory, cycles and ops of two profiles",
+        (),
+        ("tf-ipu compare before after", "tf-ipu compare before after --html changes.html"),
+    ),
+    "completion": Command(
+        "tf_ipu_shim.cli.completion",
+        "print the completion script of a shell",
+        (),
+        ("source <(tf-ipu completion bash)",),
+    ),
+    "doctor": Command(
+        "tf_ipu_shim.cli.doctor",
+        "check this installation, and say what to do",
+        VARIABLES_OF_SCRIPTS,
+        ("tf-ipu doctor", "tf-ipu doctor --json"),
+    ),
     "env": Command(
         "tf_ipu_shim.cli.env",
         "list environment variables, flags and engine options with their values",
         VARIABLES_OF_SCRIPTS,
+        ("tf-ipu env", "TF_IPU_SHIM_SYSTEM=pod4 tf-ipu env --set"),
     ),
     "fit": Command(
         "tf_ipu_shim.cli.fit",
         "say on which systems a script's programs fit, and how fast they would be",
         VARIABLES_OF_SCRIPTS,
+        (
+            "tf-ipu fit train.py",
+            "tf-ipu fit --system pod4,bow-pod16 train.py",
+            "tf-ipu fit --batch=--batch-size=8,16 train.py",
+        ),
     ),
     "info": Command(
-        "tf_ipu_shim.machine.gc_tools.info", "list the simulated IPUs, and who uses them", VARIABLES_OF_SYSTEMS
+        "tf_ipu_shim.machine.gc_tools.info",
+        "list the simulated IPUs, and who uses them",
+        VARIABLES_OF_SYSTEMS,
+        ("tf-ipu info -l",),
     ),
     "poprun": Command(
-        "tf_ipu_shim.cli.poprun", "start a job of several processes on one host or several", VARIABLES_OF_SCRIPTS
+        "tf_ipu_shim.cli.poprun",
+        "start a job of several processes on one host or several",
+        VARIABLES_OF_SCRIPTS,
+        ("tf-ipu poprun --num-instances 2 --num-replicas 4 python train.py",),
     ),
-    "profile": Command("tf_ipu_shim.cli.profile", "show a program's profile, as a page or a trace"),
-    "run": Command("tf_ipu_shim.cli.run", "run a script", VARIABLES_OF_SCRIPTS),
-    "schedule": Command("tf_ipu_shim.machine.pipelines.schedule_picture", "draw the schedule of a pipeline"),
+    "profile": Command(
+        "tf_ipu_shim.cli.profile",
+        "show a program's profile, as a page or a trace",
+        (),
+        ("tf-ipu run --profile profiles train.py", "tf-ipu profile profiles/tf_report__*train --html page.html"),
+    ),
+    "run": Command(
+        "tf_ipu_shim.cli.runner",
+        "run a script",
+        VARIABLES_OF_SCRIPTS,
+        (
+            "tf-ipu run --memory train.py",
+            "tf-ipu run --tf1 --sdk 1.4 --system pod16 old_script.py --steps 10",
+            "tf-ipu run --baseline memory.json --format github train.py",
+        ),
+    ),
+    "schedule": Command(
+        "tf_ipu_shim.cli.schedule",
+        "draw the schedule of a pipeline",
+        (),
+        ("tf-ipu schedule --stages 4 --mini-batches 8", "tf-ipu schedule --schedule interleaved --svg schedule.svg"),
+    ),
 }
 """All subcommands by name."""
 
@@ -95,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = chooser.parse_args(words[:1]).command
     command = COMMANDS[name]
     module = importlib.import_module(command.module)
-    return execute(module, command.help, f"{PROGRAM} {name}", words[1:], command.variables)
+    return execute(module, command.help, f"{PROGRAM} {name}", words[1:], command.variables, command.examples)
 
 
 def _unknown_command(word: str) -> str:
@@ -107,9 +166,16 @@ def _unknown_command(word: str) -> str:
     return f"there is no command {word!r}; expected one of {', '.join(COMMANDS)}. {hint}"
 
 
-def execute(command: Any, help: str, program: str, words: Sequence[str], variables: Sequence[str] = ()) -> int:
+def execute(
+    command: Any,
+    help: str,
+    program: str,
+    words: Sequence[str],
+    variables: Sequence[str] = (),
+    examples: Sequence[str] = (),
+) -> int:
     """Runs one command; `tf_ipu_shim.cli.tools` has those with the names of the SDK's."""
-    parser = command_parser(command, help, program, variables)
+    parser = command_parser(command, help, program, variables, examples)
     try:
         normalize = getattr(command, "normalize_arguments", list)
         status = int(command.run(parser.parse_args(normalize(words))))
@@ -125,11 +191,14 @@ def execute(command: Any, help: str, program: str, words: Sequence[str], variabl
     return status
 
 
-def command_parser(command: Any, help: str, program: str, variables: Sequence[str] = ()) -> SuggestingParser:
+def command_parser(
+    command: Any, help: str, program: str, variables: Sequence[str] = (), examples: Sequence[str] = ()
+) -> SuggestingParser:
     """Returns the parser of one command, with its help."""
     parser = SuggestingParser(prog=program, description=as_sentence(help))
     command.add_arguments(parser)
     parser.add_variables(variables)
+    parser.add_examples(examples)
     return parser
 
 

@@ -6,22 +6,31 @@ import argparse
 import contextlib
 import os
 import pathlib
+import shutil
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from tf_ipu_shim import check
 from tf_ipu_shim.check import pitfalls
 from tf_ipu_shim.cli import runner
-from tf_ipu_shim.machine.environment.effects import RECORDED
+from tf_ipu_shim.cli.output import formats, terminal
+from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.runtime.errors import error_texts
+
+_LEVELS = {
+    check.FindingKind.REFUSED: "error",
+    check.FindingKind.TRAP: "warning",
+    check.FindingKind.RECORDED: "notice",
+}
+"""The level of a finding's annotation; what is emulated gets none."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options: the runner's, and whether to run the script at all."""
     parser.add_argument("--static", action="store_true", help="read the script, and do not run it")
-    runner.add_arguments(parser)
+    formats.add_argument(parser, formats.GITHUB)
+    runner.add_arguments(parser, only_runs=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,16 +55,32 @@ def run(arguments: argparse.Namespace) -> int:
         status, findings = _run_and_find(arguments, sources)
     if arguments.tf1:
         findings = [finding for finding in findings if finding.why != pitfalls.NEEDS_TF1]
-    print(check.format_findings(findings))
-    if arguments.static:
-        print("Refusals that depend on arguments appear only in a run: leave out --static.")
+    _print_findings(findings, arguments)
     return 1 if status or any(finding.kind is check.FindingKind.REFUSED for finding in findings) else 0
+
+
+def _print_findings(findings: Sequence[check.Finding], arguments: argparse.Namespace) -> None:
+    if arguments.format == formats.JSON:
+        print(formats.to_json({"findings": [{**one._asdict(), "kind": one.kind.value} for one in findings]}))
+    elif arguments.format == formats.GITHUB:
+        for one in findings:
+            if one.kind in _LEVELS:
+                message = f"{one.name}: {one.why}" if one.why else one.name
+                path = os.path.relpath(one.path)
+                print(formats.annotation(_LEVELS[one.kind], f"IPU: {one.kind.value}", message, path, one.line))
+    else:
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else check.WIDTH
+        terminal.show(check.format_findings(findings, min(check.WIDTH, columns)))
+        if arguments.static:
+            terminal.show("Refusals that depend on arguments appear only in a run: leave out --static.")
 
 
 def _run_and_find(arguments: argparse.Namespace, sources: list[check.SourceFile]) -> tuple[int, list[check.Finding]]:
     """Runs the script; returns its status, and the findings of its sources and of the run."""
     failures: list[Exception] = []
     environment = os.environ.copy()
+    os.environ.pop(execution_mode.ENVIRONMENT_VARIABLE, None)  # only mode kernels checks indices
+    arguments.check_indices = True
     status = runner.run(arguments, failures)
     with _environment_scope(environment):  # what the script has put into it is told by its own lines
         read = check.find_uses(sources)

@@ -7,6 +7,7 @@ import pathlib
 import sys
 from collections.abc import Iterable
 
+from tf_ipu_shim.cli.output import formats, terminal
 from tf_ipu_shim.profiling import comparison, page
 
 _SHOWN = 10
@@ -17,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help_text = "a program's profile.pop, its folder, or a directory of profiles"
     parser.add_argument("before", metavar="BEFORE", help=help_text)
     parser.add_argument("after", metavar="AFTER", help="the same, to compare it with")
+    formats.add_argument(parser)
     parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser")
 
 
@@ -39,8 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html:
         text = page.render_comparison(found, removed, new, (str(arguments.before), str(arguments.after)))
         pathlib.Path(arguments.html).write_text(text)
+    if arguments.format == formats.JSON:
+        print(formats.to_json({"programs": found, "only_before": removed, "only_after": new}))
+        return 0
     for compared in found:
-        print("\n".join(_format_comparison(compared)))
+        terminal.show("\n".join(_format_comparison(compared)))
     for name, where in [*((name, "BEFORE") for name in removed), *((name, "AFTER") for name in new)]:
         print(f"{name}: only in {where}")
     return 0

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import tf_ipu_shim
 from tf_ipu_shim import errors, keras2
+from tf_ipu_shim.cli.output import terminal
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import engine_options, flags
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_check(check: Check) -> None:
-    print(f"[{check.state}] {check.name}: {check.found}")
+    terminal.show(f"[{check.state}] {check.name}: {check.found}")
     if check.state != OK:
         print(f"    expected: {check.expected}")
     if check.cure:
@@ -216,7 +217,7 @@ def check_plugin(library: str | None, has_compiler: bool) -> Check:
         return Check(name="plugin", state=OK, found=library, expected=expected)
     if has_compiler:
         found = f"not built yet; {compiler.find_compiler().command[0]} builds it at first use"  # type: ignore[union-attr]
-        cure = "python -m tf_ipu_shim.plugin.build builds it now (one to two minutes)"
+        cure = "tf-ipu build builds it now"
         return Check(name="plugin", state=OK, found=found, expected=expected, cure=cure)
     found, cure = "not built, and no compiler", compiler.missing_compiler_message()
     return Check(name="plugin", state=PROBLEM, found=found, expected=expected, cure=cure)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tf_ipu_shim.cli import runner
+from tf_ipu_shim.cli.output import formats, terminal
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import execution_mode
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options: the runner's, and what to try."""
-    runner.add_arguments(parser, chooses_system=False)
+    formats.add_argument(parser)
+    runner.add_arguments(parser, chooses_system=False, only_runs=False)
     parser.set_defaults(system=None)
     parser.add_argument(
         "--system",
@@ -55,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     if systems.ENVIRONMENT_VARIABLE not in os.environ and arguments.on:
         # The script has to get the IPUs that it asks for: those of the largest of the systems.
         arguments.system = max(map(systems.named, arguments.on), key=lambda system: system.num_ipus).name
-    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = execution_mode.XLA  # no program runs, so no mode is chosen
+    os.environ.pop(execution_mode.CHECK_INDICES, None)
+    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = execution_mode.XLA  # nothing runs: nothing to choose
     print("tf-ipu fit: nothing is computed. All results that the script gets are zeros.", file=sys.stderr, flush=True)
     captured_programs.begin()
     try:
@@ -69,14 +72,19 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"The script ended with status {status} before a program was compiled for IPUs.", file=sys.stderr)
         return 1
     most = max((program.ipus for program in programs), default=1)
-    return _report_result(programs, capacity.systems_for(arguments.on, arguments.chips, most), status)
+    return _report_result(programs, capacity.systems_for(arguments.on, arguments.chips, most), status, arguments.format)
 
 
-def _report_result(programs: Sequence[CapturedProgram], found: Sequence[systems.System], status: int) -> int:
+def _report_result(
+    programs: Sequence[CapturedProgram], found: Sequence[systems.System], status: int, chosen: str
+) -> int:
     """Prints what was found of a script's programs on some systems; returns the status to end with."""
     from tf_ipu_shim import capacity
 
-    print(capacity.to_text(programs, found))
+    if chosen == formats.JSON:
+        print(formats.to_json(capacity.to_records(programs, found)))
+    else:
+        terminal.show(capacity.to_text(programs, found))
     if status:
         print(
             f"The script ended with status {status}. Programs after that are not here. A script that checks its "
@@ -94,6 +102,7 @@ def _run_each_batch_size(arguments: argparse.Namespace) -> int:
     """Returns a process for each batch size: a script is run once in one."""
     option, sizes = arguments.batch
     options = ["--tf1"] if arguments.tf1 else []
+    options += ["--format", arguments.format]
     for name, value in (
         ("--sdk", arguments.sdk),
         ("--system", ",".join(arguments.on)),
@@ -103,7 +112,7 @@ def _run_each_batch_size(arguments: argparse.Namespace) -> int:
     script = ["-m", *arguments.module] if arguments.module else [arguments.script or "", *arguments.arguments]
     statuses = []
     for size in sizes:
-        print(f"== {option} {size}", flush=True)
+        print(f"== {option} {size}", flush=True, file=sys.stdout if arguments.format == formats.TEXT else sys.stderr)
         statuses.append(
             subprocess.run([sys.executable, "-m", "tf_ipu_shim.cli", "fit", *options, *script, option, size]).returncode
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 _OPTION = re.compile(r"(?<!\S)--[a-z][a-z0-9-]*")
@@ -21,12 +21,23 @@ class SuggestingParser(argparse.ArgumentParser):
         Namespace(memory=True)
     """
 
+    examples: tuple[str, ...] = ()
+
     def add_variables(self, names: Iterable[str]) -> None:
         """Names the environment variables that the command reads, at the end of its help."""
         named = ", ".join(names)
         if named:
             text = f"Environment variables: {named}. `tf-ipu env` explains them."
             self.epilog = f"{self.epilog} {text}" if self.epilog else text
+
+    def add_examples(self, examples: Sequence[str]) -> None:
+        """Shows command lines at the end of the help."""
+        self.examples = tuple(examples)
+
+    def format_help(self) -> str:
+        """The help, with the examples last."""
+        shown = "".join(f"  {example}\n" for example in self.examples)
+        return super().format_help() + (f"\nexamples:\n{shown}" if shown else "")
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with the message, and what may help."""

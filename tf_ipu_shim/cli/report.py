@@ -6,16 +6,29 @@ import argparse
 import os
 import pathlib
 import sys
+from collections.abc import Sequence
 
+from tf_ipu_shim.cli.output import formats
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.profiling import baseline, settings, writer
 
+NOTHING = {
+    "memory": False,
+    "memory_json": None,
+    "memory_svg": None,
+    "baseline": None,
+    "write_baseline": None,
+    "tolerance": 0.0,
+    "profile": None,
+}
+"""The options of a command that has none of these."""
 _FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg", "--write-baseline": "write_baseline"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of the report."""
     parser.add_argument("--memory", action="store_true", help="print the memory report when the script ends, or fails")
+    formats.add_argument(parser, formats.GITHUB)
     parser.add_argument("--memory-json", metavar="FILE", help="write the memory report as JSON")
     parser.add_argument("--memory-svg", metavar="FILE", help="write the memory report as an image (SVG)")
     parser.add_argument(
@@ -100,7 +113,7 @@ def write_reports(options: argparse.Namespace) -> None:
 
     report = memory_report()
     if options.memory:
-        print(report.to_text(), flush=True)
+        print(report.to_json() if options.format == formats.JSON else report.to_text(), flush=True)
     if options.memory_json:
         pathlib.Path(options.memory_json).write_text(report.to_json() + "\n")
     if options.memory_svg:
@@ -124,8 +137,27 @@ def compare_with_baseline(options: argparse.Namespace) -> int:
         print(f"No program ran on IPUs: there is nothing to compare with {options.baseline}", file=sys.stderr)
         return 1
     lines = baseline.find_growth(baseline.read_baseline(options.baseline), now, options.tolerance)
-    if lines:
+    _print_growth(lines, options)
+    return 1 if lines else 0
+
+
+def _print_growth(lines: Sequence[str], options: argparse.Namespace) -> None:
+    """Says what needs more memory than the baseline, one entry for each program and IPU."""
+    if options.format == formats.JSON:
+        print(formats.to_json({"baseline": options.baseline, "grown": _entries(lines)}))
+    elif options.format == formats.GITHUB:
+        for entry in _entries(lines):
+            print(formats.annotation("error", "IPU memory grew", entry, options.baseline))
+    elif lines:
         print("\n".join([f"More memory than {options.baseline} says:", *lines]), file=sys.stderr)
-        return 1
-    print(f"Memory: no program needs more than {options.baseline} says.", file=sys.stderr)
-    return 0
+
+
+def _entries(lines: Sequence[str]) -> list[str]:
+    """Lines with the indented ones behind each."""
+    found: list[str] = []
+    for line in lines:
+        if line.startswith(" ") and found:
+            found[-1] += f"\n{line}"
+        else:
+            found.append(line)
+    return found

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import tf_ipu_shim
 from tf_ipu_shim import cli, sdk
 from tf_ipu_shim.cli import log_filter, report
+from tf_ipu_shim.cli.output import formats
 from tf_ipu_shim.cli.parser import SuggestingParser
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.legacy.names import activation
@@ -27,8 +28,11 @@ _SDK_IS_ENABLED = "POPLAR_SDK_ENABLED"
 USAGE = "%(prog)s [-h] [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
 
 
-def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) -> None:
-    """Declares the options of the runner, and everything after them for the script."""
+def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True, only_runs: bool = True) -> None:
+    """Declares the options of the runner, and everything after them for the script.
+
+    Without `only_runs` those of execution and reports are left out: the command has another result.
+    """
     parser.usage = USAGE
     parser.set_defaults(program=parser.prog)
     parser.add_argument(
@@ -49,6 +53,18 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) 
             type=_parse_system,
             help=f"simulate this IPU system, such as pod4 (default {systems.DEFAULT}) [env: TF_IPU_SHIM_SYSTEM]",
         )
+    if only_runs:
+        _add_execution_arguments(parser)
+        report.add_arguments(parser)
+    else:
+        parser.set_defaults(execution=None, check_indices=False, **report.NOTHING)
+    log_filter.add_arguments(parser)
+    parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
+    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
+
+
+def _add_execution_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--execution",
         choices=execution_mode.WAYS,
@@ -56,11 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) 
         help="execution mode of programs: XLA (xla), TensorFlow's kernels (kernels), or the faster (auto, default) "
         "[env: TF_IPU_SHIM_EXECUTION_MODE]",
     )
-    report.add_arguments(parser)
-    log_filter.add_arguments(parser)
-    parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
-    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")
-    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
+    parser.add_argument(
+        "--check-indices",
+        action="store_true",
+        help="stop at an index or a label that is out of range [env: TF_IPU_SHIM_CHECK_INDICES]",
+    )
 
 
 def main(argv: Sequence[str], program: str = PROGRAM) -> int:
@@ -101,7 +117,8 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
         return 2
     report.begin_report(options)
     try:
-        status = _run(options, failures if failures is not None else [])
+        with formats.script_output(options.format):
+            status = _run(options, failures if failures is not None else [])
     finally:
         report.write_reports(options)
     return status or report.compare_with_baseline(options)
@@ -115,6 +132,8 @@ def prepare(options: argparse.Namespace) -> None:
         os.environ[systems.ENVIRONMENT_VARIABLE] = options.system
     if options.execution:
         os.environ[execution_mode.ENVIRONMENT_VARIABLE] = options.execution
+    if options.check_indices:
+        os.environ[execution_mode.CHECK_INDICES] = "1"
     os.environ.setdefault(_SDK_IS_ENABLED, os.path.dirname(tf_ipu_shim.__file__))
     log_filter.filter_log(options)
 

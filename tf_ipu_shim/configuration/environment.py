@@ -61,6 +61,12 @@ SETTINGS = (
         check=execution_mode.requested_mode,
     ),
     Variable(
+        name=execution_mode.CHECK_INDICES,
+        default="0",
+        what="1: an index or a label that is out of range is an error; programs run in mode kernels",
+        check=execution_mode.checks_indices,
+    ),
+    Variable(
         name=activation.ENVIRONMENT_VARIABLE,
         default="graphcore",
         meaning="; ".join(f"{name}: {meaning}" for name, meaning in activation.MEANINGS.items()),

@@ -1,4 +1,7 @@
-"""Determines whether a Graphcore name is emulated, for `docs/coverage.md` and `tf-ipu check`."""
+"""Determines whether a Graphcore name is emulated, for `docs/coverage.md` and `tf-ipu check`.
+
+If TensorFlow is loaded, the modules themselves answer, else a table of them (`emulated_table`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import types
 from typing import NamedTuple
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.names import finder, graphcore_names, unsupported_names
+from tf_ipu_shim.names import emulated_table, finder, graphcore_names, keywords, unsupported_names
 from tf_ipu_shim.names.not_supported_marker import refusal_of
 
 EMULATED, REFUSED, MISSING = "emulated", "refused", "missing"
@@ -33,6 +36,8 @@ def get_status(module: str, name: str) -> EmulationStatus:
         >>> get_status("tensorflow.python.ipu.config", "IPUConfig").state
         'emulated'
     """
+    if emulated_table.is_used():
+        return _table_status(module, name)
     found = _import_or_none(module)
     if isinstance(found, str):
         return EmulationStatus(MISSING, found)
@@ -41,19 +46,32 @@ def get_status(module: str, name: str) -> EmulationStatus:
     except (errors.MissingAttributeError, ImportError) as error:
         return EmulationStatus(MISSING, str(error))
     except AttributeError:
-        releases = graphcore_names.attributes(module).get(name)
-        known = (
-            unsupported_names.describe_absence(f"{module}.{name}", releases)
-            if releases
-            else f"No SDK's {module} has {name}."
-        )
-        return EmulationStatus(MISSING, known)
+        return EmulationStatus(MISSING, _absence(module, name))
     reason = refusal_of(thing)
     return EmulationStatus(REFUSED, f"{name} {reason}") if reason else EmulationStatus(EMULATED)
 
 
+def _absence(module: str, name: str) -> str:
+    releases = graphcore_names.attributes(module).get(name)
+    if releases:
+        return unsupported_names.describe_absence(f"{module}.{name}", releases)
+    return f"No SDK's {module} has {name}."
+
+
+def _table_status(module: str, name: str) -> EmulationStatus:
+    rows = emulated_table.modules().get(module)
+    if rows is None:
+        return EmulationStatus(MISSING, emulated_table.absence_reason(module) or f"No module named {module!r}")
+    row = rows.get(name)
+    if row is None:
+        return EmulationStatus(MISSING, _absence(module, name))
+    return EmulationStatus(row.get("state", EMULATED), row.get("reason", ""))
+
+
 def unsupported_module_reason(module: str) -> str:
     """Why one of Graphcore's modules cannot be had; empty if it can."""
+    if emulated_table.is_used():
+        return "" if is_module(module) else emulated_table.absence_reason(module) or f"No module named {module!r}"
     found = _import_or_none(module)
     return found if isinstance(found, str) else ""
 
@@ -65,6 +83,8 @@ def is_module(name: str) -> bool:
         >>> is_module("popdist"), is_module("tensorflow.python.ipu.config.IPUConfig")
         (True, False)
     """
+    if emulated_table.is_used():
+        return name in emulated_table.modules()
     return not isinstance(_import_or_none(name), str)
 
 
@@ -75,10 +95,25 @@ def implementing_module(module: str, name: str) -> str:
         >>> implementing_module("tensorflow.python.ipu", "rnn_ops")
         'tensorflow.python.ipu.ops.rnn_ops'
     """
+    if emulated_table.is_used():
+        return str(_row(module, name).get("module", ""))
     thing = getattr(_import_or_none(module), name, None)
     if not isinstance(thing, types.ModuleType):
         return ""
     return finder.graphcore_name(thing.__name__) or thing.__name__
+
+
+def argument_names(module: str, name: str) -> list[str] | None:
+    """The arguments that a call of a name takes; None where they are not known, or any is taken.
+
+    Example:
+        >>> argument_names("tensorflow.python.ipu.utils", "reset_ipu_seed")
+        ['seed', 'device', 'cpu_device', 'experimental_identical_replicas']
+    """
+    if emulated_table.is_used():
+        return _row(module, name).get("arguments")
+    thing = getattr(_import_or_none(module), name, None)
+    return keywords.names_of(thing) if callable(thing) else None
 
 
 def class_lineage(module: str, name: str) -> list[str]:
@@ -88,8 +123,14 @@ def class_lineage(module: str, name: str) -> list[str]:
         >>> class_lineage("tensorflow.python.ipu.ops.rnn_ops", "PopnnAUGRU")[:2]
         ['PopnnAUGRU', 'PopnnGRU']
     """
+    if emulated_table.is_used():
+        return list(_row(module, name).get("lineage", [name]))
     thing = getattr(_import_or_none(module), name, None)
     return [name, *(kind.__name__ for kind in thing.__mro__[1:])] if isinstance(thing, type) else [name]
+
+
+def _row(module: str, name: str) -> emulated_table.Row:
+    return emulated_table.modules().get(module, {}).get(name, {})
 
 
 @functools.cache

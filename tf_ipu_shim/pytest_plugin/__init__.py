@@ -38,6 +38,7 @@ _OWN = (
     sdk.ENVIRONMENT_VARIABLE,
     systems.ENVIRONMENT_VARIABLE,
     execution_mode.ENVIRONMENT_VARIABLE,
+    execution_mode.CHECK_INDICES,
     flags.ENVIRONMENT_VARIABLE,
     engine_options.ENVIRONMENT_VARIABLE,
 )

@@ -236,7 +236,7 @@ with strategy.scope():
 """
 
 CONVERTED = [
-    ("x.numpy()", "has no attribute 'numpy': tensors have values only while the program runs. Return the tensor from"),
+    ("x.numpy()", "A tensor has a value only while the program runs. Return the tensor from"),
     slowly("{}['loss']", "KeyError: 'loss'"),
     ("np.sum(x)", "to a numpy array. This error may indicate that you're trying to pass a Tensor to a NumPy call"),
     ("tf.Variable(1.0) * x", "ValueError: tf.function only supports singleton tf.Variables created on the first call."),
@@ -250,7 +250,8 @@ def test_an_error_in_a_function_that_autograph_has_converted(python, forked, lin
     shown = traceback_of(forked(script)).splitlines()
     at = shown.index(f'  File "{script}", line 7, in step')
     assert shown[at + 1] == f"    return {line}"
-    assert said in shown[at + 2] and shown[at + 2][0].isupper() and len(shown) <= at + 4
+    assert any(text.startswith(said) or said in text and number == 0 for number, text in enumerate(shown[at + 2 :]))
+    assert shown[at + 2][0].isupper() and len(shown) <= at + 4
 
 
 def test_errors_in_layers_in_layers():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_EXECUTION_MODE"
+CHECK_INDICES = "TF_IPU_SHIM_CHECK_INDICES"
+"""If it is 1, programs run in mode `kernels`, whose kernels refuse indices and labels that are out of range."""
 XLA, KERNELS, AUTO = "xla", "kernels", "auto"
 WAYS = (AUTO, XLA, KERNELS)
 
@@ -22,7 +24,27 @@ def requested_mode() -> str:
             f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {AUTO!r}, {XLA!r} or {KERNELS!r}. Set it to one of "
             "these."
         )
-    return value
+    if not checks_indices():
+        return value
+    if value == XLA:
+        raise ValueError(
+            f"{CHECK_INDICES} is 1 and {ENVIRONMENT_VARIABLE} is {XLA!r}; expected {KERNELS!r} or {AUTO!r}, as XLA "
+            "checks no index. Unset one of the two."
+        )
+    return KERNELS
+
+
+def checks_indices() -> bool:
+    """Whether an index or a label that is out of range is an error.
+
+    Example:
+        >>> checks_indices()
+        False
+    """
+    value = os.environ.get(CHECK_INDICES, "")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"{CHECK_INDICES} is {value!r}; expected 0 or 1. Change it or unset it.")
+    return value == "1"
 
 
 def requests_xla_dumps() -> bool:

@@ -1,10 +1,9 @@
-"""Implements `tf-ipu schedule`: draws a pipeline's timetable as text and SVG."""
+"""Draws a pipeline's timetable as text and SVG."""
 
 from __future__ import annotations
 
 import argparse
 import pathlib
-import sys
 
 from tf_ipu_shim.machine.pipelines.pipeline_schedule import SCHEDULES, PipelineTimetable, Work, fifo_slots
 
@@ -13,7 +12,7 @@ _LEFT, _TOP, _WIDTH, _HEIGHT = 60, 66, 34, 22
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
+    """Declares the arguments of `tf-ipu schedule`."""
     parser.add_argument("--stages", type=int, default=4, metavar="N", help="forward stages, one on each IPU (4)")
     parser.add_argument("--mini-batches", type=int, default=8, metavar="M", help="gradient_accumulation_count (8)")
     parser.add_argument(
@@ -21,24 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--inference", action="store_true", help="without backward stages")
     parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="write an image as well (SVG)")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Prints the timetable, and writes the image where one is asked for."""
-    try:
-        timetable = PipelineTimetable(
-            schedule=arguments.schedule,
-            stages=arguments.stages,
-            mini_batches=arguments.mini_batches,
-            training=not arguments.inference,
-        )
-    except ValueError as error:
-        print(f"tf-ipu schedule: {error}", file=sys.stderr)
-        return 2
-    print(as_text(timetable))
-    if arguments.svg:
-        arguments.svg.write_text(as_svg(timetable), encoding="utf-8")
-    return 0
 
 
 def as_text(timetable: PipelineTimetable) -> str:

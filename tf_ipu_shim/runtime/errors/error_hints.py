@@ -7,7 +7,7 @@ import sys
 import traceback
 import types
 
-from tf_ipu_shim.runtime.errors import script_files
+from tf_ipu_shim.runtime.errors import script_files, unknown_keywords
 
 # What TensorFlow says of a dataset that has ended; of an infeed's we say more ourselves.
 _END = re.compile(r"End of sequence(?!:)")
@@ -72,7 +72,7 @@ _NO_TABLE_HINT = (
 )
 _NO_NUMPY = re.compile(r"'(Symbolic)?Tensor' object has no attribute 'numpy'")
 _NO_NUMPY_HINT = (
-    ": tensors have values only while the program runs. Return the tensor from the function, and call numpy() there."
+    "\nA tensor has a value only while the program runs. Return the tensor from the function, and call numpy() there."
 )
 _NO_ARRAY = re.compile(r"Cannot convert a symbolic (tf\.)?Tensor \(.*\) to a numpy array\.")
 _NO_ARRAY_HINT = (
@@ -135,6 +135,8 @@ def hint(error: BaseException, text: str) -> str:
         match = pattern.search(text) if isinstance(error, kind) else None
         if match:
             return advice.format(**match.groupdict())
+    if isinstance(error, TypeError) and (suggestion := unknown_keywords.suggestion(error, text)):
+        return f"\n{suggestion}"
     found = _NO_GRADIENT.match(text) if isinstance(error, LookupError) else None
     if found:
         return _NO_GRADIENT_HINT.format(op=found["op"], made=_differentiated(error))

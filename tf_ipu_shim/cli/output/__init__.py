@@ -1,0 +1,1 @@
+"""How commands print their results: formats, colours, widths."""

@@ -1,0 +1,51 @@
+"""Names the arguments of a call, and the nearest one to a keyword that it does not have."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Collection
+from typing import Any
+
+_SHORTEST = 4  # of a name that is looked for within another
+
+
+def names_of(function: Callable[..., Any]) -> list[str] | None:
+    """The arguments that a call may name; None where they are not known, or any is taken.
+
+    Example:
+        >>> names_of(lambda x, *rest, size=1: x)
+        ['x', 'size']
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return None
+    return [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """The argument that a keyword probably means; empty if none is near.
+
+    Example:
+        >>> nearest("gradient_accumulation_reduction_method", ["name", "reduction_method"])
+        'reduction_method'
+    """
+    parts = [one for one in known if len(one) >= _SHORTEST and len(name) >= _SHORTEST and (one in name or name in one)]
+    found = difflib.get_close_matches(name, known, 1, 0.8) or sorted(parts, key=len)[-1:]
+    return (found or difflib.get_close_matches(name, known, 1) or [""])[0]
+
+
+def sentence(call: str, name: str, known: Collection[str]) -> str:
+    """Says that a call does not have an argument, and which was probably meant.
+
+    Example:
+        >>> sentence("pipeline", "repeat_cout", ["inputs", "repeat_count"])
+        "pipeline() does not have the argument 'repeat_cout'. Did you mean 'repeat_count'?"
+    """
+    near = nearest(name, known)
+    arguments = [one for one in known if one != "self"]
+    hint = f"Did you mean {near!r}?" if near else f"It has {', '.join(arguments) or 'none'}. Leave it out."
+    return f"{call}() does not have the argument {name!r}. {hint}"

@@ -1,0 +1,48 @@
+"""Suggests the nearest argument for a keyword that one of our calls does not have."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tf_ipu_shim.names import keywords
+
+_UNKNOWN = re.compile(r"(?P<call>[\w.]+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
+_PACKAGES = ("tf_ipu_shim.frontend.", "tf_ipu_shim.api.", "tf_ipu_shim.configuration.", "tf_ipu_shim.legacy.")
+
+
+def suggestion(error: TypeError, text: str) -> str:
+    """A sentence with the argument that was probably meant; empty for a call that is not ours."""
+    found = _UNKNOWN.search(text)
+    if found is None or _is_users(error, found["call"]):
+        return ""
+    for function in _functions(found["call"]):
+        known = keywords.names_of(function)
+        if known is not None and found["name"] not in known:
+            return keywords.sentence(found["call"].removesuffix(".__init__"), found["name"], known)
+    return ""
+
+
+def _is_users(error: TypeError, call: str) -> bool:
+    """Whether the frame that made the call has another function of that name."""
+    first = call.partition(".")[0]
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    places: tuple[dict[str, Any], ...] = (frames[-1].f_locals, frames[-1].f_globals) if frames else ()
+    named = next((place[first] for place in places if first in place), None)
+    return named is not None and not str(getattr(named, "__module__", "")).startswith("tf_ipu_shim.")
+
+
+def _functions(call: str) -> Iterator[Callable[..., Any]]:
+    """Our functions and methods of that qualified name that are loaded."""
+    first, *further = call.split(".")
+    for name, module in list(sys.modules.items()):
+        thing = vars(module).get(first) if name.startswith(_PACKAGES) else None
+        if not str(getattr(thing, "__module__", "")).startswith(_PACKAGES):
+            continue
+        for part in further:
+            thing = getattr(thing, part, None)
+        if callable(thing):
+            yield thing
