@@ -93,12 +93,17 @@ def content(before: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _text(content: dict[str, Any]) -> str:
+    """JSON with a line for each name, so that changes can be read."""
+    return json.dumps(content, indent=0, sort_keys=True).replace(",\n", ", ").replace("}, ", "},\n") + "\n"
+
+
 def main(arguments: list[str]) -> int:
     """Writes the file, or checks it."""
     from tf_ipu_shim.names import emulated_table
 
     before = json.loads(emulated_table.FILE.read_text()) if emulated_table.FILE.exists() else {}
-    text = json.dumps(content(before), indent=0, sort_keys=True) + "\n"
+    text = _text(content(before))
     if "--check" not in arguments:
         emulated_table.FILE.write_text(text)
         return 0

@@ -63,7 +63,7 @@ SETTINGS = (
     Variable(
         name=execution_mode.CHECK_INDICES,
         default="0",
-        what="1: an index or a label that is out of range is an error; programs run in mode kernels",
+        meaning="1: an index or a label that is out of range is an error; programs run in mode kernels",
         check=execution_mode.checks_indices,
     ),
     Variable(

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Collection
 from typing import Any
 
-_SHORTEST = 4  # of a name that is looked for within another
+_SHORTEST = 6  # of a name that is looked for within another
 
 
 def names_of(function: Callable[..., Any]) -> list[str] | None:
@@ -33,9 +33,9 @@ def nearest(name: str, known: Collection[str]) -> str:
         >>> nearest("gradient_accumulation_reduction_method", ["name", "reduction_method"])
         'reduction_method'
     """
-    parts = [one for one in known if len(one) >= _SHORTEST and len(name) >= _SHORTEST and (one in name or name in one)]
-    found = difflib.get_close_matches(name, known, 1, 0.8) or sorted(parts, key=len)[-1:]
-    return (found or difflib.get_close_matches(name, known, 1) or [""])[0]
+    parts = [one for one in known if min(len(one), len(name)) >= _SHORTEST and (one in name or name in one)]
+    found = sorted(parts, key=len)[-1:] or difflib.get_close_matches(name, known, 1)
+    return found[0] if found else ""
 
 
 def sentence(call: str, name: str, known: Collection[str]) -> str:
