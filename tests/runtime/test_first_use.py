@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu import internal_ops, ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
 
 from tf_ipu_shim import plugin
@@ -207,6 +207,24 @@ def test_the_log_says_when_a_program_was_compiled(connection, lines, execution, 
     assert found == (sorted(lines, reverse=True) if execution == "xla" else lines)
     (seconds,) = COMPILED.findall(logged)
     assert 0 <= float(seconds) <= taken + 0.01
+
+
+def test_the_line_comes_before_the_steps_of_a_loop(monkeypatch, capfd):
+    """A step that runs again shows that all is compiled: the time is that of the compilation, without the steps."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")
+    configured()
+
+    def step(x):
+        with tf.control_dependencies([internal_ops.print_tensor(x, "step")]):
+            return tf.matmul(x, x)
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        (product,), (fed,) = compiled(lambda x: loops.repeat(6, step, [x]), [1, 1])
+        session.run(product, {fed: np.ones([1, 1])})
+    logged = capfd.readouterr().err
+    (line,) = COMPILED.finditer(logged)
+    assert logged.count("step") >= 6 and line.start() < logged.rindex("step")
 
 
 def test_a_quiet_log_says_nothing_of_programs(monkeypatch, capfd):

@@ -22,7 +22,7 @@ extern std::atomic<int> compile_watches;
 class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
  public:
   // `launches`: the functions that the program's XLA launches run, each in one program only. `log_line`: written with
-  // the time that all took, when they are compiled; empty for none.
+  // the time that their compilation took, as soon as the program runs on; empty for none.
   static std::shared_ptr<CompileWatch> Begin(const std::string& module, const std::vector<std::string>& launches,
                                              bool show_bar, const std::string& log_line, int64_t start_micros);
   ~CompileWatch();
@@ -30,19 +30,24 @@ class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
   // Called before and after the run. When the run ends, compilation is over: branches not taken are not waited for.
   void ShowBar();
   void EndBar(bool succeeded);
-  // After the first run that succeeds.
-  void Log();
+  // After the first run that succeeds: what it compiled after the log line, and how long the run took.
+  void LogRun();
 
-  void LaunchCompiled(const std::string& function);
+  void LaunchBegins(const std::string& function);
+  void LaunchCompiled(const std::string& function, int64_t begin_micros);
 
-  int64_t start_micros() const { return start_micros_; }
   // When the last launch was compiled.
   int64_t end_micros();
+  // How long lowering and compilation took, without the runs of other launches between them.
+  int64_t compile_micros();
 
  private:
   CompileWatch(const std::string& module, bool show_bar, const std::string& log_line, int64_t start_micros)
       : module_(module), log_line_(log_line), start_micros_(start_micros), show_bar_(show_bar) {}
+  // Under the lock:
   int Done() const;  // steps: the lowering, and each launch
+  void LogCompilation();
+  void WriteLine(const std::string& subject, const char* verb, int64_t micros) const;
 
   const std::string module_;
   const std::string log_line_;
@@ -50,6 +55,10 @@ class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
   std::mutex mutex_;
   std::map<std::string, bool> compiled_;  // by function
   int64_t end_micros_ = 0;
+  int64_t compile_micros_ = 0;
+  int64_t logged_micros_ = -1;  // of the compilation, as the log line has it
+  int64_t run_micros_ = 0;      // when the first run began
+  int64_t lowering_micros_ = 0;
   bool show_bar_;
   std::unique_ptr<ProgressBar> bar_;
 };
@@ -75,6 +84,7 @@ class LaunchScope {
 
   std::shared_ptr<CompileWatch> watch_;
   std::string function_;
+  int64_t begin_micros_ = 0;
   LaunchScope* outer_ = nullptr;
 };
 

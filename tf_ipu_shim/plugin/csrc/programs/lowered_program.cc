@@ -205,7 +205,7 @@ void LoweredProgram::FinishRun(OpKernelContext* context, const IpuDevice& device
   if (first_run != nullptr) {
     first_run->EndBar(succeeded);
     if (succeeded) {
-      first_run->Log();
+      first_run->LogRun();
     } else {  // such as a variable without a value: the next run is the first
       first_run_ = first_run;
       ran_ = false;
@@ -218,7 +218,7 @@ void LoweredProgram::FinishRun(OpKernelContext* context, const IpuDevice& device
     // XLA compiles while the program first runs, so that only now is it known when it was compiled. Events that follow
     // a compilation on a real device are then recorded with that time.
     const int64_t compiled = first_run->end_micros();
-    RecordEvent(events_->compile_end, compiled, compiled - first_run->start_micros());
+    RecordEvent(events_->compile_end, compiled, first_run->compile_micros());
     if (events_->transfers.has_value()) engine.Load(events_, variables, compiled);
   }
   // A result that shares a variable's memory, as kernels can give, would pass for the variable when the host reads it.
