@@ -50,16 +50,16 @@ def script(tmp_path, monkeypatch):
 def test_check_as_json(script, capsys):
     assert cli.main(["check", "--static", "--format", "json", script]) == 1
     found = json.loads(capsys.readouterr().out)["findings"]
-    assert {"refused", "emulated", "accepted without effect", "look at"} >= {one["kind"] for one in found}
-    (refused,) = [one for one in found if one["kind"] == "refused"]
+    assert {"not supported", "emulated", "no effect", "look at"} >= {one["kind"] for one in found}
+    (refused,) = [one for one in found if one["kind"] == "not supported"]
     assert (refused["line"], refused["name"]) == (3, "ipu.utils.no_such") and refused["path"].endswith("script.py")
 
 
 def test_check_as_annotations(script, capsys):
     assert cli.main(["check", "--static", "--format", "github", script]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["::error", "::notice"]
-    assert lines[0].startswith("::error file=script.py,line=3,title=IPU%3A refused::ipu.utils.no_such: ")
+    assert {line.split(" ")[0] for line in lines} == {"::error", "::notice"}
+    assert lines[0].startswith("::error file=script.py,line=3,title=IPU%3A not supported::ipu.utils.no_such: ")
 
 
 def test_annotation_escapes():
@@ -70,7 +70,7 @@ def test_annotation_escapes():
 
 def test_check_on_a_terminal(script, screen, monkeypatch):
     shown = screen("check", "--static", script)
-    assert "\x1b[31mrefused: 1\x1b[0m" in shown and "\x1b[32memulated: " in shown
+    assert "\x1b[31mnot supported: 1\x1b[0m" in shown and "\x1b[32memulated: " in shown
     assert max(len(re.sub(r"\x1b\[\d+m", "", line)) for line in shown.splitlines()) <= 60
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in screen("check", "--static", script)
@@ -92,7 +92,7 @@ def test_rows_of_a_schedule_are_whole_in_a_pipe(capsys):
     assert max(map(len, capsys.readouterr().out.splitlines())) > 300
 
 
-@pytest.mark.parametrize("line", ["fits in 3 rows", "a script that refused: 2", "the tests: emulated"])
+@pytest.mark.parametrize("line", ["fits in 3 rows", "a script, not supported: 2", "the tests: emulated"])
 def test_words_that_are_no_verdicts_have_no_colour(line):
     assert terminal.coloured(line) == line
 
@@ -212,4 +212,4 @@ def test_an_id_out_of_range(python, words, variable, status):
     if status == 1:
         assert "100 is not in [0, 100)" in process.stderr
     if words == ["check"]:
-        assert "refused: 1" in process.stdout
+        assert "not supported: 1" in process.stdout

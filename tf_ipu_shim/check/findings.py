@@ -134,8 +134,8 @@ def _unknown_arguments(path: pathlib.Path, use: Use, module: str, name: str) -> 
             yield Finding(FindingKind.REFUSED, path, word.value.lineno, f"{short_name(use.name)}({word.arg}=)", why)
 
 
-def _engine_option_findings(path: pathlib.Path, setting: Setting) -> Iterator[Finding]:
-    """Those of an `IPUConfig` that stand in the file and change nothing."""
+def _parts_of_option(path: pathlib.Path, setting: Setting, option: Option) -> Iterator[Finding]:
+    """Yields engine and library options without effect in a dictionary that stands in the file."""
     value = literal_value(setting.value)
     if isinstance(value, dict) and option.effect != RECORDED:
         for name, why in option_arguments.parts_without_effect(option, value):

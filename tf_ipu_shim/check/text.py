@@ -12,15 +12,16 @@ WIDTH = 118
 
 
 def format_findings(findings: Sequence[Finding], width: int = WIDTH) -> str:
-    """The report: what needs a look first, what is emulated at the end, in few lines."""
+    """Returns the report: what needs a look first, what is emulated at the end, in few lines."""
     lines = []
     for kind in FindingKind:
         some = [finding for finding in findings if finding.kind is kind]
         if some:
-            lines += [
-                f"{kind.value}: {len(some)}",
-                *(_format_emulated(some) if kind is FindingKind.EMULATED else _format_explained(some, width)),
-            ]
+            if kind is FindingKind.EMULATED:
+                emulated = _format_emulated(some)
+                lines += [f"{kind.value}: {len(emulated)}", *emulated]
+            else:
+                lines += [f"{kind.value}: {len(some)}", *_format_explained(some, width)]
     if not any(finding.kind is not FindingKind.TRAP for finding in findings):
         lines.append("nothing of Graphcore's is used")
     return "\n".join(lines)

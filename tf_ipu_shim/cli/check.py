@@ -10,12 +10,14 @@ import shutil
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from tf_ipu_shim import check
 from tf_ipu_shim.check import pitfalls
 from tf_ipu_shim.cli import runner
 from tf_ipu_shim.cli.output import formats, terminal
 from tf_ipu_shim.machine.environment import execution_mode
+from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.runtime.errors import error_texts
 
 _LEVELS = {

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The script has to get the IPUs that it asks for: those of the largest of the systems.
         arguments.system = max(map(systems.named, arguments.on), key=lambda system: system.num_ipus).name
     os.environ.pop(execution_mode.CHECK_INDICES, None)
-    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = execution_mode.XLA  # nothing runs: nothing to choose
+    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = execution_mode.XLA  # no program runs, so no mode is chosen
     print("tf-ipu fit: nothing is computed. All results that the script gets are zeros.", file=sys.stderr, flush=True)
     captured_programs.begin()
     try:

@@ -20,10 +20,17 @@ from tf_ipu_shim.profiling.profile import Profile, parse_facts
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument("profile", metavar="PROFILE", help="a program's profile.pop, or its folder")
+    parser.add_argument(
+        "profiles",
+        metavar="PROFILE",
+        nargs="+",
+        help="profile.pop files, their folders, directories of folders, or globs",
+    )
     formats.add_argument(parser)
-    parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser")
-    parser.add_argument("--trace", metavar="FILE", help="write a trace for chrome://tracing or Perfetto")
+    parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser, for each program")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="write a trace for chrome://tracing or Perfetto, for each program"
+    )
     parser.add_argument("--tensorboard", metavar="LOGDIR", help="write the trace where TensorBoard's profiler finds it")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
@@ -37,7 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     for name, (path, profile) in zip(_unique_names(found.values()), found.items()):
         _write_files(arguments, path, profile, name if len(found) > 1 else "")
-        print("\n".join(_format_summary(writer.summarize(profile))))
+        if arguments.format == formats.TEXT:
+            terminal.show("\n".join(_format_summary(writer.summarize(profile))))
+    if arguments.format == formats.JSON:
+        print(formats.to_json([writer.summarize(profile) for profile in found.values()]))
     return 0
 
 
@@ -82,12 +92,12 @@ def _write_files(arguments: argparse.Namespace, path: pathlib.Path, profile: Pro
     if arguments.tensorboard:
         os.environ.setdefault(log_level.TENSORFLOW, "2")  # what it says of the processor while it is imported
         print(f"Trace: {tensorboard.write_log(profile, arguments.tensorboard)}", file=sys.stderr)
-    summary = writer.summarize(profile)
-    if arguments.format == formats.JSON:
-        print(formats.to_json(summary))
-    else:
-        terminal.show("\n".join(_format_summary(summary)))
-    return 0
+
+
+def _named(file: str, name: str) -> pathlib.Path:
+    """A file for one of several programs: `page.html` becomes `page.train.html`."""
+    path = pathlib.Path(file)
+    return path.with_name(f"{path.stem}.{name}{path.suffix}") if name else path
 
 
 def _format_summary(summary: dict[str, object]) -> list[str]:

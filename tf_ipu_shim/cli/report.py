@@ -138,7 +138,10 @@ def compare_with_baseline(options: argparse.Namespace) -> int:
         return 1
     lines = baseline.find_growth(baseline.read_baseline(options.baseline), now, options.tolerance)
     _print_growth(lines, options)
-    return 1 if lines else 0
+    if lines:
+        return 1
+    print(f"Memory: no program needs more than {options.baseline} says.", file=sys.stderr)
+    return 0
 
 
 def _print_growth(lines: Sequence[str], options: argparse.Namespace) -> None:

@@ -13,8 +13,8 @@ import textwrap
 
 _RED, _YELLOW, _GREEN = 31, 33, 32
 _VERDICTS = (
-    (re.compile(r"^(refused: \d+|\[PROBLEM\])|\b(does NOT fit[\w ]*|TOO FULL|no: IPU [\d, ]*\d)"), _RED),
-    (re.compile(r"^(accepted without effect: \d+|look at: \d+|\[note\])|\btoo few IPUs\b"), _YELLOW),
+    (re.compile(r"^(not supported: \d+|\[PROBLEM\])|\b(does NOT fit[\w ]*|TOO FULL|no: IPU [\d, ]*\d)"), _RED),
+    (re.compile(r"^(no effect: \d+|look at: \d+|\[note\])|\btoo few IPUs\b"), _YELLOW),
     (re.compile(r"^(emulated: \d+|\[ok\])|(?<=[;:] )(all fit|fits|it fits now)\b|(?<=  )yes(?=  )"), _GREEN),
 )
 _ROW = re.compile(r"\S {2,}\S")
@@ -45,8 +45,8 @@ def coloured(line: str) -> str:
     """A line with its verdicts in colour.
 
     Example:
-        >>> coloured("refused: 2")
-        '\\x1b[31mrefused: 2\\x1b[0m'
+        >>> coloured("not supported: 2")
+        '\\x1b[31mnot supported: 2\\x1b[0m'
     """
     for pattern, colour in _VERDICTS:
         line = pattern.sub(lambda found, colour=colour: f"\x1b[{colour}m{found[0]}\x1b[0m", line)  # type: ignore[misc]
