@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def environment(python: str, directory: pathlib.Path, version: str) -> pathlib.Path:
-    """Returns a new virtual environment with one TensorFlow and its Keras 2; returns its Python."""
+    """Makes a virtual environment with one TensorFlow and its Keras 2; returns its Python."""
     subprocess.run([python, "-m", "venv", str(directory)], check=True)
     made = directory / "bin" / "python"
     pip = ("-m", "pip", "--disable-pip-version-check", "-q", "install")

@@ -99,7 +99,7 @@ def _report_result(
 
 
 def _run_each_batch_size(arguments: argparse.Namespace) -> int:
-    """Returns a process for each batch size: a script is run once in one."""
+    """Runs the script with each batch size, in a process each; returns the worst status."""
     option, sizes = arguments.batch
     options = ["--tf1"] if arguments.tf1 else []
     options += ["--format", arguments.format]

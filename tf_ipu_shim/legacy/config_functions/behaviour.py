@@ -170,7 +170,7 @@ def set_io_tile_options(
 
 @replaced_by_ipu_config
 def set_serialization_options(opts: Any, output_folder: str = "") -> Any:
-    """Returns names the directory for compiled executables; empty for none. Changes and returns `opts`.
+    """Sets the directory for compiled executables; empty for none. Changes and returns `opts`.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
     """

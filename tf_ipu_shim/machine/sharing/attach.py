@@ -44,7 +44,7 @@ class Attachment:
         self.release()
 
     def __repr__(self) -> str:
-        """Returns names system, device and state."""
+        """Names system, device and state."""
         state = "held" if self.held else "released"
         return f"<Attachment {state}: {self.system.name} device {self.device.id}, IPUs {self.device.ipus}>"
 

@@ -247,7 +247,7 @@ class _Finder:
             self._share_reduction(tensor)
 
     def _name_update_by_library(self, instruction: Any, tensor: Any, scale: Any) -> bool:
-        """Returns names an update by the library function that scales or adds the tensor; returns whether."""
+        """Names an update by the library function that scales or adds the tensor; returns whether."""
         op = tensor.metadata.op_name
         negated = scale.id not in self._known and instruction.opcode == "subtract"
         if tensor.opcode == "convolution":

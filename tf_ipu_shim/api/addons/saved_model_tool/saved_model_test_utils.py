@@ -21,7 +21,7 @@ _TAGS = [v1.saved_model.tag_constants.SERVING]
 def declare_signature(
     input_name_keys: Sequence[str] | None = None, output_name_keys: Sequence[str] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Returns names the inputs and outputs of a model: a decorator of `ModelForTest.create`.
+    """Names the inputs and outputs of a model: a decorator of `ModelForTest.create`.
 
     Args:
         input_name_keys: of the placeholders, in their order; their own names when left out.
