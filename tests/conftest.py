@@ -33,6 +33,7 @@ SETTINGS = (
     "POPLAR_ENGINE_OPTIONS",
     "TF_IPU_SHIM_SDK",
     "TF_IPU_SHIM_EXECUTION_MODE",
+    "TF_IPU_SHIM_CHECK_INDICES",
     "XLA_FLAGS",
 )
 
@@ -158,7 +159,8 @@ def own_environment(monkeypatch, tmp_path):
     from tf_ipu_shim.machine.environment import sdk_environment
 
     for name in (*SETTINGS, *sdk_environment.set_variables()):
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # so that one which the test sets is taken back
+        monkeypatch.delenv(name)
     monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
     _forget_devices()
     yield

@@ -92,7 +92,7 @@ def test_each_instance_knows_its_place_and_has_ipus_of_its_own(python):
         assert instance["selected"] == [instance["device"]] and instance["on_device"] == 4
         assert instance["sum"] == 1.0 + 2.0
     assert found["[1,0]"]["device"] != found["[1,1]"]["device"]
-    assert "without effect here: --numa-aware" in ran.stderr
+    assert "no effect here: --numa-aware" in ran.stderr
 
 
 def test_an_instance_that_fails_ends_the_others(python):
@@ -218,7 +218,7 @@ def test_options_for_mpi_may_begin_with_dashes(python):
     ran = poprun(python, "-vv", "--mpi-global-args", "--tag-output", "--mpi-local-args", "--bind-to none",
                  "--num-replicas", 1, "--tag-output=no", sys.executable, "-c", "print('here')")  # fmt: skip
     assert (ran.returncode, ran.stdout) == (0, "here\n")
-    assert "without effect here: --mpi-global-args, --mpi-local-args" in ran.stderr
+    assert "no effect here: --mpi-global-args, --mpi-local-args" in ran.stderr
 
 
 @pytest.mark.parametrize(

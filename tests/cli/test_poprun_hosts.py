@@ -91,9 +91,9 @@ def test_an_end_of_poprun_ends_the_other_host(python, command):
     words, environment = command
     script = python.script(
         "import os, subprocess, sys, time\n"
-        "print(os.environ['TF_IPU_SHIM_RANK'], os.readlink('/proc/self/ns/net'), flush=True)\n"
         "if os.environ['TF_IPU_SHIM_RANK'] == '1':\n"
-        "    subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "    subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print(os.environ['TF_IPU_SHIM_RANK'], os.readlink('/proc/self/ns/net'), flush=True)\n"
         "time.sleep(600)\n"
     )
     words += ["--num-replicas=2", "--num-instances=2", f"--host={HERE},{THERE}", "--tag-output=no", script]

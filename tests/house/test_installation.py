@@ -143,12 +143,14 @@ def test_wheel_is_compiled_where_tensorflow_is(checkout, tmp_path, monkeypatch, 
     monkeypatch.syspath_prepend(ROOT / "tools")
     import build_backend
 
-    monkeypatch.setattr(build_backend, "ROOT", checkout)
+    # One folder for each build: setuptools remembers which folders it has made in this process.
+    folder = pathlib.Path(shutil.copytree(checkout, tmp_path / "checkout"))
+    monkeypatch.setattr(build_backend, "ROOT", folder)
     source = tmp_path / "only.cc"
     source.write_text('extern "C" int answer() { return 42; }\n')
     monkeypatch.setattr(build_backend, "BUILD", STAND_IN.format(source=str(source)) + build_backend.BUILD)
     monkeypatch.setenv("CXX", compiler)
-    monkeypatch.chdir(checkout)
+    monkeypatch.chdir(folder)
     name = build_backend.build_wheel(str(tmp_path))
     with zipfile.ZipFile(tmp_path / name) as wheel:
         libraries = [file for file in wheel.namelist() if file.endswith(".so")]

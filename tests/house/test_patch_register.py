@@ -18,7 +18,7 @@ BOUNDARY = "tf_ipu_shim.tf_private"  # gives their modules out
 REGISTRATIONS = {"replace", "change"}
 # What looks like a patch and is none: (file, what is assigned to).
 OURS = {
-    ("pytest_plugin.py", "sys.meta_path"): "finds the modules of this package",
+    ("pytest_plugin/__init__.py", "sys.meta_path"): "finds the modules of this package",
     ("names/unsupported_names.py", "module.__dict__"): "modules of this package",
     ("names/unsupported_names.py", "loader.exec_module"): "their loaders",
     ("names/reexports.py", "module.__doc__"): "modules of this package",

@@ -105,7 +105,9 @@ def test_the_command_compares(program, tmp_path, capsys):
 
     def compare(**given):
         return report.compare_with_baseline(
-            argparse.Namespace(**{"baseline": None, "write_baseline": None, "tolerance": 0.0, **given})
+            argparse.Namespace(
+                **{"baseline": None, "write_baseline": None, "tolerance": 0.0, "format": "text", **given}
+            )
         )
 
     assert compare() == compare(write_baseline=kept) == compare(baseline=kept) == 0

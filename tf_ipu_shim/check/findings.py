@@ -88,18 +88,10 @@ def keras_method_names() -> frozenset[str]:
 def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
     path = source.path
     for use in scan.uses:
-        if use.name.startswith(".") and use.name[1:] in _keras_method_names():
+        if not use.name.startswith("."):
+            yield from _findings_of_name(path, use)
+        elif use.name[1:] in _keras_method_names():
             yield Finding(FindingKind.EMULATED, path, use.line, f"Model{use.name}")
-        elif not use.name.startswith("."):
-            module, name = _split_name(use.name)
-            if name:
-                verdict = emulated.get_status(module, name)
-                kind = FindingKind.EMULATED if verdict.state == emulated.EMULATED else FindingKind.REFUSED
-                yield Finding(kind, path, use.line, short_name(use.name), verdict.reason)
-                if kind is FindingKind.EMULATED:
-                    yield from _unknown_arguments(path, use, module, name)
-            elif graphcore_names.modules().get(module) and (reason := emulated.unsupported_module_reason(module)):
-                yield Finding(FindingKind.REFUSED, path, use.line, short_name(use.name), reason)
         for argument, why in ignored_arguments(use):
             yield Finding(FindingKind.RECORDED, path, use.line, f"{short_name(use.name)}({argument}=)", why)
         for argument, why in option_arguments.find_arguments(use):
@@ -119,6 +111,19 @@ def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
         )
         yield from _parts_of_option(path, setting, option)
     yield from _environment_findings(source)
+
+
+def _findings_of_name(path: pathlib.Path, use: Use) -> Iterator[Finding]:
+    """Yields whether a name of Graphcore's is emulated, and the keywords that its call does not have."""
+    module, name = _split_name(use.name)
+    if name:
+        verdict = emulated.get_status(module, name)
+        kind = FindingKind.EMULATED if verdict.state == emulated.EMULATED else FindingKind.REFUSED
+        yield Finding(kind, path, use.line, short_name(use.name), verdict.reason)
+        if kind is FindingKind.EMULATED:
+            yield from _unknown_arguments(path, use, module, name)
+    elif graphcore_names.modules().get(module) and (reason := emulated.unsupported_module_reason(module)):
+        yield Finding(FindingKind.REFUSED, path, use.line, short_name(use.name), reason)
 
 
 def _unknown_arguments(path: pathlib.Path, use: Use, module: str, name: str) -> Iterator[Finding]:

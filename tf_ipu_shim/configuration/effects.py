@@ -78,17 +78,22 @@ def effects_in(options: Any) -> list[Effect]:
         for value in [_field(options, option.field or _FIELDS[option.path])]
         if value != _field(plain, option.field or _FIELDS[option.path])
     ]
-    keys = config_pb2.IpuOptions().verified_transfers
-    keys.CopyFrom(options.verified_transfers)
-    keys.enabled = False
-    if keys not in (plain.verified_transfers, _keys(VerificationOptions())):
-        listed.append(Effect("_verified_transfers.key_id_pairs", keys, True, RECORDED))
-    if old and options.verified_transfers.enabled:  # an option up to SDK 2.2, which these functions outlived
-        listed.append(Effect("_verified_transfers.enabled", True, True, RECORDED))
+    listed += _verified_transfers(options, plain, old)
     if options.disable_graph_convolution_caching != plain.disable_graph_convolution_caching:
         name = "disable_graph_convolution_caching"
         listed.append(Effect(name, True, True, RECORDED, f"create_ipu_config({name})"))
     return [_with_argument(effect) for effect in listed] if old else listed
+
+
+def _verified_transfers(options: Any, plain: Any, old: bool) -> Iterator[Effect]:
+    """Yields what is set of verified transfers, which have no effect."""
+    keys = config_pb2.IpuOptions().verified_transfers
+    keys.CopyFrom(options.verified_transfers)
+    keys.enabled = False
+    if keys not in (plain.verified_transfers, _keys(VerificationOptions())):
+        yield Effect("_verified_transfers.key_id_pairs", keys, True, RECORDED)
+    if old and options.verified_transfers.enabled:  # an option up to SDK 2.2, which these functions outlived
+        yield Effect("_verified_transfers.enabled", True, True, RECORDED)
 
 
 def _with_argument(effect: Effect) -> Effect:

@@ -204,7 +204,7 @@ def test_the_plan_of_chunks_is_that_without(ipus, monkeypatch):
     """One lowering gives both what runs, and what is planned."""
     ipus(1)
     with_chunks = plan_of_a_loop()
-    monkeypatch.setattr(chunks, "_MOST_ITERATIONS", 1)
+    monkeypatch.setattr(chunks, "_MAX_ITERATIONS", 1)
     ipu.config.reset_ipu_configuration()
     ipus(1)
     without = plan_of_a_loop()

@@ -259,7 +259,7 @@ def test_the_plan_is_that_of_iterations_one_by_one(ipus, monkeypatch, in_chunks)
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")
     ipus(1)
     together = planned(ranged)
-    monkeypatch.setattr(chunks, "_MOST_ITERATIONS", 1)
+    monkeypatch.setattr(chunks, "_MAX_ITERATIONS", 1)
     ipus(1)
     apart = planned(ranged)
     assert in_chunks == [True, False]

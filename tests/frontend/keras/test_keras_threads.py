@@ -255,7 +255,7 @@ def test_replicas_whose_metrics_another_thread_uses(ipus, caplog):
     data = np.concatenate([constant(1), constant(2)])
     history = model.fit(data, 0 * data, batch_size=BATCH, shuffle=False, verbose=0, callbacks=[between]).history
     assert history["loss"] == [4.0]  # of the second half
-    assert "count from here on, as 2 replicas keep their own" in caplog.text
+    assert "Its 2 replicas keep their own metrics, so those of this epoch count from here on" in caplog.text
 
 
 @pytest.mark.one_version
@@ -275,7 +275,7 @@ def test_a_dataset_that_predicts_with_the_model_that_takes_it(ipus, monkeypatch)
     predicts(model, 1, "evaluate")
     got = model.evaluate(tf.data.Dataset.zip((data, data)), verbose=0)  # another program
     assert got == 0.0
-    with pytest.raises(tf.errors.OpError, match="another call of the same model"):
+    with pytest.raises(tf.errors.OpError, match="Another call of the same model"):
         model.predict(data, verbose=0)
     predicts(model, 2)
 

@@ -131,7 +131,10 @@ def perceptron(width=300, count=4):
 
 def test_half_precision():
     before = planned(fitted(perceptron(), 4, "adam"))
-    saved, fits = saving(before, r'float16 instead of float32 \(tf.keras.backend.set_floatx\("float16"\)\)')
+    saved, fits = saving(
+        before,
+        r'float16 instead of float32 \(tf.keras.backend.set_floatx\("float16"\); with Adam, epsilon=1e-4 or larger\)',
+    )
     after = planned(fitted(perceptron(), 4, "adam", floats="float16"))
     assert fits == after.fits is True
     assert saved == pytest.approx(done(before, after), rel=0.01)

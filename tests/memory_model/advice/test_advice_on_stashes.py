@@ -21,7 +21,7 @@ DENSE = {"activation": "tanh"}
 def layers_alone(monkeypatch):
     """Of what would help only layers elsewhere are planned, on two numbers of IPUs."""
     monkeypatch.setattr(recommendations, "_changes", lambda *_: [])
-    monkeypatch.setattr(recommendations, "_MOST_CUTS", 2)
+    monkeypatch.setattr(recommendations, "_MAX_PARTITIONS", 2)
 
 
 def plain():
@@ -94,7 +94,7 @@ def test_what_is_advised_is_what_it_then_needs(model, recompute):
 @pytest.mark.parametrize("model", MODELS)
 def test_the_program_s_own_cut_is_counted_as_when_it_was_built(model, begins, monkeypatch):
     """What a stage keeps is counted from TensorFlow's ops when it is built, from the program when cut anew."""
-    monkeypatch.setattr(recommendations, "_MOST_CUTS", 1)
+    monkeypatch.setattr(recommendations, "_MAX_PARTITIONS", 1)
     built, counted = [], []
     footprint = step.measure_footprint
     monkeypatch.setattr(step, "measure_footprint", lambda *given: built.append(footprint(*given)) or built[-1])

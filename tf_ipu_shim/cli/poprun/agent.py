@@ -11,10 +11,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import tf_ipu_shim
 from tf_ipu_shim.cli.poprun import process_tree
@@ -46,14 +48,29 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         print(f"{host}: {order.command[0]} cannot be started in {order.directory}: {error}.", file=sys.stderr)
         return 127
-    threading.Thread(target=_end_with_input, args=(process,), daemon=True).start()
-    status = process.wait()
+    is_ending = threading.Event()
+    watcher = threading.Thread(target=_end_with_input, args=(process, is_ending), daemon=True)
+    watcher.start()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _exit)
+    try:
+        status = process.wait()
+    except SystemExit:
+        process_tree.terminate([process])
+        raise
+    if is_ending.is_set():  # until it has ended what the program had started
+        watcher.join()
     return status if status >= 0 else 128 - status
 
 
-def _end_with_input(process: subprocess.Popen[str]) -> None:
+def _exit(number: int, _: Any) -> None:
+    raise SystemExit(128 + number)
+
+
+def _end_with_input(process: subprocess.Popen[str], is_ending: threading.Event) -> None:
     while sys.stdin.readline():
         pass
+    is_ending.set()
     process_tree.terminate([process])
 
 
