@@ -88,11 +88,22 @@ TERMINAL = """
 import os, pty, re, threading
 main, other = pty.openpty()
 os.dup2(other, 2)
+os.close(other)
+written = []
+def read():
+    try:
+        while text := os.read(main, 1 << 12):
+            written.append(text)
+    except OSError:  # the other end is closed
+        pass
+reader = threading.Thread(target=read)
+reader.start()
 from tf_ipu_shim.plugin import build
 tensorflow = build.TensorFlowBuild("9.9.9", "v9.9.9-0-gabc", ("-std=c++17",), ())
 build.ensure_built({sources!r}, tensorflow=tensorflow)
-os.set_blocking(main, False)
-print(ascii(os.read(main, 1 << 16).decode()))
+os.close(2)
+reader.join()
+print(ascii(b"".join(written).decode()))
 """
 
 
