@@ -281,6 +281,10 @@ def test_lines_of_tensorflow_are_left_out(python):
         "-m", "tf_ipu_shim.cli", "poprun", "--tag-output=no", script, environment={"TF_CPP_MIN_LOG_LEVEL": ""}
     )
     assert (quiet.stdout, quiet.stderr) == ("2 0\n", "mine\n")
-    told = {"TF_CPP_MIN_LOG_LEVEL": "1", "TF_IPU_SHIM_LOG_LEVEL": "1"}
-    ran = python("-m", "tf_ipu_shim.cli", "poprun", "--tag-output=no", script, environment=told)
-    assert ran.stdout == "1 1\n" and ran.stderr.startswith("WARNING: All log messages")
+    own = {"TF_CPP_MIN_LOG_LEVEL": "1", "TF_IPU_SHIM_LOG_LEVEL": "1"}
+    exported = ["--mpi-global-args", "-x TF_CPP_MIN_LOG_LEVEL=1"]
+    nothing = {"TF_CPP_MIN_LOG_LEVEL": "", "TF_IPU_SHIM_LOG_LEVEL": "1"}
+    for words, environment in (([], own), (exported, nothing)):
+        command = ["-m", "tf_ipu_shim.cli", "poprun", "--tag-output=no", *words, script]
+        ran = python(*command, environment=environment)
+        assert ran.stdout == "1 1\n" and ran.stderr.startswith("WARNING: All log messages")

@@ -1,5 +1,6 @@
 """`poprun` starts instances on other hosts: network namespaces stand for them."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -8,6 +9,9 @@ import sys
 import time
 
 import pytest
+
+import tf_ipu_shim
+from tf_ipu_shim.cli.poprun.agent_messages import GREETING
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 
@@ -122,6 +126,22 @@ def test_a_remote_shell_that_is_missing(python):
         "-m", "tf_ipu_shim.cli", "poprun", "--host=192.0.2.1", "--remote-shell=no-such-command", "python", "-c", "0"
     )
     assert ran.returncode == 2 and "'no-such-command' cannot be started" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("greeting", "expected"),
+    [
+        ({"version": "0"}, "192.0.2.1: the package there is of version 0; expected"),
+        ({"first_device": None}, "192.0.2.1: the system there has too few IPUs for 1 instances of 1 IPUs."),
+        ({}, "192.0.2.1: the agent there has ended: "),
+    ],
+)
+def test_an_agent_that_cannot_be_used(python, greeting, expected):
+    told = {"version": tf_ipu_shim.__version__, "address": "192.0.2.1:1", "first_device": 0, **greeting}
+    shell = pathlib.Path(python.script(f"#!/bin/sh\nexec <&-\necho '{GREETING}{json.dumps(told)}'\nsleep 1\n", "shell"))
+    shell.chmod(0o700)
+    ran = python("-m", "tf_ipu_shim.cli", "poprun", "--host=192.0.2.1", "--remote-shell", shell, "python", "-c", "0")
+    assert ran.returncode == 2 and f"poprun: --host {expected}" in ran.stderr, ran.stderr
 
 
 def _processes_in(namespace):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from typing import IO
+from typing import IO, cast
 
 from tf_ipu_shim.cli.poprun import agent_messages, process_tree
 
@@ -76,6 +76,8 @@ class Instance:
         """Waits for what it has printed; what it started may hold its output open."""
         for reader in self._readers:
             reader.join(seconds)
+        if self._log and not any(reader.is_alive() for reader in self._readers):
+            self._log.close()
 
     @property
     def hidden_errors(self) -> str:
@@ -141,10 +143,17 @@ class Agent:
         )
 
     def start(self, order: agent_messages.Order) -> subprocess.Popen[str]:
-        """Tells the agent what to run; the process here ends with the status of the one there."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(dataclasses.asdict(order)) + "\n")
-        self.process.stdin.flush()
+        """Tells the agent what to run; the process here ends with the status of the one there.
+
+        Raises:
+            HostError: the agent has ended.
+        """
+        orders = cast("IO[str]", self.process.stdin)
+        try:
+            orders.write(json.dumps(dataclasses.asdict(order)) + "\n")
+            orders.flush()
+        except OSError as error:
+            raise HostError(f"{self.host}: the agent there has ended: {error}. Start the job again.") from error
         return self.process
 
 

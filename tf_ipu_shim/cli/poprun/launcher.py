@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -21,7 +22,6 @@ import tf_ipu_shim
 from tf_ipu_shim.cli import import_log_filter
 from tf_ipu_shim.cli.poprun import agent_messages, instance, options, process_tree
 from tf_ipu_shim.machine import systems
-from tf_ipu_shim.machine.environment import log_level
 from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.runtime.jobs import connections, rendezvous
 
@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _Job(arguments).run()
 
 
+@dataclasses.dataclass(frozen=True)
 class _Place:
     """Where one instance runs.
 
@@ -58,11 +59,13 @@ class _Place:
         remote: the agent of another host; None on this one.
         address: where it listens.
         local_index: its number among those of its host.
+        first_device: which of the devices of an instance's size the first instance of that host has.
     """
 
-    def __init__(self, remote: instance.Agent | None, address: str, local_index: int, first_device: int) -> None:
-        self.remote, self.address = remote, address
-        self.local_index, self.first_device = local_index, first_device
+    remote: instance.Agent | None
+    address: str
+    local_index: int
+    first_device: int
 
 
 class _Job:
@@ -181,7 +184,7 @@ class _Job:
             is_shown=arguments.only_output_from_instance in (None, index),
             tag=f"[1,{index}]<{{}}>:" if options.parse_bool(arguments.tag_output) else "",
             log_file=os.path.join(directory, f"instance_{index}.log") if directory else None,
-            hidden=None if os.environ.get(log_level.TENSORFLOW) else _TENSORFLOW_LINES,
+            hidden=None if options.sets_log_level(arguments, os.environ) else _TENSORFLOW_LINES,
         )
 
     def _wait_for_instances(self) -> int:

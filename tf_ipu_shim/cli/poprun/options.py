@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import shlex
 import shutil
@@ -178,6 +179,7 @@ def instance_ipus(arguments: argparse.Namespace) -> int:
     return int(arguments.num_replicas // arguments.num_instances * arguments.ipus_per_replica)
 
 
+@functools.cache
 def _is_local_host(host: str) -> bool:
     """Returns whether a socket of this host can have the address."""
     try:
@@ -216,11 +218,10 @@ def instance_environment(
         first_device: which of the devices of an instance's size the first instance of the host has.
     """
     variables = {}
-    if not environment.get(log_level.TENSORFLOW):
+    if not sets_log_level(arguments, environment):
         variables[log_level.TENSORFLOW] = "2"
         variables[log_level.ENVIRONMENT_VARIABLE] = environment.get(log_level.ENVIRONMENT_VARIABLE) or "0"
-    for name in _FOR_MPI:
-        variables.update(_parse_export(_is_given(arguments, name) or "")[0])
+    variables.update(_exported(arguments))
     if arguments.executable_cache_path:
         flags = variables.get("TF_POPLAR_FLAGS", environment.get("TF_POPLAR_FLAGS", ""))
         variables["TF_POPLAR_FLAGS"] = f"{flags} {_CACHE_FLAG}={arguments.executable_cache_path}".strip()
@@ -228,6 +229,20 @@ def instance_environment(
     variables[instances.IPUS_PER_REPLICA] = str(arguments.ipus_per_replica)
     variables[instances.FIRST_DEVICE] = str(first_device)
     return variables
+
+
+def sets_log_level(arguments: argparse.Namespace, environment: Mapping[str, str]) -> bool:
+    """Returns whether the user says which of TensorFlow's log lines are shown."""
+    return bool({**environment, **_exported(arguments)}.get(log_level.TENSORFLOW))
+
+
+def _exported(arguments: argparse.Namespace) -> dict[str, str]:
+    """Returns the variables that the options for MPI set."""
+    return {
+        name: value
+        for option in _FOR_MPI
+        for name, value in _parse_export(_is_given(arguments, option) or "")[0].items()
+    }
 
 
 def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
