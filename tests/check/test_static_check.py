@@ -1,12 +1,11 @@
 """`tf-ipu check --static` knows Graphcore's names from a table, and imports no TensorFlow."""
 
 import ast
-import pathlib
 
 import pytest
 
 from tf_ipu_shim import check
-from tf_ipu_shim.names import emulated, emulated_table
+from tf_ipu_shim.names import emulated_table
 
 CODE = """
 import sys
@@ -52,10 +51,10 @@ live = {
 }
 emulated_table.is_used = lambda: True
 emulated_table._version = lambda: tf.version.VERSION
-emulated_table.modules.cache_clear()
+emulated_table.table.cache_clear()
 different = {key: (row, facts(*key)) for key, row in live.items() if facts(*key) != row}
 assert len(live) > 1000 and not different, different
-assert emulated_table.keras_methods() >= methods
+assert emulated_table.table().keras_methods >= methods
 """
 
 
@@ -83,7 +82,3 @@ def test_a_chosen_sdk_asks_the_modules(monkeypatch):
     assert emulated_table.is_used()
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.6")
     assert not emulated_table.is_used()
-
-
-def test_file_of_the_table():
-    assert emulated_table.FILE == pathlib.Path(emulated.__file__).with_name("emulated_names.json")

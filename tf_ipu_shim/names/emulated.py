@@ -59,9 +59,9 @@ def _absence(module: str, name: str) -> str:
 
 
 def _table_status(module: str, name: str) -> EmulationStatus:
-    rows = emulated_table.modules().get(module)
+    rows = emulated_table.table().modules.get(module)
     if rows is None:
-        return EmulationStatus(MISSING, emulated_table.absence_reason(module) or f"No module named {module!r}")
+        return EmulationStatus(MISSING, emulated_table.table().absent.get(module) or f"No module named {module!r}")
     row = rows.get(name)
     if row is None:
         return EmulationStatus(MISSING, _absence(module, name))
@@ -71,7 +71,7 @@ def _table_status(module: str, name: str) -> EmulationStatus:
 def unsupported_module_reason(module: str) -> str:
     """Why one of Graphcore's modules cannot be had; empty if it can."""
     if emulated_table.is_used():
-        return "" if is_module(module) else emulated_table.absence_reason(module) or f"No module named {module!r}"
+        return "" if is_module(module) else emulated_table.table().absent.get(module) or f"No module named {module!r}"
     found = _import_or_none(module)
     return found if isinstance(found, str) else ""
 
@@ -84,7 +84,7 @@ def is_module(name: str) -> bool:
         (True, False)
     """
     if emulated_table.is_used():
-        return name in emulated_table.modules()
+        return name in emulated_table.table().modules
     return not isinstance(_import_or_none(name), str)
 
 
@@ -130,7 +130,7 @@ def class_lineage(module: str, name: str) -> list[str]:
 
 
 def _row(module: str, name: str) -> emulated_table.Row:
-    return emulated_table.modules().get(module, {}).get(name, {})
+    return emulated_table.table().modules.get(module, {}).get(name, {})
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tf_ipu_shim import sdk
 
@@ -47,40 +47,33 @@ def section(version: str) -> str:
     return FIRST if (major, minor) < (2, 16) else LATER
 
 
-@functools.cache
-def modules() -> dict[str, dict[str, Row]]:
-    """Module -> name -> its row, of all modules that can be imported with the installed TensorFlow.
+class Table(NamedTuple):
+    """The content of the file, for the installed TensorFlow.
 
-    A row has `state` and `reason` unless the name is emulated, `module` if it is one, `lineage` of a class, and
-    `arguments` of a call.
+    Args:
+        modules: module -> name -> its row, of all modules that can be imported. A row has `state` and `reason` unless
+            the name is emulated, `module` if it is one, `lineage` of a class, and `arguments` of a call.
+        absent: why others of Graphcore's modules cannot be imported.
+        keras_methods: methods that a Keras model has only under a strategy.
     """
+
+    modules: Mapping[str, Mapping[str, Row]]
+    absent: Mapping[str, str]
+    keras_methods: frozenset[str]
+
+
+@functools.cache
+def table() -> Table:
+    """Reads the file."""
     content = json.loads(FILE.read_text(encoding="utf-8"))
-    found: dict[str, dict[str, Row]] = content[FIRST]["modules"]
+    modules, absent = content[FIRST]["modules"], content[FIRST]["absent"]
     if section(_version()) == LATER:
         for module, rows in content[LATER]["modules"].items():
-            found[module] = {**found.get(module, {}), **rows}
+            modules[module] = {**modules.get(module, {}), **rows}
         for module, reason in content[LATER]["absent"].items():
-            found.pop(module, None)
-            content[FIRST]["absent"][module] = reason
-    _absent().update(content[FIRST]["absent"])
-    return found
-
-
-@functools.cache
-def _absent() -> dict[str, str]:
-    return {}
-
-
-def absence_reason(module: str) -> str:
-    """Why a module of Graphcore's cannot be imported; empty if it can, or is unknown."""
-    modules()
-    return _absent().get(module, "")
-
-
-@functools.cache
-def keras_methods() -> frozenset[str]:
-    """Methods that a Keras model has only under a strategy."""
-    return frozenset(json.loads(FILE.read_text(encoding="utf-8"))["keras_methods"])
+            modules.pop(module, None)
+            absent[module] = reason
+    return Table(modules, absent, frozenset(content["keras_methods"]))
 
 
 def _version() -> str:

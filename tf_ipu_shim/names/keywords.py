@@ -21,9 +21,10 @@ def names_of(function: Callable[..., Any]) -> list[str] | None:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
-    return [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [parameter.name for parameter in parameters if parameter.kind in named]
 
 
 def nearest(name: str, known: Collection[str]) -> str:
@@ -33,7 +34,8 @@ def nearest(name: str, known: Collection[str]) -> str:
         >>> nearest("gradient_accumulation_reduction_method", ["name", "reduction_method"])
         'reduction_method'
     """
-    parts = [one for one in known if min(len(one), len(name)) >= _SHORTEST and (one in name or name in one)]
+    long = [argument for argument in known if min(len(argument), len(name)) >= _SHORTEST]
+    parts = [argument for argument in long if argument in name or name in argument]
     found = sorted(parts, key=len)[-1:] or difflib.get_close_matches(name, known, 1)
     return found[0] if found else ""
 
@@ -46,6 +48,6 @@ def sentence(call: str, name: str, known: Collection[str]) -> str:
         "pipeline() does not have the argument 'repeat_cout'. Did you mean 'repeat_count'?"
     """
     near = nearest(name, known)
-    arguments = [one for one in known if one != "self"]
+    arguments = [argument for argument in known if argument != "self"]
     hint = f"Did you mean {near!r}?" if near else f"It has {', '.join(arguments) or 'none'}. Leave it out."
     return f"{call}() does not have the argument {name!r}. {hint}"
