@@ -8,8 +8,38 @@ pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 # Who is started in the background is told to ignore SIGINT.
 LISTENS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
-SCOPES = """
+INTERRUPTS = (
+    LISTENS
+    + """
 import sys
+
+def is_interrupted_at(wanted, run, counts):
+    lines = 0
+
+    def count(frame, event, argument):
+        nonlocal lines
+        if event == "line" and counts(frame.f_code):
+            lines += 1
+            if lines == wanted:
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGINT)
+        return count
+
+    sys.settrace(count)
+    try:
+        run()
+        sys.settrace(None)
+        while lines >= wanted:  # it comes a little later
+            pass
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+"""
+)
+
+SCOPES = """
 import tensorflow as tf
 from tensorflow.python import ipu
 from tensorflow.python.eager import context
@@ -30,34 +60,13 @@ def state():
     here = context.context()
     return tf.distribute.has_strategy(), tf.executing_eagerly(), here.device_name, here.scope_name
 
-def is_interrupted_at(wanted):
-    lines = 0
-
-    def count(frame, event, argument):
-        nonlocal lines
-        # Python itself looks for signals at calls and jumps only: not where a script's `with` begins and ends.
-        if event == "line" and frame.f_code.co_filename != __file__:
-            lines += 1
-            if lines == wanted:
-                sys.settrace(None)
-                signal.raise_signal(signal.SIGINT)
-        return count
-
-    sys.settrace(count)
-    try:
-        scopes()
-        sys.settrace(None)
-        while lines >= wanted:  # it comes a little later
-            pass
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return False
+def counts(code):
+    # Python itself looks for signals at calls and jumps only: not where a script's `with` begins and ends.
+    return code.co_filename != __file__
 
 scopes()
 before, line, step = state(), 1, int(sys.argv[1])
-while is_interrupted_at(line):
+while is_interrupted_at(line, scopes, counts):
     assert state() == before, (line, before, state())
     line += step
 print("interrupts:", line // step)
@@ -85,7 +94,6 @@ except KeyboardInterrupt:
 
 
 OPS = """
-import sys
 import tensorflow as tf
 from tensorflow.python import ipu
 
@@ -99,32 +107,12 @@ def layer(x):  # what visits all ops at the end asks who takes the results of th
 def trace():
     tf.function(layer).get_concrete_function(tf.TensorSpec([2, 2]))
 
-def is_interrupted_at(wanted):
-    lines = 0
-
-    def count(frame, event, argument):
-        nonlocal lines
-        if event == "line" and frame.f_code.co_name in ("_create_c_op", "from_node_def"):
-            lines += 1
-            if lines == wanted:
-                signal.raise_signal(signal.SIGINT)
-        return count
-
-    sys.settrace(count)
-    try:
-        trace()
-        sys.settrace(None)
-        while lines >= wanted:  # it comes a little later
-            pass
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return False
+def counts(code):
+    return code.co_name in ("_create_c_op", "from_node_def")
 
 trace()
 line, step = 1, int(sys.argv[1])
-while is_interrupted_at(line):
+while is_interrupted_at(line, trace, counts):
     line += step
 print("interrupts:", line // step)
 """
@@ -132,13 +120,13 @@ print("interrupts:", line // step)
 
 @pytest.mark.parametrize("step", [7, slowly(1)])
 def test_ops_are_whole(python, step):
-    printed = python.succeeds(python.script(LISTENS + OPS), str(step), timeout=300)
+    printed = python.succeeds(python.script(INTERRUPTS + OPS), str(step), timeout=300)
     assert int(printed.split()[-1]) > 50 // step, printed
 
 
 @pytest.mark.parametrize("step", [29, slowly(1)])
 def test_scopes_are_left(python, step):
-    printed = python.succeeds(python.script(LISTENS + SCOPES), str(step), timeout=300)
+    printed = python.succeeds(python.script(INTERRUPTS + SCOPES), str(step), timeout=300)
     assert int(printed.split()[-1]) > 1500 // step, printed
 
 

@@ -47,10 +47,10 @@ def _rows(reports: Iterable[Any]) -> Iterator[tuple[float, str, tuple[str, ...]]
     for report in reports:
         for name, value in getattr(report, "user_properties", ()):
             if name == PROPERTY:
-                one = json.loads(value)
-                sizes = (readable(one["peak"]), readable(one["limit"]), f"{one['used']:.1f} %")
-                cells = (*sizes, readable(one["always_live"]), one["ipu"], one["program"], report.nodeid)
-                yield one["used"], report.nodeid, cells
+                ipu = json.loads(value)
+                sizes = (readable(ipu["peak"]), readable(ipu["limit"]), f"{ipu['used']:.1f} %")
+                cells = (*sizes, readable(ipu["always_live"]), ipu["ipu"], ipu["program"], report.nodeid)
+                yield ipu["used"], report.nodeid, cells
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

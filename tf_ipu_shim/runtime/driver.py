@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from google.protobuf import message as protobuf
 from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import errors as tf_errors
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine.environment import engine_options, flags
@@ -41,9 +42,7 @@ def _attach(request: Any) -> Any:
 
 def _check_engine_options(device: Any) -> None:
     for name in engine_options.unrecognised(device.engine_options):
-        from tensorflow.compat.v2 import errors
-
-        raise errors.InternalError(
+        raise tf_errors.InternalError(
             None,
             None,
             f"[Poplar][Compile engine] invalid_option: Unrecognised option '{name}': expected the name of an engine "

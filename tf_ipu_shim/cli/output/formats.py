@@ -43,8 +43,8 @@ def _plain(value: Any) -> Any:
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple, set, frozenset)) else value
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple, set, frozenset)) else value
 
 
 def annotation(level: str, title: str, message: str, file: str = "", line: int = 0) -> str:

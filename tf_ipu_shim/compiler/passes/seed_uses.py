@@ -68,7 +68,7 @@ class SeedUses:
             return node is not None and node.op in CONSTANT_SOURCES
         index = result_index(tensor_name)
         called = (self._functions[name] for name in op_types.called_functions(node.proto))
-        return any(self._is_computed(one, one.returns[index]) for one in called)
+        return any(self._is_computed(function, function.returns[index]) for function in called)
 
     def _follow_inputs(self, graph: FunctionGraph, node: Node) -> None:
         known = _COMPILE_TIME_INPUTS.get(node.op, ())
