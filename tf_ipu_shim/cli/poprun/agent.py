@@ -58,8 +58,10 @@ def main(arguments: Sequence[str]) -> int:
     except SystemExit:
         process_tree.terminate([process])
         raise
-    if is_ending.is_set():  # until it has ended what the program had started
-        watcher.join()
+    finally:
+        # Both may come at once. If the watcher has ended the program, only it knows what the program had started.
+        if is_ending.is_set():
+            watcher.join()
     return status if status >= 0 else 128 - status
 
 
