@@ -37,7 +37,7 @@ def checkout(tmp_path_factory):
     """A copy to build from, so that nothing is left in the developer's."""
     copy = tmp_path_factory.mktemp("checkout")
     for name in ("tf_ipu_shim", "tools"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "prebuilt"))
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "prebuilt"))
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     (copy / "tests").mkdir()
