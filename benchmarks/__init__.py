@@ -4,11 +4,7 @@ runner        two sides, measured in turns, their outputs compared first
 results       what a measurement gives: as a line of the table, and as JSON
 rows          rows of validation/benchmarks.csv, of the JSON of several runs
 worker        a side that lives in its own process
-models        small models as plain functions of tensors and variables
-forms         a model as a TensorFlow 1 session or a TensorFlow 2 function, on an IPU or on the CPU
-
-keras_models  Keras models with their data
-large_models  BERT-Base and ResNet-50
+programs      what is measured: small and large models, and the forms in which they run
 
 lowering_stopwatch  how long the lowering of programs takes
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import forms
+from benchmarks.programs import forms
 from benchmarks.results import Result
 from benchmarks.runner import Call, Settings, compare
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import forms, four_shards, keras_models, models, parallel_training, training_loops
+from benchmarks import four_shards, parallel_training, training_loops
+from benchmarks.programs import forms, keras_models, models
 from benchmarks.results import Result
 from benchmarks.runner import Call, OutputsDiffer, Settings, judge
 

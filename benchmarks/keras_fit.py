@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks import forms, keras_models
+from benchmarks.programs import forms, keras_models
 from benchmarks.results import Result
 from benchmarks.runner import Settings, compare, judge
 from benchmarks.worker import Worker
@@ -70,7 +70,7 @@ def _memory(task: keras_models.Task, settings: Settings) -> Result:
     for _ in range(min(settings.repeats, 3)):
         pair = []
         for function in ("ipu_process", "stock_process"):
-            worker = Worker("benchmarks.keras_models", function, {"BENCHMARK_TASK": task.name})
+            worker = Worker("benchmarks.programs.keras_models", function, {"BENCHMARK_TASK": task.name})
             try:
                 pair.append((worker.outputs(1)[0][0], worker.seconds(1)))
             finally:

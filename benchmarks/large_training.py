@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from benchmarks.large_models import TASKS
+from benchmarks.programs.large_models import TASKS
 from benchmarks.results import Result
 from benchmarks.runner import OutputsDiffer, Settings, judge
 from benchmarks.worker import Worker
@@ -32,7 +32,9 @@ def _compared(name: str, settings: Settings) -> list[Result]:
         "POPLAR_ENGINE_OPTIONS": '{"debug.allowOutOfMemory": "true"}',  # one IPU holds no BERT-Base with Adam
     }
     for index in range(1 if settings.quick else PROCESSES):
-        workers = [Worker("benchmarks.large_models", f"{side}_process", variables) for side in ("ipu", "stock")]
+        workers = [
+            Worker("benchmarks.programs.large_models", f"{side}_process", variables) for side in ("ipu", "stock")
+        ]
         try:
             turns = (1, 0) if index % 2 else (0, 1)
             begun = dict(sorted((turn, workers[turn].outputs(1)[0][0].tolist()) for turn in turns))

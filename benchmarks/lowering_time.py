@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import forms
 from benchmarks.lowering_stopwatch import Stopwatch
+from benchmarks.programs import forms
 from benchmarks.results import Result
 from benchmarks.runner import Call, OutputsDiffer, Settings, quartiles
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks import forms, models
+from benchmarks.programs import forms, models
 from benchmarks.results import Result
 from benchmarks.runner import Call, Settings, compare
 from benchmarks.worker import Worker

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import forms, models, training_loops
+from benchmarks import training_loops
+from benchmarks.programs import forms, models
 from benchmarks.results import Result
 from benchmarks.runner import Call, Settings, compare
 from benchmarks.training_loops import dataset

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import forms, models
+from benchmarks.programs import forms, models
 from benchmarks.results import Result
 from benchmarks.runner import Call, Settings, compare
 

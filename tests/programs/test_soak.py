@@ -12,23 +12,22 @@ from soak import __main__ as soak_command
 from soak import (
     abrupt_ends,
     families,
-    feed_programs,
-    hostile,
     lanes,
     legacy_graphs,
-    list_programs,
     models,
     modes,
-    op_cases,
-    op_outcomes,
-    op_runs,
-    ops,
     parts,
-    size_programs,
-    slice_programs,
     steadiness,
     tables,
 )
+from soak.ops import (
+    hostile,
+    op_cases,
+    op_lane,
+    op_outcomes,
+    op_runs,
+)
+from soak.programs import feed_programs, list_programs, size_programs, slice_programs
 from tensorflow.python.ops import control_flow_util
 from tf_ipu_shim.ipu import config
 
@@ -114,7 +113,7 @@ def test_few_ops():
     lines = []
     for op in FEW_OPS:
         op_runs.look_at(op, lambda op=op, **line: lines.append({"op": op, **line}), most=1, inputs="valid")
-    report = ops.Report()
+    report = op_lane.Report()
     for line in lines:
         report.add(line)
     assert (report.differences, report.not_run, report.ran) == ([], {}, set(FEW_OPS))
@@ -126,7 +125,7 @@ def test_ops_at_the_edges_of_their_types(monkeypatch, op):
     """On the IPU Model: there float16 overflows to infinity, as on the CPU."""
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
     op_runs.configure()
-    report = ops.Report()
+    report = op_lane.Report()
     op_runs.look_at(op, lambda **line: report.add({"op": op, **line}), most=2, inputs="edges")
     assert (report.differences, report.not_run) == ([], {})
     assert min(report.counts[way, "same"] for way in op_runs.WAYS) > 10
@@ -224,7 +223,7 @@ def test_what_ops_are_compared_by():
 def test_a_process_that_an_op_ends_is_a_difference(monkeypatch):
     """The op that follows it runs in another process."""
     monkeypatch.setenv(op_runs.ENDED_BY, "Neg")
-    report = ops.run(["Neg", "Abs"], most=1)
+    report = op_lane.run(["Neg", "Abs"], most=1)
     assert report.ran == {"Neg", "Abs"}
     (difference,) = report.differences
     assert difference.startswith("Neg(") and "eager: the process was ended by SIGKILL" in difference
@@ -243,13 +242,13 @@ def test_a_process_that_an_op_ends_is_a_difference(monkeypatch):
     ],
 )
 def test_known_differences_are_told_and_do_not_fail(op, what, way, detail, fails):
-    report = ops.Report()
+    report = op_lane.Report()
     report.add({"op": op, "case": f"{op}()", "what": what, "way": way, "status": "different", "detail": detail})
     assert (report.differences, report.known) == ([f"{op}() {way}: {detail}"], [])[:: 1 if fails else -1]
 
 
 def test_why_ops_are_not_run():
-    reasons = ops.run(["Abort", "Assign", "While", "IteratorGetNext", "_Arg", "IpuRecvAtHost"]).not_run
+    reasons = op_lane.run(["Abort", "Assign", "While", "IteratorGetNext", "_Arg", "IpuRecvAtHost"]).not_run
     assert reasons["Abort"] == "ends the process"
     assert "reference variables" in reasons["Assign"] and "runs functions" in reasons["While"]
     assert len(reasons) == 6 and "this plugin's own" in reasons["IpuRecvAtHost"]
@@ -317,7 +316,7 @@ def test_a_size_scales_the_counts_that_are_not_given(arguments, expected):
 
 def test_a_small_soak_runs_some_of_the_ops():
     chosen = [parts._some_ops(soak_command._parsed(["--size", size])) for size in ("1", "0.02", "0.00001")]
-    assert chosen[0] == ops.all_ops() and len(chosen[1]) == round(len(chosen[0]) * 0.02) and len(chosen[2]) == 1
+    assert chosen[0] == op_lane.all_ops() and len(chosen[1]) == round(len(chosen[0]) * 0.02) and len(chosen[2]) == 1
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "2"])

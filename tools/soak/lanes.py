@@ -14,7 +14,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
-from soak import models, ops, parts
+from soak import models, parts
+from soak.ops import op_lane
 
 _PROGRAMS = 250  # to a piece; what a process keeps of programs that it has dropped stays small
 _COMPARED = 50  # the same of those that are compared between execution modes, each several programs
@@ -103,7 +104,7 @@ def _ran(piece: Piece, arguments: Sequence[str]) -> tuple[parts.Found, float]:
         done = subprocess.run(
             [*command, "--at-once", "1", "--report", str(report)],
             # Its IPUs are its own: no piece waits for another's.
-            env={**os.environ, "PYTHONPATH": ops.search_path(), "TF_IPU_SHIM_LOCK_DIR": folder},
+            env={**os.environ, "PYTHONPATH": op_lane.search_path(), "TF_IPU_SHIM_LOCK_DIR": folder},
             capture_output=True,
             text=True,
             errors="replace",

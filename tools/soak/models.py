@@ -20,7 +20,7 @@ _FILES = (
     "programs/test_differential_at_length.py",
     "frontend/pipelines/test_pipeline_worlds.py",
     "memory_model/test_memory_random.py",
-    "frontend/keras/test_keras_random.py",
+    "frontend/keras/models/test_keras_random.py",
 )
 AT_ONCE = 2  # times the tests' number, to a process
 _PIECE = 4096  # bytes that are read at once; a test that ends writes one

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_v2_toggles
 
-from soak.feed_programs import running
+from soak.programs.feed_programs import running
 from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1

@@ -12,18 +12,20 @@ from typing import Any
 from soak import (
     abrupt_ends,
     families,
-    feed_programs,
-    keras_programs,
     legacy_graphs,
-    list_programs,
     models,
     modes,
-    ops,
+    steadiness,
+    thread_calls,
+)
+from soak.ops import op_lane
+from soak.programs import (
+    feed_programs,
+    keras_programs,
+    list_programs,
     seed_programs,
     size_programs,
     slice_programs,
-    steadiness,
-    thread_calls,
 )
 
 
@@ -88,12 +90,12 @@ def edges(options: Options) -> Found:
 
 def _some_ops(options: Options) -> list[str]:
     """As many of all ops as the soak is large."""
-    names = list(ops.all_ops())
+    names = list(op_lane.all_ops())
     return sorted(random.Random(options.seed).sample(names, max(1, round(len(names) * options.size))))
 
 
 def _ran(options: Options, names: Iterable[str], inputs: str) -> Found:
-    report = ops.run(names, options.op_cases, options.silence, options.jobs, inputs)
+    report = op_lane.run(names, options.op_cases, options.silence, options.jobs, inputs)
     refused = sum(count for (_, status), count in report.counts.items() if status == "refused")
     things = f"runs of {len(report.ran)} ops"
     return Found(sum(report.counts.values()), things, report.differences, report.text(), refused)

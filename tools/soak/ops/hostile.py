@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from soak import op_recipes
-from soak.op_cases import Argument, Case, Typed, Variable, definition
+from soak.ops import op_recipes
+from soak.ops.op_cases import Argument, Case, Typed, Variable, definition
 
 _FEW = 3  # inputs, which are changed one by one, too
 Change = Callable[[np.ndarray], np.ndarray]

@@ -1,6 +1,6 @@
 """Random Keras models of the tests' generator by number, each on an IPU and by stock Keras.
 
-`python -m soak.keras_programs NUMBER` prints one of them and runs it.
+`python -m soak.programs.keras_programs NUMBER` prints one of them and runs it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-_SHARED = pathlib.Path(__file__).parents[2] / "tests" / "shared"
+_SHARED = pathlib.Path(__file__).parents[3] / "tests" / "shared"
 _SEED = 1_000_003  # of model 0
 
 
 def _generator() -> Any:
-    if str(_SHARED) not in sys.path:
-        sys.path.append(str(_SHARED))
+    folders = [str(_SHARED), str(_SHARED / "model_helpers")]
+    sys.path.extend(folder for folder in folders if folder not in sys.path)
     return importlib.import_module("random_keras")
 
 

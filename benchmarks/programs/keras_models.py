@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import forms
+from benchmarks.programs import forms
 from benchmarks.runner import OutputsDiffer
 from benchmarks.worker import peak_memory
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tensorflow.python.framework import kernels
 
-from soak import op_cases, op_known
+from soak.ops import op_cases, op_known
 
 _LOT = 40  # ops to a process
 
@@ -85,7 +85,7 @@ def all_ops() -> list[str]:
 
 def search_path() -> str:
     """`PYTHONPATH` for a process of the soak: what this one finds, it finds."""
-    return os.pathsep.join([str(pathlib.Path(__file__).parents[1]), *filter(None, sys.path)])
+    return os.pathsep.join([str(pathlib.Path(__file__).parents[2]), *filter(None, sys.path)])
 
 
 def run(names: Iterable[str], most: int = 8, silence: float = 60, jobs: int = 1, inputs: str = "wrong") -> Report:
@@ -141,7 +141,7 @@ def _process(names: Sequence[str], most: int, silence: float, inputs: str) -> tu
         environment = {**os.environ, "PYTHONPATH": search_path(), "TF_CPP_MIN_LOG_LEVEL": "3"}
         if inputs == "edges":  # float16 is as IEEE 754 has it there, and as the CPU does
             environment["TF_POPLAR_FLAGS"] = "--use_ipu_model"
-        command = [sys.executable, "-m", "soak.op_runs", str(path), str(most), inputs, *names]
+        command = [sys.executable, "-m", "soak.ops.op_runs", str(path), str(most), inputs, *names]
         with open(path.with_name("errors"), "w+") as errors:
             child = subprocess.Popen(command, env=environment, stdout=errors, stderr=errors, cwd=directory)
             end = _waited(child, path, silence)

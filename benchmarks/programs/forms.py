@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.models import Model
+from benchmarks.programs.models import Model
 from benchmarks.runner import Call
 
 CPU = "/device:CPU:0"

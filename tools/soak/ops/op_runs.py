@@ -1,6 +1,6 @@
 """Runs ops on the CPU, eagerly on an IPU and in programs of an IPU, and says where what comes out differs.
 
-`python -m soak.op_runs REPORT CASES INPUTS OP...` is one lot in its own process, which an op may crash or hang. It
+`python -m soak.ops.op_runs REPORT CASES INPUTS OP...` is one lot in its own process, which an op may crash or hang. It
 appends a line of JSON to the report before and after each run.
 
 Calls TensorFlow's internals by an op's definition, in eager mode and in graphs: checked on 2.15.1 and 2.21.0.
@@ -24,9 +24,9 @@ import tensorflow as tf
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import op_def_library, ops
 
-from soak import hostile, op_cases, op_recipes
-from soak.feed_programs import running
-from soak.op_outcomes import REFUSED, Finding, Outcome, compared, short
+from soak.ops import hostile, op_cases, op_recipes
+from soak.ops.op_outcomes import REFUSED, Finding, Outcome, compared, short
+from soak.programs.feed_programs import running
 from tf_ipu_shim import ipu
 
 WAYS = ("eager", "xla", "kernels")

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import forms
 from benchmarks.lowering_stopwatch import Stopwatch
+from benchmarks.programs import forms
 from benchmarks.worker import peak_memory
 
 

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from soak import op_cases, op_recipes
+from soak.ops import op_cases, op_recipes
 
 # Allowed difference between XLA and kernels: a few roundings, more for approximated functions.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 2e-4, "float64": 2e-4, "complex64": 2e-4}

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.framework import op_def_registry, versions
 
-from soak import op_recipes
+from soak.ops import op_recipes
 
 Types = Mapping[str, Any]
 # Values tried when a value cannot be guessed, the first most often.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from soak.feed_programs import running
 from soak.modes import IPU, MODES, Finding, Outcome, are_refused, outcome, same
+from soak.programs.feed_programs import running
 from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from soak import hostile
+from soak.ops import hostile
 
 _ONEDNN = (
     "the CPU has it by oneDNN, which adds up in another order and checks other shapes; IPUs by TensorFlow's own kernel"

@@ -1,0 +1,1 @@
+"""Programs that are made at random, one kind a file."""
