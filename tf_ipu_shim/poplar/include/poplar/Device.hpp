@@ -1,0 +1,48 @@
+// Devices that run programs.
+#ifndef poplar_Device_hpp
+#define poplar_Device_hpp
+
+#include <poplar/OptionFlags.hpp>
+#include <poplar/Target.hpp>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace poplar {
+
+class Device {
+ public:
+  Device() = default;
+  Device(unsigned id, Target target, std::vector<unsigned> driverIds)
+      : id_(id), target_(std::move(target)), driver_ids_(std::move(driverIds)) {}
+  Device(Device&&) noexcept = default;
+  Device& operator=(Device&&) noexcept = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  static Device createCPUDevice(const OptionFlags& options = {});
+
+  unsigned getId() const { return id_; }
+  const Target& getTarget() const { return target_; }
+  bool attach() const;
+  bool isAttached() const { return attached_; }
+  void detach() const;
+  bool supportsRemoteBuffers() const { return true; }
+  bool hasGateway() const { return false; }
+  std::vector<unsigned> getDriverIDs() const { return driver_ids_; }
+  std::map<std::string, std::string> getAttributes() const;
+  Device createVirtualDevice(unsigned tilesPerIPU);
+
+ private:
+  unsigned id_ = 0;
+  Target target_;
+  std::vector<unsigned> driver_ids_;
+  mutable bool attached_ = false;
+};
+
+}  // namespace poplar
+
+#endif

@@ -1,0 +1,77 @@
+// Loads and runs programs.
+#ifndef poplar_Engine_hpp
+#define poplar_Engine_hpp
+
+#include <poplar/ArrayRef.hpp>
+#include <poplar/Device.hpp>
+#include <poplar/Executable.hpp>
+#include <poplar/Graph.hpp>
+#include <poplar/OptionFlags.hpp>
+#include <poplar/Program.hpp>
+#include <poplar/StreamCallback.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace poplar {
+
+namespace detail {
+class Runner;
+}
+
+using ProgressFunc = std::function<void(int, int)>;
+
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> programs, const OptionFlags& options = {},
+                        ProgressFunc progress = {}, const DebugContext& context = {});
+
+class Engine {
+ public:
+  Engine(const Graph& graph, ArrayRef<program::Program> programs, const OptionFlags& options = {},
+         ProgressFunc progress = {}, const DebugContext& context = {});
+  Engine(const Graph& graph, program::Program program, const OptionFlags& options = {}, ProgressFunc progress = {},
+         const DebugContext& context = {})
+      : Engine(graph, ArrayRef<program::Program>(&program, 1), options, std::move(progress), context) {}
+  explicit Engine(const Executable& executable, const OptionFlags& options = {});
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  ~Engine();
+
+  void prepare(const Device& device);
+  void deploy() {}
+  void load(const Device& device);
+  void run(unsigned program = 0, const std::string& debugName = "");
+  void loadAndRun(const Device& device, unsigned program = 0);
+
+  // The stream goes round through the bytes from `begin` to `end`.
+  void connectStream(StringRef handle, void* begin, void* end);
+  // The stream always uses the buffer at `data`.
+  void connectStream(StringRef handle, void* data);
+  void connectStreamToCallback(StringRef handle, unsigned replica, StreamCallbackHandle callback);
+  void connectStreamToCallback(StringRef handle, StreamCallbackHandle callback) {
+    connectStreamToCallback(handle, 0, std::move(callback));
+  }
+  void copyToRemoteBuffer(const void* data, StringRef handle, int repeat, unsigned replica = 0);
+  void copyFromRemoteBuffer(StringRef handle, void* data, int repeat, unsigned replica = 0);
+
+  void writeTensor(StringRef handle, const void* begin, const void* end);
+  void writeTensor(StringRef handle, const void* begin);
+  void readTensor(StringRef handle, void* begin, void* end);
+  void readTensor(StringRef handle, void* begin);
+
+  void setPrintStream(std::ostream& out);
+  void setPrintTensorStream(std::ostream& out) { setPrintStream(out); }
+  void printProfileSummary(std::ostream& out, const OptionFlags& options = {}) const;
+
+  detail::Runner& runner() { return *runner_; }
+
+ private:
+  std::unique_ptr<detail::Runner> runner_;
+};
+
+}  // namespace poplar
+
+#endif

@@ -1,0 +1,35 @@
+// Compiled programs.
+#ifndef poplar_Executable_hpp
+#define poplar_Executable_hpp
+
+#include <istream>
+#include <memory>
+#include <ostream>
+#include <utility>
+
+namespace poplar {
+
+namespace detail {
+struct Compiled;
+}
+
+class Executable {
+ public:
+  Executable() = default;
+  explicit Executable(std::shared_ptr<const detail::Compiled> compiled) : compiled_(std::move(compiled)) {}
+  Executable(Executable&&) noexcept = default;
+  Executable& operator=(Executable&&) noexcept = default;
+
+  // Not supported: throws poplar_error. Compile the program again in the process that runs it.
+  void serialize(std::ostream& out) const;
+  static Executable deserialize(std::istream& in);
+
+  const std::shared_ptr<const detail::Compiled>& compiled() const { return compiled_; }
+
+ private:
+  std::shared_ptr<const detail::Compiled> compiled_;
+};
+
+}  // namespace poplar
+
+#endif

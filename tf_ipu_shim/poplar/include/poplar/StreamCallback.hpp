@@ -1,0 +1,57 @@
+// Callbacks that fill or read a stream's buffer.
+#ifndef poplar_StreamCallback_hpp
+#define poplar_StreamCallback_hpp
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace poplar {
+
+class StreamCallback {
+ public:
+  enum class Result { Success, NotAvailable };
+  virtual ~StreamCallback() = default;
+  // May fill the buffer before the device asks for it.
+  virtual Result prefetch(void*) { return Result::NotAvailable; }
+  // Fills the buffer that the device waits for, or reads the one that it wrote.
+  virtual void fetch(void* data) = 0;
+  // Called when the device has taken the buffer.
+  virtual void complete() {}
+  virtual void invalidatePrefetched() {}
+};
+
+class LegacyStreamCallback final : public StreamCallback {
+ public:
+  explicit LegacyStreamCallback(std::function<void(void*)> function) : function_(std::move(function)) {}
+  void fetch(void* data) override { function_(data); }
+
+ private:
+  std::function<void(void*)> function_;
+};
+
+// Owns a callback, made from a function, a callback or a pointer to one.
+class StreamCallbackHandle {
+  template <class T>
+  static constexpr bool is_function = std::is_invocable_v<T, void*> && !std::is_same_v<std::decay_t<T>, StreamCallbackHandle>;
+
+ public:
+  template <class T, std::enable_if_t<is_function<T>, int> = 0>
+  StreamCallbackHandle(T&& function)
+      : callback_(std::make_unique<LegacyStreamCallback>(std::forward<T>(function))) {}
+  template <class T, std::enable_if_t<std::is_base_of_v<StreamCallback, T>, int> = 0>
+  StreamCallbackHandle(std::unique_ptr<T> callback) : callback_(std::move(callback)) {}
+
+  StreamCallback& operator*() { return *callback_; }
+  StreamCallback* operator->() { return callback_.get(); }
+  StreamCallback* get() { return callback_.get(); }
+  explicit operator bool() const { return callback_ != nullptr; }
+
+ private:
+  std::unique_ptr<StreamCallback> callback_;
+};
+
+}  // namespace poplar
+
+#endif

@@ -1,0 +1,46 @@
+// Steps of a program that are C++ functions: the ops of the libraries.
+#ifndef poplar_detail_kernel_hpp
+#define poplar_detail_kernel_hpp
+
+#include <poplar/DebugContext.hpp>
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+#include <poplar/Tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace poplar::detail {
+
+// Row-major data of each tensor's view, in the order that the tensors were passed to addKernel.
+struct KernelArguments {
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+};
+using Kernel = std::function<void(const KernelArguments&)>;
+
+struct KernelCost {
+  // Cycles by tile; empty: an estimate from the elements on each tile of the outputs.
+  std::vector<std::pair<unsigned, std::uint64_t>> cycles;
+  // What the profile calls the vertices; empty: the name of the compute set.
+  std::string vertex;
+  // Whether element i of an output depends only on element i of the inputs. An input that is the same view as an output
+  // then shares its memory; otherwise the kernel reads a copy of every input that overlaps an output.
+  bool elementwise = false;
+};
+
+// Adds a compute set of this name to `program`: it reads `inputs`, fills the buffers of `outputs` with their present
+// values, runs `kernel`, and writes the outputs back. All tensors must be mapped when the engine is built.
+void addKernel(Graph& graph, program::Sequence& program, const DebugContext& name, const std::vector<Tensor>& inputs,
+               const std::vector<Tensor>& outputs, Kernel kernel, KernelCost cost = {});
+
+// Runs `body(begin, end)` for parts of [0, count) on the host's cores; parts have at least `grain` elements. An exception
+// of a part is thrown again when all parts have ended.
+void parallelFor(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body);
+
+}  // namespace poplar::detail
+
+#endif

@@ -1,0 +1,15 @@
+// The number of replicas of a graph.
+#ifndef poplar_replication_factor_hpp
+#define poplar_replication_factor_hpp
+
+namespace poplar {
+
+struct replication_factor {
+  explicit constexpr replication_factor(unsigned factor) : value(factor) {}
+  constexpr operator unsigned() const { return value; }
+  unsigned value;
+};
+
+}  // namespace poplar
+
+#endif
