@@ -127,7 +127,7 @@ def copy_to_cache(library: pathlib.Path) -> None:
                 other.unlink()
 
 
-def first_writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
+def first_writable_directory(places: Iterable[pathlib.Path], subject: str = "IPU plugin") -> pathlib.Path:
     """Returns the first of `places` that can be written; made where it is missing."""
     reasons = []
     for directory in places:
@@ -147,7 +147,7 @@ def first_writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
             return directory
         reasons.append(f"  {directory}: a library in it is not safe to load, because {reason}")
     raise errors.PluginError(
-        "There is no directory to keep the built IPU plugin in:\n"
+        f"There is no directory to keep the built {subject} in:\n"
         + "\n".join(reasons)
         + f"\nSet {ENVIRONMENT_VARIABLE} to a directory that this user alone can write."
     )

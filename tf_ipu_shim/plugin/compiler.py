@@ -51,12 +51,14 @@ def find_compiler() -> Compiler | None:
     return Compiler((program, *command[1:]), hashlib.sha256(identity.encode()).hexdigest()[:8])
 
 
-def missing_compiler_message() -> str:
-    """Says which compiler was looked for and what to install."""
+def missing_compiler_message(
+    reason: str = "The IPU plugin must be compiled once for this TensorFlow", oldest: int = 9
+) -> str:
+    """Says which compiler was looked for, for which `reason`, and what to install."""
     compiler = os.environ.get(ENVIRONMENT_VARIABLE) or "g++"
     return (
-        f"The IPU plugin must be compiled once for this TensorFlow, and the C++ compiler {compiler!r} was not found. "
-        "Install g++ 9 or newer (apt-get install g++, dnf install gcc-c++, or the conda package gxx). Or set "
+        f"{reason}, and the C++ compiler {compiler!r} was not found. "
+        f"Install g++ {oldest} or newer (apt-get install g++, dnf install gcc-c++, or the conda package gxx). Or set "
         f"{ENVIRONMENT_VARIABLE} to a compiler that takes g++'s options."
     )
 
@@ -89,7 +91,7 @@ def compile_library(
         unit.write_text("".join(f'#include "{source.resolve()}"\n' for source in part))
         made = str(unit.with_suffix(".o"))
         names = ", ".join(source.name for source in part)
-        _run_command([*compiler.command, *flags, "-c", str(unit), "-o", made], names)
+        run_command([*compiler.command, *flags, "-c", str(unit), "-o", made], names)
         compiled(len(part))
         return made
 
@@ -98,26 +100,27 @@ def compile_library(
     library = directory / "plugin.so"
     # A symbol that nothing provides is an error here instead of at load time.
     command = [*compiler.command, "-shared", "-Wl,-z,defs", *objects, "-o", str(library), *link_flags]
-    _run_command(command, "linking")
+    run_command(command, "linking")
     return library
 
 
 def compile_program(compiler: Compiler, source: pathlib.Path, program: pathlib.Path) -> None:
     """Compiles one source to a program whose functions the libraries that it loads find."""
-    _run_command([*compiler.command, "-O1", "-rdynamic", str(source), "-o", str(program), "-ldl"], source.name)
+    run_command([*compiler.command, "-O1", "-rdynamic", str(source), "-o", str(program), "-ldl"], source.name)
 
 
-def _run_command(command: Sequence[str], label: str) -> None:
+def run_command(command: Sequence[str], label: str, subject: str = "The IPU plugin") -> None:
+    """Runs a compiler's command; its failure is an error that shows the first errors."""
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         process = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
     except OSError as error:
         raise errors.PluginError(
-            f"The IPU plugin cannot be built: {command[0]} does not start ({error}). {missing_compiler_message()}"
+            f"{subject} cannot be built: {command[0]} does not start ({error}). {missing_compiler_message()}"
         ) from error
     if process.returncode:
         raise errors.PluginError(
-            f"The IPU plugin cannot be built: {label} failed with exit status {process.returncode}.\n"
+            f"{subject} cannot be built: {label} failed with exit status {process.returncode}.\n"
             f"{_first_errors(process.stderr or process.stdout)}\nThe command was: {shlex.join(command)}"
         )
 

@@ -19,6 +19,7 @@ class BuildProgress:
         title: the first line.
         files: how many files are compiled.
         seconds: how long the build is expected to take.
+        subject: what is built, as the last line names it.
 
     Example:
         >>> with BuildProgress("Building the IPU plugin", files=2, seconds=1) as progress:
@@ -26,11 +27,12 @@ class BuildProgress:
         ...     progress.finished("/tmp/plugin.so")
     """
 
-    def __init__(self, title: str, files: int, seconds: float) -> None:
+    def __init__(self, title: str, files: int, seconds: float, subject: str = "The IPU plugin") -> None:
         self._title, self._files, self._expected = title, files, max(1.0, seconds)
+        self._subject = subject
         self._named = f"{files} file{'' if files == 1 else 's'}"
         self._done = 0
-        self._outcome = "The IPU plugin was not built"
+        self._outcome = f"{subject} was not built"
         self._started = time.monotonic()
         self._stopped = threading.Event()
         self._drawing: threading.Thread | None = None
@@ -41,7 +43,7 @@ class BuildProgress:
 
     def finished(self, place: str) -> None:
         """Names the library in the last line."""
-        self._outcome = f"The IPU plugin is built: {place}"
+        self._outcome = f"{self._subject} is built: {place}"
 
     def bar(self) -> str:
         """The bar as it is now, as wide as the terminal allows."""

@@ -1,0 +1,126 @@
+"""The C++ sources of the Poplar libraries, and digests of what a compiled one depends on."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import pathlib
+import platform
+import re
+from collections.abc import Sequence
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE_DIRECTORY = ROOT / "include"
+SOURCE_DIRECTORY = ROOT / "csrc"
+BRIDGE = "bridge"
+_LINK_ORDER = ("poplar", "poputil", "gcl", "popops", "poprand", "poplin", "popnn", "popfloat", "popsparse")
+"""Each library may use those before it."""
+_INCLUDE = re.compile(rb'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+_CPU_FEATURES = ("f16c", "avx2")
+_CPU_INFO = pathlib.Path("/proc/cpuinfo")
+
+
+def library_names() -> list[str]:
+    """Names of the libraries in link order: Poplar's, those of further folders, the bridge."""
+    folders = {path.name for path in SOURCE_DIRECTORY.glob("*") if any(path.rglob("*.cc"))}
+    return [*_LINK_ORDER, *sorted(folders - {*_LINK_ORDER, BRIDGE}), *(folders & {BRIDGE})]
+
+
+def file_name(library: str) -> str:
+    """The file name of a library.
+
+    Example:
+        >>> file_name("popops")
+        'libpopops.so'
+    """
+    return f"lib{'tf_ipu_poplar' if library == BRIDGE else library}.so"
+
+
+def sources_of(library: str) -> list[pathlib.Path]:
+    """The C++ files of a library; none for one that is empty."""
+    return sorted((SOURCE_DIRECTORY / library).rglob("*.cc"))
+
+
+def language_flags() -> list[str]:
+    """Flags for libraries and codelets: float32 as on an IPU, without fused multiply-adds, and fast float16."""
+    return ["-ffp-contract=off", *(f"-m{feature}" for feature in _CPU_FEATURES if feature in _cpu_features())]
+
+
+@functools.cache
+def _cpu_features() -> frozenset[str]:
+    """Instruction sets of an x86-64 processor; none where the kernel does not list them."""
+    try:
+        text = _CPU_INFO.read_text()
+    except OSError:
+        return frozenset()
+    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(found.group(1).split()) if found and platform.machine() == "x86_64" else frozenset()
+
+
+def eigen_directory() -> pathlib.Path | None:
+    """TensorFlow's headers, which contain Eigen; found without importing it. None without TensorFlow."""
+    found = importlib.util.find_spec("tensorflow")
+    if found is None or not found.submodule_search_locations:
+        return None
+    return pathlib.Path(found.submodule_search_locations[0]) / "include"
+
+
+def library_flags() -> list[str]:
+    """The compiler's flags for sources of the libraries, without include directories."""
+    return ["-std=c++17", "-O2", "-fPIC", "-fvisibility-inlines-hidden", "-pthread", *language_flags()]
+
+
+def include_flags() -> list[str]:
+    """Include directories of the sources of the libraries."""
+    eigen = eigen_directory()
+    return [f"-I{INCLUDE_DIRECTORY}", f"-I{SOURCE_DIRECTORY}", *([f"-isystem{eigen}"] if eigen else [])]
+
+
+def object_digest(source: pathlib.Path, compiler_digest: str) -> str:
+    """Sixteen digits that differ if an object file of this source must be compiled again."""
+    digest = hashlib.sha256("\0".join([compiler_digest, *platform.libc_ver(), *library_flags()]).encode())
+    for file in _closure(source):
+        digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def all_files() -> list[pathlib.Path]:
+    """Every source and header, in a fixed order."""
+    return [
+        path for folder in (INCLUDE_DIRECTORY, SOURCE_DIRECTORY) for path in sorted(folder.rglob("*")) if path.is_file()
+    ]
+
+
+def digest_of_all(parts: Sequence[str]) -> str:
+    """Sixteen digits that differ for other sources, headers, flags or `parts`."""
+    digest = hashlib.sha256("\0".join([*parts, *platform.libc_ver(), platform.machine(), *library_flags()]).encode())
+    for file in all_files():
+        digest.update(b"\0" + str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _closure(source: pathlib.Path) -> list[pathlib.Path]:
+    """The source and every file that it includes from our folders or from Eigen's version header."""
+    places = [INCLUDE_DIRECTORY, SOURCE_DIRECTORY]
+    seen: dict[pathlib.Path, None] = {source: None}
+    waiting = [source]
+    while waiting:
+        file = waiting.pop()
+        for name in map(bytes.decode, _INCLUDE.findall(file.read_bytes())):
+            if name.startswith(("Eigen/", "unsupported/")):
+                found = _eigen_version()
+            else:
+                found = next((place / name for place in (file.parent, *places) if (place / name).is_file()), None)
+            if found is not None and found not in seen:
+                seen[found] = None
+                if not name.startswith(("Eigen/", "unsupported/")):
+                    waiting.append(found)
+    return list(seen)
+
+
+def _eigen_version() -> pathlib.Path | None:
+    """The header by which two releases of Eigen differ."""
+    eigen = eigen_directory()
+    header = eigen / "Eigen" / "src" / "Core" / "util" / "Macros.h" if eigen else None
+    return header if header and header.is_file() else None
