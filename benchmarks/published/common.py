@@ -10,7 +10,9 @@ from tensorflow import keras
 from tensorflow.python import ipu
 
 
-def strategy(ipus: int, proportion: str = "0.6", group: int = 1, together: int = 10 << 20) -> Any:
+def strategy(
+    ipus: int, proportion: str = "0.6", group: int = 1, together: int = 10 << 20, dtype: str = "float16"
+) -> Any:
     """Returns a strategy over so many IPUs, for models in float16.
 
     Args:
@@ -18,15 +20,19 @@ def strategy(ipus: int, proportion: str = "0.6", group: int = 1, together: int =
         proportion: the part of a tile that products use at most.
         group: replicas that share statistics of batch normalisation.
         together: bytes of gradients that are summed over replicas at a time.
+        dtype: of the model.
     """
-    keras.backend.set_floatx("float16")
+    keras.backend.set_floatx(dtype)
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = ipus
     config.allow_recompute = True
     config.optimizations.maximum_cross_replica_sum_buffer_size = together
     config.norms.experimental.distributed_batch_norm_replica_group_size = group
     for options in (config.convolutions, config.matmuls):
-        options.poplar_options = {"partialsType": "half", "availableMemoryProportion": proportion}
+        options.poplar_options = {
+            "partialsType": "half" if dtype == "float16" else "float",
+            "availableMemoryProportion": proportion,
+        }
     config.configure_ipu_system()
     return ipu.ipu_strategy.IPUStrategy()
 
@@ -45,15 +51,18 @@ def train(model: Any, sample: np.ndarray, label: np.ndarray, batch: int, steps: 
     model.fit(data, verbose=0)
 
 
-def train_in_stages(model: Any, image: tuple[int, int, int], replicas: int, batch: int, accumulated: int) -> None:
+def train_in_stages(
+    model: Any, image: tuple[int, int, int], replicas: int, batch: int, accumulated: int, dtype: str = "uint8"
+) -> None:
     """Trains a model of images that is cut into stages, with momentum, all stages at the same time.
 
     Args:
         model: with stages, an IPU to each.
-        image: shape of a image of bytes.
+        image: shape of an image.
         replicas: of the pipeline.
         batch: images of a mini-batch.
         accumulated: mini-batches whose gradients a replica accumulates.
+        dtype: of the images.
     """
     steps = accumulated * replicas
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -64,4 +73,4 @@ def train_in_stages(model: Any, image: tuple[int, int, int], replicas: int, batc
         pipeline_schedule=ipu.ops.pipelining_ops.PipelineSchedule.Grouped,
         offload_weight_update_variables=False,
     )
-    train(model, np.zeros(image, np.uint8), np.int32(1), batch, steps)
+    train(model, np.zeros(image, np.dtype(dtype)), np.int32(1), batch, steps)

@@ -19,6 +19,7 @@ class Estimate(NamedTuple):
         busy: of these, those in which each IPU does something.
         lower: the least that a run is expected to take, as a part of `cycles`.
         exact: whether the number of iterations of all loops is known.
+        slot_cycles: of a slot of the longest pipeline; 0 without one.
     """
 
     program: CapturedProgram
@@ -29,6 +30,7 @@ class Estimate(NamedTuple):
     lower: float
     upper: float
     exact: bool
+    slot_cycles: float = 0.0
 
     @property
     def fits(self) -> bool:
@@ -58,7 +60,7 @@ def estimate(program: CapturedProgram, chip: ChipSpec) -> Estimate:
     sums = _Sums()
     sums.add(timeline.entries, 1.0)
     busy = tuple(timeline.busy.get(plan.ipu, 0.0) for plan in plans)
-    return Estimate(program, chip, plans, timeline.cycles, busy, *sums.error(), sums.exact)
+    return Estimate(program, chip, plans, timeline.cycles, busy, *sums.error(), sums.exact, sums.slot_cycles)
 
 
 class _Sums:
@@ -67,10 +69,13 @@ class _Sums:
     def __init__(self) -> None:
         self._cycles = self._least = self._most = 0.0
         self.exact = True
+        self.slot_cycles = 0.0
 
     def add(self, entries: Iterable[Entry], times: float) -> None:
         for entry in entries:
             self.exact &= entry.exact
+            if entry.slots is not None:
+                self.slot_cycles = max(self.slot_cycles, entry.slots.cycles)
             if entry.computation is None:
                 self.add(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))
                 continue

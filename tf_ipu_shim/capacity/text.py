@@ -8,7 +8,7 @@ from tf_ipu_shim.capacity import stages
 from tf_ipu_shim.capacity.candidates import smallest
 from tf_ipu_shim.capacity.estimate import Estimate, estimate
 from tf_ipu_shim.machine.chips import CHIPS, ChipSpec
-from tf_ipu_shim.machine.memory import advice_lines
+from tf_ipu_shim.machine.memory import IpuPlan, advice_lines
 from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
@@ -68,19 +68,38 @@ def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -
                     "ipus": system.num_ipus,
                     "fits": enough and one.fits,
                     "headroom_bytes": one.headroom,
+                    "cycles": one.cycles,
                     "cycles_per_step": one.cycles_per_step,
+                    "slot_cycles": one.slot_cycles,
                     "cycles_factor": [one.lower, one.upper],
                     "items_per_second": one.samples_per_second,
-                    "by_ipu": [
-                        {"ipu": ipu.ipu, "peak_bytes": ipu.peak_bytes, "limit_bytes": ipu.limit_bytes, "fits": ipu.fits}
-                        for ipu in one.ipus
-                    ],
+                    "by_ipu": [_ipu_record(ipu) for ipu in one.ipus],
                 }
             )
-        found.append({"program": program.name, "ipus": program.ipus, "replicas": program.replicas, "systems": rows})
+        found.append(
+            {
+                "program": program.name,
+                "ipus": program.ipus,
+                "replicas": program.replicas,
+                "steps": program.steps,
+                "systems": rows,
+            }
+        )
     ipus = max((program.ipus for program in programs), default=0)
     best = smallest(ipus, lambda chip: all(estimate(one, chip).fits for one in programs)) if programs else None
     return {"programs": found, "smallest_system": best and best.name}
+
+
+def _ipu_record(ipu: IpuPlan) -> dict[str, object]:
+    return {
+        "ipu": ipu.ipu,
+        "peak_bytes": ipu.peak_bytes,
+        "limit_bytes": ipu.limit_bytes,
+        "fits": ipu.fits,
+        "always_live_bytes": ipu.always_live_bytes,
+        "not_always_live_bytes": ipu.not_always_live_bytes,
+        "variable_bytes": sum(ipu.categories[kind] for kind in ("weight", "optimizer_state", "accumulator")),
+    }
 
 
 def _program(program: CapturedProgram, systems: Sequence[System], estimates: Sequence[Estimate]) -> list[str]:

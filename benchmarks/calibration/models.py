@@ -1,0 +1,71 @@
+"""Runs `tf-ipu fit` on a program, and picks the figure that is published."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.calibration.rows import Row
+
+_MIB = 1 << 20
+Record = dict[str, Any]
+
+
+class ModelError(RuntimeError):
+    """A program that `tf-ipu fit` does not finish."""
+
+
+@functools.cache
+def record_of(program: str, system: str) -> Record:
+    """Returns the record of the program with most cycles, on one system."""
+    module, *arguments = program.split()
+    command = [sys.executable, "-m", "tf_ipu_shim.cli", "fit", "--format", "json", "--system", system]
+    found = subprocess.run(
+        [*command, "-m", f"benchmarks.published.{module}", *arguments],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+    )
+    begin = found.stdout.find("{")
+    if begin < 0:
+        raise ModelError(f"{program} on {system}: no record. {found.stderr[-2000:]}")
+    programs = json.loads(found.stdout[begin:])["programs"]
+    longest = max(programs, key=lambda one: one["systems"][0]["cycles"])
+    return {**longest["systems"][0], "steps": longest["steps"], "ipus_used": longest["ipus"]}
+
+
+def _verdict(record: Record) -> str:
+    return "fits" if record["fits"] else "does not fit"
+
+
+def _rate(record: Record) -> float:
+    return float(record["items_per_second"])
+
+
+def _by_ipu(record: Record, field: str) -> float:
+    return sum(ipu.get(field, 0) for ipu in record["by_ipu"]) / _MIB
+
+
+FIGURES: dict[str, Callable[[Record], Any]] = {
+    "items a second": _rate,
+    "cycles a mini-batch": lambda record: record["cycles_per_step"],
+    "cycles a slot": lambda record: record["slot_cycles"],
+    "verdict": _verdict,
+    "peak, MiB": lambda record: _by_ipu(record, "peak_bytes"),
+    "always live, MiB": lambda record: _by_ipu(record, "always_live_bytes"),
+    "variables, MiB": lambda record: _by_ipu(record, "variable_bytes"),
+    "code, MiB": lambda record: _by_ipu(record, "code_bytes"),
+    "not always live, MiB": lambda record: _by_ipu(record, "not_always_live_bytes"),
+}
+"""The figures of a row, by the words in the data file."""
+
+
+def modelled(row: Row) -> str:
+    """Runs the models on a row; returns the figure."""
+    found = FIGURES[row.figure](record_of(row.program, row.system))
+    return found if isinstance(found, str) else f"{found:.4g}" if found < 1e4 else f"{float(f'{found:.4g}'):.0f}"

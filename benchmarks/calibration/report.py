@@ -1,0 +1,55 @@
+"""Formats the comparison with published figures as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from benchmarks.calibration.bars import bars_by
+from benchmarks.calibration.rows import Row
+
+Figures = Mapping[tuple[str, str], str]
+HEAD = ("case", "figure", "published", "modelled", "ratio")
+
+
+def to_text(rows: Sequence[Row], figures: Figures) -> str:
+    """Returns the rows with their ratios, then the bars by regime, SDK and system."""
+    known = [row for row in rows if (row.case, row.figure) in figures]
+    lines = [HEAD, *(line_of(row, figures[row.case, row.figure]) for row in known)]
+    parts = [_table(lines)]
+    for name, key in (("regime", _regime), ("SDK", _sdk), ("system", _system)):
+        parts.append(_table([(name, "rows", "mean", "bar"), *_bar_lines(known, figures, key)]))
+    return "\n\n".join(parts)
+
+
+def line_of(row: Row, modelled: str) -> tuple[str, ...]:
+    """Returns the cells of a row; instead of a ratio a verdict has whether it agrees."""
+    if row.is_verdict:
+        return row.case, row.figure, row.published, modelled, "yes" if row.agrees(modelled) else "NO"
+    return row.case, row.figure, f"{float(row.published):,.5g}", modelled, f"{row.ratio(modelled):.2f}"
+
+
+def _regime(row: Row) -> str:
+    return row.regime
+
+
+def _sdk(row: Row) -> str:
+    return row.sdk or "not published"
+
+
+def _system(row: Row) -> str:
+    return row.system
+
+
+def ratios(rows: Sequence[Row], figures: Figures, key: Callable[[Row], str]) -> list[tuple[str, float]]:
+    """Returns key and ratio of each row with a number."""
+    return [(key(row), row.ratio(figures[row.case, row.figure])) for row in rows if not row.is_verdict]
+
+
+def _bar_lines(rows: Sequence[Row], figures: Figures, key: Callable[[Row], str]) -> list[tuple[str, ...]]:
+    found = bars_by(ratios(rows, figures, key))
+    return [(name, str(bar.rows), f"{bar.mean:.2f}", f"{bar.factor:.2f}") for name, bar in found.items()]
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)

@@ -1,0 +1,47 @@
+"""BERT inference on one IPU: `tf-ipu fit --system c600 -m benchmarks.published.transformer_inference 12 768 12 256 8`.
+
+Arguments: encoder layers, width, attention heads, length of a sequence, sequences of a batch. Optional are the dtype,
+`float16` or `float32`, and the activation: `erf` (several ops, as in the ONNX file) or `gelu` (the IPU's op).
+As in the published runs, a run takes 64 batches.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import tensorflow as tf
+from tensorflow import keras
+from tensorflow.python import ipu
+
+from benchmarks.published import common
+from benchmarks.published.bert import Attention, Places, norm
+
+WORDS = 30522
+BATCHES = 64
+layers = keras.layers
+
+
+def encoder(x: Any, width: int, heads: int, activation: Any) -> Any:
+    x = norm(x + layers.Dense(width)(Attention(heads)(x)))
+    return norm(x + layers.Dense(width)(layers.Dense(4 * width, activation=activation)(x)))
+
+
+def main(count: int, width: int, heads: int, places: int, batch: int, dtype: str, activation: str) -> None:
+    with common.strategy(1, "0.4", dtype=dtype).scope():
+        words = keras.Input((places,), batch, dtype="int32")
+        kinds = keras.Input((places,), batch, dtype="int32")
+        x = layers.Embedding(WORDS, width)(words) + layers.Embedding(2, width)(kinds)
+        x = norm(Places()(x))
+        for _ in range(count):
+            x = encoder(x, width, heads, ipu.nn_ops.gelu if activation == "gelu" else tf.nn.gelu)
+        model = keras.Model([words, kinds], layers.Dense(2)(x))
+        model.compile(steps_per_execution=BATCHES)
+        zeros = tf.zeros([places], tf.int32)
+        data = tf.data.Dataset.from_tensors(((zeros, zeros),)).repeat(batch * BATCHES)
+        model.predict(data.batch(batch, drop_remainder=True))
+
+
+if __name__ == "__main__":
+    given = [*sys.argv[1:], *("float16", "erf")[len(sys.argv) - 6 :]]
+    main(*map(int, given[:5]), given[5], given[6])

@@ -1,0 +1,47 @@
+"""The published figures of `validation/model`, and the error bars that are fitted to them."""
+
+import importlib.util
+import math
+
+import pytest
+
+from benchmarks.calibration import models, report, rows
+from benchmarks.calibration.bars import REGIMES, bar_of
+from tf_ipu_shim.machine.systems import SYSTEMS
+
+pytestmark = pytest.mark.without_tensorflow
+
+
+def test_each_row_can_be_run():
+    for row in rows.published():
+        module = row.program.split()[0]
+        assert importlib.util.find_spec(f"benchmarks.published.{module}"), row
+        assert row.system in SYSTEMS and row.figure in models.FIGURES and row.regime in REGIMES and row.source, row
+        assert row.published in (rows.FITS, rows.DOES_NOT_FIT) if row.is_verdict else float(row.published) > 0, row
+
+
+def test_no_row_is_there_twice():
+    keys = [(row.case, row.figure) for row in rows.published()]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_bar_holds_for_nine_rows_of_ten():
+    ratios = [0.5, 0.8, 0.9, 1.0, 1.0, 1.0, 1.1, 1.2, 1.25, 3.0]
+    found = bar_of(ratios)
+    assert found.factor == pytest.approx(2.0)
+    assert found.mean == pytest.approx(math.prod(ratios) ** 0.1)
+
+
+def test_a_verdict_that_is_close_contradicts_nothing():
+    fits = next(row for row in rows.published() if row.published == rows.FITS)
+    assert [fits.agrees(verdict) for verdict in (rows.FITS, rows.CLOSE, rows.DOES_NOT_FIT)] == [True, True, False]
+
+
+def test_the_report_has_ratio_and_bars():
+    (row, *_) = [row for row in rows.published() if row.regime == "launch"]
+    text = report.to_text([row], {(row.case, row.figure): str(2 * float(row.published))})
+    assert text.splitlines()[1].endswith("2.00")
+    assert [line.split() for line in text.split("\n\n")[1].splitlines()] == [
+        ["regime", "rows", "mean", "bar"],
+        ["launch", "1", "2.00", "2.00"],
+    ]
