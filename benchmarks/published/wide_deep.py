@@ -44,7 +44,7 @@ def main(batch: int) -> None:
         widths = (CATEGORIES * WIDTH + NUMBERS, *HIDDEN, 1)
         layers = [(weight(*shape), weight(shape[1])) for shape in zip(widths, widths[1:])]
 
-        def step(categories: Any, numbers: Any) -> Any:
+        def step(categories: Any, numbers: Any) -> None:
             rows = categories[:, 0] * ROWS + categories[:, 1]
             deep = tf.reshape(tf.gather(table, rows), [batch, CATEGORIES * WIDTH])
             x = tf.concat([deep, numbers], 1)
@@ -52,11 +52,11 @@ def main(batch: int) -> None:
                 x = x @ kernel + bias
                 x = tf.nn.relu(x) if place < len(HIDDEN) else x
             wide = tf.reduce_sum(tf.reshape(tf.gather(linear, rows), [batch, CATEGORIES]), 1, keepdims=True)
-            return outfeed.enqueue(tf.sigmoid(x + wide))
+            outfeed.enqueue(tf.sigmoid(x + wide))
 
         @tf.function(jit_compile=True)
-        def run() -> Any:
-            return ipu.loops.repeat(BATCHES, step, [], infeed)
+        def run() -> None:
+            ipu.loops.repeat(BATCHES, step, [], infeed)
 
         infeed.initializer  # noqa: B018 - it starts the feed
         strategy.run(run)
