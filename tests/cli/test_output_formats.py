@@ -137,9 +137,9 @@ print("done", float(result[0]))
 
 
 @pytest.mark.subprocess
-def test_json_of_a_run_has_nothing_of_the_script(python):
-    script = python.script(PROGRAM)
-    process = python("-m", "tf_ipu_shim.cli", "run", "--quiet", "--memory", "--format", "json", script)
+def test_json_of_a_run_has_nothing_of_the_script(forked):
+    script = forked.script(PROGRAM)
+    process = forked("-m", "tf_ipu_shim.cli", "run", "--quiet", "--memory", "--format", "json", script)
     assert process.returncode == 0, process.stderr
     (device,) = json.loads(process.stdout)["devices"]
     assert device["modelled"]["programs"][0]["fits"] is True
@@ -147,9 +147,9 @@ def test_json_of_a_run_has_nothing_of_the_script(python):
 
 
 @pytest.mark.subprocess
-def test_fit_as_json(python):
-    script = python.script(PROGRAM)
-    process = python("-m", "tf_ipu_shim.cli", "fit", "--quiet", "--system", "pod4", "--format", "json", script)
+def test_fit_as_json(forked):
+    script = forked.script(PROGRAM)
+    process = forked("-m", "tf_ipu_shim.cli", "fit", "--quiet", "--system", "pod4", "--format", "json", script)
     assert process.returncode == 0, process.stderr
     found = json.loads(process.stdout)
     (program,) = found["programs"]
@@ -159,16 +159,16 @@ def test_fit_as_json(python):
 
 
 @pytest.mark.subprocess
-def test_growth_as_an_annotation(python):
-    script = python.script(PROGRAM)
+def test_growth_as_an_annotation(forked):
+    script = forked.script(PROGRAM)
     command = ("-m", "tf_ipu_shim.cli", "run", "--quiet")
-    python.succeeds(*command, "--write-baseline", "before.json", script)
+    forked.succeeds(*command, "--write-baseline", "before.json", script)
     script.write_text(PROGRAM.replace("[64]", "[640]"))
-    process = python(*command, "--baseline", "before.json", "--format", "github", script)
+    process = forked(*command, "--baseline", "before.json", "--format", "github", script)
     assert process.returncode == 1
     (line,) = [line for line in process.stdout.splitlines() if line.startswith("::")]
     assert line.startswith("::error file=before.json,title=IPU memory grew::/device:IPU:0 ") and "%0A" in line
-    as_json = python(*command, "--baseline", "before.json", "--format", "json", script)
+    as_json = forked(*command, "--baseline", "before.json", "--format", "json", script)
     assert len(json.loads(as_json.stdout)["grown"]) == 1
 
 
@@ -204,10 +204,10 @@ with tf.Session() as session:
         (["run", "--execution", "xla"], "1", 2),
     ],
 )
-def test_an_id_out_of_range(python, words, variable, status):
-    script = python.script(OUT_OF_RANGE)
+def test_an_id_out_of_range(forked, words, variable, status):
+    script = forked.script(OUT_OF_RANGE)
     environment = {"TF_IPU_SHIM_CHECK_INDICES": variable, "TF_IPU_SHIM_EXECUTION_MODE": None}
-    process = python("-m", "tf_ipu_shim.cli", words[0], "--quiet", *words[1:], script, environment=environment)
+    process = forked("-m", "tf_ipu_shim.cli", words[0], "--quiet", *words[1:], script, environment=environment)
     assert process.returncode == status, process.stderr
     if status == 1:
         assert "100 is not in [0, 100)" in process.stderr
