@@ -37,6 +37,7 @@ VARIABLES_OF_SCRIPTS = (
     *VARIABLES_OF_SYSTEMS,
     "TF_IPU_SHIM_EXECUTION_MODE",
     "TF_IPU_SHIM_CHECK_INDICES",
+    "TF_IPU_SHIM_CHECK_CODELETS",
     "TF_IPU_SHIM_COMPAT",
     "TF_IPU_SHIM_MEMORY_PLAN",
     "TF_IPU_SHIM_PROFILE_DIR",
@@ -101,6 +102,12 @@ COMMANDS: dict[str, Command] = {
         "list the simulated IPUs, and who uses them",
         VARIABLES_OF_SYSTEMS,
         ("tf-ipu info -l",),
+    ),
+    "poplar": Command(
+        "tf_ipu_shim.cli.poplar",
+        "build the Poplar libraries, and print flags and search paths for them",
+        ("TF_IPU_SHIM_PLUGIN_CACHE_DIR",),
+        ('eval "$(tf-ipu poplar --shell)"', "g++ main.cpp $(tf-ipu poplar --cflags --libs)"),
     ),
     "poprun": Command(
         "tf_ipu_shim.cli.poprun",

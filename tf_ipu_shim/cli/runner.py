@@ -20,6 +20,7 @@ from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.names import named_devices
+from tf_ipu_shim.poplar.toolchain import build_on_demand
 from tf_ipu_shim.runtime.errors import error_display
 
 PROGRAM = "python -m tf_ipu_shim"
@@ -136,6 +137,7 @@ def prepare(options: argparse.Namespace) -> None:
         os.environ[execution_mode.CHECK_INDICES] = "1"
     os.environ.setdefault(_SDK_IS_ENABLED, os.path.dirname(tf_ipu_shim.__file__))
     log_filter.filter_log(options)
+    build_on_demand.install()
 
 
 def _run(options: argparse.Namespace, failures: list[Exception]) -> int:

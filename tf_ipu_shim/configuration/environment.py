@@ -15,6 +15,7 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import collective_timeout, execution_mode, log_level, memory_setting
+from tf_ipu_shim.poplar.toolchain import checked_setting
 from tf_ipu_shim.profiling import settings
 
 
@@ -65,6 +66,12 @@ SETTINGS = (
         default="0",
         meaning="1: an index or a label that is out of range is an error; programs run in mode kernels",
         check=execution_mode.checks_indices,
+    ),
+    Variable(
+        name=checked_setting.ENVIRONMENT_VARIABLE,
+        default="0",
+        meaning="1: `popc` compiles codelets that stop at an index beyond a vector's size",
+        check=checked_setting.is_on,
     ),
     Variable(
         name=activation.ENVIRONMENT_VARIABLE,

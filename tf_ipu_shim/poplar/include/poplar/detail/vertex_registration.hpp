@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -209,10 +210,41 @@ void destroyVertex(void* vertex) {
   if constexpr (Constructed && std::is_default_constructible_v<V>) static_cast<V*>(vertex)->~V();
 }
 
+template <typename V>
+constexpr const char* describedType() {
+  return __PRETTY_FUNCTION__;
+}
+
+// The name of a class as poputil::templateVertex spells it, from the compiler's own: "[with V = ns::A<_Float16, 3>]".
+template <typename V>
+const char* vertexName() {
+  static const std::string name = [] {
+    const std::string text = describedType<V>();
+    const std::size_t begin = text.find("V = ") + 4;
+    std::string found;
+    for (std::size_t at = begin; at < text.size() && text[at] != ']' && text[at] != ';'; ++at) {
+      if (text.compare(at, 13, "{anonymous}::") == 0) at += 12;
+      else if (text.compare(at, 23, "(anonymous namespace)::") == 0) at += 22;
+      else if (text.compare(at, 8, "_Float16") == 0) found += "half", at += 7;
+      else if (text[at] == ' ' && (text[at - 1] == ',' || text[at + 1] == '>')) continue;
+      else found += text[at];
+    }
+    return found;
+  }();
+  return name.c_str();
+}
+
+// Members of a class that is no vertex may have any type.
+template <typename V, typename Member>
+constexpr Field describeMember(const char* name, std::size_t offset) {
+  if constexpr (isVertex<V>()) return describeField<Member>(name, offset);
+  else return {};
+}
+
 template <typename V, bool Constructed, const Field* Fields, std::size_t Count>
-void addVertex(Vertex* vertices, std::size_t& count, const char* name) {
+void addVertex(Vertex* vertices, std::size_t& count) {
   if constexpr (isVertex<V>()) {
-    vertices[count++] = {name,
+    vertices[count++] = {vertexName<V>(),
                          sizeof(V),
                          alignof(V),
                          std::is_base_of_v<MultiVertex, V> ? MultiVertex::numWorkers() : 1,
@@ -223,6 +255,29 @@ void addVertex(Vertex* vertices, std::size_t& count, const char* name) {
                          Fields,
                          Count};
   }
+}
+
+// Joins the vertices of the sources; of two with one name, as from a header that both include, it keeps the first.
+template <std::size_t (*... Sources)(Vertex*)>
+VertexTable makeTable(std::size_t most) {
+  static Vertex* const vertices = new Vertex[most + 1];
+  std::size_t count = 0;
+  const auto add = [&count](std::size_t (*source)(Vertex*)) {
+    const std::size_t end = count + source(vertices + count);
+    std::size_t kept = count;
+    for (std::size_t index = count; index < end; ++index) {
+      const auto isSame = [index](const Vertex& other) { return !std::strcmp(other.name, vertices[index].name); };
+      if (std::none_of(vertices, vertices + kept, isSame)) vertices[kept++] = vertices[index];
+    }
+    count = kept;
+  };
+  (add(Sources), ...);
+#ifdef POPLAR_CHECKED
+  constexpr bool checked = true;
+#else
+  constexpr bool checked = false;
+#endif
+  return {vertexTableVersion, checked, vertices, count};
 }
 
 }  // namespace poplar::detail

@@ -1,0 +1,133 @@
+"""The `popc` command: compiles codelets for the simulated IPUs' tiles, which are this CPU.
+
+The compiler preprocesses each source; libclang finds the vertices; a registration follows the preprocessed text, and
+the compiler makes one shared library of all, the graph program. Its errors show the user's own lines.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.poplar.toolchain import build, codelet_reader, popc_arguments, registration, sources
+from tf_ipu_shim.poplar.toolchain.popc_arguments import Arguments
+
+_FLAGS = (
+    *("-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fno-access-control", "-pthread"),
+    *("-Wno-invalid-offsetof", "-Wno-attributes", "-Wno-return-type", "-Wno-psabi"),
+)
+# Of IPU compilers: which thread of a tile runs a function.
+_IPU_ATTRIBUTE = re.compile(r'__attribute__\s*\(\(\s*target\s*\(\s*"(?:supervisor|worker)"\s*\)\s*\)\)')
+
+
+class CompilerFailed(Exception):
+    """The compiler has printed its errors; the value is its exit status."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    try:
+        arguments = popc_arguments.parse(sys.argv[1:] if words is None else words)
+        if arguments.shown is not None:
+            print(arguments.shown)
+            return 0
+        compile_codelets(arguments)
+    except CompilerFailed as failure:
+        return int(failure.args[0])
+    except (errors.PluginError, ValueError) as error:
+        print(error if str(error).startswith("popc") else f"popc: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"popc: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def compile_codelets(arguments: Arguments) -> None:
+    """Makes the graph program that the arguments ask for."""
+    compiler = list(build.find_compiler().command)
+    with tempfile.TemporaryDirectory(prefix="popc-") as scratch:
+        objects = []
+        for index, source in enumerate(arguments.sources):
+            last = index == len(arguments.sources) - 1
+            text = _preprocess(compiler, arguments, source)
+            text += _register(text, source, index, index + 1 if last else len(arguments.sources))
+            objects.append(_compile(compiler, arguments, text, pathlib.Path(scratch) / f"codelet{index}.ii"))
+        for source in arguments.assembly:
+            _check_assembly(compiler, arguments, source)
+        _link(compiler, arguments, objects)
+
+
+def _run(command: Sequence[str], arguments: Arguments, stdout: int | None = None) -> str:
+    """Runs the compiler, whose messages go to the error stream as they are."""
+    if arguments.verbose:
+        print(shlex.join(command), file=sys.stderr)
+    process = subprocess.run(command, stdout=stdout, text=True, errors="surrogateescape", stdin=subprocess.DEVNULL)
+    if process.returncode:
+        raise CompilerFailed(process.returncode if process.returncode > 0 else 1)
+    return process.stdout or ""
+
+
+def _preprocess(compiler: Sequence[str], arguments: Arguments, source: str) -> str:
+    """The source with its includes, for the CPU: `__IPU__` is not defined."""
+    checked = ["-DPOPLAR_CHECKED"] if arguments.checked else []
+    include = f"-isystem{sources.INCLUDE_DIRECTORY}"
+    words = [*compiler, "-E", "-x", "c++", *arguments.language, *arguments.preprocessor, *checked, include]
+    text = _run([*words, "-include", registration.HEADER, source], arguments, subprocess.PIPE)
+    return _IPU_ATTRIBUTE.sub("", text)
+
+
+def _register(text: str, source: str, index: int, tables: int) -> str:
+    classes = codelet_reader.find_classes(text)
+    if not classes:
+        print(
+            f"popc: {source} has no vertex: expected a class derived from poplar::Vertex. Of a template, instantiate "
+            "it: template class Name<float>;",
+            file=sys.stderr,
+        )
+    return registration.write(classes, source, index, tables)
+
+
+def _compile(compiler: Sequence[str], arguments: Arguments, text: str, path: pathlib.Path) -> str:
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+    made = str(path.with_suffix(".o"))
+    flags = [*_FLAGS, *sources.language_flags(), *arguments.language, *arguments.compiler]
+    _run([*compiler, "-x", "c++-cpp-output", *flags, "-c", str(path), "-o", made], arguments)
+    return made
+
+
+def _check_assembly(compiler: Sequence[str], arguments: Arguments, source: str) -> None:
+    """Assembly for IPUs is left out if it is within `#ifdef __IPU__`: the C++ of these vertices is compiled."""
+    include = f"-isystem{sources.INCLUDE_DIRECTORY}"
+    words = [*compiler, "-E", "-P", "-x", "assembler-with-cpp", *arguments.preprocessor, include, source]
+    if _run(words, arguments, subprocess.PIPE).strip():
+        raise errors.PluginError(
+            f"popc cannot compile {source}: it is assembly for IPUs, and codelets run on this CPU; expected C++. "
+            "Leave it out, or put it within #ifdef __IPU__, and give its vertices a compute() in C++."
+        )
+
+
+def _link(compiler: Sequence[str], arguments: Arguments, objects: Sequence[str]) -> None:
+    """Links the graph program and puts it in its place by one rename."""
+    output = pathlib.Path(arguments.output)
+    file, name = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
+    os.close(file)
+    try:
+        _run([*compiler, "-shared", "-Wl,-z,defs", *objects, "-pthread", "-o", name], arguments)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o777 & ~mask)
+        os.replace(name, output)
+    finally:
+        pathlib.Path(name).unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

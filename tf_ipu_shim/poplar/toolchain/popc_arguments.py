@@ -1,0 +1,129 @@
+"""Reads the command line of `popc`: its own options, and the compiler's, which it passes on."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+from collections.abc import Iterator, Sequence
+
+import tf_ipu_shim
+from tf_ipu_shim.poplar.toolchain import checked_setting
+
+TARGETS = ("cpu", "ipu1", "ipu2", "ipu21")
+USAGE = """usage: popc [OPTIONS] SOURCE ... -o FILE.gp
+
+Compiles codelets for simulated IPUs, which run on this CPU.
+
+options:
+  -o FILE            write the graph program there
+  -I, -D, -U         passed to the preprocessor
+  -O, -g, -W, -f, -m, -std
+                     passed to the compiler (default -O2, C++17)
+  --target TARGETS   cpu, ipu1, ipu2, ipu21, separated by commas: one program serves all
+  --checked          stop at an index beyond a vector's size [env: TF_IPU_SHIM_CHECK_CODELETS]
+  --no-checked       do not, whatever the variable says
+  -v, --verbose      print the compiler's commands
+  --version          print the version
+  -h, --help         print this text"""
+_SOURCES = (".cpp", ".cc", ".cxx", ".c++", ".C", ".c")
+_ASSEMBLY = (".s", ".S")
+_PREPROCESSOR = ("-I", "-D", "-U", "-include", "-isystem", "-iquote")
+_OLD_STANDARDS = ("98", "03", "0x", "11", "1y", "14")
+
+
+@dataclasses.dataclass
+class Arguments:
+    """What a command line asks for; `shown` is a text that is printed instead of compiling."""
+
+    sources: list[str] = dataclasses.field(default_factory=list)
+    assembly: list[str] = dataclasses.field(default_factory=list)
+    preprocessor: list[str] = dataclasses.field(default_factory=list)
+    compiler: list[str] = dataclasses.field(default_factory=lambda: ["-O2"])
+    language: list[str] = dataclasses.field(default_factory=lambda: ["-std=gnu++17"])
+    output: str = ""
+    checked: bool = False
+    verbose: bool = False
+    shown: str | None = None
+
+
+def parse(words: Sequence[str]) -> Arguments:
+    """Reads a command line.
+
+    Raises:
+        ValueError: a word is not understood, or a source or the output is missing.
+
+    Example:
+        >>> parse(["codelet.cpp", "-O3", "-o", "codelet.gp"]).output
+        'codelet.gp'
+    """
+    arguments = Arguments(checked=checked_setting.is_on())
+    rest = iter(words)
+    for word in rest:
+        _read(word, rest, arguments)
+    if arguments.shown is None:
+        if not arguments.sources:
+            raise ValueError("no source is named; expected a C++ file. Name it: popc codelet.cpp -o codelet.gp")
+        if not arguments.output:
+            raise ValueError("no output is named; expected -o FILE. Add -o codelet.gp")
+    return arguments
+
+
+def _read(word: str, rest: Iterator[str], arguments: Arguments) -> None:
+    if not word.startswith("-"):
+        _read_source(word, arguments)
+    elif word in ("-h", "--help"):
+        arguments.shown = USAGE
+    elif word == "--version":
+        arguments.shown = f"popc of tf_ipu_shim {tf_ipu_shim.__version__}"
+    elif word in ("-v", "--verbose"):
+        arguments.verbose = True
+    elif word in ("--checked", "--no-checked"):
+        arguments.checked = word == "--checked"
+    elif word.startswith(("-o", "--output")):
+        arguments.output = _value(word, "--output" if word.startswith("--") else "-o", rest)
+    elif word.lstrip("-").startswith("target"):
+        _check_targets(_value(word, word.partition("=")[0], rest))
+    else:
+        _read_compiler_option(word, rest, arguments)
+
+
+def _read_compiler_option(word: str, rest: Iterator[str], arguments: Arguments) -> None:
+    option = next((option for option in _PREPROCESSOR if word.startswith(option)), None)
+    if option:
+        arguments.preprocessor += [word, _value(word, option, rest)] if word == option else [word]
+    elif word.startswith("-std=") or word.startswith("--std="):
+        if not word.endswith(_OLD_STANDARDS):  # Poplar's own headers need C++17
+            arguments.language = ["-" + word.lstrip("-")]
+    elif word.startswith(("-O", "-g", "-W", "-f", "-m", "-pthread", "-pedantic")):
+        arguments.compiler.append(word)
+    else:
+        near = difflib.get_close_matches(word, ("--target", "--checked", "--no-checked", "--verbose", "--version"), n=1)
+        hint = f"Did you mean {near[0]}?" if near else "popc --help lists the options."
+        raise ValueError(f"option {word} is not supported. {hint}")
+
+
+def _read_source(word: str, arguments: Arguments) -> None:
+    ending = os.path.splitext(word)[1]
+    if ending in _ASSEMBLY:
+        arguments.assembly.append(word)
+    elif ending in _SOURCES:
+        arguments.sources.append(word)
+    else:
+        raise ValueError(f"{word} ends in {ending!r}; expected a C++ source: {', '.join(_SOURCES)}. Rename it.")
+    if not os.path.isfile(word):
+        raise ValueError(f"{word}: there is no such file in {os.getcwd()}. Name an existing source.")
+
+
+def _value(word: str, option: str, rest: Iterator[str]) -> str:
+    """The value of an option: in the word itself, or the next one."""
+    value = word[len(option) :].removeprefix("=") if word != option else next(rest, None)
+    if not value:
+        raise ValueError(f"option {option} has no value; expected one. Add it.")
+    return value
+
+
+def _check_targets(text: str) -> None:
+    for name in text.split(","):
+        if name.strip() not in TARGETS:
+            raise ValueError(f"target {name!r} is not known; expected some of {', '.join(TARGETS)}. Change --target.")
