@@ -69,10 +69,19 @@ def _run(command: Sequence[str], arguments: Arguments, stdout: int | None = None
     """Runs the compiler, whose messages go to the error stream as they are."""
     if arguments.verbose:
         print(shlex.join(command), file=sys.stderr)
-    process = subprocess.run(command, stdout=stdout, text=True, errors="surrogateescape", stdin=subprocess.DEVNULL)
+    process = subprocess.run(
+        command, stdout=stdout, text=True, errors="surrogateescape", stdin=subprocess.DEVNULL, env=_environment()
+    )
     if process.returncode:
         raise CompilerFailed(process.returncode if process.returncode > 0 else 1)
     return process.stdout or ""
+
+
+def _environment() -> dict[str, str]:
+    """The environment without the headers of another folder of Poplar: those of this package are used."""
+    entries = os.environ.get("CPATH", "").split(os.pathsep)
+    kept = [entry for entry in entries if not os.path.exists(os.path.join(entry, "poplar/detail/vertex_table.hpp"))]
+    return {**os.environ, "CPATH": os.pathsep.join(filter(None, kept))}
 
 
 def _preprocess(compiler: Sequence[str], arguments: Arguments, source: str) -> str:

@@ -14,7 +14,6 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.poplar.toolchain import sources
 
 LAST_WRITTEN = "bin/popc"
-_TEMPLATES = pathlib.Path(__file__).resolve().with_name("templates")
 _POPC_CODE = "import sys; sys.path[0] = {root!r}; from tf_ipu_shim.poplar.toolchain import popc; sys.exit(popc.main())"
 PACKAGES = ("poplar", "poplibs")
 """Names that CMake's `find_package` and pkg-config find: all libraries under each."""
@@ -40,7 +39,7 @@ def write(prefix: pathlib.Path) -> None:
 
 def _filled(template: str, **words: str) -> str:
     """A template's text with the words in it."""
-    return _Template((_TEMPLATES / template).read_text(encoding="utf-8")).substitute(words)
+    return _Template((sources.TEMPLATE_DIRECTORY / template).read_text(encoding="utf-8")).substitute(words)
 
 
 def link_names() -> list[str]:

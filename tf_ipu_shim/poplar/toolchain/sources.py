@@ -13,6 +13,7 @@ from collections.abc import Sequence
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE_DIRECTORY = ROOT / "include"
 SOURCE_DIRECTORY = ROOT / "csrc"
+TEMPLATE_DIRECTORY = ROOT / "toolchain" / "templates"
 BRIDGE = "bridge"
 _LINK_ORDER = ("poplar", "poputil", "gcl", "popops", "poprand", "poplin", "popnn", "popfloat", "popsparse")
 """Each library may use those before it."""
@@ -86,10 +87,9 @@ def object_digest(source: pathlib.Path, compiler_digest: str) -> str:
 
 
 def all_files() -> list[pathlib.Path]:
-    """Every source and header, in a fixed order."""
-    return [
-        path for folder in (INCLUDE_DIRECTORY, SOURCE_DIRECTORY) for path in sorted(folder.rglob("*")) if path.is_file()
-    ]
+    """Every source, header and template, in a fixed order."""
+    folders = (INCLUDE_DIRECTORY, SOURCE_DIRECTORY, TEMPLATE_DIRECTORY)
+    return [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
 def digest_of_all(parts: Sequence[str]) -> str:
