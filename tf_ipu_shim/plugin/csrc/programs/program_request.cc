@@ -2,6 +2,7 @@
 #include "programs/program_request.h"
 
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/errors.h"
 
