@@ -319,7 +319,7 @@ def test_the_report_says_how_and_why(ipus, monkeypatch, model, way):
         assert device.programs[-1].way == (way if asked == execution_mode.AUTO else asked)
         if asked == execution_mode.AUTO:
             assert "estimated" in device.programs[-1].way_reason
-            assert "by XLA, " in tf_ipu_shim.memory_report().to_text().replace("\n   ", "")
+            assert "by XLA, " in tf_ipu_shim.memory_report().to_text(verbose=True).replace("\n   ", "")
     for ours, xla, kernels in zip(
         results[execution_mode.AUTO], results[execution_mode.XLA], results[execution_mode.KERNELS]
     ):

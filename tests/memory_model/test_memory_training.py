@@ -18,6 +18,7 @@ from tf_ipu_shim.ipu.optimizers import GradientAccumulationOptimizerV2
 
 from tf_ipu_shim import ipu, memory_report
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
+from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.memory_model.variables.pipeline_memory import stashes
 from tf_ipu_shim.memory_model.variables.storage import Storage
 
@@ -285,7 +286,7 @@ def test_what_is_offloaded_is_in_remote_memory():
     for plan, powers in ((first, 2 * FLOAT), (second, 0)):  # too small to be worth it
         assert plan.always_live_bytes - plan.categories["constant"] == powers
         assert plan.categories["fifo"] == 0
-    assert f"and {sum(parts.values()) + 4 * VALUES:,} bytes in Streaming Memory" in memory_report().to_svg()
+    assert f"and {format_bytes(sum(parts.values()) + 4 * VALUES)} in Streaming Memory" in memory_report().to_svg()
     text, (device,) = memory_report().to_text(), json.loads(memory_report().to_json())["devices"]
     assert "In Streaming Memory" in text and max(map(len, text.splitlines())) <= 100
     assert device["modelled"]["programs"][0]["ipus"][0]["remote"] == first.remote
@@ -467,10 +468,11 @@ def test_out_of_memory_says_what_recomputation_saves(monkeypatch):
     """The figure is the difference of the two peaks, each planned by itself."""
     monkeypatch.setattr(sys.modules[__name__], "ROWS", 4000)  # 256,000 bytes a value, twelve of them in the FIFO
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model --ipu_model_tiles=4")
+    monkeypatch.setenv("TF_IPU_SHIM_EXACT_BYTES", "1")
     configure_for_plans(4)
     with pytest.raises(tf.errors.InternalError) as caught:
         pipelined(4)
-    found = re.search(r"([\d,]+) bytes +recomputation \(allow_recompute=True\): fits then", str(caught.value))
+    found = re.search(r"([\d,]+) B +recomputation \(allow_recompute=True\): fits then", str(caught.value))
     assert "The actions that save most on IPU 0, by a new memory plan for each:" in str(caught.value)
     (before,) = memory_report().devices[0].programs
     configure_for_plans(4, recompute=True)

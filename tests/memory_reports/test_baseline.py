@@ -36,15 +36,15 @@ def of(*made):
 def test_what_grew_is_named_by_owner():
     lines = baseline.find_growth(of(plans(400, 800)), of(plans(400, 1000)))
     assert [" ".join(line.split()) for line in lines] == [
-        "/device:IPU:0 train, IPU 0: peak 1,200 -> 1,400 bytes (+200, +16.7 %)",
-        "+200 bytes argument x1 (800 -> 1,000)",
+        "/device:IPU:0 train, IPU 0: peak 1.17 KiB -> 1.37 KiB (+200 B, +16.7 %)",
+        "+200 B argument x1 (800 B -> 1,000 B)",
     ]
 
 
 def test_variables_match_whatever_tensorflow_counts_first(tmp_path):
     now = of(weights("new/kernel/0", "a/kernel/1"))
     lines = baseline.find_growth(of(weights("a/kernel/0", size=401)), now)
-    assert [" ".join(line.split()) for line in lines[1:]] == ["+400 bytes weight new/kernel (0 -> 400)"]
+    assert [" ".join(line.split()) for line in lines[1:]] == ["+400 B weight new/kernel (0 B -> 400 B)"]
     old = {place: one._replace(owners={"weight a/kernel/0": 401}) for place, one in now.items()}
     baseline.write_baseline(old, tmp_path / "old.json")  # as files were before
     assert [one.owners for one in baseline.read_baseline(tmp_path / "old.json").values()] == [{"weight a/kernel": 401}]
@@ -61,7 +61,7 @@ def test_what_shrinks_and_what_vanishes_passes():
 
 def test_a_program_that_is_new_and_a_chip_that_is_another():
     (line,) = baseline.find_growth(of(plans(400)), of(plans(400), plans(400)))
-    assert line == "/device:IPU:0 train #2, IPU 0: 400 bytes, and is not in the baseline"
+    assert line == "/device:IPU:0 train #2, IPU 0: 400 B, and is not in the baseline"
     (line,) = baseline.find_growth(of(plans(400)), of(plans(400, chip="gc2")))
     assert line.endswith("on GC2 (Mk1), and the baseline is of GC200 (Mk2)")
 

@@ -11,6 +11,7 @@ from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 
 import tf_ipu_shim
 from tf_ipu_shim import keras2
+from tf_ipu_shim.machine.memory.byte_text import format_bytes
 
 pytestmark = pytest.mark.one_version
 
@@ -92,10 +93,12 @@ def test_the_picture_has_a_bar_for_each_ipu_and_category(report):
     assert [text for text in texts if "/device" in text] == ["/device:IPU:0 IPU 0", "/device:IPU:0 IPU 1"]
     titles = [element.text for element in elements if element.tag.endswith("title")]
     assert [title for title in titles if title.startswith("weight")] == ["weight: 256 bytes", "weight: 32 bytes"]
-    drawn = sum(int(title.split()[1].replace(",", "")) for title in titles)
+    assert [title for title in titles if title.startswith("limit")] == ["limit: 940,572,672 bytes"] * 2
+    drawn = sum(int(title.split()[1].replace(",", "")) for title in titles if not title.startswith("limit"))
     peaks = [ipu.modelled.peak_bytes for ipu in report.devices[0].ipus]
     assert drawn == sum(peaks)
-    assert [text.split()[0] for text in texts if " bytes, " in text] == [f"{peak:,}" for peak in peaks]
+    assert [text.split(",")[0] for text in texts if ", below 0.1 %" in text] == [format_bytes(peak) for peak in peaks]
+    assert "Memory: fits. The fullest IPU, 0, needs " in texts[0]
     bars = [element for element in elements if element.tag.endswith("rect") and element.get("height") == "20"]
     longest = max(sum(float(bar.get("width")) for bar in bars if bar.get("y") == y) for y in {b.get("y") for b in bars})
     assert 399 < longest < 401 and not [text for text in texts if "too full" in text]
@@ -105,6 +108,20 @@ def test_what_a_notebook_shows(report):
     assert report._repr_svg_() == report.to_svg() and report._repr_html_().startswith("<svg")
     picture = ElementTree.fromstring(report.to_svg())
     assert picture.get("viewBox") and "max-width:100%" in picture.get("style")
+
+
+def test_the_picture_follows_dark_mode(report):
+    style = next(one.text for one in ElementTree.fromstring(report.to_svg()).iter() if one.tag.endswith("style"))
+    assert "prefers-color-scheme:dark" in style and "data-jp-theme-light" in style and "data-md-color-scheme" in style
+    assert all(rule.strip().startswith((".ipu-memory", "@media", "[data", "}", "")) for rule in style.split("}"))
+
+
+def test_all_digits_on_request(report, monkeypatch):
+    peak = report.devices[0].ipus[0].modelled.peak_bytes
+    assert f"{peak:,} B" not in report.to_text() or peak < 1024
+    monkeypatch.setenv("TF_IPU_SHIM_EXACT_BYTES", "1")
+    text = report.to_text()
+    assert f"{peak:,} B of 940,572,672 B" in text and "KiB" not in text and "MiB" not in text
 
 
 def test_lines_of_the_user(report):

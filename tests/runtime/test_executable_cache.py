@@ -65,7 +65,7 @@ def test_the_same_program_of_another_graph_is_found(cache, lowered, ipus):
     second = memory_report().devices[0].programs[-1]
     assert (len(lowered), len(files(cache)), second.cache) == (1, 1, "hit")
     assert second.ipus == first.ipus
-    assert "; from the executable cache" in memory_report().to_text()
+    assert "; from the executable cache" in memory_report().to_text(verbose=True)
 
 
 def test_files_are_one_a_program_and_only_the_user_s(cache, ipus):

@@ -57,7 +57,7 @@ def test_memory_that_must_not_grow(ipus, ipu_baseline, request):
     ipu_baseline()
     plans.forget()
     run(0, 512)
-    with pytest.raises(AssertionError, match=r"(?s)IPU 0: peak .* bytes.*pytest --ipu-write-baselines test_model.py::"):
+    with pytest.raises(AssertionError, match=r"(?s)IPU 0: peak .* KiB.*pytest --ipu-write-baselines test_model.py::"):
         ipu_baseline()
     ipu_baseline(percent=150)
 

@@ -57,7 +57,7 @@ def test_baselines_in_another_order_and_the_table(run):
     result.assert_outcomes(passed=2, failed=2)
     output = result.stdout.str()
     # 16 x 64 and 16 x 96 weights of 4 bytes.
-    assert re.search(r"\+2,048 bytes +weight dense/kernel \(4,096 -> 6,144\)", output)
+    assert re.search(r"\+2\.00 KiB +weight dense/kernel \(4\.00 KiB -> 6\.00 KiB\)", output)
     assert "AssertionError: More memory than" in output and "pytest --ipu-write-baselines test_baselines" in output
     assert "tf_ipu_shim/" not in output.partition("short test summary")[0].replace("IPU memory report", "")
     header, *rows = output.partition("IPU memory by test")[2].splitlines()[1:5]

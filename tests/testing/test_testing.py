@@ -1,6 +1,7 @@
 """Assertions on memory, and the comparison with a baseline."""
 
 import argparse
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tensorflow as tf
 from tf_ipu_shim import testing
 from tf_ipu_shim.cli import report
 from tf_ipu_shim.frontend.strategies.ipu_strategy import IPUStrategyV1
+from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.runtime import plans
 
 pytestmark = pytest.mark.one_version
@@ -45,7 +47,7 @@ def test_what_leaves_too_little(program):
     free = 1 - tile.max_tile_bytes / tile.bytes_per_tile
     testing.assert_fits(headroom=free - 1e-4)
     with pytest.raises(
-        AssertionError, match=r"on IPU 0 of /device:IPU:0 \(GC200 .*tile \d+, and \d+ of 638,976 are allow"
+        AssertionError, match=r"on IPU 0 of /device:IPU:0 \(GC200 .*tile \d+, and \d+ B of 624\.0 KiB are allow"
     ):
         testing.assert_fits(headroom=free + 1e-4)
 
@@ -71,7 +73,8 @@ def test_peak_below(program):
     peak = plans.recorded()[0][1][0].ipus[0].peak_bytes
     assert peak >= BYTES
     testing.assert_peak_below(peak + 1)
-    with pytest.raises(AssertionError, match=rf"(?s){peak:,} bytes at .* the limit is {peak:,}:\n +4,096 bytes"):
+    shown = re.escape(format_bytes(peak))
+    with pytest.raises(AssertionError, match=rf"(?s){shown} at .* the limit is {shown}:\n +4\.00 KiB"):
         testing.assert_peak_below(peak, ipu=0)
     with pytest.raises(
         AssertionError, match=r"IPU 1, which the assertion needs\. Programs have run on /device:IPU:0, IPU 0\."
@@ -95,7 +98,7 @@ def test_no_growth(program, tmp_path):
     plans.forget()
     run(2048)
     with pytest.raises(
-        AssertionError, match=r"(?s)More memory than .*memory\.json says:.*IPU 0: peak .*\+4,096 bytes  argument x"
+        AssertionError, match=r"(?s)More memory than .*memory\.json says:.*IPU 0: peak .*\+4\.00 KiB  argument x"
     ):
         testing.assert_no_growth(path)
 

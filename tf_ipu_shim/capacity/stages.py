@@ -12,6 +12,7 @@ from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import ChipSpec
+from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.machine.pipelines.partitioner import balanced_parts, bytes_of
 from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory
 from tf_ipu_shim.machine.selection import shard_order
@@ -218,7 +219,9 @@ def to_text(found: Split, chip: ChipSpec) -> list[str]:
     how = ", with recomputation" if found.recomputes else ""
     lines = [f"  As a pipeline of {len(found.stages)} stages on {chip.name}, cycles balanced{how} (Keras):"]
     for stage, (cycles, size) in enumerate(zip(found.cycles, found.bytes)):
-        lines.append(f"    stage {stage}: {100 * cycles / (longest or 1):.0f} % of the busiest, about {size:,} bytes")
+        lines.append(
+            f"    stage {stage}: {100 * cycles / (longest or 1):.0f} % of the busiest, about {format_bytes(size)}"
+        )
     starts = {layers[0]: stage for stage, layers in enumerate(found.stages)}
     return [
         *lines,

@@ -9,16 +9,17 @@ from tf_ipu_shim.capacity.candidates import smallest
 from tf_ipu_shim.capacity.estimate import Estimate, estimate
 from tf_ipu_shim.machine.chips import CHIPS, ChipSpec
 from tf_ipu_shim.machine.memory import IpuPlan, advice_lines
+from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 _SHOWN = 4
 _ONE_LEFT = "And a smaller program, which counts below."
-_HEAD = ("system", "chip", "IPUs", "fits", "headroom, bytes", "cycles a step", "error", "items a second")
+_HEAD = ("system", "chip", "IPUs", "fits", "headroom", "cycles a step", "error", "items a second")
 
 
 def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> str:
-    """Returns tables: per program a row per system and its memory by IPU, then the smallest system."""
+    """Returns the smallest system, then tables: per program a row per system, and its memory by IPU."""
     if not programs:
         return (
             "No program was compiled for IPUs: ops in an ipu_scope run one by one. Give them to "
@@ -44,11 +45,12 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
         lines.append(f"And {remaining} smaller programs, which count below." if remaining > 1 else _ONE_LEFT)
     ipus = max(program.ipus for program in programs)
     found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
-    lines.append(
+    verdict = (
         _nothing_fits(ipus, any(program.plan.savings for program in programs))
         if found is None
         else f"Smallest system on which all programs fit: {found.name}, {found.title}."
     )
+    lines = [verdict, "", *lines]
     lines.append("Memory leaves out code and stacks; cycles are estimates of the cycle model.")
     return "\n".join(lines)
 
@@ -124,7 +126,7 @@ def _program(program: CapturedProgram, systems: Sequence[System], estimates: Seq
 
 
 def _nothing_fits(ipus: int, has_advice: bool) -> str:
-    change = "Follow the advice above" if has_advice else "Divide the model over more IPUs, or make the batch smaller"
+    change = "Follow the advice below" if has_advice else "Divide the model over more IPUs, or make the batch smaller"
     return f"On {_ipus(ipus)} the programs are too large for every system. {change}, and run tf-ipu fit again."
 
 
@@ -176,7 +178,7 @@ def _row(program: CapturedProgram, system: System, estimated: Estimate) -> tuple
         system.chip.name,
         str(system.num_ipus),
         fits,
-        f"{estimated.headroom:+,}",
+        format_bytes(estimated.headroom, True),
         f"{estimated.cycles_per_step:,.0f}",
         f"{estimated.lower:.2f} to {estimated.upper:.2f}",
         speed,

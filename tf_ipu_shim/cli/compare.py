@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import pathlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 
-from tf_ipu_shim.cli.output import formats, terminal
+from tf_ipu_shim.cli.output import formats, sizes, terminal
+from tf_ipu_shim.machine.memory.byte_text import format_bytes, format_pair
 from tf_ipu_shim.profiling import comparison, page
-
-_SHOWN = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,11 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="BEFORE", help=help_text)
     parser.add_argument("after", metavar="AFTER", help="the same, to compare it with")
     formats.add_argument(parser)
+    sizes.add_arguments(parser, 10, "largest changes of each list")
     parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what grew and what shrank, and writes the page that is asked for."""
+    sizes.apply(arguments)
     try:
         sides = [comparison.profiles_in(path) for path in (arguments.before, arguments.after)]
     except (FileNotFoundError, ValueError) as error:
@@ -41,43 +42,48 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html:
         text = page.render_comparison(found, removed, new, (str(arguments.before), str(arguments.after)))
         pathlib.Path(arguments.html).write_text(text)
+        print(f"Page: {arguments.html}", file=sys.stderr)
     if arguments.format == formats.JSON:
         print(formats.to_json({"programs": found, "only_before": removed, "only_after": new}))
         return 0
     for compared in found:
-        terminal.show("\n".join(_format_comparison(compared)))
+        terminal.show("\n".join(_format_comparison(compared, arguments.top)))
     for name, where in [*((name, "BEFORE") for name in removed), *((name, "AFTER") for name in new)]:
         print(f"{name}: only in {where}")
     return 0
 
 
-def _format_comparison(compared: comparison.Comparison) -> list[str]:
+def _format_comparison(compared: comparison.Comparison, top: int) -> list[str]:
     lines = [
         f"{compared.program}",
-        _format_change("cycles a run", compared.cycles),
-        _format_change("bytes of the fullest IPU", compared.fullest),
+        _format_change("cycles a run", compared.cycles, _number),
+        _format_change("the fullest IPU", compared.fullest, format_bytes),
     ]
     if compared.fits[0] != compared.fits[1]:
-        lines.append(f"  {'it does NOT fit any more' if compared.fits[0] else 'it fits now'}")
+        lines.insert(1, f"  {'it does NOT fit any more' if compared.fits[0] else 'it fits now'}")
     lines += [f"  {name}: {before} -> {after}" for name, (before, after) in compared.facts.items()]
-    lines += [
-        "  bytes by category",
-        *(_format_change(category.name, category, 4) for category in compared.categories),
-    ]
-    lines += ["  cycles by kind", *(_format_change(kind.name, kind, 4) for kind in compared.kinds)]
-    lines += _largest_changes("cycles by op", compared.op_cycles) + _largest_changes(
-        "bytes by owner", compared.op_bytes
-    )
-    lines += _largest_changes("cycles by line", compared.line_cycles) + _largest_changes(
-        "bytes by line", compared.line_bytes
-    )
+    for title, changes, number in (
+        ("memory by category", compared.categories, format_bytes),
+        ("cycles by kind", compared.kinds, _number),
+    ):
+        lines += [f"  {title}", *(_format_change(change.name, change, number, 4) for change in changes)]
+    for title, changes, is_size in (
+        ("cycles by op", compared.op_cycles, False),
+        ("memory by owner", compared.op_bytes, True),
+        ("cycles by line", compared.line_cycles, False),
+        ("memory by line", compared.line_bytes, True),
+    ):
+        lines += _largest_changes(title, list(changes), is_size, top)
     return lines
 
 
-def _format_change(name: str, change: comparison.Change, indent: int = 2) -> str:
-    return (
-        f"{' ' * indent}{name:<{28 - indent}} {change.before:>18,.0f} {change.after:>18,.0f}  {_format_percent(change)}"
-    )
+def _number(value: float, sign: bool = False) -> str:
+    return f"{value:+,.0f}" if sign else f"{value:,.0f}"
+
+
+def _format_change(name: str, change: comparison.Change, number: Callable[[float], str], indent: int = 2) -> str:
+    sizes_shown = f"{number(change.before):>18} {number(change.after):>18}"
+    return f"{' ' * indent}{name:<{28 - indent}} {sizes_shown}  {_format_percent(change)}"
 
 
 def _format_percent(change: comparison.Change) -> str:
@@ -86,13 +92,12 @@ def _format_percent(change: comparison.Change) -> str:
     return f"{100 * change.more / change.before:+.1f} %" if change.before else "new"
 
 
-def _largest_changes(title: str, changes: Iterable[comparison.Change]) -> list[str]:
-    rows = list(changes)
-    lines = [
-        f"    {row.more:>+18,.0f}  {row.name} ({row.before:,.0f} -> {row.after:,.0f})"
-        + (f", {row.line}" if row.line else "")
-        for row in rows[:_SHOWN]
-    ]
-    if len(rows) > _SHOWN:
-        lines.append(f"    {sum(row.more for row in rows[_SHOWN:]):>+18,.0f}  {len(rows) - _SHOWN} more")
+def _largest_changes(title: str, rows: Sequence[comparison.Change], is_size: bool, top: int) -> list[str]:
+    number = format_bytes if is_size else _number
+    lines = []
+    for row in rows[:top]:
+        pair = format_pair(row.before, row.after) if is_size else f"{row.before:,.0f} -> {row.after:,.0f}"
+        lines.append(f"    {number(row.more, True):>18}  {row.name} ({pair})" + (f", {row.line}" if row.line else ""))
+    if len(rows) > top:
+        lines.append(f"    {number(sum(row.more for row in rows[top:]), True):>18}  {len(rows) - top} more")
     return [f"  {title}, what changed most", *lines] if lines else []

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tf_ipu_shim.cli import runner
-from tf_ipu_shim.cli.output import formats, terminal
+from tf_ipu_shim.cli.output import formats, sizes, terminal
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import execution_mode
 
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     formats.add_argument(parser)
     runner.add_arguments(parser, chooses_system=False, only_runs=False)
     parser.set_defaults(system=None)
+    sizes.add_arguments(parser)
     parser.add_argument(
         "--system",
         dest="on",
@@ -102,7 +103,7 @@ def _run_each_batch_size(arguments: argparse.Namespace) -> int:
     """Runs the script with each batch size, in a process each; returns the worst status."""
     option, sizes = arguments.batch
     options = ["--tf1"] if arguments.tf1 else []
-    options += ["--format", arguments.format]
+    options += ["--format", arguments.format, *(["--bytes"] if arguments.exact_bytes else [])]
     for name, value in (
         ("--sdk", arguments.sdk),
         ("--system", ",".join(arguments.on)),

@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--quiet", action="store_true", help="show no log lines but errors")
-    choice.add_argument("--verbose", action="store_true", help="show all that TensorFlow logs")
+    choice.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show all that TensorFlow logs, and in the memory report how programs run",
+    )
 
 
 def filter_log(options: argparse.Namespace) -> None:

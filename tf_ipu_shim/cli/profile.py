@@ -12,8 +12,9 @@ import webbrowser
 from collections.abc import Iterable, Iterator
 
 from tf_ipu_shim.cli import tensorboard
-from tf_ipu_shim.cli.output import formats, terminal
+from tf_ipu_shim.cli.output import formats, sizes, terminal
 from tf_ipu_shim.machine.environment import log_level
+from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.profiling import page, reader, trace, writer
 from tf_ipu_shim.profiling.profile import Profile, parse_facts
 
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="profile.pop files, their folders, directories of folders, or globs",
     )
     formats.add_argument(parser)
+    sizes.add_arguments(parser, 10, "longest compute sets")
     parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser, for each program")
     parser.add_argument(
         "--trace", metavar="FILE", help="write a trace for chrome://tracing or Perfetto, for each program"
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints each program at a glance, writes what is asked for, and names the files."""
+    sizes.apply(arguments)
     try:
         found = {path: reader.read_profile(path) for path in find_profiles(arguments.profiles)}
     except (FileNotFoundError, ValueError) as error:
@@ -45,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, (path, profile) in zip(_unique_names(found.values()), found.items()):
         _write_files(arguments, path, profile, name if len(found) > 1 else "")
         if arguments.format == formats.TEXT:
-            terminal.show("\n".join(_format_summary(writer.summarize(profile))))
+            terminal.show("\n".join(_format_summary(writer.summarize(profile), arguments.top)))
     if arguments.format == formats.JSON:
         print(formats.to_json([writer.summarize(profile) for profile in found.values()]))
     return 0
@@ -100,7 +103,7 @@ def _named(file: str, name: str) -> pathlib.Path:
     return path.with_name(f"{path.stem}.{name}{path.suffix}") if name else path
 
 
-def _format_summary(summary: dict[str, object]) -> list[str]:
+def _format_summary(summary: dict[str, object], top: int) -> list[str]:
     facts = json.loads(json.dumps(summary))
     milliseconds = facts["cycles"] / facts["clock_hz"] * 1e3
     lines = [
@@ -109,8 +112,8 @@ def _format_summary(summary: dict[str, object]) -> list[str]:
     ]
     for ipu in facts["by_ipu"]:
         used = ipu["always_live_bytes"] + ipu["not_always_live_bytes"]
-        lines.append(f"  IPU {ipu['ipu']}: {used:,} bytes, busy for {ipu['busy_cycles']:,.0f} cycles")
+        lines.append(f"  IPU {ipu['ipu']}: {format_bytes(used)}, busy for {ipu['busy_cycles']:,.0f} cycles")
     lines.append("  longest compute sets:")
-    for compute_set in facts["longest_compute_sets"][:10]:
+    for compute_set in facts["longest_compute_sets"][:top]:
         lines.append(f"  {compute_set['cycles'] * compute_set['runs']:>16,.0f} cycles  {compute_set['name']}")
     return lines

@@ -7,10 +7,14 @@ import os
 import pathlib
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tf_ipu_shim.cli.output import formats
+from tf_ipu_shim.cli.output import formats, sizes, terminal
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.profiling import baseline, settings, writer
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.memory_reports import MemoryReport
 
 NOTHING = {
     "memory": False,
@@ -20,6 +24,8 @@ NOTHING = {
     "write_baseline": None,
     "tolerance": 0.0,
     "profile": None,
+    "exact_bytes": False,
+    "top": 5,
 }
 """The options of a command that has none of these."""
 _FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg", "--write-baseline": "write_baseline"}
@@ -28,6 +34,7 @@ _FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg", "--write
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of the report."""
     parser.add_argument("--memory", action="store_true", help="print the memory report when the script ends, or fails")
+    sizes.add_arguments(parser, 5, "largest allocations of the memory report")
     formats.add_argument(parser, formats.GITHUB)
     parser.add_argument("--memory-json", metavar="FILE", help="write the memory report as JSON")
     parser.add_argument("--memory-svg", metavar="FILE", help="write the memory report as an image (SVG)")
@@ -113,11 +120,21 @@ def write_reports(options: argparse.Namespace) -> None:
 
     report = memory_report()
     if options.memory:
-        print(report.to_json() if options.format == formats.JSON else report.to_text(), flush=True)
+        _print_report(report, options)
     if options.memory_json:
         pathlib.Path(options.memory_json).write_text(report.to_json() + "\n")
+        print(f"Memory report: {options.memory_json}", file=sys.stderr)
     if options.memory_svg:
         pathlib.Path(options.memory_svg).write_text(report.to_svg())
+        print(f"Memory image: {options.memory_svg}", file=sys.stderr)
+
+
+def _print_report(report: MemoryReport, options: argparse.Namespace) -> None:
+    if options.format == formats.JSON:
+        print(report.to_json())
+    else:
+        terminal.show(report.to_text(options.top, options.verbose), hint="--memory-json FILE has all of it.")
+    sys.stdout.flush()
 
 
 def compare_with_baseline(options: argparse.Namespace) -> int:
@@ -131,6 +148,7 @@ def compare_with_baseline(options: argparse.Namespace) -> int:
         now = baseline_of()
     if options.write_baseline:
         baseline.write_baseline(now, options.write_baseline)
+        print(f"Baseline: {options.write_baseline}", file=sys.stderr)
     if not options.baseline:
         return 0
     if not now:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import tf_ipu_shim
 from tf_ipu_shim import cli, sdk
 from tf_ipu_shim.cli import log_filter, report
-from tf_ipu_shim.cli.output import formats
+from tf_ipu_shim.cli.output import formats, sizes
 from tf_ipu_shim.cli.parser import SuggestingParser
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.legacy.names import activation
@@ -135,6 +135,7 @@ def prepare(options: argparse.Namespace) -> None:
         os.environ[execution_mode.ENVIRONMENT_VARIABLE] = options.execution
     if options.check_indices:
         os.environ[execution_mode.CHECK_INDICES] = "1"
+    sizes.apply(options)
     os.environ.setdefault(_SDK_IS_ENABLED, os.path.dirname(tf_ipu_shim.__file__))
     log_filter.filter_log(options)
     build_on_demand.install()

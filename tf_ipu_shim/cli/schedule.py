@@ -27,4 +27,5 @@ def run(arguments: argparse.Namespace) -> int:
     terminal.show(schedule_picture.as_text(timetable), hint="--svg FILE draws them.")
     if arguments.svg:
         arguments.svg.write_text(schedule_picture.as_svg(timetable), encoding="utf-8")
+        print(f"Image: {arguments.svg}", file=sys.stderr)
     return 0

@@ -15,6 +15,7 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import collective_timeout, execution_mode, log_level, memory_setting
+from tf_ipu_shim.machine.memory import byte_text
 from tf_ipu_shim.poplar.toolchain import checked_setting
 from tf_ipu_shim.profiling import settings
 
@@ -85,6 +86,12 @@ SETTINGS = (
         meaning="off: no memory figures, and nothing is refused for its memory; calls: reports have temporaries inside "
         "library calls, too",
         check=memory_setting.current,
+    ),
+    Variable(
+        name=byte_text.ENVIRONMENT_VARIABLE,
+        default="0",
+        meaning="1: messages and reports have sizes with all digits, not in KiB, MiB and GiB",
+        check=functools.partial(_one_of, byte_text.ENVIRONMENT_VARIABLE, "0", "1"),
     ),
     Variable(
         name=settings.DIRECTORY_VARIABLE,

@@ -1,4 +1,4 @@
-"""Draws the memory report as an SVG chart: one bar per IPU, by category, against its capacity."""
+"""Draws the memory report as an SVG chart: one bar per IPU by category, and below it how full the IPU is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from tf_ipu_shim.machine.memory import CATEGORIES, IpuPlan
+from tf_ipu_shim.machine.memory.byte_text import format_bytes, format_percent
 from tf_ipu_shim.memory_reports.records import ReportData
 
-# Those of the page of a profile (`reports/page.js`).
+# Those of the page of a profile (`profiling/page.js`).
 _COLOURS = {
     "weight": "#3b6fb6",
     "optimizer_state": "#7aa6d8",
@@ -22,15 +23,32 @@ _COLOURS = {
     "gradient": "#c2527c",
     "temporary": "#8e6bbf",
 }
-_LEFT, _BAR, _RIGHT, _ROW = 150, 400, 210, 30
+_LEFT, _BAR, _RIGHT, _ROW = 150, 400, 210, 42
 _WIDTH = _LEFT + _BAR + _RIGHT
+_LIGHT = "--ink:#1c2430;--ground:#fff;--track:#d8dde5;--bad:#b3261e"
+_DARK = "--ink:#e6eaf0;--ground:#12171e;--track:#39424f;--bad:#ff8a80"
+# A file, and a page without colours of its own, follow the system; notebooks and sites say which they have.
+_STYLE = (
+    f".ipu-memory{{{_LIGHT};background:var(--ground)}}"
+    f"@media(prefers-color-scheme:dark){{.ipu-memory{{{_DARK}}}}}"
+    f'[data-jp-theme-light="true"] .ipu-memory,[data-md-color-scheme="default"] .ipu-memory,'
+    f".vscode-light .ipu-memory{{{_LIGHT}}}"
+    f'[data-jp-theme-light="false"] .ipu-memory,[data-md-color-scheme="slate"] .ipu-memory,'
+    f".vscode-dark .ipu-memory{{{_DARK}}}"
+    ".ipu-memory text{fill:var(--ink)}.ipu-memory .bad{fill:var(--bad)}.ipu-memory .track{fill:var(--track)}"
+    ".ipu-memory .full{fill:var(--ink)}.ipu-memory .limit{stroke:var(--bad);stroke-width:2}"
+)
 
 
-def render_svg(report: ReportData) -> str:
+def render_svg(report: ReportData, verdict: str) -> str:
     """Draws a report as SVG.
 
-    The longest bar is the fullest IPU, and the scale is the same for all. If one needs more than it has, a red line
-    marks what it has. The image is not a wider than what it is shown in.
+    The longest bar is the fullest IPU, and the scale is the same for all. The thin bar below each shows how much of
+    the IPU's memory that is; a red line marks the limit. The image is not wider than the page that shows it, and
+    follows dark mode.
+
+    Args:
+        verdict: the first line.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
@@ -48,9 +66,10 @@ def render_svg(report: ReportData) -> str:
     legend, top = _draw_legend(shown)
     height = top + _ROW * len(bars) + 10
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
-        'style="max-width:100%;height:auto;background:#fff" font-family="sans-serif" font-size="12">',
-        '<text x="10" y="20" font-size="14">Modelled memory at the largest step</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ipu-memory" viewBox="0 0 {_WIDTH} {height}" '
+        f'width="{_WIDTH}" style="max-width:100%;height:auto" font-family="sans-serif" font-size="12">',
+        f"<style>{_STYLE}</style>",
+        f'<text x="10" y="20" font-size="14">Memory: {escape(verdict)}</text>',
         *legend,
     ]
     for row, (name, plan) in enumerate(bars):
@@ -81,18 +100,23 @@ def _draw_bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int
             f"<title>{kind}: {plan.categories[kind]:,} bytes</title></rect>"
         )
         x += width
-    colour = "#333" if plan.fits else "#b3261e"
-    if plan.limit_bytes < plan.peak_bytes:
-        at = _LEFT + _BAR * plan.limit_bytes / scale
-        yield (
-            f'<path d="M{at:.1f} {y - 3}v26" stroke="{colour}" stroke-width="2">'
-            f"<title>limit: {plan.limit_bytes:,} bytes</title></path>"
-        )
-    caption = f"{plan.peak_bytes:,} bytes, {plan.percent:.2f} %" + ("" if plan.fits else ": too full")
-    yield f'<text x="{x + 8:.1f}" y="{y + 14}" fill="{colour}">{caption}</text>'
+    colour = "" if plan.fits else ' class="bad"'
+    caption = f"{format_bytes(plan.peak_bytes)}, {format_percent(plan.percent)}" + ("" if plan.fits else ": too full")
+    yield f'<text x="{_LEFT + _BAR + 8}" y="{y + 14}"{colour}>{caption}</text>'
+    yield from _draw_limit(plan, y + 23)
     if plan.remote:
-        remote = f"and {sum(plan.remote.values()):,} bytes in Streaming Memory"
-        yield f'<text x="{_LEFT}" y="{y + 29}" font-size="9">{remote}</text>'
+        remote = f"and {format_bytes(sum(plan.remote.values()))} in Streaming Memory"
+        yield f'<text x="{_LEFT}" y="{y + 38}" font-size="9">{remote}</text>'
+
+
+def _draw_limit(plan: IpuPlan, y: int) -> Iterator[str]:
+    """Draws the peak against the limit, which is at the end of the track, or within if the peak exceeds it."""
+    whole = max(plan.limit_bytes, plan.peak_bytes)
+    used, limit = _BAR * plan.peak_bytes / whole, _LEFT + _BAR * plan.limit_bytes / whole
+    yield f'<rect class="track" x="{_LEFT}" y="{y}" width="{_BAR}" height="4"/>'
+    yield f'<rect class="full" x="{_LEFT}" y="{y}" width="{used:.1f}" height="4"/>'
+    yield (f'<path class="limit" d="M{limit:.1f} {y - 3}v10"><title>limit: {plan.limit_bytes:,} bytes</title></path>')
+    yield f'<text x="{_LEFT + _BAR + 8}" y="{y + 6}" font-size="9">limit {format_bytes(plan.limit_bytes)}</text>'
 
 
 def _category_label(kind: str) -> str:

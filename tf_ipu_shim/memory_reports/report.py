@@ -26,9 +26,14 @@ class MemoryReport(ReportData):
         68
     """
 
-    def to_text(self) -> str:
-        """Returns the report as a table of at most 100 columns."""
-        return text.render_text(self)
+    def to_text(self, top: int = text.TOP, verbose: bool = False) -> str:
+        """Returns the report as text of at most 100 columns, the verdict first.
+
+        Args:
+            top: how many of the largest allocations are listed.
+            verbose: whether it says how each program runs.
+        """
+        return text.render_text(self, top, verbose)
 
     def to_json(self, indent: int | None = 2) -> str:
         """Returns the report as JSON; sizes in bytes."""
@@ -36,7 +41,7 @@ class MemoryReport(ReportData):
 
     def to_svg(self) -> str:
         """Returns the modelled figures as an image: a bar for each IPU."""
-        return chart.render_svg(self)
+        return chart.render_svg(self, text.verdict(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the report as dictionaries and lists; pairs of IPUs become strings such as `"0->1"`."""

@@ -1,75 +1,184 @@
-"""Formats the memory report as text, at most 100 columns wide."""
+"""Formats the memory report as text, at most 100 columns wide: a screen with the verdict, then details."""
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from tf_ipu_shim.machine.memory import CATEGORIES, CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, advice_lines
-from tf_ipu_shim.memory_reports.records import NOT_MODELLED, DeviceReport, ReportData
+from tf_ipu_shim.machine.memory import (
+    CATEGORIES,
+    CODE_ERROR_FACTOR,
+    LIBRARY_ERROR_FACTOR,
+    IpuPlan,
+    Owner,
+    advice_lines,
+    overflow_sentence,
+)
+from tf_ipu_shim.machine.memory.byte_text import format_bytes, format_percent
+from tf_ipu_shim.memory_reports.records import NOT_MODELLED, DeviceReport, IpuReport, ReportData
 
 WIDTH = 100
-_OWNERS_SHOWN = 5
+TOP = 5
+"""How many of the largest allocations are shown, and of the fullest IPUs where there are many."""
+_MOST_ROWS = 8
+"""IPUs that the first screen has a row for each; of more there are the fullest."""
 _CACHE = {"": "", "hit": "; from the executable cache", "miss": "; not in the executable cache before"}
 _WAYS = {"xla": "XLA programs", "kernels": "TensorFlow's kernels"}
+UNCOMPILED = (
+    "No program was compiled, so there is no memory to model: ops in an ipu_scope ran one by one. Pass them to "
+    "ipu_compiler.compile, a tf.function(jit_compile=True) or a Keras model in the scope of an IPUStrategy. "
+    "tf-ipu run --profile DIR models them as they are."
+)
 
 
-def render_text(report: ReportData) -> str:
+def render_text(report: ReportData, top: int = TOP, verbose: bool = False) -> str:
     """Renders a report.
+
+    Args:
+        top: how many allocations are listed.
+        verbose: whether it says how each program runs.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
         >>> max(map(len, render_text(tf_ipu_shim.memory_report()).splitlines())) <= 100
         True
     """
-    lines = [f"IPU memory report (SDK {report.sdk})"]
+    lines = _wrap_text(f"IPU memory report (SDK {report.sdk}): {verdict(report)}", 0)
     if not report.devices:
         lines.append("No program has been compiled for an IPU under this configuration.")
     for device in report.devices:
-        lines += ["", *_format_device(device)]
+        lines += ["", *_overview(device, top)]
+    for device in report.devices:
+        lines += ["", *_details(device, top, verbose)]
     if report.without_effect:
         lines += ["", "Options without effect on a simulated system:"]
         lines += [_shorten_name(f"  {path} = {value!r}") for path, value in report.without_effect]
     return "\n".join(lines)
 
 
-def _format_device(device: DeviceReport) -> list[str]:
+def verdict(report: ReportData) -> str:
+    """Returns in one sentence whether all programs fit, and how full the fullest IPU is."""
+    used = [(device, ipu) for device in report.devices for ipu in device.ipus if ipu.modelled is not None]
+    if not used:
+        return "no program."
+    too_large = [plan.program for device in report.devices for plan in device.programs if not plan.fits]
+    if too_large:
+        return f"does NOT fit: {', '.join(dict.fromkeys(too_large))}."
+    device, ipu = max(used, key=lambda pair: pair[1].modelled.percent if pair[1].modelled else 0)
+    several = len({id(plan) for device in report.devices for plan in device.programs}) > 1
+    where = f" of {device.name}" if len(report.devices) > 1 else ""
+    return f"{'all fit' if several else 'fits'}. The fullest IPU, {ipu.ipu}{where}, needs {_share(ipu)}."
+
+
+def _share(ipu: IpuReport) -> str:
+    plan = ipu.modelled
+    assert plan is not None
+    return f"{format_bytes(plan.peak_bytes)} of {format_bytes(plan.limit_bytes)} ({format_percent(plan.percent)})"
+
+
+def _plans(device: DeviceReport) -> list[IpuPlan]:
+    return [ipu.modelled for ipu in device.ipus if ipu.modelled is not None]
+
+
+def _overview(device: DeviceReport, top: int) -> list[str]:
+    """Returns the screen of a device: its IPUs, the categories of all together, the largest allocations."""
     attached = f"Poplar device {device.poplar_id}" if device.poplar_id is not None else "not attached"
-    count = len(device.ipus)
-    lines = [f"{device.name}: {count} x {device.chip}, {attached}", "=" * WIDTH, *_device_location(device)]
-    lines += ["Modelled: what the programs need on the chip, in bytes. Not counted:", f"  {NOT_MODELLED}."]
+    lines = [f"{device.name}: {len(device.ipus)} x {device.chip}, {attached}", "=" * WIDTH]
+    lines += _format_advice(device)
+    plans = _plans(device)
+    if not plans:
+        return [*lines, *_wrap_text(UNCOMPILED, 0)] if not device.programs else lines
+    shown, others = _fullest(device.ipus, top)
+    lines += ["Modelled: memory of the largest program at its largest step.", *_format_ipus(shown)]
+    if others:
+        least, *_, most = sorted([*others, others[0]], key=lambda ipu: ipu.modelled.percent if ipu.modelled else 0)
+        lines.append(f"  and {_count(len(others), 'IPU')} with {_share(least)} to {_share(most)}")
+    every = "" if len(plans) == 1 else f" on the {len(plans)} IPUs together"
+    total = sum(plan.peak_bytes for plan in plans)
+    lines += ["", *_wrap_text(f"{format_bytes(total)}{every}: {_categories(plans)}.", 0)]
+    lines += [*_wrap_text(f"Not counted: {NOT_MODELLED}.", 0), "", "Largest allocations:"]
+    return lines + _format_allocations(plans, top)
+
+
+def _fullest(ipus: Sequence[IpuReport], top: int) -> tuple[list[IpuReport], list[IpuReport]]:
+    """Returns the IPUs of the first screen and the others, which programs use."""
+    if len(ipus) <= _MOST_ROWS:
+        return list(ipus), []
+    used = sorted((ipu for ipu in ipus if ipu.modelled is not None), key=lambda ipu: -_percent(ipu))
+    return used[:top], used[top:]
+
+
+def _percent(ipu: IpuReport) -> float:
+    return ipu.modelled.percent if ipu.modelled is not None else 0.0
+
+
+def _format_ipus(ipus: Iterable[IpuReport]) -> list[str]:
     rows = [["IPU", "always live", "not always live", "peak", "limit", "used", "fullest tile", "program"]]
-    for ipu in device.ipus:
+    for ipu in ipus:
         plan = ipu.modelled
         if plan is None:
             rows.append([str(ipu.ipu), *["-"] * 6, "(none)"])
             continue
-        tile = f"{plan.max_tile}: {_format_number(plan.max_tile_bytes)}"
         sizes = [plan.always_live_bytes, plan.not_always_live_bytes, plan.peak_bytes, plan.limit_bytes]
-        used = f"{plan.percent:.2f} %" if plan.fits else "TOO FULL"
-        rows.append([str(ipu.ipu), *map(_format_number, sizes), used, tile, ipu.program])
-    lines += _format_table(rows, left_aligned={7})
-    plans = [ipu.modelled for ipu in device.ipus if ipu.modelled is not None]
+        used = format_percent(plan.percent) if plan.fits else "TOO FULL"
+        tile = f"{plan.max_tile}: {format_bytes(plan.max_tile_bytes)}"
+        rows.append([str(ipu.ipu), *map(format_bytes, sizes), used, tile, ipu.program])
+    return _format_table(rows, left_aligned={7})
+
+
+def _categories(plans: Sequence[IpuPlan]) -> str:
+    sums = {kind: sum(plan.categories.get(kind, 0) for plan in plans) for kind in CATEGORIES}
+    largest = sorted((kind for kind in sums if sums[kind]), key=lambda kind: -sums[kind])
+    return ", ".join(f"{kind.replace('_', ' ')} {format_bytes(sums[kind])}" for kind in largest) or "nothing"
+
+
+def _format_advice(device: DeviceReport) -> list[str]:
+    """Returns for each program that does not fit by how much, and what would help."""
+    lines = []
+    for plan in device.programs:
+        if plan.fits:
+            continue
+        lines += _wrap_text(overflow_sentence(plan), 0)
+        if plan.savings:
+            found = advice_lines(plan)
+            lines += [part for at, line in enumerate(found) for part in _wrap_text(line.strip(), 2 if at else 0)]
+        else:
+            lines.append("Ask tf-ipu fit what would save most.")
+        lines.append("")
+    return lines
+
+
+def _details(device: DeviceReport, top: int, verbose: bool) -> list[str]:
+    """Returns everything else of a device."""
+    lines = [f"Details of {device.name}", "-" * WIDTH, *_device_location(device)]
+    plans = _plans(device)
+    if len(device.ipus) > _MOST_ROWS and plans:
+        lines += ["Each IPU:", *_format_ipus(device.ipus), ""]
     if plans:
-        lines += ["", "At the largest step, by category:"]
+        lines += ["At the largest step, by category:"]
         lines += _format_categories([(plan.ipu, plan.categories) for plan in plans])
         if any(plan.remote for plan in plans):
             lines += ["", "In Streaming Memory, at all times, by category:"]
             lines += _format_categories([(plan.ipu, plan.remote) for plan in plans])
-        lines += ["", "Largest allocations at that step:", *_format_allocations(device)]
+        if len(plans) > 1:
+            lines += ["", "Largest allocations of each IPU:"]
+            lines += _format_rows([(plan, owner) for plan in plans for owner in plan.owners[:top]])
         lines += [*_format_library_calls(plans), *_format_code(plans)]
-    lines += _format_programs(device)
-    lines += ["", "Measured: what this process held and moved on the host, in bytes."]
+    lines += _format_programs(device, verbose)
+    return [*lines, "", *_format_measured(device)] if plans else lines + _format_measured(device)
+
+
+def _format_measured(device: DeviceReport) -> list[str]:
+    lines = ["Measured: what this process held and moved on the host."]
     rows = [["IPU", "live now", "peak", "variables (modelled)"]]
     for ipu in device.ipus:
         sizes = [ipu.measured_live_bytes, ipu.measured_peak_bytes, ipu.variable_bytes]
-        rows.append([str(ipu.ipu), *map(_format_number, sizes)])
+        rows.append([str(ipu.ipu), *map(format_bytes, sizes)])
     lines += _format_table(rows)
     lines.append(
-        f"Host to device: {_format_number(device.host_to_device.bytes)} in "
+        f"Host to device: {format_bytes(device.host_to_device.bytes)} in "
         f"{device.host_to_device.transfers} transfers. "
-        f"Device to host: {_format_number(device.device_to_host.bytes)} in {device.device_to_host.transfers}."
+        f"Device to host: {format_bytes(device.device_to_host.bytes)} in {device.device_to_host.transfers}."
     )
     lines.append(f"Programs lowered: {device.programs_lowered}. Program runs: {device.programs_run}.")
     return lines + _format_exchanges(device)
@@ -96,7 +205,7 @@ def _format_categories(sizes: Sequence[tuple[int, Mapping[str, int]]]) -> list[s
     columns: list[list[str]] = []
     for kind in CATEGORIES:
         if any(by_kind.get(kind) for _, by_kind in sizes):
-            columns.append([kind.replace("_", " "), *(_format_number(by_kind.get(kind, 0)) for _, by_kind in sizes)])
+            columns.append([kind.replace("_", " "), *(format_bytes(by_kind.get(kind, 0)) for _, by_kind in sizes)])
     first = ["IPU", *(str(ipu) for ipu, _ in sizes)]
     lines: list[str] = []
     while columns:
@@ -108,12 +217,43 @@ def _format_categories(sizes: Sequence[tuple[int, Mapping[str, int]]]) -> list[s
     return lines or ["  (nothing)"]
 
 
-def _format_allocations(device: DeviceReport) -> list[str]:
-    rows = [["IPU", "bytes", "kind", "name", "line"]]
-    for ipu in device.ipus:
-        for owner in ipu.modelled.owners[:_OWNERS_SHOWN] if ipu.modelled is not None else ():
-            rows.append([str(ipu.ipu), _format_number(owner.bytes), owner.kind, owner.name, owner.line or ""])
+def _format_allocations(plans: Sequence[IpuPlan], top: int) -> list[str]:
+    """Returns the largest of all IPUs; replicas and shards with equal ones share a row."""
+    rows: dict[Owner, list[IpuPlan]] = {}
+    for plan in plans:
+        for owner in plan.owners:
+            rows.setdefault(owner, []).append(plan)
+    largest = sorted(rows.items(), key=lambda row: -row[0].bytes)[:top]
+    table = [["IPU", "size", "kind", "name", "line"]]
+    for owner, on in largest:
+        table.append([_ranges([plan.ipu for plan in on]), format_bytes(owner.bytes), *_named(owner)])
+    return _format_table(table, left_aligned={2, 3, 4})
+
+
+def _format_rows(owners: Iterable[tuple[IpuPlan, Owner]]) -> list[str]:
+    rows = [["IPU", "size", "kind", "name", "line"]]
+    rows += [[str(plan.ipu), format_bytes(owner.bytes), *_named(owner)] for plan, owner in owners]
     return _format_table(rows, left_aligned={2, 3, 4})
+
+
+def _named(owner: Owner) -> list[str]:
+    return [owner.kind.replace("_", " "), owner.name, owner.line or ""]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Returns numbers with runs of neighbours joined.
+
+    Example:
+        >>> _ranges([0, 1, 2, 5])
+        '0-2, 5'
+    """
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:
@@ -122,13 +262,12 @@ def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:
     for plan in plans:
         call = plan.library
         if call is not None:
-            least, most = call.tile_bytes / LIBRARY_ERROR_FACTOR, call.tile_bytes * LIBRARY_ERROR_FACTOR
-            sizes = [call.tile_bytes, math.floor(least), math.ceil(most), call.limit_bytes]
-            sizes += [call.operand_bytes, call.partial_bytes, call.parts]
-            rows.append([str(plan.ipu), *map(_format_number, sizes), call.name])
+            sizes = [call.tile_bytes, call.tile_bytes / LIBRARY_ERROR_FACTOR, call.tile_bytes * LIBRARY_ERROR_FACTOR]
+            sizes += [call.limit_bytes, call.operand_bytes, call.partial_bytes]
+            rows.append([str(plan.ipu), *map(format_bytes, sizes), str(call.parts), call.name])
     if len(rows) == 1:
         return []
-    heading = "Temporaries inside the largest library call, bytes of a tile, in no figure above:"
+    heading = "Temporaries inside the largest library call, on one tile, in no figure above:"
     return ["", heading, *_format_table(rows, left_aligned={8})]
 
 
@@ -138,33 +277,27 @@ def _format_code(plans: Sequence[IpuPlan]) -> list[str]:
     if not code:
         return []
     total = sum(part.tile_bytes for part in code)
-    least, most = math.floor(total / CODE_ERROR_FACTOR), math.ceil(total * CODE_ERROR_FACTOR)
-    span = f"{_format_number(least)} to {_format_number(most)}"
-    heading = f"Code and stacks, {_format_number(total)} bytes of a tile ({span}), in no figure above:"
-    rows = [["on a tile", "part"], *([_format_number(part.tile_bytes), part.name] for part in code)]
+    span = f"{format_bytes(total / CODE_ERROR_FACTOR)} to {format_bytes(total * CODE_ERROR_FACTOR)}"
+    heading = f"Code and stacks, {format_bytes(total)} of a tile ({span}), in no figure above:"
+    rows = [["on a tile", "part"], *([format_bytes(part.tile_bytes), part.name] for part in code)]
     return ["", heading, *_format_table(rows, left_aligned={1})]
 
 
-def _format_programs(device: DeviceReport) -> list[str]:
+def _format_programs(device: DeviceReport, verbose: bool) -> list[str]:
     lines = []
     if len(device.programs) > 1:
-        rows = [["program", "IPUs", "peak of all", "largest IPU"]]
+        rows = [["program", "IPUs", "peak of all", "fullest IPU"]]
         for plan in device.programs:
             largest = max(plan.ipus, key=lambda ipu: ipu.peak_bytes, default=None)
-            share = "-" if largest is None else f"{largest.percent:.2f} %"
-            rows.append([plan.program, str(len(plan.ipus)), _format_number(plan.peak_bytes), share])
+            share = "-" if largest is None else format_percent(largest.percent)
+            rows.append([plan.program, str(len(plan.ipus)), format_bytes(plan.peak_bytes), share])
         lines += ["", "Programs (one at a time is on the IPUs):", *_format_table(rows, left_aligned={0})]
-    if device.programs:
+    if device.programs and verbose:
         lines += ["", "Execution modes (the modelled figures are the same in both):"]
         for plan in device.programs:
             text = f"{plan.program}: by {_WAYS[plan.way]}, {plan.way_reason}{_CACHE[plan.cache]}"
             lines += _wrap_text(text, 2)
     for plan in device.programs:
-        if plan.savings:
-            lines += ["", *_wrap_text(f"{plan.program} does not fit. {advice_lines(plan)[0]}", 0)]
-            lines += [part for line in advice_lines(plan)[1:] for part in _wrap_text(line.strip(), 2)]
-        elif not plan.fits:
-            lines += ["", *_wrap_text(f"{plan.program} does not fit. Ask tf-ipu fit what would save most.", 0)]
         for name, reason in plan.coarse:
             lines += ["", *textwrap.wrap(f"Coarse figure for {name}:", WIDTH), _truncate(f"  {reason}", WIDTH)]
     return lines
@@ -174,24 +307,24 @@ def _wrap_text(text: str, indent: int) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2))
 
 
+def _count(number: int, name: str) -> str:
+    return f"{number} more {name}{'s' if number > 1 else ''}"
+
+
 def _format_exchanges(device: DeviceReport) -> list[str]:
     if not device.exchange:
         return []
     places = sorted({ipu for pair in device.exchange for ipu in pair})
     if len(places) > 7:  # a matrix would be too wide
-        rows = [["from IPU", "to IPU", "bytes", "transfers"]]
+        rows = [["from IPU", "to IPU", "moved", "transfers"]]
         for (source, to), moved in sorted(device.exchange.items()):
-            rows.append([str(source), str(to), _format_number(moved.bytes), str(moved.transfers)])
+            rows.append([str(source), str(to), format_bytes(moved.bytes), str(moved.transfers)])
     else:
         rows = [["from \\ to", *(f"IPU {ipu}" for ipu in places)]]
         for source in places:
             row = [device.exchange.get((source, to)) for to in places]
-            rows.append([f"IPU {source}", *("-" if moved is None else _format_number(moved.bytes) for moved in row)])
+            rows.append([f"IPU {source}", *("-" if moved is None else format_bytes(moved.bytes) for moved in row)])
     return ["Exchanged between IPUs:", *_format_table(rows)]
-
-
-def _format_number(value: int) -> str:
-    return f"{value:,}"
 
 
 def _shorten_name(text: str) -> str:

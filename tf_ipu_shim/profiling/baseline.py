@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
+from tf_ipu_shim.machine.memory.byte_text import format_bytes, format_pair
 from tf_ipu_shim.profiling.allocation_names import stable_name, without_counts
 
 VERSION = 1
@@ -109,19 +110,20 @@ def find_growth(before: Baseline, now: Baseline, percent: float = 0.0) -> list[s
     Example:
         >>> one = Figures("GC200", 0, 8, {"argument x": 8})
         >>> find_growth({"a": one}, {"a": one._replace(peak_bytes=12, owners={"argument x": 12})})[1].split()
-        ['+4', 'bytes', 'argument', 'x', '(8', '->', '12)']
+        ['+4', 'B', 'argument', 'x', '(8', 'B', '->', '12', 'B)']
     """
     lines = []
     for place, figures in now.items():
         old = before.get(place)
         if old is None:
-            lines.append(f"{place}: {figures.peak_bytes:,} bytes, and is not in the baseline")
+            lines.append(f"{place}: {format_bytes(figures.peak_bytes)}, and is not in the baseline")
         elif old.chip != figures.chip:
             lines.append(f"{place}: on {figures.chip}, and the baseline is of {old.chip}")
         elif figures.peak_bytes > old.peak_bytes * (1 + percent / 100):
             more = figures.peak_bytes - old.peak_bytes
             part = f", {100 * more / old.peak_bytes:+.1f} %" if old.peak_bytes else ""
-            lines.append(f"{place}: peak {old.peak_bytes:,} -> {figures.peak_bytes:,} bytes ({more:+,}{part})")
+            peaks = format_pair(old.peak_bytes, figures.peak_bytes)
+            lines.append(f"{place}: peak {peaks} ({format_bytes(more, True)}{part})")
             lines += _owners(old.owners, figures.owners)
     return lines
 
@@ -130,7 +132,8 @@ def _owners(before: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
     changes = {name: size - before.get(name, 0) for name, size in now.items() if size > before.get(name, 0)}
     largest = sorted(changes, key=lambda name: (-changes[name], name))
     lines = [
-        f"  {changes[name]:>+14,} bytes  {name} ({before.get(name, 0):,} -> {now[name]:,})" for name in largest[:_SHOWN]
+        f"  {format_bytes(changes[name], True):>11}  {name} ({format_pair(before.get(name, 0), now[name])})"
+        for name in largest[:_SHOWN]
     ]
     remaining = sum(changes[name] for name in largest[_SHOWN:])
-    return [*lines, f"  {remaining:>+14,} bytes  {len(largest) - _SHOWN} more"] if remaining else lines
+    return [*lines, f"  {format_bytes(remaining, True):>11}  {len(largest) - _SHOWN} more"] if remaining else lines

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from tf_ipu_shim.machine.memory.byte_text import format_bytes
+
 PROPERTY = "ipu_memory"
 TITLE = "IPU memory by test"
 _HEADER = ("peak", "limit", "used", "always live", "IPU", "program", "test")
-_UNITS = ("bytes", "KiB", "MiB", "GiB")
 
 
 def fullest_ipu(devices: Iterable[Any]) -> str:
@@ -48,8 +49,8 @@ def _rows(reports: Iterable[Any]) -> Iterator[tuple[float, str, tuple[str, ...]]
         for name, value in getattr(report, "user_properties", ()):
             if name == PROPERTY:
                 ipu = json.loads(value)
-                sizes = (readable(ipu["peak"]), readable(ipu["limit"]), f"{ipu['used']:.1f} %")
-                cells = (*sizes, readable(ipu["always_live"]), ipu["ipu"], ipu["program"], report.nodeid)
+                sizes = (format_bytes(ipu["peak"]), format_bytes(ipu["limit"]), f"{ipu['used']:.1f} %")
+                cells = (*sizes, format_bytes(ipu["always_live"]), ipu["ipu"], ipu["program"], report.nodeid)
                 yield ipu["used"], report.nodeid, cells
 
 
@@ -58,16 +59,3 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = [cell.rjust(width) for cell, width in zip(row[:numbers], widths)]
     cells += [cell.ljust(width) for cell, width in zip(row[numbers:words], widths[numbers:])]
     return "  ".join([*cells, row[-1]])
-
-
-def readable(size: float) -> str:
-    """A number of bytes in the unit that suits it.
-
-    Example:
-        >>> readable(512), readable(1536), readable(5 << 20)
-        ('512 bytes', '1.5 KiB', '5.0 MiB')
-    """
-    unit = 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size:.0f} {_UNITS[0]}"

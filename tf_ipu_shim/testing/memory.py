@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterator, Mapping
 
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
+from tf_ipu_shim.machine.memory.byte_text import format_bytes, format_pair
 from tf_ipu_shim.memory_reports import MemoryReport, memory_report
 from tf_ipu_shim.profiling import baseline
 
@@ -45,9 +46,10 @@ def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> No
         allowed = int(ipu.bytes_per_tile * (1 - headroom))
         if ipu.max_tile_bytes > allowed:
             lines.append(
-                f"{plan.program} on IPU {ipu.ipu} of {plan.device} ({plan.chip}): {ipu.max_tile_bytes:,} bytes on tile "
-                f"{ipu.max_tile}, and {allowed:,} of {ipu.bytes_per_tile:,} are allowed. In all "
-                f"{ipu.peak_bytes:,} bytes at {ipu.largest_step}:"
+                f"{plan.program} on IPU {ipu.ipu} of {plan.device} ({plan.chip}): "
+                f"{format_pair(ipu.max_tile_bytes, allowed, f' on tile {ipu.max_tile}, and ')} of "
+                f"{format_bytes(ipu.bytes_per_tile)} are allowed. In all {format_bytes(ipu.peak_bytes)} at "
+                f"{ipu.largest_step}:"
             )
             lines += _largest_allocations(ipu)
     if lines:
@@ -90,8 +92,8 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
     for plan, ipu_plan in found:
         if ipu_plan.peak_bytes >= limit:
             lines.append(
-                f"{plan.program} on IPU {ipu_plan.ipu} of {name}: {ipu_plan.peak_bytes:,} bytes at "
-                f"{ipu_plan.largest_step}, and the limit is {limit:,}:"
+                f"{plan.program} on IPU {ipu_plan.ipu} of {name}: "
+                f"{format_pair(ipu_plan.peak_bytes, limit, f' at {ipu_plan.largest_step}, and the limit is ')}:"
             )
             lines += _largest_allocations(ipu_plan)
     if lines:
@@ -173,6 +175,6 @@ def _check_number(name: str, value: object, label: str) -> None:
 
 def _largest_allocations(ipu: IpuPlan) -> list[str]:
     return [
-        f"  {owner.bytes:>15,} bytes  {owner.kind:<10}  {owner.name}{f' ({owner.line})' if owner.line else ''}"
+        f"  {format_bytes(owner.bytes):>10}  {owner.kind:<10}  {owner.name}{f' ({owner.line})' if owner.line else ''}"
         for owner in ipu.owners[:_OWNERS_SHOWN]
     ]

@@ -249,13 +249,15 @@ def test_a_program_that_xla_must_see_running_is_run_by_xla():
     (device,) = tf_ipu_shim.memory_report().devices
     (plan,) = device.programs
     assert plan.way == "xla" and "XLA cannot tell its form" in plan.way_reason
-    assert "by XLA programs" in tf_ipu_shim.memory_report().to_text()
+    assert "by XLA programs" in tf_ipu_shim.memory_report().to_text(verbose=True)
 
 
 def test_the_report_says_how():
     configure(1)
     run_session(dense, [ROWS], on_ipu=True)
-    assert "by TensorFlow's kernels, TF_IPU_SHIM_EXECUTION_MODE=kernels" in tf_ipu_shim.memory_report().to_text()
+    report = tf_ipu_shim.memory_report()
+    assert "by TensorFlow's kernels, TF_IPU_SHIM_EXECUTION_MODE=kernels" in report.to_text(verbose=True)
+    assert "by TensorFlow's kernels" not in report.to_text()
 
 
 def test_without_a_memory_plan(monkeypatch):

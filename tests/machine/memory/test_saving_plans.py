@@ -82,9 +82,9 @@ def test_the_message_begins_as_graphcores(line, origin):
 def test_the_message_says_where_by_how_much_and_what_to_try():
     full = plan(block_of(8, 8), block_of(4 * TILE, 4 * 800), line_of={"MatMul": "train.py:12, in model"}.get)
     text = out_of_memory_text(full, sdk.parse("3.4"))
-    assert re.search(r"IPU 1 \(shard 1\), which has 2,555,904: 3,200 bytes over, on 4 of 4 tiles", text)
-    assert re.search(r"2,555,904 bytes  weight +weights \(shard 1\)", text)
-    assert re.search(r"3,200 bytes  temporary +MatMul \(shard 1, train.py:12, in model\)", text)
+    assert re.search(r"IPU 1 \(shard 1\), which has 2\.44 MiB: 3\.12 KiB over, on 4 of 4 tiles", text)
+    assert re.search(r"2\.44 MiB  weight +weights \(shard 1\)", text)
+    assert re.search(r"3\.12 KiB  temporary +MatMul \(shard 1, train.py:12, in model\)", text)
     assert re.search(r"What to try: .*shard.*float16.*\n.*debug\.allowOutOfMemory", text)
 
 

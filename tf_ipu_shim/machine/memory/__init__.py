@@ -9,6 +9,7 @@ code            memory of a tile in addition to tensors, in no plan's figures
 curve           what is alive at every step, and from when to when
 dot             the schedule as a graph in the DOT language
 plan            `MemoryPlan`: the figures of a program, IPU by IPU
+byte_text       numbers of bytes in texts: units, or all digits
 savings         what an action would save where it does not fit
 out_of_memory   whether it fits, and the text of the error where it does not
 """
@@ -18,7 +19,12 @@ from __future__ import annotations
 from tf_ipu_shim.machine.memory.code import CODE, CODE_ERROR_FACTOR, TilePart
 from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.liveness import Liveness, live, smallest
-from tf_ipu_shim.machine.memory.out_of_memory import advice_lines, fullest_ipu, out_of_memory_text
+from tf_ipu_shim.machine.memory.out_of_memory import (
+    advice_lines,
+    fullest_ipu,
+    out_of_memory_text,
+    overflow_sentence,
+)
 from tf_ipu_shim.machine.memory.plan import (
     CATEGORIES,
     LIBRARY_ERROR_FACTOR,
@@ -51,6 +57,7 @@ __all__ = [
     "best",
     "live",
     "out_of_memory_text",
+    "overflow_sentence",
     "plan_of",
     "smallest",
     "advice_lines",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.machine.memory.plan import IpuPlan, MemoryPlan
 
 _OWNERS_SHOWN = 5
@@ -45,20 +46,18 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
     origin = "[Error][Compile engine] "
     if line >= _EXCEPTION_NAMES_SINCE:
         origin = "[Poplar][Compile engine] graph_memory_allocation_error: "
-    over = sum(max(0, size - full.bytes_per_tile) for size in full.tile_bytes)
     lines = [
         f"{origin}Out of memory on tile {full.max_tile}: {full.max_tile_bytes} bytes used but tiles only have "
         f"{full.bytes_per_tile} bytes of memory",
-        f"Program {plan.program} on {plan.device} ({plan.chip}) needs {full.peak_bytes:,} bytes on IPU {full.ipu} "
-        f"(shard {full.ipu}), which has {full.limit_bytes:,}: {over:,} bytes over, on "
-        f"{sum(size > full.bytes_per_tile for size in full.tile_bytes)} of {len(full.tile_bytes)} tiles.",
-        f"Always live: {full.always_live_bytes:,} bytes. Not always live: {full.not_always_live_bytes:,} bytes, at "
-        f"step {full.largest_step or '(none)'}. Code and stacks are not counted.",
+        overflow_sentence(plan),
+        f"Always live: {format_bytes(full.always_live_bytes)}. Not always live: "
+        f"{format_bytes(full.not_always_live_bytes)}, at step {full.largest_step or '(none)'}. Code and stacks are not "
+        "counted.",
         "Largest allocations:",
     ]
     for owner in full.owners[:_OWNERS_SHOWN]:
         where = f", {owner.line}" if owner.line else ""
-        lines.append(f"  {owner.bytes:>15,} bytes  {owner.kind:<10}  {owner.name} (shard {full.ipu}{where})")
+        lines.append(f"  {format_bytes(owner.bytes):>10}  {owner.kind:<10}  {owner.name} (shard {full.ipu}{where})")
     others = [ipu.ipu for ipu in plan.ipus if not ipu.fits and ipu is not full]
     if others:
         lines.append(f"Also too full: IPU {', '.join(map(str, others))}.")
@@ -67,6 +66,19 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
         'The whole report: with the engine option "debug.allowOutOfMemory": "true" and tf_ipu_shim.memory_report().'
     )
     return "\n".join(lines)
+
+
+def overflow_sentence(plan: MemoryPlan) -> str:
+    """Returns how much a program needs on its fullest IPU, and by how much that is too much; empty if it fits."""
+    full = fullest_ipu(plan)
+    if full is None:
+        return ""
+    over = sum(max(0, size - full.bytes_per_tile) for size in full.tile_bytes)
+    return (
+        f"Program {plan.program} on {plan.device} ({plan.chip}) does NOT fit: it needs {format_bytes(full.peak_bytes)} "
+        f"on IPU {full.ipu} (shard {full.ipu}), which has {format_bytes(full.limit_bytes)}: {format_bytes(over)} over, "
+        f"on {sum(size > full.bytes_per_tile for size in full.tile_bytes)} of {len(full.tile_bytes)} tiles."
+    )
 
 
 def advice_lines(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
@@ -79,7 +91,8 @@ def advice_lines(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
     return [
         f"The actions that save most on IPU {full.ipu}, by a new memory plan for each:",
         *(
-            f"  {saving.bytes:>15,} bytes  {saving.action}: {'fits then' if saving.fits else 'not enough by itself'}"
+            f"  {format_bytes(saving.bytes):>10}  {saving.action}: "
+            + ("fits then" if saving.fits else "not enough by itself")
             for saving in plan.savings
         ),
     ]
