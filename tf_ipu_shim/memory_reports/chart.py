@@ -27,7 +27,7 @@ _LEFT, _BAR, _RIGHT, _ROW = 150, 400, 210, 42
 _WIDTH = _LEFT + _BAR + _RIGHT
 _LIGHT = "--ink:#1c2430;--ground:#fff;--track:#d8dde5;--bad:#b3261e"
 _DARK = "--ink:#e6eaf0;--ground:#12171e;--track:#39424f;--bad:#ff8a80"
-# A file, and a page without colours of its own, follow the system; notebooks and sites say which they have.
+# Files follow the system. Notebooks and sites name their own scheme.
 _STYLE = (
     f".ipu-memory{{{_LIGHT};background:var(--ground)}}"
     f"@media(prefers-color-scheme:dark){{.ipu-memory{{{_DARK}}}}}"

@@ -9,7 +9,7 @@ code            memory of a tile in addition to tensors, in no plan's figures
 curve           what is alive at every step, and from when to when
 dot             the schedule as a graph in the DOT language
 plan            `MemoryPlan`: the figures of a program, IPU by IPU
-byte_text       numbers of bytes in texts: units, or all digits
+byte_text       numbers of bytes: in units, or all digits
 savings         what an action would save where it does not fit
 out_of_memory   whether it fits, and the text of the error where it does not
 """

@@ -1,4 +1,4 @@
-"""Formats numbers of bytes for texts: in KiB, MiB and GiB, or exactly with `--bytes`."""
+"""Formats numbers of bytes for messages and reports: in KiB, MiB and GiB, or exactly with `--bytes`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TWO_DECIMALS_BELOW = 10
 
 
 def is_exact() -> bool:
-    """Returns whether texts have all digits of a size."""
+    """Returns whether messages have all digits of a size."""
     return os.environ.get(ENVIRONMENT_VARIABLE, "") not in ("", "0")
 
 
