@@ -14,7 +14,7 @@ from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 _SHOWN = 4
-_ONE_LEFT = "And a smaller program, which counts below."
+_ONE_LEFT = "And a smaller program, which counts too."
 _HEAD = ("system", "chip", "IPUs", "fits", "headroom", "cycles a step", "error", "items a second")
 
 
@@ -42,7 +42,7 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
         lines += _program(program, systems, [on(program, system.chip) for system in systems])
     if len(programs) > len(shown):
         remaining = len(programs) - len(shown)
-        lines.append(f"And {remaining} smaller programs, which count below." if remaining > 1 else _ONE_LEFT)
+        lines.append(f"And {remaining} smaller programs, which count too." if remaining > 1 else _ONE_LEFT)
     ipus = max(program.ipus for program in programs)
     found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
     verdict = (
