@@ -72,6 +72,7 @@ struct Variable {
   std::size_t count = 0;
   bool constant = false;
   bool replica_index = false;
+  bool of_vertex = false;  // a constant made by connecting a value: it lies on the vertex's tile
   std::vector<char> data;  // of a constant
   TileMap tiles;
 };
@@ -83,8 +84,8 @@ struct Edge {
 };
 struct FieldState {
   bool connected = false;
-  bool whole = false;             // connected as one tensor, or as one list
-  std::vector<std::optional<Edge>> rows;  // one for each vector
+  bool whole = false;                     // connected at once, not element by element
+  std::vector<std::optional<Edge>> rows;  // one for each vector, or for each element that was connected on its own
   std::vector<char> value;        // of a plain field, in the field's type
   std::size_t value_count = 0;
   bool has_value = false;
@@ -100,15 +101,6 @@ struct VertexState {
 struct ComputeSetState {
   std::string name;
   std::vector<unsigned> vertices;
-};
-
-struct StreamState {
-  DataStream stream;
-};
-
-struct HostCopy {
-  Tensor tensor;
-  bool write = false, read = false;
 };
 
 // A codelet library that a graph has loaded; libraries stay loaded until the process ends.
@@ -129,7 +121,6 @@ struct GraphState {
   std::map<std::string, RemoteBuffer> remote_buffers;
   std::map<std::string, Tensor> host_writes, host_reads;
   std::map<std::string, const Vertex*> vertex_types;
-  std::map<std::string, PerfEstimateFunc> estimators;
   std::vector<CodeletLibrary> libraries;
   std::vector<std::string> sources;  // of codelets that were added
 
@@ -166,10 +157,10 @@ void visitTiles(const GraphState& graph, const View& view, Visitor&& visit) {
   }
 }
 
-// Loads a .gp file; throws graph_object_load_error.
-const VertexTable* loadCodelets(const std::string& path);
-// Compiles source with popc into a file that the process keeps; returns its path.
-std::string compileCodelets(const std::string& source, const std::string& flags, std::ostream* output);
+// Adds the vertices of a library that is linked to the program, once for each name.
+void registerCodelets(GraphState& graph, const std::string& name, const VertexTable* table);
+
+
 
 }  // namespace poplar::detail
 

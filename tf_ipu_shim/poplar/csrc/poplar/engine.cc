@@ -1,0 +1,132 @@
+// Engines: load and run compiled programs.
+#include "runner.hpp"
+
+#include <poplar/Engine.hpp>
+#include <poplar/detail/account.hpp>
+
+#include <array>
+
+namespace poplar {
+
+using namespace detail;
+
+void Executable::serialize(std::ostream&) const {
+  throw poplar_error("Executable::serialize: executables of simulated IPUs cannot be stored. Compile the program in the "
+                     "process that runs it.");
+}
+
+Executable Executable::deserialize(std::istream&) {
+  throw poplar_error("Executable::deserialize: executables of an IPU cannot run here. Compile the program in the process "
+                     "that runs it.");
+}
+
+namespace {
+
+// The groups of Poplar's engine options. They tune hardware and its profiles; values do not depend on them.
+void checkOptions(const OptionFlags& options) {
+  static constexpr std::array groups = {"autoReport.", "debug.",  "exchange.", "memory.", "opt.", "prng.",
+                                        "profiler.",   "streamCallbacks.", "target.", "global."};
+  for (const auto& [name, value] : options) {
+    bool known = false;
+    for (const char* group : groups) known |= name.rfind(group, 0) == 0;
+    if (!known)
+      throw invalid_option("Engine: there is no option '" + name + "'. Use an engine option of Poplar, for example "
+                           "debug.retainDebugInformation.");
+  }
+}
+
+Runner& ready(const std::unique_ptr<Runner>& runner, const char* function) {
+  if (runner) return *runner;
+  throw poplar_error(std::string(function) + ": the engine was moved from. Use the engine that it was moved to.");
+}
+
+}  // namespace
+
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> programs, const OptionFlags& options,
+                        ProgressFunc progress, const DebugContext&) {
+  checkOptions(options);
+  Executable executable(compileProgram(graph, programs));
+  if (progress) progress(1, 1);
+  return executable;
+}
+
+Engine::Engine(const Graph& graph, ArrayRef<program::Program> programs, const OptionFlags& options,
+               ProgressFunc progress, const DebugContext& context)
+    : Engine(compileGraph(graph, programs, options, std::move(progress), context), options) {}
+
+Engine::Engine(const Executable& executable, const OptionFlags& options) {
+  checkOptions(options);
+  if (!executable.compiled()) throw poplar_error("Engine: the executable is empty. Pass one of compileGraph.");
+  runner_ = std::make_unique<Runner>(executable.compiled(), options);
+}
+
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+void Engine::prepare(const Device& device) {
+  const Target& built = ready(runner_, "Engine::load").compiled().graph->target;
+  const Target& target = device.getTarget();
+  if (target.getNumIPUs() != built.getNumIPUs() || target.getTilesPerIPU() != built.getTilesPerIPU())
+    throw poplar_error("Engine::load: the device has " + std::to_string(target.getNumIPUs()) + " IPUs of " +
+                       std::to_string(target.getTilesPerIPU()) + " tiles; the graph was built for " +
+                       std::to_string(built.getNumIPUs()) + " of " + std::to_string(built.getTilesPerIPU()) +
+                       ". Load it on the device whose target the graph has.");
+}
+void Engine::load(const Device& device) { prepare(device); }
+void Engine::run(unsigned program, const std::string&) { ready(runner_, "Engine::run").run(program); }
+void Engine::loadAndRun(const Device& device, unsigned program) {
+  load(device);
+  run(program);
+}
+
+void Engine::connectStream(StringRef handle, void* begin, void* end) {
+  ready(runner_, "Engine::connectStream").connect(handle, static_cast<char*>(begin), static_cast<char*>(end), false);
+}
+void Engine::connectStream(StringRef handle, void* data) {
+  ready(runner_, "Engine::connectStream").connect(handle, static_cast<char*>(data), nullptr, true);
+}
+void Engine::connectStreamToCallback(StringRef handle, unsigned replica, StreamCallbackHandle callback) {
+  ready(runner_, "Engine::connectStreamToCallback").connect(handle, replica, std::move(callback));
+}
+
+namespace {
+// A row of a remote buffer.
+std::pair<char*, std::size_t> remoteRow(Runner& runner, StringRef handle, int repeat, unsigned replica) {
+  auto& data = runner.remoteBuffer(handle, replica);
+  const auto& buffer = runner.compiled().graph->remote_buffers.at(handle);
+  if (repeat < 0 || static_cast<std::size_t>(repeat) >= buffer.getRepeats())
+    throw poplar_error("Remote buffer '" + handle.str() + "': row " + std::to_string(repeat) + " does not exist; it has " +
+                       std::to_string(buffer.getRepeats()) + " rows.");
+  const std::size_t bytes = data.size() / buffer.getRepeats();
+  return {data.data() + static_cast<std::size_t>(repeat) * bytes, bytes};
+}
+}  // namespace
+
+void Engine::copyToRemoteBuffer(const void* data, StringRef handle, int repeat, unsigned replica) {
+  const auto [row, bytes] = remoteRow(ready(runner_, "Engine::copyToRemoteBuffer"), handle, repeat, replica);
+  std::copy_n(static_cast<const char*>(data), bytes, row);
+}
+void Engine::copyFromRemoteBuffer(StringRef handle, void* data, int repeat, unsigned replica) {
+  const auto [row, bytes] = remoteRow(ready(runner_, "Engine::copyFromRemoteBuffer"), handle, repeat, replica);
+  std::copy_n(row, bytes, static_cast<char*>(data));
+}
+
+void Engine::writeTensor(StringRef handle, const void* begin, const void* end) {
+  ready(runner_, "Engine::writeTensor").write(handle, static_cast<const char*>(begin), static_cast<const char*>(end));
+}
+void Engine::writeTensor(StringRef handle, const void* begin) { writeTensor(handle, begin, nullptr); }
+void Engine::readTensor(StringRef handle, void* begin, void* end) {
+  ready(runner_, "Engine::readTensor").read(handle, static_cast<char*>(begin), static_cast<char*>(end));
+}
+void Engine::readTensor(StringRef handle, void* begin) { readTensor(handle, begin, nullptr); }
+
+void Engine::setPrintStream(std::ostream& out) { ready(runner_, "Engine::setPrintStream").print_stream = &out; }
+
+void Engine::printProfileSummary(std::ostream& out, const OptionFlags& options) const {
+  ready(runner_, "Engine::printProfileSummary");
+  const bool steps = options.find("showExecutionSteps") != options.end() && options.at("showExecutionSteps") == "true";
+  printSummary(out, runner_->compiled().account, steps);
+}
+
+}  // namespace poplar

@@ -1,0 +1,226 @@
+// Memory of replicas, streams and copies of the host.
+#include "runner.hpp"
+
+#include <poplar/TypeConversion.hpp>
+
+#include <cstring>
+
+namespace poplar::detail {
+
+namespace {
+constexpr std::size_t alignment = 64;
+std::size_t padded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment + alignment; }
+}  // namespace
+
+Runner::Runner(std::shared_ptr<const Compiled> compiled, OptionFlags options)
+    : compiled_(std::move(compiled)), options_(std::move(options)), replicas_(compiled_->graph->replicas) {
+  const auto& variables = compiled_->graph->variables;
+  std::size_t total = 0;
+  for (const auto& variable : variables) total += padded(variable.count * typeSize(variable.type));
+  for (auto& replica : replicas_) {
+    replica.pages = std::make_unique<Pages>(total + alignment);
+    char* at = replica.pages->data();
+    for (const auto& variable : variables) {
+      replica.memory.bases.push_back(at);
+      at += padded(variable.count * typeSize(variable.type));
+    }
+    replica.compute_sets.resize(compiled_->compute_sets.size());
+  }
+  initialise();
+}
+
+void Runner::initialise() {
+  const auto& graph = *compiled_->graph;
+  for (std::uint32_t number = 0; number < replicas_.size(); ++number) {
+    const Memory& memory = replicas_[number].memory;
+    for (std::size_t i = 0; i < graph.variables.size(); ++i) {
+      const Variable& variable = graph.variables[i];
+      if (variable.constant) std::memcpy(memory.bases[i], variable.data.data(), variable.data.size());
+      if (variable.replica_index) std::memcpy(memory.bases[i], &number, sizeof(number));
+    }
+    for (const auto& initial : graph.initial_values)
+      if (const std::size_t count = initial.view.count())
+        Moves(initial.view.spans(), initial.data.size() / count).scatter(initial.data.data(), memory);
+  }
+}
+
+char* Runner::scratch(std::size_t slot, std::size_t bytes) {
+  auto& buffer = scratch_[slot];
+  if (buffer.size() < bytes + alignment) buffer.resize(bytes + alignment);
+  const auto at = reinterpret_cast<std::uintptr_t>(buffer.data());
+  return buffer.data() + (alignment - at % alignment) % alignment;
+}
+
+void Runner::run(unsigned program) {
+  if (program >= compiled_->programs.size())
+    throw poplar_error("Engine::run: the program is " + std::to_string(program) + "; the engine has " +
+                       std::to_string(compiled_->programs.size()) + " programs. Pass a lower number.");
+  compiled_->programs[program]->run(*this);
+}
+
+bool Runner::execute(unsigned compute_set, Replica& replica) {
+  auto& vertices = replica.compute_sets[compute_set];
+  if (!vertices) vertices = std::make_unique<Vertices>(*compiled_->compute_sets[compute_set], replica.memory);
+  return vertices->run();
+}
+
+std::int64_t Runner::scalar(const Access& access, Type type) {
+  std::optional<std::int64_t> result;
+  for (auto& replica : replicas_) {
+    std::int64_t value = 0;
+    convertToHost(replica.memory.at(access.address, access.size), type, &value, TypeTraits::make<std::int64_t>(), 1);
+    if (result && *result != value)
+      throw application_runtime_error("A predicate or control value differs between replicas: " + std::to_string(*result) +
+                                      " and " + std::to_string(value) +
+                                      ". Reduce it over the replicas before the program branches.");
+    result = value;
+  }
+  return *result;
+}
+
+void Runner::connect(const std::string& handle, char* begin, char* end, bool fixed) {
+  const auto stream = compiled_->graph->streams.find(handle);
+  if (stream == compiled_->graph->streams.end())
+    throw stream_connection_error("connectStream: there is no stream '" + handle + "'. Use the handle of an added stream.");
+  const std::size_t bytes = stream->second.numElements() * typeSize(stream->second.elementType());
+  if (!fixed && (end <= begin || static_cast<std::size_t>(end - begin) % std::max<std::size_t>(1, bytes) != 0))
+    throw stream_connection_error("connectStream: the buffer of stream '" + handle + "' has " +
+                                  std::to_string(end - begin) + " bytes; expected a multiple of " +
+                                  std::to_string(bytes) + ". Pass a buffer of whole transfers.");
+  connections_[handle] = {begin, end, begin, fixed, {}};
+}
+
+void Runner::connect(const std::string& handle, unsigned replica, StreamCallbackHandle callback) {
+  if (!compiled_->graph->streams.count(handle))
+    throw stream_connection_error("connectStreamToCallback: there is no stream '" + handle +
+                                  "'. Use the handle of an added stream.");
+  Connection& connection = connections_[handle];
+  connection.begin = connection.end = connection.at = nullptr;
+  connection.callbacks[replica] = std::make_shared<StreamCallbackHandle>(std::move(callback));
+}
+
+Connection& Runner::connectionOf(const DataStream& stream) {
+  const auto found = connections_.find(stream.handle());
+  if (found == connections_.end())
+    throw stream_connection_error("Stream '" + stream.handle() +
+                                  "' is not connected. Call Engine::connectStream before the program runs.");
+  return found->second;
+}
+
+// The part of the host's buffer for the next transfer.
+char* Runner::nextBuffer(Connection& connection, const DataStream&, std::size_t bytes) {
+  if (connection.fixed) return connection.begin;
+  if (connection.at + bytes > connection.end) connection.at = connection.begin;
+  char* buffer = connection.at;
+  connection.at += bytes;
+  return buffer;
+}
+
+void Runner::toDevice(const DataStream& stream, const Access& access, std::size_t slot) {
+  Connection& connection = connectionOf(stream);
+  const bool once = stream.replicatedMode() == ReplicatedStreamMode::BROADCAST;
+  char* buffer = nullptr;
+  for (unsigned number = 0; number < replicas_.size(); ++number) {
+    if (number > 0 && once) {
+      access.moves.scatter(buffer, replicas_[number].memory);
+      continue;
+    }
+    if (connection.begin) {
+      buffer = nextBuffer(connection, stream, access.bytes());
+    } else {
+      const auto callback = connection.callbacks.find(once ? 0 : number);
+      if (callback == connection.callbacks.end())
+        throw stream_connection_error("Stream '" + stream.handle() + "' has no callback for replica " +
+                                      std::to_string(number) + ". Connect one for each replica.");
+      buffer = scratch(slot, access.bytes());
+      (*callback->second)->fetch(buffer);
+      (*callback->second)->complete();
+    }
+    access.moves.scatter(buffer, replicas_[number].memory);
+  }
+}
+
+void Runner::fromDevice(const DataStream& stream, const Access& access, std::size_t slot) {
+  Connection& connection = connectionOf(stream);
+  for (unsigned number = 0; number < replicas_.size(); ++number) {
+    if (connection.begin) {
+      access.moves.gather(replicas_[number].memory, nextBuffer(connection, stream, access.bytes()));
+      continue;
+    }
+    const auto callback = connection.callbacks.find(number);
+    if (callback == connection.callbacks.end())
+      throw stream_connection_error("Stream '" + stream.handle() + "' has no callback for replica " +
+                                    std::to_string(number) + ". Connect one for each replica.");
+    char* buffer = scratch(slot, access.bytes());
+    access.moves.gather(replicas_[number].memory, buffer);
+    (*callback->second)->fetch(buffer);
+    (*callback->second)->complete();
+  }
+}
+
+std::vector<char>& Runner::remoteBuffer(const std::string& handle, unsigned replica) {
+  const auto found = compiled_->graph->remote_buffers.find(handle);
+  if (found == compiled_->graph->remote_buffers.end())
+    throw stream_connection_error("There is no remote buffer '" + handle + "'. Use the handle of addRemoteBuffer.");
+  if (replica >= replicas_.size())
+    throw stream_connection_error("Remote buffer '" + handle + "': replica " + std::to_string(replica) + " does not exist.");
+  auto& data = remote_[{handle, replica}];
+  data.resize(found->second.numElements() * found->second.getRepeats() * typeSize(found->second.elementType()));
+  return data;
+}
+
+std::size_t Runner::checkedBytes(const char* function, const std::string& handle, const Tensor& tensor,
+                                 const char* begin, const char* end) const {
+  const std::size_t bytes = tensor.numElements() * typeSize(tensor.elementType());
+  if (end && static_cast<std::size_t>(end - begin) != bytes * replicas_.size())
+    throw poplar_error(std::string(function) + ": the buffer for '" + handle + "' has " + std::to_string(end - begin) +
+                       " bytes; the tensor has " + std::to_string(bytes * replicas_.size()) +
+                       ". Pass a buffer of that size.");
+  return bytes;
+}
+
+namespace {
+const Tensor& hostTensor(const char* function, const std::map<std::string, Tensor>& tensors, const std::string& handle) {
+  const auto found = tensors.find(handle);
+  if (found == tensors.end())
+    throw stream_connection_error(std::string(function) + ": there is no handle '" + handle +
+                                  "'. Create it on the graph before the engine is built.");
+  return found->second;
+}
+}  // namespace
+
+void Runner::write(const std::string& handle, const char* begin, const char* end) {
+  const Tensor& tensor = hostTensor("writeTensor", compiled_->graph->host_writes, handle);
+  const std::size_t bytes = checkedBytes("writeTensor", handle, tensor, begin, end);
+  const Moves moves(viewOf(tensor).spans(), typeSize(tensor.elementType()));
+  for (std::size_t number = 0; number < replicas_.size(); ++number)
+    moves.scatter(begin + number * bytes, replicas_[number].memory);
+}
+
+void Runner::read(const std::string& handle, char* begin, char* end) {
+  const Tensor& tensor = hostTensor("readTensor", compiled_->graph->host_reads, handle);
+  const std::size_t bytes = checkedBytes("readTensor", handle, tensor, begin, end);
+  const Moves moves(viewOf(tensor).spans(), typeSize(tensor.elementType()));
+  for (std::size_t number = 0; number < replicas_.size(); ++number)
+    moves.gather(replicas_[number].memory, begin + number * bytes);
+}
+
+void Runner::setVariableMemory(const Tensor& tensor, void* data) {
+  const auto span = viewOf(tensor).contiguous();
+  const std::size_t number = span ? variableOf(span->address) : 0;
+  if (!span || replicas_.size() != 1 || compiled_->graph->variables[number].count != tensor.numElements())
+    throw internal_error("setVariableMemory needs a whole variable of a graph without replicas.");
+  Replica& replica = replicas_[0];
+  char* base = static_cast<char*>(data);
+  if (!base) {
+    base = replica.pages->data();
+    for (std::size_t i = 0; i < number; ++i)
+      base += padded(compiled_->graph->variables[i].count * typeSize(compiled_->graph->variables[i].type));
+  }
+  if (replica.memory.bases[number] == base) return;
+  replica.memory.bases[number] = base;
+  for (auto& vertices : replica.compute_sets)
+    if (vertices) vertices->bind();
+}
+
+}  // namespace poplar::detail

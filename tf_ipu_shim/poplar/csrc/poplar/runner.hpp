@@ -1,0 +1,122 @@
+// One run of a compiled program: its memory, vertices, streams and remote buffers.
+#ifndef poplar_csrc_runner_hpp
+#define poplar_csrc_runner_hpp
+
+#include "plan.hpp"
+
+#include <poplar/StreamCallback.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poplar::detail {
+
+// Zeroed memory of its own pages: what is never touched costs nothing.
+class Pages {
+ public:
+  explicit Pages(std::size_t bytes);
+  ~Pages();
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  char* data() const { return data_; }
+
+ private:
+  char* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+// The vertices of a compute set for one replica: their states, bound to the replica's memory.
+class Vertices {
+ public:
+  Vertices(const ComputeSetPlan& plan, const Memory& memory);
+  ~Vertices();
+  Vertices(const Vertices&) = delete;
+  Vertices& operator=(const Vertices&) = delete;
+  // Runs all; returns whether every compute() returned true.
+  bool run();
+  // Binds the fields again, after a variable got other memory.
+  void bind();
+
+ private:
+  void construct();
+  void readEarly();
+  bool runOne(const VertexPlan& vertex);
+  bool runPart(std::size_t begin, std::size_t end);
+  bool compute(const VertexPlan& vertex);
+  void bindField(const VertexPlan& vertex, const FieldPlan& field);
+  [[noreturn]] void fail(const VertexPlan& vertex) const;
+
+  const ComputeSetPlan& plan_;
+  const Memory& memory_;
+  Pages states_, scratch_;
+  std::chrono::nanoseconds last_{0};
+};
+
+struct Replica {
+  std::unique_ptr<Pages> pages;
+  Memory memory;
+  std::vector<std::unique_ptr<Vertices>> compute_sets;
+};
+
+// The host's end of a stream.
+struct Connection {
+  char *begin = nullptr, *end = nullptr, *at = nullptr;
+  bool fixed = false;
+  std::map<unsigned, std::shared_ptr<StreamCallbackHandle>> callbacks;
+};
+
+class Runner {
+ public:
+  Runner(std::shared_ptr<const Compiled> compiled, OptionFlags options);
+
+  void run(unsigned program);
+  const Compiled& compiled() const { return *compiled_; }
+  const OptionFlags& options() const { return options_; }
+  std::vector<Replica>& replicas() { return replicas_; }
+  // A buffer of a step that is reused by later runs.
+  char* scratch(std::size_t slot, std::size_t bytes);
+
+  bool execute(unsigned compute_set, Replica& replica);
+  // The value of a single integer; an error if replicas have different ones.
+  std::int64_t scalar(const Access& access, Type type);
+
+  void connect(const std::string& handle, char* begin, char* end, bool fixed);
+  void connect(const std::string& handle, unsigned replica, StreamCallbackHandle callback);
+  void toDevice(const DataStream& stream, const Access& access, std::size_t slot);
+  void fromDevice(const DataStream& stream, const Access& access, std::size_t slot);
+  std::vector<char>& remoteBuffer(const std::string& handle, unsigned replica);
+
+  void write(const std::string& handle, const char* begin, const char* end);
+  void read(const std::string& handle, char* begin, char* end);
+  // Lets a variable of the only replica live in memory of the caller, of its row-major data; null: in memory of its own.
+  void setVariableMemory(const Tensor& tensor, void* data);
+
+  std::ostream* print_stream = &std::cerr;
+
+ private:
+  void initialise();
+  std::size_t checkedBytes(const char* function, const std::string& handle, const Tensor& tensor, const char* begin,
+                           const char* end) const;
+  Connection& connectionOf(const DataStream& stream);
+  char* nextBuffer(Connection& connection, const DataStream& stream, std::size_t bytes);
+
+  std::shared_ptr<const Compiled> compiled_;
+  OptionFlags options_;
+  std::vector<Replica> replicas_;
+  std::map<std::size_t, std::vector<char>> scratch_;
+  std::map<std::string, Connection> connections_;
+  std::map<std::pair<std::string, unsigned>, std::vector<char>> remote_;
+  std::vector<char> staging_;
+};
+
+// Writes a tensor's elements as PrintTensor does.
+void printTensor(std::ostream& out, const PrintStep& step, const char* data);
+
+}  // namespace poplar::detail
+
+#endif

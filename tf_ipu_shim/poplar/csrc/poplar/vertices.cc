@@ -1,0 +1,263 @@
+// Vertices: their fields' connections and values.
+#include "state.hpp"
+
+#include <poplar/detail/vertex_table.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace poplar {
+
+using namespace detail;
+
+namespace {
+
+// Without the spaces that C++ allows around the arguments of a template.
+std::string normalised(StringRef name) {
+  std::string text;
+  const auto is_mark = [](char c) { return c == ',' || c == '<' || c == '>'; };
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == ' ' && (text.empty() || is_mark(text.back()) || i + 1 == name.size() || is_mark(name[i + 1]))) continue;
+    text += name[i];
+  }
+  return text;
+}
+
+Type typeOf(const Field& field) {
+  static const Type all[] = {BOOL, CHAR, UNSIGNED_CHAR, SIGNED_CHAR, UNSIGNED_SHORT, SHORT, UNSIGNED_INT, INT,
+                             UNSIGNED_LONGLONG, LONGLONG, HALF, FLOAT, DOUBLE, QUARTER};
+  for (const Type& type : all)
+    if (type.toString() == field.type) return type;
+  return Type();
+}
+
+// `long` of this CPU is `long long` of an IPU.
+Type onDevice(Type type) { return type == LONG ? LONGLONG : type == UNSIGNED_LONG ? UNSIGNED_LONGLONG : type; }
+
+struct Place {
+  VertexState& vertex;
+  const Field& field;
+  FieldState& state;
+  std::string text() const { return std::string("Field '") + field.name + "' of vertex type " + vertex.type->name; }
+};
+
+Place placeOf(GraphState& graph, const FieldRef& reference) {
+  if (reference.vertex() >= graph.vertices.size()) throw unknown_field("The field's vertex is not of this graph.");
+  VertexState& vertex = graph.vertices[reference.vertex()];
+  std::string names;
+  for (std::size_t i = 0; i < vertex.type->field_count; ++i) {
+    const Field& field = vertex.type->fields[i];
+    if (reference.name() == field.name) return {vertex, field, vertex.fields[i]};
+    names += (i ? ", " : "") + std::string(field.name);
+  }
+  throw unknown_field("Vertex type " + std::string(vertex.type->name) + " has no field '" + reference.name() +
+                      "'; it has: " + names + ". Use one of these.");
+}
+
+std::vector<Edge> edgesOf(const Place& place, const Tensor& tensor) {
+  if (place.field.kind == FieldKind::Value)
+    throw graph_connection_error(place.text() + " is a plain member; a tensor cannot be connected. Use setInitialValue.");
+  if (onDevice(typeOf(place.field)) != onDevice(tensor.elementType()))
+    throw type_error(place.text() + " has type " + place.field.type + "; the tensor has type " +
+                     tensor.elementType().toString().str() + ". Connect a tensor of the field's type.");
+  std::vector<Edge> edges;
+  if (place.field.depth < 2) return {{viewOf(tensor.flatten()), tensor.elementType()}};
+  if (tensor.rank() < 2)
+    throw graph_connection_error(place.text() + " is a vector of vectors; the tensor has shape " +
+                                 tensor.shapeToString() + ". Connect a tensor of rank 2, or a list of tensors.");
+  for (std::size_t i = 0; i < tensor.dim(0); ++i) edges.push_back({viewOf(tensor[i].flatten()), tensor.elementType()});
+  return edges;
+}
+
+void checkSizes(const Place& place, const std::vector<Edge>& edges) {
+  const std::size_t expected = place.field.depth == 0 ? 1 : place.field.fixed_size;
+  for (const Edge& edge : edges)
+    if (expected && edge.view.count() != expected)
+      throw graph_connection_error(place.text() + " has " + std::to_string(expected) + " elements; the tensor has " +
+                                   std::to_string(edge.view.count()) + ". Connect a tensor of that size.");
+}
+
+void connectAll(Place place, std::vector<Edge> edges) {
+  if (place.state.connected && place.state.whole)
+    throw graph_connection_error(place.text() + " is connected already. Connect each field once.");
+  place.state.connected = place.state.whole = true;
+  place.state.rows.assign(edges.begin(), edges.end());
+}
+
+void connectElement(Place place, std::size_t index, Edge edge) {
+  if (place.state.whole) throw graph_connection_error(place.text() + " is connected already. Connect each field once.");
+  auto& rows = place.state.rows;
+  if (index >= rows.size()) rows.resize(index + 1);
+  if (rows[index])
+    throw graph_connection_error(place.text() + " is connected already at index " + std::to_string(index) +
+                                 ". Connect each element once.");
+  rows[index] = std::move(edge);
+  place.state.connected = true;
+}
+
+}  // namespace
+
+bool Graph::hasCodelet(StringRef vertexType) const { return state_->vertex_types.count(normalised(vertexType)) > 0; }
+
+VertexRef Graph::addVertex(ComputeSet computeSet, StringRef vertexType) {
+  const auto found = state_->vertex_types.find(normalised(vertexType));
+  if (found == state_->vertex_types.end())
+    throw unknown_vertex_type("addVertex: vertex type '" + vertexType.str() + "' is in none of the " +
+                              std::to_string(state_->libraries.size()) +
+                              " codelet files of the graph. Call addCodelets with the file that has it; a template must "
+                              "be instantiated there.");
+  if (computeSet.isNull() || computeSet.getId() >= state_->compute_sets.size())
+    throw graph_object_creation_error("addVertex: the compute set is not of this graph. Pass one of addComputeSet.");
+  VertexState vertex;
+  vertex.type = found->second;
+  vertex.compute_set = computeSet.getId();
+  vertex.fields.resize(vertex.type->field_count);
+  const auto id = static_cast<unsigned>(state_->vertices.size());
+  state_->vertices.push_back(std::move(vertex));
+  state_->compute_sets[computeSet.getId()].vertices.push_back(id);
+  return VertexRef(id);
+}
+
+VertexRef Graph::addVertex(ComputeSet computeSet, StringRef vertexType, ArrayRef<ConnectionDesc> connections) {
+  const VertexRef vertex = addVertex(computeSet, vertexType);
+  for (const auto& connection : connections) {
+    const FieldRef field = vertex[connection.name];
+    if (!connection.scalar.empty()) connectValues(field, connection.scalar.data(), connection.traits, 1, true);
+    else if (connection.single) connect(field, connection.tensors[0]);
+    else connect(field, ArrayRef<Tensor>(connection.tensors));
+  }
+  return vertex;
+}
+
+ComputeSet Graph::addComputeSet(const DebugContext& context) {
+  state_->compute_sets.push_back({context.getPathName(), {}});
+  return ComputeSet(static_cast<unsigned>(state_->compute_sets.size() - 1));
+}
+
+std::size_t Graph::getNumVertices() const { return state_->vertices.size(); }
+
+void Graph::connect(const FieldRef& field, const Tensor& tensor) {
+  const Place place = placeOf(*state_, field);
+  if (field.isIndexed()) {
+    const Tensor flat = tensor.flatten();
+    const auto edge = Edge{viewOf(flat), tensor.elementType()};
+    edgesOf(place, place.field.depth < 2 ? flat : flat.expand({0}));
+    if (place.field.depth < 2 && tensor.numElements() != 1)
+      throw graph_connection_error(place.text() + " has single elements; the tensor for index " +
+                                   std::to_string(field.getIndex()) + " has shape " + tensor.shapeToString() +
+                                   ". Connect one element.");
+    if (place.field.depth == 2) checkSizes(place, {edge});
+    return connectElement(place, field.getIndex(), edge);
+  }
+  auto edges = edgesOf(place, tensor);
+  checkSizes(place, edges);
+  connectAll(place, std::move(edges));
+}
+
+void Graph::connect(const FieldRef& field, ArrayRef<Tensor> tensors) {
+  const Place place = placeOf(*state_, field);
+  if (place.field.depth < 2) {
+    std::vector<Tensor> flat;
+    for (const Tensor& tensor : tensors) flat.push_back(tensor.flatten());
+    if (flat.empty()) throw graph_connection_error(place.text() + " was passed no tensor. Connect at least one.");
+    return connect(field, concat(flat));
+  }
+  std::vector<Edge> edges;
+  for (const Tensor& tensor : tensors)
+    for (auto& edge : edgesOf(place, tensor.flatten().expand({0}))) edges.push_back(std::move(edge));
+  checkSizes(place, edges);
+  connectAll(place, std::move(edges));
+}
+
+void Graph::connectValues(const FieldRef& field, const void* values, const TypeTraits& traits, std::size_t count,
+                          bool single) {
+  const Place place = placeOf(*state_, field);
+  if (place.field.kind == FieldKind::Value) return setInitialValues(field, values, traits, count, single);
+  const std::size_t shape[] = {count};
+  const Tensor constant = addConstantValues(typeOf(place.field), shape, values, traits, count, false, {"<const>"});
+  state_->variables.back().of_vertex = true;
+  connect(field, constant);
+}
+
+void Graph::setFieldSize(const FieldRef& field, std::size_t size) {
+  Place place = placeOf(*state_, field);
+  if (place.field.kind == FieldKind::Value) {
+    place.state.value.resize(size * place.field.type_size);
+    place.state.value_count = size;
+    place.state.has_value = true;
+  } else if (place.state.rows.size() > size) {
+    throw graph_connection_error(place.text() + " has connections at more than " + std::to_string(size) +
+                                 " indices. Call setFieldSize with a larger size.");
+  } else {
+    place.state.rows.resize(size);
+  }
+}
+
+void Graph::setInitialValues(const FieldRef& field, const void* values, const TypeTraits& traits, std::size_t count,
+                             bool single) {
+  Place place = placeOf(*state_, field);
+  if (place.field.kind != FieldKind::Value) return connectValues(field, values, traits, count, single);
+  const Type type = typeOf(place.field);
+  if (type == Type())
+    throw type_error(place.text() + " has a type that setInitialValue cannot set. Use a number or a Vector of numbers.");
+  const std::size_t expected = place.field.depth == 0 && !place.field.fixed_size ? 1 : place.field.fixed_size;
+  if (field.isIndexed()) {
+    const std::size_t end = (field.getIndex() + 1) * place.field.type_size;
+    if (place.state.value.size() < end) place.state.value.resize(end);
+    place.state.value_count = std::max(place.state.value_count, field.getIndex() + 1);
+    convertElements(values, traits, place.state.value.data() + end - place.field.type_size, type, 1);
+  } else {
+    if (expected && count != expected)
+      throw poplar_error("setInitialValue: " + place.text() + " has " + std::to_string(expected) + " elements; " +
+                         std::to_string(count) + " values were passed. Pass one for each element.");
+    place.state.value.resize(count * place.field.type_size);
+    place.state.value_count = count;
+    convertElements(values, traits, place.state.value.data(), type, count);
+  }
+  place.state.has_value = true;
+}
+
+void Graph::setInitialValueHalf(const FieldRef& field, std::uint16_t value) {
+  static const TypeTraits traits = TypeTraits::make<_Float16>();
+  setInitialValues(field, &value, traits, 1, true);
+}
+
+void Graph::setTileMapping(VertexRef vertex, unsigned tile) {
+  state_->vertices.at(vertex.getId()).tile = convertVirtualTileToPhysicalTile(tile);
+}
+
+void Graph::setPerfEstimate(const VertexRef& vertex, std::uint64_t cycles, std::uint64_t flops) {
+  setPerfEstimate(vertex, VertexPerfEstimate(cycles, flops));
+}
+void Graph::setPerfEstimate(const VertexRef& vertex, const VertexPerfEstimate& estimate) {
+  state_->vertices.at(vertex.getId()).estimate = estimate;
+}
+VertexPerfEstimate Graph::getPerfEstimate(const VertexRef& vertex) const {
+  const auto& estimate = state_->vertices.at(vertex.getId()).estimate;
+  if (estimate) return *estimate;
+  throw missing_perf_estimate("getPerfEstimate: the vertex has no estimate. Call setPerfEstimate before.");
+}
+
+unsigned Graph::getMaxFieldDim(StringRef vertexType, StringRef, unsigned) const {
+  if (!hasCodelet(vertexType)) throw unknown_vertex_type("getMaxFieldDim: there is no vertex type '" + vertexType.str() + "'.");
+  return 0xFFFFFFFFu;
+}
+
+double Graph::getMaxVertexFieldValue(StringRef vertexType, StringRef field) const {
+  const auto found = state_->vertex_types.find(normalised(vertexType));
+  if (found == state_->vertex_types.end())
+    throw unknown_vertex_type("getMaxVertexFieldValue: there is no vertex type '" + vertexType.str() + "'.");
+  const Vertex& vertex = *found->second;
+  for (std::size_t i = 0; i < vertex.field_count; ++i) {
+    if (field != vertex.fields[i].name) continue;
+    const Type type = typeOf(vertex.fields[i]);
+    if (type == HALF) return 65504;
+    if (type == FLOAT) return 3.4028234663852886e38;
+    const bool has_sign = type == INT || type == SHORT || type == SIGNED_CHAR || type == CHAR || type == LONGLONG;
+    const int bits = type == BOOL ? 1 : static_cast<int>(8 * typeSize(type)) - (has_sign ? 1 : 0);
+    return static_cast<double>(bits == 64 ? ~0ULL : (1ULL << bits) - 1);
+  }
+  throw unknown_field("getMaxVertexFieldValue: vertex type '" + vertexType.str() + "' has no field '" + field.str() + "'.");
+}
+
+}  // namespace poplar
