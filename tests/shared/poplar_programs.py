@@ -1,0 +1,34 @@
+"""Compiles the C++ programs of the tests against the Poplar libraries, each once a session."""
+
+import functools
+import pathlib
+import subprocess
+import tempfile
+
+from tf_ipu_shim.poplar import toolchain
+
+
+@functools.cache
+def _directory() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="poplar-programs-")
+
+
+@functools.cache
+def compile_program(source: pathlib.Path, *libraries: str) -> pathlib.Path:
+    """The path of the compiled program; `libraries` are those it uses besides libpoplar."""
+    prefix = toolchain.build_libraries()
+    program = pathlib.Path(_directory().name) / source.stem
+    words = [
+        "g++",
+        "-std=c++17",
+        "-O1",
+        f"-I{prefix / 'include'}",
+        str(source),
+        "-o",
+        str(program),
+        f"-L{prefix / 'lib'}",
+    ]
+    words += [*(f"-l{name}" for name in libraries), "-lpoplar", f"-Wl,-rpath,{prefix / 'lib'}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program
