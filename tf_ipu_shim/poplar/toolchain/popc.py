@@ -1,7 +1,7 @@
 """The `popc` command: compiles codelets for the simulated IPUs' tiles, which are this CPU.
 
-The compiler preprocesses each source; libclang finds the vertices; a registration follows the preprocessed text, and
-the compiler makes one shared library of all, the graph program. Its errors show the user's own lines.
+The compiler preprocesses each source, and libclang finds its vertices. The preprocessed text and a registration of the
+vertices are compiled to one shared library, the graph program. Errors of the compiler show the user's own lines.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ def main(words: Sequence[str] | None = None) -> int:
 def compile_codelets(arguments: Arguments) -> None:
     """Makes the graph program that the arguments ask for."""
     compiler = list(build.find_compiler().command)
+    for source in arguments.assembly:
+        _check_assembly(compiler, arguments, source)
     with tempfile.TemporaryDirectory(prefix="popc-") as scratch:
         objects = []
         for index, source in enumerate(arguments.sources):
@@ -60,8 +62,6 @@ def compile_codelets(arguments: Arguments) -> None:
             text = _preprocess(compiler, arguments, source)
             text += _register(text, source, index, index + 1 if last else len(arguments.sources))
             objects.append(_compile(compiler, arguments, text, pathlib.Path(scratch) / f"codelet{index}.ii"))
-        for source in arguments.assembly:
-            _check_assembly(compiler, arguments, source)
         _link(compiler, arguments, objects)
 
 

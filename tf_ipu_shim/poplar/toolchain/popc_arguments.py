@@ -8,24 +8,9 @@ import os
 from collections.abc import Iterator, Sequence
 
 import tf_ipu_shim
-from tf_ipu_shim.poplar.toolchain import checked_setting
+from tf_ipu_shim.poplar.toolchain import checked_setting, sources
 
 TARGETS = ("cpu", "ipu1", "ipu2", "ipu21")
-USAGE = """usage: popc [OPTIONS] SOURCE ... -o FILE.gp
-
-Compiles codelets for simulated IPUs, which run on this CPU.
-
-options:
-  -o FILE            write the graph program there
-  -I, -D, -U         passed to the preprocessor
-  -O, -g, -W, -f, -m, -std
-                     passed to the compiler (default -O2, C++17)
-  --target TARGETS   cpu, ipu1, ipu2, ipu21, separated by commas: one program serves all
-  --checked          stop at an index beyond a vector's size [env: TF_IPU_SHIM_CHECK_CODELETS]
-  --no-checked       do not, whatever the variable says
-  -v, --verbose      print the compiler's commands
-  --version          print the version
-  -h, --help         print this text"""
 _SOURCES = (".cpp", ".cc", ".cxx", ".c++", ".C", ".c")
 _ASSEMBLY = (".s", ".S")
 _PREPROCESSOR = ("-I", "-D", "-U", "-include", "-isystem", "-iquote")
@@ -34,7 +19,7 @@ _OLD_STANDARDS = ("98", "03", "0x", "11", "1y", "14")
 
 @dataclasses.dataclass
 class Arguments:
-    """What a command line asks for; `shown` is a text that is printed instead of compiling."""
+    """A command line that was read; `shown` is a text that is printed instead of compiling."""
 
     sources: list[str] = dataclasses.field(default_factory=list)
     assembly: list[str] = dataclasses.field(default_factory=list)
@@ -54,8 +39,8 @@ def parse(words: Sequence[str]) -> Arguments:
         ValueError: a word is not understood, or a source or the output is missing.
 
     Example:
-        >>> parse(["codelet.cpp", "-O3", "-o", "codelet.gp"]).output
-        'codelet.gp'
+        >>> parse(["--version"]).shown.startswith("popc of tf_ipu_shim")
+        True
     """
     arguments = Arguments(checked=checked_setting.is_on())
     rest = iter(words)
@@ -73,7 +58,7 @@ def _read(word: str, rest: Iterator[str], arguments: Arguments) -> None:
     if not word.startswith("-"):
         _read_source(word, arguments)
     elif word in ("-h", "--help"):
-        arguments.shown = USAGE
+        arguments.shown = (sources.TEMPLATE_DIRECTORY / "popc_help.txt").read_text(encoding="utf-8").rstrip()
     elif word == "--version":
         arguments.shown = f"popc of tf_ipu_shim {tf_ipu_shim.__version__}"
     elif word in ("-v", "--verbose"):

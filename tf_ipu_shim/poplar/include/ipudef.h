@@ -1,0 +1,7 @@
+// Types that code for IPUs has without a namespace.
+#ifndef POPLAR_IPUDEF_H
+#define POPLAR_IPUDEF_H
+
+#include <poplar/VectorTypes.hpp>
+
+#endif
