@@ -25,7 +25,8 @@ def small(tmp_path_factory):
     root = tmp_path_factory.mktemp("poplar")
     files = {
         "include/poplar/base.hpp": "#pragma once\nnamespace poplar { int base(); }\n",
-        "include/popops/answer.hpp": "#pragma once\nnamespace popops { int answer(); int missing(); }\n",
+        "include/popops/answer.hpp": "#pragma once\n#include <optional>\n"
+        "namespace popops { int answer(); int missing(); std::optional<int> other(); }\n",
         "csrc/poplar/base.cc": "#include <poplar/base.hpp>\nint poplar::base() { return 40; }\n",
         "csrc/popops/answer.cc": "#include <poplar/base.hpp>\n#include <popops/answer.hpp>\n"
         "int popops::answer() { return poplar::base() + 2; }\n",
@@ -128,10 +129,12 @@ def shell(built, tmp_path, monkeypatch):
     return run
 
 
+# Older Makefiles ask for a standard that Poplar's headers do not compile with.
 MAKEFILE = "main: main.cpp\n\tg++ -std=c++11 main.cpp -o main -lpoplar -lpopops -lpoputil -lpopnn -lpoprand\n"
 CMAKE = """
 cmake_minimum_required(VERSION 3.10)
 project(main CXX)
+set(CMAKE_CXX_STANDARD 14)
 find_package(poplar REQUIRED)
 add_executable(main main.cpp)
 target_link_libraries(main popops poplar)

@@ -16,6 +16,7 @@ _FOLDERS = {
     "LD_LIBRARY_PATH": "lib",
     "PKG_CONFIG_PATH": "lib/pkgconfig",
     "CMAKE_PREFIX_PATH": "",
+    "COMPILER_PATH": "libexec",  # where g++ looks for its compiler first
 }
 
 

@@ -27,11 +27,12 @@ class _Template(string.Template):
 
 def write(prefix: pathlib.Path) -> None:
     """Writes everything but the libraries; `popc` last, so that its presence means that the rest is there."""
-    for folder in ("lib/pkgconfig", "bin", *(f"lib/cmake/{package}" for package in PACKAGES)):
+    for folder in ("lib/pkgconfig", "bin", "libexec", *(f"lib/cmake/{package}" for package in PACKAGES)):
         (prefix / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     _copy_headers(prefix)
     for path, text in _text_files().items():
         _write_file(prefix / path, text, 0o600)
+    _write_file(prefix / "libexec" / "cc1plus", _filled("cc1plus"), 0o700)
     code = _POPC_CODE.format(root=str(sources.ROOT.parent.parent))
     script = _filled("popc", python=shlex.quote(sys.executable), code=shlex.quote(code))
     _write_file(prefix / LAST_WRITTEN, script, 0o700)
