@@ -32,3 +32,14 @@ def compile_program(source: pathlib.Path, *libraries: str) -> pathlib.Path:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return program
+
+
+@functools.cache
+def compile_codelets(source: pathlib.Path, *flags: str) -> pathlib.Path:
+    """The path of the graph program that popc makes of a source."""
+    prefix = toolchain.build_libraries()
+    program = pathlib.Path(_directory().name) / f"{source.stem}.gp"
+    words = [str(prefix / "bin" / "popc"), *flags, str(source), "-o", str(program)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program

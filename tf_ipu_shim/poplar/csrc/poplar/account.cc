@@ -11,7 +11,7 @@ namespace poplar::detail {
 
 namespace {
 
-// Cycles of a worker without an estimate of its own: the call, and a load and an operation for each element.
+// Cycles of a worker without an estimate: the call, and a load and an operation for each element.
 std::uint64_t defaultCycles(std::size_t elements) { return 25 + 2 * elements; }
 
 using Parts = std::vector<std::pair<std::size_t, unsigned>>;  // elements in order with their tile
@@ -155,6 +155,9 @@ class Walker {
     std::map<unsigned, TileCycles> tiles;
     for (unsigned id : set.vertices) {
       const VertexState& vertex = graph_.vertices[id];
+      if (!vertex.tile)
+        throw invalid_tile_mapping("A vertex of compute set '" + set.name +
+                                   "' is not mapped to a tile. Call setTileMapping for the vertex.");
       ++step.vertices[vertex.type->name];
       const std::size_t elements = countEdges(vertex, step);
       TileCycles& tile = tiles.try_emplace(*vertex.tile, graph_.target.getNumWorkerContexts()).first->second;
@@ -250,10 +253,12 @@ const char* textOf(AccountStep::Kind kind) {
 
 }  // namespace
 
-Account describe(const Graph& graph, ArrayRef<program::Program> programs) {
+Account describe(const Graph& graph, ArrayRef<program::Program> programs) { return describe(graph.state(), programs); }
+
+Account describe(const GraphState& graph, ArrayRef<program::Program> programs) {
   Account account;
-  countVariables(graph.state(), account);
-  Walker walker(graph.state(), account);
+  countVariables(graph, account);
+  Walker walker(graph, account);
   for (const auto& program : programs) walker.walk(program, 1);
   return account;
 }

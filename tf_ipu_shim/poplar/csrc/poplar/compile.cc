@@ -233,7 +233,7 @@ class Compiler {
   void check(const Tensor& tensor, const Node& node) {
     if (tensor.impl().graph.lock().get() != &graph_ && tensor.numElements() > 0)
       throw control_program_error("Program '" + node.name + "' uses a tensor of another graph. Use tensors of the engine's graph.");
-    checkMapped(graph_, viewOf(tensor), "program '" + node.name + "'");
+    checkMapped(graph_, viewOf(tensor), node.name.empty() ? "a program" : "program '" + node.name + "'");
   }
   // A single value that is read in place.
   Access single(const Tensor& tensor, const Node& node) {
@@ -425,7 +425,7 @@ std::shared_ptr<const Compiled> compileProgram(const Graph& graph, ArrayRef<Prog
   result->graph = graph.sharedState();
   Compiler compiler(*result, *result->graph);
   for (const auto& program : programs) result->programs.push_back(compiler.compile(program));
-  result->account = describe(graph, programs);
+  result->sources.assign(programs.begin(), programs.end());
   for (const auto* tensors : {&result->graph->host_writes, &result->graph->host_reads})
     for (const auto& [handle, tensor] : *tensors)
       checkMapped(*result->graph, viewOf(tensor), "the host access '" + handle + "'");

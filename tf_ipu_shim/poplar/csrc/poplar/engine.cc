@@ -124,9 +124,9 @@ void Engine::readTensor(StringRef handle, void* begin) { readTensor(handle, begi
 void Engine::setPrintStream(std::ostream& out) { ready(runner_, "Engine::setPrintStream").print_stream = &out; }
 
 void Engine::printProfileSummary(std::ostream& out, const OptionFlags& options) const {
-  ready(runner_, "Engine::printProfileSummary");
+  const Compiled& compiled = ready(runner_, "Engine::printProfileSummary").compiled();
   const bool steps = options.find("showExecutionSteps") != options.end() && options.at("showExecutionSteps") == "true";
-  printSummary(out, runner_->compiled().account, steps);
+  printSummary(out, describe(*compiled.graph, compiled.sources), steps);
 }
 
 }  // namespace poplar

@@ -6,7 +6,6 @@
 #include "node.hpp"
 #include "state.hpp"
 
-#include <poplar/detail/account.hpp>
 #include <poplar/detail/vertex_table.hpp>
 
 #include <memory>
@@ -55,7 +54,7 @@ struct Compiled {
   std::vector<StepPointer> programs, functions;
   std::vector<std::unique_ptr<ComputeSetPlan>> compute_sets;  // by id; null where no program runs them
   std::size_t scratch_slots = 0;                              // one buffer for each step that needs one
-  Account account;
+  std::vector<Program> sources;
 };
 
 std::shared_ptr<const Compiled> compileProgram(const Graph& graph, ArrayRef<Program> programs);

@@ -6,7 +6,9 @@
 
 #include <poplar/Graph.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,9 +55,36 @@ class TileMap {
       }
     }
   }
+  // Calls visit(count, tile) for elements of a span that follow each other on one tile, in order.
+  template <class Visitor>
+  void visitStrided(const Span& span, Visitor&& visit) const {
+    auto piece = pieces_.end();
+    for (std::int64_t done = 0; done < span.length;) {
+      const std::size_t at = indexOf(span.address + done * span.step);
+      piece = pieceAt(at, piece);
+      const bool mapped = piece != pieces_.end() && piece->first <= at;
+      const std::int64_t count = std::min(span.length - done, mapped ? within(*piece, at, span.step) : 1);
+      visit(static_cast<std::size_t>(count), mapped ? &piece->second.tile : nullptr);
+      done += count;
+    }
+  }
   const std::map<std::size_t, Piece>& pieces() const { return pieces_; }
 
  private:
+  using Place = std::map<std::size_t, Piece>::const_iterator;
+  // The first piece that ends behind an element; `near` is looked at first.
+  Place pieceAt(std::size_t at, Place near) const {
+    for (int looked = 0; looked < 3 && near != pieces_.end() && near->first <= at; ++looked, ++near)
+      if (at < near->second.end) return near;
+    near = pieces_.upper_bound(at);
+    return near != pieces_.begin() && std::prev(near)->second.end > at ? std::prev(near) : near;
+  }
+  // How many elements from one on, at this distance, lie in a piece.
+  static std::int64_t within(const std::pair<const std::size_t, Piece>& piece, std::size_t at, std::int64_t step) {
+    if (step > 0) return static_cast<std::int64_t>(piece.second.end - 1 - at) / step + 1;
+    if (step < 0) return static_cast<std::int64_t>(at - piece.first) / -step + 1;
+    return std::numeric_limits<std::int64_t>::max();
+  }
   std::map<std::size_t, Piece> pieces_;
 };
 
@@ -148,12 +177,12 @@ std::vector<Region> regionsOf(const View& view);
 
 template <class Visitor>
 void visitTiles(const GraphState& graph, const View& view, Visitor&& visit) {
-  for (const Region& region : regionsOf(view)) {
-    const std::size_t index = indexOf(region.address);
-    graph.variableAt(region.address)
-        .tiles.visit(index, index + region.length, [&](std::size_t begin, std::size_t end, const unsigned* tile) {
-          visit(region.position + begin - index, end - begin, tile);
-        });
+  std::size_t position = 0;
+  for (const Span& span : view.spans()) {
+    graph.variableAt(span.address).tiles.visitStrided(span, [&](std::size_t count, const unsigned* tile) {
+      visit(position, count, tile);
+      position += count;
+    });
   }
 }
 

@@ -132,7 +132,7 @@ bool Vertices::run() {
   const std::size_t count = plan_.vertices.size();
   const auto start = std::chrono::steady_clock::now();
   std::atomic<bool> all{true};
-  // What was short the last time is not worth waking threads for.
+  // Waking threads is not worth it for a compute set that was short the last time.
   if (count > 1 && (plan_.data_bytes > parallel_bytes || last_ > parallel_time)) {
     parallelFor(count, 1, [&](std::size_t begin, std::size_t end) {
       if (!runPart(begin, end)) all = false;

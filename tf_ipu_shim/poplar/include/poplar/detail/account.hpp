@@ -40,7 +40,9 @@ struct Account {
   std::vector<AccountStep> steps;
 };
 
+// Every tensor and vertex must be mapped: call it after compileGraph.
 Account describe(const Graph& graph, ArrayRef<program::Program> programs);
+Account describe(const GraphState& graph, ArrayRef<program::Program> programs);
 void printSummary(std::ostream& out, const Account& account, bool steps);
 
 }  // namespace poplar::detail

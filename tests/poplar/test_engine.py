@@ -1,0 +1,165 @@
+"""Programs of `programs/engine_cases.cpp` against NumPy: vertices, control flow, copies, streams, errors."""
+
+import pathlib
+import subprocess
+
+import numpy
+import pytest
+from poplar_programs import compile_codelets, compile_program
+
+pytestmark = [pytest.mark.without_tensorflow, pytest.mark.subprocess]
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+
+
+@pytest.fixture(scope="module")
+def run():
+    program = compile_program(PROGRAMS / "engine_cases.cpp")
+    codelets = compile_codelets(PROGRAMS / "codelets.cpp", "--checked")
+
+    def run(case):
+        done = subprocess.run([program, case, codelets], capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    return run
+
+
+def numbers(lines):
+    return [[float(value) for value in line.split()] for line in lines]
+
+
+def test_vertices_read_and_write_strided_views(run):
+    x, y = numpy.arange(24.0).reshape(4, 6), numpy.zeros((6, 4))
+    y.T[:, :3] = 2 * x[::-1, ::2]
+    y[3:6, 1:3] = 3 * x[1, 0]
+    assert numbers(run("strided views")) == [y.reshape(-1).tolist()]
+
+
+def test_vertices_read_values_from_before_the_compute_set(run):
+    assert numbers(run("old values")) == [[1, 2, 3, 4, 5, 6, 7, 7]]
+
+
+def test_half_vertices_round_as_numpy(run):
+    expected = numpy.arange(5, dtype=numpy.float16) * numpy.float16(0.1)
+    numpy.testing.assert_allclose(numbers(run("halves"))[0], expected.astype(float), rtol=1e-5)
+
+
+def test_vectors_of_vectors_and_state_of_vertices(run):
+    x = numpy.arange(12.0).reshape(3, 4)
+    sums = (numpy.arange(4.0)[::-1] + 3 * (x[0] + x[2] + x[1, ::-1]))[::-1]
+    assert numbers(run("rows and state")) == [sums.tolist(), [3]]
+
+
+def test_multi_vertex_runs_each_worker(run):
+    assert numbers(run("workers")) == [[0, 1, 2, 3, 4, 5, 0, 1]]
+
+
+def test_control_flow(run):
+    loops = next(value for value in range(0, 100, 3) if value >= 10)
+    assert numbers(run("control flow")) == [[loops], [7], [20], [4 * 2 * 2]]
+
+
+def test_copies(run):
+    x, z = numpy.arange(12.0).reshape(3, 4), numpy.arange(10.0)
+    y = x.T.copy()
+    z[2:] = z[:8].copy()
+    x[:, 0:2] = x[::-1, 1:3].copy()
+    y[1] = y[0]
+    assert numbers(run("copies")) == [y.reshape(-1).tolist(), z.tolist(), x.reshape(-1).tolist()]
+
+
+def test_streams_and_remote_buffers(run):
+    values = numpy.arange(12.0).reshape(2, 3, 2)
+    sent = [values[step].T for step in (0, 1, 0)]
+    out, called, row, remote = numbers(run("streams"))
+    assert out == numpy.stack(sent).reshape(-1).tolist()
+    assert called == [sum(step[0, 1] for step in sent)]
+    assert row == [7, 8, 9, 0, 0, 0]
+    assert remote == sent[-1][1].tolist()
+
+
+def test_replicas_exchange(run):
+    assert numbers(run("replicas")) == [[10, 11], [11, 10]]
+
+
+def test_kernels_see_views_and_old_values(run):
+    x, y, z = numpy.arange(6.0), numpy.zeros((3, 2)), numpy.arange(8.0)
+    y.T[:] = x.cumsum().reshape(2, 3)
+    z[1:] = z[:7].cumsum()
+    assert numbers(run("kernels")) == [y.reshape(-1).tolist(), x.cumsum().tolist(), z.tolist()]
+
+
+def test_account(run):
+    vertices, workers, estimate = 7, 6, 10 + 3 * 2
+    cycles = workers * -(-vertices // workers) * estimate
+    exchanged = vertices * 6 * 4
+    assert run("account") == [
+        f"account 5 {cycles} {exchanged} AddRows {vertices}",
+        f"move 5 {6 * 4 // 8} {6 * 4}",
+        "16 24 8 ",
+    ]
+
+
+def test_mappings_of_views_clones_and_virtual_graphs(run):
+    views, clone, virtual, regions, reordered = run("mappings")
+    assert views.split() == ["0:0-4", "1:4-8", "2:8-12"]
+    assert clone.split() == ["1:0-4", "2:4-6"]
+    assert virtual.split() == ["3:0-3"]
+    assert regions.split(" ; ") == ["6-9", "0-2", "4-6", ""]
+    assert reordered == "1"
+
+
+def test_engines_of_one_executable_run_in_threads(run):
+    assert numbers(run("threads")) == [[0, 0, 0, 0]]
+
+
+def test_print_tensor(run):
+    assert run("printed") == [
+        "counted: [",
+        "  [0.0000000 1.0000000 2.0000000]",
+        "  [3.0000000 4.0000000 5.0000000]",
+        "]",
+        "x: [",
+        "  [ 0.000000 12.500000 25.000000]",
+        "  [37.500000 50.000000 62.500000]",
+        "]",
+        "big: [   0.0000    1.0000    2.0000 ... 1997.0000 1998.0000 1999.0000]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("unmapped", "invalid_tile_mapping: Elements [3:4) of variable 'x' (float, shape {4})"),
+        ("unmapped vertex", "invalid_tile_mapping: The vertex type Thrower in compute set 'set' is not mapped"),
+        (
+            "overlap",
+            "graph_cycle_error: Field Scale<float>.out writes to elements [0:4) of variable 'zeros' that are written "
+            "to elsewhere in same compute set",
+        ),
+        (
+            "unconnected",
+            "graph_connection_error: Field 'in' of vertex type Thrower in compute set 'set' is not connected",
+        ),
+        ("wrong type", "type_error: Field 'in' of vertex type Thrower has type float; the tensor has type int"),
+        ("unknown field", "unknown_field: Vertex type Thrower has no field 'input'; it has: in"),
+        (
+            "unknown vertex",
+            "unknown_vertex_type: addVertex: vertex type 'Scale<int>' is in none of the 1 codelet files",
+        ),
+        (
+            "throws",
+            "application_runtime_error: Vertex Thrower in compute set 'set' on tile 6 threw an exception: no luck",
+        ),
+        (
+            "out of bounds",
+            "application_runtime_error: Vertex Scale<float> in compute set 'set' on tile 2 accesses field 'in' out of "
+            "bounds: index 3 of a vector of 3 elements",
+        ),
+        ("constant written", "control_program_error: Copy: the destination contains constants"),
+        ("unconnected stream", "stream_connection_error: Stream 'in' is not connected"),
+        ("tile too high", "invalid_tile_mapping: The tile is 8; this graph has 8 tiles"),
+    ],
+)
+def test_errors_name_what_is_wrong(run, case, message):
+    assert run(case)[0].startswith(message)
