@@ -1,5 +1,5 @@
 // Runs vertices: their states in memory, buffers for scattered views, errors with their names.
-#include "runner.hpp"
+#include "poplar/engine/runner.hpp"
 
 #include <poplar/detail/checks.hpp>
 #include <poplar/detail/kernel.hpp>

@@ -2,7 +2,7 @@
 #ifndef poplar_csrc_runner_hpp
 #define poplar_csrc_runner_hpp
 
-#include "plan.hpp"
+#include "poplar/engine/plan.hpp"
 
 #include <poplar/StreamCallback.hpp>
 

@@ -1,5 +1,5 @@
 // Vertices: their fields' connections and values.
-#include "state.hpp"
+#include "poplar/graph/state.hpp"
 
 #include <poplar/detail/vertex_table.hpp>
 

@@ -1,5 +1,5 @@
 // Compiles programs to steps with addresses.
-#include "runner.hpp"
+#include "poplar/engine/runner.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // PrintTensor: nested brackets, long tensors summarised.
-#include "runner.hpp"
+#include "poplar/engine/runner.hpp"
 
 #include <poplar/TypeConversion.hpp>
 

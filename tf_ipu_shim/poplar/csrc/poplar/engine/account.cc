@@ -1,6 +1,6 @@
 // Accounts of programs: bytes by tile, cycles of compute sets, bytes that cross tiles.
-#include "node.hpp"
-#include "runner.hpp"
+#include "poplar/graph/node.hpp"
+#include "poplar/engine/runner.hpp"
 
 #include <poplar/detail/account.hpp>
 

@@ -1,5 +1,5 @@
 // Strided views over elements and runs of elements.
-#include "view.hpp"
+#include "poplar/views/view.hpp"
 
 #include <algorithm>
 #include <functional>

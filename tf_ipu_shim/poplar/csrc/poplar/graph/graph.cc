@@ -1,5 +1,5 @@
 // Graphs: variables, constants and virtual graphs.
-#include "state.hpp"
+#include "poplar/graph/state.hpp"
 
 #include <poplar/Device.hpp>
 

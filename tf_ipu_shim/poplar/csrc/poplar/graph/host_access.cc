@@ -1,5 +1,5 @@
 // Streams, remote buffers and tensors that the host reads and writes.
-#include "state.hpp"
+#include "poplar/graph/state.hpp"
 
 #include <ostream>
 

@@ -2,7 +2,7 @@
 #ifndef poplar_csrc_state_hpp
 #define poplar_csrc_state_hpp
 
-#include "view.hpp"
+#include "poplar/views/view.hpp"
 
 #include <poplar/Graph.hpp>
 

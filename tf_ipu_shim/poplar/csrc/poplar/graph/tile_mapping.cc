@@ -1,5 +1,5 @@
 // The tiles of tensors' elements.
-#include "state.hpp"
+#include "poplar/graph/state.hpp"
 
 #include <algorithm>
 #include <numeric>

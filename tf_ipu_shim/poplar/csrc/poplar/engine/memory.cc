@@ -1,5 +1,5 @@
 // Moves of elements.
-#include "memory.hpp"
+#include "poplar/engine/memory.hpp"
 
 #include <poplar/detail/kernel.hpp>
 

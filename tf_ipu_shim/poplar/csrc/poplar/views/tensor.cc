@@ -1,5 +1,5 @@
 // Tensors: checks of the arguments of view operations.
-#include "state.hpp"
+#include "poplar/graph/state.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Memory of replicas, streams and copies of the host.
-#include "runner.hpp"
+#include "poplar/engine/runner.hpp"
 
 #include <poplar/TypeConversion.hpp>
 

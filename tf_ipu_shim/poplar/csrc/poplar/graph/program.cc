@@ -1,5 +1,5 @@
 // Programs: construction and its checks.
-#include "node.hpp"
+#include "poplar/graph/node.hpp"
 
 #include <poplar/exceptions.hpp>
 

@@ -1,5 +1,5 @@
 // Engines: load and run compiled programs.
-#include "runner.hpp"
+#include "poplar/engine/runner.hpp"
 
 #include <poplar/Engine.hpp>
 #include <poplar/detail/account.hpp>

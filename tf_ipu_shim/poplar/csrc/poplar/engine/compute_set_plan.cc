@@ -1,5 +1,5 @@
 // Compute sets: checks of connections and overlapping writes, and where each vertex finds its data.
-#include "plan.hpp"
+#include "poplar/engine/plan.hpp"
 
 #include <algorithm>
 

@@ -2,9 +2,9 @@
 #ifndef poplar_csrc_plan_hpp
 #define poplar_csrc_plan_hpp
 
-#include "memory.hpp"
-#include "node.hpp"
-#include "state.hpp"
+#include "poplar/engine/memory.hpp"
+#include "poplar/graph/node.hpp"
+#include "poplar/graph/state.hpp"
 
 #include <poplar/detail/vertex_table.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef poplar_csrc_memory_hpp
 #define poplar_csrc_memory_hpp
 
-#include "view.hpp"
+#include "poplar/views/view.hpp"
 
 #include <cstddef>
 #include <cstdint>

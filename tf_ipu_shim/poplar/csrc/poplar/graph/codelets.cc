@@ -1,5 +1,5 @@
 // Codelets: loading of .gp files, and their compilation by popc.
-#include "state.hpp"
+#include "poplar/graph/state.hpp"
 
 #include <poplar/detail/vertex_table.hpp>
 
