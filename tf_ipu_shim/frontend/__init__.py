@@ -23,7 +23,7 @@ from tf_ipu_shim import plugin
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.driver import registration
 from tf_ipu_shim.frontend.applications import engines
-from tf_ipu_shim.frontend.control_flow import functional_loops
+from tf_ipu_shim.frontend.control_flow import body_order, functional_loops
 from tf_ipu_shim.frontend.conversion import imported_ops
 from tf_ipu_shim.frontend.feeds import host_datasets
 from tf_ipu_shim.frontend.keras import import_hook
@@ -43,6 +43,7 @@ sharding.enable_sharded_gradient_tape()
 autograph.install()
 stock_compile.install()
 functional_loops.install()
+body_order.install()
 loading.install()
 host_datasets.install()
 imported_ops.install()

@@ -205,22 +205,6 @@ def test_side_effects_that_nothing_needs(control_flow):
             assert {name: value for name, value in values.items() if value} == wanted, flag
 
 
-def test_side_effects_keep_the_order_of_the_script(control_flow):
-    control_flow(1)
-
-    def build(step, x):
-        state = v1.get_variable("state", [], initializer=v1.ones_initializer(), use_resource=True)
-        before = state.read_value()
-        tf.cond(before > 0.0, lambda: state.assign_add(2.0), lambda: state.assign_sub(1.0))
-        between = state.read_value()
-        tf.switch_case(tf.constant(1), [lambda: state.assign_add(7.0), lambda: state.assign(state * 10.0)])
-        state.assign_sub(1.0)
-        return tf.stack([before, between, state.read_value()])
-
-    value, variables = results(unasked, build)
-    assert value.tolist() == [1, 3, 29] and variables["model/state"] == 29
-
-
 def test_a_check_that_nothing_waits_for_ends_the_run(control_flow):
     control_flow(1)
 

@@ -60,28 +60,6 @@ def test_operations_only_give_an_operation(several):
         assert session.run(v1.global_variables()) == [5.0, 10.0]
 
 
-@pytest.mark.parametrize("way", ["xla", "kernels"])
-def test_a_write_that_nothing_needs_comes_before_later_reads(way, monkeypatch):
-    """In the order of the script, also where they are in a loop; TensorFlow 1 would not write at all."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
-
-    def model(x):
-        total = v1.get_variable("total", initializer=1.0, use_resource=True)
-        before = total.read_value()
-        total.assign(before + x)
-        after = total.read_value()
-        total.assign_add(10.0)
-        sums = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + total.read_value()), [0, 0.0])[1]
-        total.assign_add(100.0)
-        return before, after, sums
-
-    results = compile_(model, tf.constant(5.0))
-    with v1.Session() as session:
-        session.run(v1.global_variables_initializer())
-        assert session.run(results) == [1.0, 6.0, 3 * 16.0]
-        assert session.run(v1.global_variables()) == [116.0]
-
-
 @pytest.mark.parametrize("returned", [None, [], ()])
 def test_nothing_returned_gives_an_operation(returned):
     result = compile_(lambda x: returned, tf.constant(1.0))

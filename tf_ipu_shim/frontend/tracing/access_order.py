@@ -1,14 +1,16 @@
 """Orders a variable's reads and writes in a session's compiled function as stock `tf.xla.experimental.compile` does.
 
 In such a graph only data and control dependencies order a read and a write; without any, each execution mode would
-have its own order. XLA's is a reverse postorder that visits ops by their names. `side_effects` orders the writes that
-no result needs.
+have its own order. XLA's is a reverse postorder that visits ops by their names.
 Checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import auto_control_deps_utils, func_graph, ops
@@ -52,8 +54,10 @@ def _compilation_order(graph: func_graph.FuncGraph) -> list[ops.Operation]:
     users: dict[ops.Operation, list[ops.Operation]] = {op: [] for op in graph.get_operations()}
     roots = []
     for op in users:
+        if _is_dropped(op):
+            continue
         sources = [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-        for source in dict.fromkeys(sources):
+        for source in dict.fromkeys(map(_kept_source, sources)):
             users[source].append(op)
         if not sources:
             roots.append(op)
@@ -71,10 +75,51 @@ def _compilation_order(graph: func_graph.FuncGraph) -> list[ops.Operation]:
     return order[::-1]
 
 
+def _kept_source(op: ops.Operation) -> ops.Operation:
+    """Returns the op whose value XLA's graph optimizer has users take instead of an identity's."""
+    while _is_dropped(op):
+        op = op.inputs[0].op
+    return op
+
+
+def _is_dropped(op: ops.Operation) -> bool:
+    is_used = op.type == "Identity" and bool(op.outputs[0].consumers() or tf_graphs.control_outputs(op))
+    return is_used and not op.control_inputs
+
+
 def _stock_names(graph: func_graph.FuncGraph) -> dict[ops.Operation, str]:
     """Maps ops to the names that they have where XLA compiles them."""
-    names = {op: op.name for op in graph.get_operations()}
+    scope = _scope(graph)
+    names = {op: scope + op.name for op in graph.get_operations()}
+    if scope:
+        names.update(_functionalized_names(graph))
+        return names
+    is_program = not graph.outer_graph.building_function
     for outer, inner in graph.captures:
-        if not isinstance(outer, ops.EagerTensor):
+        if not is_program:
+            names[inner.op] = _argument_name(inner.op.name)
+        elif not isinstance(outer, ops.EagerTensor):
             names[inner.op] = f"{outer.op.name}_{outer.value_index}_arg".lower()
     return names
+
+
+def _scope(graph: func_graph.FuncGraph) -> str:
+    """Returns the scope of a body or branch of TensorFlow 1: stock builds it in the graph around it."""
+    scopes = []
+    while graph.outer_graph.building_function and getattr(graph, "_ipu_like_a_session", False):
+        graph = graph.outer_graph
+        scopes.append(graph.get_name_scope())
+    return "".join(f"{scope}/" for scope in scopes[::-1] if scope)
+
+
+def _functionalized_names(graph: func_graph.FuncGraph) -> dict[ops.Operation, str]:
+    """Maps the arguments of a TensorFlow 1 body or branch to the names that XLA gives them: resources last."""
+    values = [tensor.op for tensor in graph.inputs if tensor.dtype != dtypes.resource]
+    resources = [tensor.op for tensor in graph.inputs if tensor.dtype == dtypes.resource]
+    resources.sort(key=lambda op: _argument_name(op.name))
+    return {op: f"arg{place}" for place, op in enumerate([*values, *resources])}
+
+
+def _argument_name(name: str) -> str:
+    """Returns an op's name as that of a function's argument."""
+    return re.sub("[^a-z0-9]", "_", name.lower())

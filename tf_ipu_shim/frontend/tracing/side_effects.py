@@ -5,7 +5,8 @@ Checked on TensorFlow 2.15.1 and 2.21.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Iterator
 
 from tensorflow.compat.v2 import dtypes
 
@@ -32,34 +33,62 @@ def _has_host_effect(op: ops.Operation) -> bool:
 def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Operation]) -> list[ops.Operation]:
     """Returns the ops with a side effect that nothing wanted needs; loops, branches and calls are taken as a whole.
 
-    Each comes after what the script did with the same variable before it, and before what it did later. Effects other
-    than on variables keep the script's order, too.
+    Effects other than on variables keep the script's order as far as the order of accesses to variables lets them.
     """
     needed = _required_ops(graph, required)
     further: list[ops.Operation] = []
-    before: dict[int, list[ops.Operation]] = {}
-    last: dict[int, ops.Operation] = {}
-    for op in graph.get_operations():
-        reads, writes = auto_control_deps_utils.get_read_write_resource_inputs(op)
-        has_effect = bool(writes) or _has_nonvariable_effect(op)
-        is_further = has_effect and op not in needed
-        touched = [*map(id, (*reads, *writes))]
-        if has_effect and not writes:
-            touched.append(_ELSEWHERE)
-        for thing in touched:
-            if is_further:
-                tf_graphs.add_control_inputs(op, before.pop(thing, []))
-                last[thing] = op
-            elif thing in last:
-                tf_graphs.add_control_input(op, last[thing])
-            before.setdefault(thing, []).append(op)
+    before: list[ops.Operation] = []
+    last: ops.Operation | None = None
+    for op in _script_order(graph):
+        writes = auto_control_deps_utils.get_read_write_resource_inputs(op)[1]
+        is_elsewhere = not writes and _has_nonvariable_effect(op)
+        is_further = bool(writes or is_elsewhere) and op not in needed
+        if is_elsewhere and last is not None:
+            tf_graphs.add_control_input(op, last)
+        if is_elsewhere and is_further:
+            tf_graphs.add_control_inputs(op, before)
+            last, before = op, []
+        elif is_elsewhere:
+            before.append(op)
         if is_further:
             further.append(op)
     return further
 
 
-_ELSEWHERE = 0
-"""Stands for what is not a variable, where objects have their addresses."""
+def order_body(graph: func_graph.FuncGraph) -> list[ops.Operation]:
+    """Orders the effects of a body or branch besides those on variables; returns the ops that must run."""
+    last: ops.Operation | None = None
+    effects: list[ops.Operation] = []
+    for op in _script_order(graph):
+        if not auto_control_deps.op_is_stateful(op):
+            continue
+        if not any(tensor.dtype == dtypes.resource for tensor in op.inputs):
+            if last is not None:
+                tf_graphs.add_control_input(op, last)
+            last = op
+        if op.type not in auto_control_deps_utils.RESOURCE_READ_OPS or any(out.consumers() for out in op.outputs):
+            effects.append(op)
+    return effects
+
+
+def _script_order(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
+    """Yields ops as the script made them, but each after those that it waits for."""
+    places = {op: place for place, op in enumerate(graph.get_operations())}
+    waits: dict[ops.Operation, int] = {}
+    users: dict[ops.Operation, list[ops.Operation]] = {}
+    for op in places:
+        sources = {*(tensor.op for tensor in op.inputs), *op.control_inputs}
+        waits[op] = len(sources)
+        for source in sources:
+            users.setdefault(source, []).append(op)
+    ready = [(place, op) for op, place in places.items() if not waits[op]]
+    while ready:
+        _, op = heapq.heappop(ready)
+        for user in users.get(op, ()):
+            waits[user] -= 1
+            if not waits[user]:
+                heapq.heappush(ready, (places[user], user))
+        yield op
 
 
 def _required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> set[ops.Operation]:

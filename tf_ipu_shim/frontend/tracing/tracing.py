@@ -116,6 +116,7 @@ def trace_function(
     graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}", collections=collections)
     # Loops in the function order their side effects as the script does, as `tf.function` has them.
     tf_graphs.order_side_effects(graph)
+    graph._ipu_in_stock_order = not outer.building_function
     graph._ipu_like_a_session = not ops.executing_eagerly_outside_functions() and (
         not outer.building_function or has_session_semantics(outer)
     )
@@ -221,10 +222,10 @@ def make_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls:
     graph.outputs = list(outputs)
     graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
     if not graph.outer_graph.building_function:
+        access_order.order_accesses(graph)
         graph.control_outputs += side_effects.unneeded_side_effects(
             graph, [*(output.op for output in outputs), *graph.control_outputs]
         )
-        access_order.order_accesses(graph)
     return atomic_function.from_func_graph(graph.name, graph, {})
 
 

@@ -1,0 +1,50 @@
+"""Orders the side effects in bodies and branches of a session's compiled function as stock `xla.compile` does.
+
+In a `tf.function` TensorFlow orders them as the script has them; in a session's graph it orders none.
+Checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.frontend.tracing import access_order, side_effects
+from tf_ipu_shim.tf_private.control_flow import control_flow_util_v2
+from tf_ipu_shim.tf_private.graphs import auto_control_deps
+
+_BODIES = (
+    control_flow_util_v2.CondBranchFuncGraph,
+    control_flow_util_v2.WhileBodyFuncGraph,
+    control_flow_util_v2.WhileCondFuncGraph,
+)
+
+
+def install() -> None:
+    """Has bodies and branches that a session's graph contains order their side effects as stock does."""
+    why = "a session's bodies and branches order accesses to variables as stock xla.compile does"
+    patches.replace(auto_control_deps.AutomaticControlDependencies, "__exit__", _exit, why)
+
+
+def _exit(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def __exit__(self: Any, *raised: Any) -> Any:
+        graph = getattr(self, "_graph", None)
+        if not (isinstance(graph, _BODIES) and _is_in_stock_order(graph.outer_graph)):
+            return stock(self, *raised)
+        graph._add_control_dependencies = graph.outer_graph._add_control_dependencies
+        graph.experimental_acd_manager = None
+        access_order.order_accesses(graph)
+        self.collective_manager_ids_used = {}
+        self.ops_which_must_run.update(side_effects.order_body(graph))
+        return None
+
+    return __exit__
+
+
+def _is_in_stock_order(graph: Any) -> bool:
+    while isinstance(graph, _BODIES):
+        graph = graph.outer_graph
+    return getattr(graph, "_ipu_in_stock_order", False)
