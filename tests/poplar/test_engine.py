@@ -7,6 +7,8 @@ import numpy
 import pytest
 from poplar_programs import compile_codelets, compile_program
 
+from tf_ipu_shim.machine.systems import SYSTEMS
+
 pytestmark = [pytest.mark.without_tensorflow, pytest.mark.subprocess]
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -93,9 +95,11 @@ def test_account(run):
     vertices, workers, estimate = 7, 6, 10 + 3 * 2
     cycles = workers * -(-vertices // workers) * estimate
     exchanged = vertices * 6 * 4
-    assert run("account") == [
+    *lines, counted = run("account")
+    assert counted.split() == [str(5 * (cycles + 6 * 4 // 4)), "0"]
+    assert lines == [
         f"account 5 {cycles} {exchanged} AddRows {vertices}",
-        f"move 5 {6 * 4 // 8} {6 * 4}",
+        f"move 5 {6 * 4 // 4} {6 * 4}",
         "16 24 8 ",
     ]
 
@@ -125,6 +129,17 @@ def test_print_tensor(run):
         "]",
         "big: [   0.0000    1.0000    2.0000 ... 1997.0000 1998.0000 1999.0000]",
     ]
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_devices_are_those_of_the_system(run, monkeypatch, name):
+    monkeypatch.setenv("TF_IPU_SHIM_SYSTEM", name)
+    system = SYSTEMS[name]
+    chip = system.chip
+    clock = int(chip.clock_hz / 1e6)
+    expected = f"{chip.target} {chip.tiles} {chip.bytes_per_tile} {clock} {chip.worker_contexts} "
+    expected += f"{chip.exchange_bytes_per_cycle} {chip.vector_width_fp16} {chip.amp_units_fp16} {chip.amp_units_fp32} "
+    assert run("devices") == [expected, " ".join(str(device.num_ipus) for device in system.devices) + " "]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
 // Runs the case that the first argument names; the second is the .gp file of codelets.cpp. Prints tensors, one a line.
+#include <poplar/CycleCount.hpp>
+#include <poplar/DeviceManager.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
@@ -243,6 +245,7 @@ void account() {
   }
   for (unsigned tile = 0; tile < 3; ++tile) std::cout << result.tile_bytes[tile] << ' ';
   std::cout << '\n';
+  c.run({cycleCount(c.graph, c.program, 0, SyncType::INTERNAL)});
 }
 
 void mappings() {
@@ -308,6 +311,17 @@ void printed() {
   Engine engine(c.graph, c.program);
   engine.setPrintStream(std::cout);
   engine.run();
+}
+
+void devices() {
+  const auto all = DeviceManager::createDeviceManager().getDevices();
+  const Target& target = all[0].getTarget();
+  std::cout << target.getTargetArchString() << ' ' << target.getTilesPerIPU() << ' ' << target.getBytesPerTile() << ' '
+            << static_cast<int>(target.getTileClockFrequency() / 1e6) << ' ' << target.getNumWorkerContexts() << ' '
+            << target.getExchangeBytesPerCycle() << ' ' << target.getVectorWidth(HALF) << ' '
+            << target.getNumConvUnits(HALF, HALF) << ' ' << target.getNumConvUnits(FLOAT, FLOAT) << " \n";
+  for (const Device& device : all) std::cout << device.getTarget().getNumIPUs() << ' ';
+  std::cout << '\n';
 }
 
 // Errors: each prints what is wrong.
@@ -390,7 +404,7 @@ const std::map<std::string, std::function<void()>> cases = {
     {"strided views", stridedViews}, {"old values", oldValues}, {"halves", halves}, {"rows and state", rowsAndState},
     {"workers", workers}, {"control flow", controlFlow}, {"copies", copies}, {"streams", streams},
     {"replicas", replicas}, {"kernels", kernels}, {"account", account}, {"mappings", mappings}, {"threads", threads},
-    {"printed", printed}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
+    {"printed", printed}, {"devices", devices}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
     {"unconnected", unconnected}, {"wrong type", wrongType}, {"unknown field", unknownField},
     {"unknown vertex", unknownVertex}, {"throws", throws}, {"out of bounds", outOfBounds},
     {"constant written", constantWritten}, {"unconnected stream", unconnectedStream}, {"tile too high", tileTooHigh},

@@ -8,15 +8,13 @@
 #include <map>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace poplar {
 
 class Device {
  public:
   Device() = default;
-  Device(unsigned id, Target target, std::vector<unsigned> driverIds)
-      : id_(id), target_(std::move(target)), driver_ids_(std::move(driverIds)) {}
+  Device(unsigned id, Target target) : id_(id), target_(std::move(target)) {}
   Device(Device&&) noexcept = default;
   Device& operator=(Device&&) noexcept = default;
   Device(const Device&) = delete;
@@ -32,14 +30,12 @@ class Device {
   void detach() const;
   bool supportsRemoteBuffers() const { return true; }
   bool hasGateway() const { return false; }
-  std::vector<unsigned> getDriverIDs() const { return driver_ids_; }
   std::map<std::string, std::string> getAttributes() const;
   Device createVirtualDevice(unsigned tilesPerIPU);
 
  private:
   unsigned id_ = 0;
   Target target_;
-  std::vector<unsigned> driver_ids_;
   mutable bool attached_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Enumerates the simulated IPUs.
+// Enumerates the simulated IPUs: those of the system that TF_IPU_SHIM_SYSTEM names.
 #ifndef poplar_DeviceManager_hpp
 #define poplar_DeviceManager_hpp
 

@@ -21,10 +21,10 @@ struct IPUModel {
   std::string IPUVersion;
   unsigned numIPUs = 1;
   unsigned tilesPerIPU = 1472;
-  unsigned tileClockFrequency = 1325000000;
+  unsigned tileClockFrequency = 1330000000;
   unsigned numWorkerContexts = 6;
   std::uint64_t bytesPerTile = 624 * 1024;
-  unsigned exchangeBytesPerCycle = 8;
+  unsigned exchangeBytesPerCycle = 4;
   unsigned memcpyBytesPerCycle = 8;
   unsigned minIPUSyncDelay = 120;
   RelativeSyncDelayType relativeSyncDelay = RelativeSyncDelayType::NO_DELAY;

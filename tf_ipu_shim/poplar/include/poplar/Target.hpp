@@ -23,7 +23,9 @@ struct TargetFigures {
   unsigned tiles_per_ipu = 1472;
   std::uint64_t bytes_per_tile = 624 * 1024;
   unsigned workers = 6;
-  double clock_frequency = 1.325e9;
+  double clock_frequency = 1.33e9;
+  unsigned exchange_bytes_per_cycle = 4;
+  unsigned units_half = 16, units_half_float = 8, units_float = 16;  // of matrix multiplications
   OptionFlags options;
 };
 }  // namespace detail
@@ -55,7 +57,7 @@ class Target {
   unsigned getVectorWidth(const Type& type) const { return static_cast<unsigned>(8 / detail::typeSize(type)); }
   unsigned getFloatVectorWidth() const { return 2; }
   unsigned getHalfVectorWidth() const { return 4; }
-  unsigned getExchangeBytesPerCycle() const { return 8; }
+  unsigned getExchangeBytesPerCycle() const { return figures_.exchange_bytes_per_cycle; }
   unsigned getMemcpyBytesPerCycle() const { return 8; }
   unsigned getAtomicStoreGranularity() const { return 4; }
   unsigned getMinIPUSyncDelay() const { return 120; }
@@ -74,13 +76,14 @@ class Target {
   unsigned getConvUnitInputLoadElemsPerCycle(bool floatActivations) const { return floatActivations ? 2 : 4; }
   unsigned getConvUnitInputLoadElemsPerCycle(const Type& type) const { return type == FLOAT ? 2 : 4; }
   unsigned getConvUnitCoeffLoadBytesPerCycle() const { return 16; }
-  unsigned getConvUnitMaxPipelineDepth(const Type& partials) const { return partials == FLOAT ? 4 : 4; }
+  unsigned getConvUnitMaxPipelineDepth(const Type&) const { return 4; }
   unsigned getNumConvUnits(const Type& input, const Type& partials) const {
-    return input == FLOAT ? 8 : partials == FLOAT ? 16 : 16;
+    if (input == FLOAT) return figures_.units_float;
+    return partials == FLOAT ? figures_.units_half_float : figures_.units_half;
   }
-  unsigned getFp16InFp16OutConvUnitsPerTile() const { return 16; }
-  unsigned getFp16InFp32OutConvUnitsPerTile() const { return 16; }
-  unsigned getFp32InFp32OutConvUnitsPerTile() const { return 8; }
+  unsigned getFp16InFp16OutConvUnitsPerTile() const { return figures_.units_half; }
+  unsigned getFp16InFp32OutConvUnitsPerTile() const { return figures_.units_half_float; }
+  unsigned getFp32InFp32OutConvUnitsPerTile() const { return figures_.units_float; }
 
   // A target with some of this one's tiles or IPUs.
   Target createVirtualTarget(unsigned numIPUs, unsigned tilesPerIPU) const;

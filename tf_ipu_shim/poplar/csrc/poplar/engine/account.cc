@@ -2,6 +2,7 @@
 #include "poplar/graph/node.hpp"
 #include "poplar/engine/runner.hpp"
 
+#include <poplar/CycleCount.hpp>
 #include <poplar/detail/account.hpp>
 
 #include <algorithm>
@@ -24,12 +25,21 @@ Parts partsOf(const GraphState& graph, const Tensor& tensor) {
   return parts;
 }
 
-// How many elements of two lists lie on different tiles.
-std::size_t elementsThatCross(const Parts& from, const Parts& to) {
-  std::size_t crossing = 0, i = 0, j = 0, done_i = 0, done_j = 0;
+// Elements that lie on different tiles in two lists: all, and the most that one tile sends or receives.
+struct Crossing {
+  std::size_t elements = 0, most = 0;
+};
+
+Crossing crossingOf(const Parts& from, const Parts& to) {
+  Crossing crossing;
+  std::map<unsigned, std::size_t> sent, received;
+  std::size_t i = 0, j = 0, done_i = 0, done_j = 0;
   while (i < from.size() && j < to.size()) {
     const std::size_t count = std::min(from[i].first - done_i, to[j].first - done_j);
-    if (from[i].second != to[j].second) crossing += count;
+    if (from[i].second != to[j].second) {
+      crossing.elements += count;
+      crossing.most = std::max({crossing.most, sent[from[i].second] += count, received[to[j].second] += count});
+    }
     if ((done_i += count) == from[i].first) ++i, done_i = 0;
     if ((done_j += count) == to[j].first) ++j, done_j = 0;
   }
@@ -127,9 +137,10 @@ class Walker {
 
   void visit(const Node& node, const CopyStep& step, std::uint64_t times) {
     AccountStep& added = add(AccountStep::Kind::Copy, node.name, times);
-    added.exchange_bytes = typeSize(step.source.elementType()) *
-                           elementsThatCross(partsOf(graph_, step.source), partsOf(graph_, step.destination));
-    added.cycles = added.exchange_bytes / 8;
+    const Crossing crossing = crossingOf(partsOf(graph_, step.source), partsOf(graph_, step.destination));
+    const std::size_t size = typeSize(step.source.elementType());
+    added.exchange_bytes = size * crossing.elements;
+    added.cycles = size * crossing.most / graph_.target.getExchangeBytesPerCycle();
   }
   void visit(const Node& node, const StreamStep& step, std::uint64_t times) {
     add(AccountStep::Kind::StreamCopy, node.name.empty() ? step.handle : node.name, times).exchange_bytes =
@@ -212,7 +223,7 @@ class Walker {
     const auto parts = partsOf(graph_, input);
     std::size_t crossing = 0;
     if (!step.outputs.empty() && step.outputs[0].numElements() == input.numElements()) {
-      crossing = elementsThatCross(parts, partsOf(graph_, step.outputs[0]));
+      crossing = crossingOf(parts, partsOf(graph_, step.outputs[0])).elements;
     } else {
       for (const auto& [count, tile] : parts)
         if (computing.size() != 1 || !computing.count(tile)) crossing += count;
@@ -287,3 +298,19 @@ void printSummary(std::ostream& out, const Account& account, bool steps) {
 }
 
 }  // namespace poplar::detail
+
+namespace poplar {
+
+Tensor cycleCount(Graph& graph, program::Sequence& program, unsigned tile, SyncType, const DebugContext& context) {
+  std::uint64_t cycles = 0;
+  for (const auto& step : detail::describe(graph, {program}).steps) cycles += step.cycles * step.times;
+  const unsigned words[] = {static_cast<unsigned>(cycles), static_cast<unsigned>(cycles >> 32)};
+  const Tensor modelled = graph.addConstant<unsigned>(UNSIGNED_INT, {2}, ArrayRef<unsigned>(words), context);
+  const Tensor result = graph.addVariable(UNSIGNED_INT, {2}, context);
+  graph.setTileMapping(modelled, tile);
+  graph.setTileMapping(result, tile);
+  program.add(program::Copy(modelled, result, false, context));
+  return result;
+}
+
+}  // namespace poplar

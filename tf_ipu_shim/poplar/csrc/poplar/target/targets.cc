@@ -4,35 +4,76 @@
 #include <poplar/IPUModel.hpp>
 #include <poplar/exceptions.hpp>
 
+#include <cstdlib>
+#include <string_view>
 #include <tuple>
 
 namespace poplar {
 
 namespace {
 
-// Figures of the IPU generations.
-detail::TargetFigures figuresOf(const std::string& version) {
+// Chips by the versions of IPUModel, and Bow, which shares one.
+struct Chip {
+  const char* name;
+  const char* version;
+  unsigned tiles;
+  unsigned bytes_per_tile;
+  double clock_frequency;
+  unsigned units_half, units_half_float, units_float;  // of matrix multiplications
+};
+constexpr Chip gc2{"gc2", "ipu1", 1216, 256 * 1024, 1.6e9, 8, 8, 8};
+constexpr Chip gc200{"gc200", "ipu2", 1472, 624 * 1024, 1.33e9, 16, 8, 16};
+constexpr Chip bow{"bow", "ipu2", 1472, 624 * 1024, 1.85e9, 16, 8, 16};
+constexpr Chip c600{"c600", "ipu21", 1472, 624 * 1024, 1.486e9, 16, 8, 16};
+
+// The systems that can be simulated, as the Python package has them.
+struct System {
+  std::string_view name;
+  unsigned ipus;
+  const Chip& chip;
+};
+constexpr System systems[] = {
+    {"ipu16", 16, gc200},     {"dss8440", 16, gc2},     {"m2000", 4, gc200},      {"bow-2000", 4, bow},
+    {"pod4", 4, gc200},       {"bow-pod4", 4, bow},     {"pod8", 8, gc200},       {"bow-pod8", 8, bow},
+    {"pod16", 16, gc200},     {"bow-pod16", 16, bow},   {"pod32", 32, gc200},     {"bow-pod32", 32, bow},
+    {"pod64", 64, gc200},     {"bow-pod64", 64, bow},   {"pod128", 128, gc200},   {"bow-pod128", 128, bow},
+    {"pod256", 256, gc200},   {"bow-pod256", 256, bow}, {"c600", 1, c600},        {"c600x2", 2, c600},
+    {"c600x4", 4, c600},      {"c600x8", 8, c600},
+};
+
+// The system that TF_IPU_SHIM_SYSTEM names.
+const System& currentSystem() {
+  const char* set = std::getenv("TF_IPU_SHIM_SYSTEM");
+  const std::string_view name = set && *set ? set : "ipu16";
+  for (const System& system : systems)
+    if (system.name == name) return system;
+  throw poplar_error("TF_IPU_SHIM_SYSTEM is '" + std::string(name) +
+                     "', which is not a system. Run `tf-ipu info` to list the systems.");
+}
+
+detail::TargetFigures figuresOf(const Chip& chip) {
   detail::TargetFigures figures;
-  if (version == "ipu1") {
-    figures.tiles_per_ipu = 1216;
-    figures.bytes_per_tile = 256 * 1024;
-    figures.clock_frequency = 1.6e9;
-  } else if (version == "ipu21") {
-    figures.clock_frequency = 1.85e9;
-  } else if (version != "ipu2") {
-    throw invalid_machine_model("IPUModel: the version is '" + version +
-                                "'; expected ipu1, ipu2 or ipu21. Pass one of these.");
-  }
-  figures.arch = version;
+  figures.arch = chip.version;
+  figures.tiles_per_ipu = chip.tiles;
+  figures.bytes_per_tile = chip.bytes_per_tile;
+  figures.clock_frequency = chip.clock_frequency;
+  figures.units_half = chip.units_half;
+  figures.units_half_float = chip.units_half_float;
+  figures.units_float = chip.units_float;
   return figures;
+}
+
+detail::TargetFigures figuresOf(const std::string& version) {
+  for (const Chip* chip : {&gc2, &gc200, &c600})
+    if (version == chip->version) return figuresOf(*chip);
+  throw invalid_machine_model("The IPU version is '" + version +
+                              "'; expected ipu1, ipu2 or ipu21. Pass one of these.");
 }
 
 auto key(const detail::TargetFigures& figures) {
   return std::tie(figures.type, figures.arch, figures.system, figures.ipus, figures.tiles_per_ipu,
                   figures.bytes_per_tile, figures.workers);
 }
-
-constexpr unsigned ipus_of_system = 16;
 
 }  // namespace
 
@@ -81,7 +122,7 @@ std::size_t Target::hash() const {
   return std::hash<std::string>()(figures_.arch + figures_.system) * 31 + figures_.ipus * 4099 + figures_.tiles_per_ipu;
 }
 
-Device Device::createCPUDevice(const OptionFlags&) { return Device(0, Target::createCPUTarget(), {0}); }
+Device Device::createCPUDevice(const OptionFlags&) { return Device(0, Target::createCPUTarget()); }
 
 bool Device::attach() const { return attached_ = true; }
 void Device::detach() const { attached_ = false; }
@@ -91,7 +132,7 @@ std::map<std::string, std::string> Device::getAttributes() const {
 }
 
 Device Device::createVirtualDevice(unsigned tilesPerIPU) {
-  Device device(id_, target_.createVirtualTarget(target_.getNumIPUs(), tilesPerIPU), driver_ids_);
+  Device device(id_, target_.createVirtualTarget(target_.getNumIPUs(), tilesPerIPU));
   device.attached_ = attached_;
   return device;
 }
@@ -99,14 +140,15 @@ Device Device::createVirtualDevice(unsigned tilesPerIPU) {
 std::size_t DeviceManager::getNumDevices() const { return getDevices().size(); }
 
 std::vector<Device> DeviceManager::getDevices(const OptionFlags& options) const {
+  const System& system = currentSystem();
   std::vector<Device> devices;
   unsigned id = 0;
-  for (unsigned size = 1; size <= ipus_of_system; size *= 2) {
-    for (unsigned first = 0; first < ipus_of_system; first += size) {
-      std::vector<unsigned> members;
-      for (unsigned ipu = first; ipu < first + size; ++ipu) members.push_back(ipu);
-      devices.emplace_back(id++, Target::createIPUTarget(size, "ipu2", options), members);
-    }
+  for (unsigned size = 1; size <= system.ipus; size *= 2) {
+    auto figures = figuresOf(system.chip);
+    figures.ipus = size;
+    figures.system = system.chip.version;
+    figures.options = options;
+    for (unsigned first = 0; first < system.ipus; first += size) devices.emplace_back(id++, Target(figures));
   }
   return devices;
 }
@@ -136,7 +178,7 @@ Device DeviceManager::acquireAvailableDevice(unsigned numIPUs, const OptionFlags
   for (auto& device : getDevices(TargetType::IPU, numIPUs, options))
     if (device.attach()) return std::move(device);
   throw poplar_error("DeviceManager::acquireAvailableDevice: no device has " + std::to_string(numIPUs) +
-                     " IPUs. Pass a power of 2 up to " + std::to_string(ipus_of_system) + ".");
+                     " IPUs. Pass a power of 2 up to " + std::to_string(currentSystem().ipus) + ".");
 }
 
 Device DeviceManager::acquireDeviceById(unsigned id, const OptionFlags& options) const {
@@ -159,14 +201,13 @@ Target IPUModel::createTarget() const {
   figures.tiles_per_ipu = tilesPerIPU;
   figures.bytes_per_tile = bytesPerTile;
   figures.workers = numWorkerContexts;
+  figures.exchange_bytes_per_cycle = exchangeBytesPerCycle;
   figures.clock_frequency = tileClockFrequency;
   return Target(figures);
 }
 
 Device IPUModel::createDevice(OptionFlags, bool, unsigned deviceManagerId) const {
-  std::vector<unsigned> members;
-  for (unsigned ipu = 0; ipu < numIPUs; ++ipu) members.push_back(ipu);
-  Device device(deviceManagerId, createTarget(), members);
+  Device device(deviceManagerId, createTarget());
   device.attach();
   return device;
 }

@@ -1,0 +1,20 @@
+// The cycles of programs, by the cycle model.
+#ifndef poplar_CycleCount_hpp
+#define poplar_CycleCount_hpp
+
+#include <poplar/DebugContext.hpp>
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+#include <poplar/SyncType.hpp>
+#include <poplar/Tensor.hpp>
+
+namespace poplar {
+
+// Two unsigned integers, the lower first: the modelled cycles of the slowest tile in all steps that the program has now.
+// A loop whose count is not known counts once. Every tensor and vertex of the program must be mapped before.
+Tensor cycleCount(Graph& graph, program::Sequence& program, unsigned tile, SyncType sync,
+                  const DebugContext& context = {});
+
+}  // namespace poplar
+
+#endif
