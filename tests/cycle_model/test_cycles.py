@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, phases_of, plan_matmul, timeline_of, vertices
+from tf_ipu_shim.cycle_model.library_vertices import reduce
 from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES, units_of, vertex_cycles
 from tf_ipu_shim.cycle_model.phases import reductions_in_stretch, spread
 from tf_ipu_shim.cycle_model.sizes import (
@@ -31,24 +32,28 @@ GC200, GC2 = CHIPS["gc200"], CHIPS["gc2"]
 
 
 def add(elements, element_bytes=4):
-    return Computation("elementwise", "add", ElementwiseSizes(elements, 2, 1), element_bytes)
+    return Computation("elementwise", "add", ElementwiseSizes(elements, 2), element_bytes)
 
 
 def test_element_wise_work_by_the_published_formula():
     # 600 fp32 numbers: 100 a worker, 50 vectors of two; a vector takes one cycle and two of loads and stores.
-    assert vertices.elementwise(GC200, 600, 4) == (20 + 50 * 3) * 6 + 11
-    assert vertices.elementwise(GC200, 600, 2) == (20 + 25 * 3) * 6 + 11
-    assert vertices.elementwise(GC200, 0, 4) == 0
+    assert vertices.elementwise(GC200, 600) == (29 + 50 * 3) * 6 + 11
+    assert vertices.elementwise(GC200, 600, dtype="float16") == (26 + 25 * 3) * 6 + 11
+    assert vertices.elementwise(GC200, 0) == 0
 
 
-def test_a_cast_goes_by_the_wider_type():
-    assert vertices.cast(GC200, 1200, 4, 2) == (100 + 26) * 6
-    assert vertices.cast(GC200, 1200, 2, 2) == (50 + 26) * 6
+def test_a_cast_goes_by_loads_and_stores():
+    # 200 numbers a worker: two cycles for four, as they are loaded two at a time; two checks of what is left over.
+    assert vertices.cast(GC200, 1200, "float32", "float16") == 12 + (19 + 100 + 2 + 18) * 6
+    assert vertices.cast(GC200, 1200, "float16", "float32") == 12 + (19 + 100 + 1 + 18) * 6
 
 
 def test_a_sum_of_few_numbers_is_shared_by_the_workers():
-    assert vertices.reduce(GC200, 24, 10, 4) == ((2 * 10 + 10) * 1 + 20) * 6 + 33
-    assert vertices.reduce(GC200, 1, 240, 4) == vertices.reduce(GC200, 24, 10, 4)
+    # 12 vectors of two for six workers: 16 cycles, and for each vector 11 and one for each partial after the first.
+    assert reduce(GC200, 24, 10) == (16 + 2 * (11 + 9)) * 6
+    # One result: each worker adds a sixth of what it is made of, then one of them the six sums.
+    assert reduce(GC200, 2, 240) == (16 + 11 + 39) * 6 + (16 + 11 + 5) * 6
+    assert reduce(GC200, 2, 240) < 6 * reduce(GC200, 2, 40)
 
 
 def sums_on_a_tile(shape, axes, most):
@@ -118,9 +123,11 @@ def test_units_as_published():
 def test_a_product_on_one_tile_by_the_published_formula():
     units = units_of(GC200, 2, True)
     # Six workers with 10 rows each; 3 times 16 of the summed axis, 2 times 16 columns.
-    inner, first = 6 * (38 + 4 * 7), 6 * (37 + 4 * 7)
-    by_hand = 50 + 12 + 1 + 2 * (16 - 1 + 2 * (19 + 6 + 64 + inner)) + 11 + 2 * (19 - 1 + 7 + 64 + first)
-    assert vertex_cycles(GC200, units, 60, 3, 2, False) == by_hand
+    # A worker spends 7 cycles once, and 3 of them for each other input group; the last one needs 14 more at its end.
+    inner, first = 6 * (38 + 4 * 7 - 7) + 14, 6 * (37 + 4 * 7 - 7) + 14
+    by_hand = 50 + 6 * (7 + 3 * 2) + 12 + 1
+    by_hand += 2 * (16 - 1 + 2 * (19 + 6 + 64 + inner)) + 11 + 2 * (19 - 1 + 7 + 64 + first)
+    assert vertex_cycles(GC200, units, 60, 3, 2) == by_hand
 
 
 @pytest.mark.parametrize("chip", ["gc2", "gc200", "bow"])
@@ -175,14 +182,15 @@ def test_tensors_lie_on_tiles_in_equal_pieces():
     [
         ("product", (1, 64, 64, 64, 1)),
         ("product", (1, 3136, 64, 64, 9)),
-        ("elementwise", (1000, 2, 1, 10)),
-        ("cast", (1000, 4, 2)),
+        ("elementwise", (1000, 2, "add", "float32", 10, "inner", 10)),
+        ("cast", (1000, "float32", "float16")),
         ("reduce", (100_000, 10)),
         ("reduce", (100_000, 10, (10_000, 10))),
         ("reduce", (100_000, 10, (1, 10, 10_000))),
         ("window", (1000, 9)),
         ("gather", (1000, 50_000)),
-        ("update", (1000,)),
+        ("update", (1000, 50_000)),
+        ("norm", (1000, 8)),
         ("copy", (1000,)),
         ("random", (1000,)),
         ("sort", (1000, 100)),
@@ -198,7 +206,7 @@ def test_every_kind_takes_time_and_more_for_more(kind, sizes):
         return sum(phase.cycles for phase in phases_of(Computation(kind, "x", SIZES_OF_KIND[kind](*scaled)), GC200))
 
     assert 0 < cycles(1) <= cycles(100) and cycles(1) < cycles(10_000)
-    nothing = Computation(kind, "x", SIZES_OF_KIND[kind](*(0,) * len(sizes)))
+    nothing = Computation(kind, "x", SIZES_OF_KIND[kind](*(0 if isinstance(size, int) else size for size in sizes)))
     assert sum(phase.cycles for phase in phases_of(nothing, GC200)) == 0
 
 
@@ -388,7 +396,7 @@ def brute_force(steps):
             for _ in range(step[0]):
                 total += brute_force(step[1])
         else:
-            total += (20 + math.ceil(share(step) / 6 / 2) * 3) * 6 + 11
+            total += (29 + math.ceil(math.ceil(share(step) / 6) / 2) * 3) * 6 + 11
     return total
 
 

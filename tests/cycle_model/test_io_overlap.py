@@ -20,7 +20,7 @@ SIZES = [
 
 
 def work(size):
-    return Computation("elementwise", "add", ElementwiseSizes(size, 2, 1))
+    return Computation("elementwise", "add", ElementwiseSizes(size, 2))
 
 
 def feed(size, name):

@@ -85,14 +85,14 @@ def profile(steps=40, tensor=4000, savings=()):
         block, body, inner = Block(f"IPU {ipu}"), Block("body"), Block("inner")
         last = ()
         for step in range(steps):
-            work = Computation("elementwise", f"op {step}/add/Op/Add", ElementwiseSizes(1000, 2, 1))
+            work = Computation("elementwise", f"op {step}/add/Op/Add", ElementwiseSizes(1000, 2))
             made = block.add(Value(tensor * (1 + ipu) * (1 + step % 5), f"op {step}", "temporary"))
             block.run(f"op {step}", last, (made,), work=work)
             if step % 10 == 5:
                 moved = Computation("exchange", f"move {step}", ExchangeSizes((Move(400_000, 0, 1),)), 1)
                 block.run("move", (made,), (), work=SyncPoint(step + 2, computation=moved))
             last = (made,)
-        inner.run("deep", (), (), work=Computation("elementwise", "deep/add/Op/Add", ElementwiseSizes(9000, 2, 1)))
+        inner.run("deep", (), (), work=Computation("elementwise", "deep/add/Op/Add", ElementwiseSizes(9000, 2)))
         body.run("inner loop", (), (), (inner,), True, SyncPoint(1, 3, (0,)))
         block.run("loop", (), (), (body,), True, SyncPoint(0, 4, (0,)))
         blocks[ipu] = block
@@ -165,7 +165,7 @@ def test_a_pipeline_slot_by_slot(tmp_path, size):
             f"stage {ipu}",
             (),
             (made,),
-            work=Computation("elementwise", f"work {ipu}", ElementwiseSizes(4_000_000, 2, 1)),
+            work=Computation("elementwise", f"work {ipu}", ElementwiseSizes(4_000_000, 2)),
         )
         work = SyncPoint(0, 4, (0,), schedule="Grouped", stages=2)
         block.run("pipeline", (), (), (body,), True, work)

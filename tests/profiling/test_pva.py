@@ -16,7 +16,7 @@ from tf_ipu_shim.profiling import collect, writer
 pytestmark = pytest.mark.without_tensorflow
 
 CHIP = CHIPS["gc200"].with_tiles(4)
-ADD = Computation("elementwise", "loop/add/Op/Add", ElementwiseSizes(100, 2, 1))
+ADD = Computation("elementwise", "loop/add/Op/Add", ElementwiseSizes(100, 2))
 
 
 def block():
@@ -135,7 +135,7 @@ def test_what_ipus_receive_and_send(tmp_path):
     assert moved[kinds.StreamCopyMid] == [[(400, 0), (0, 0)], [(0, 0), (0, 200)]]
     assert moved[kinds.StreamCopyBegin] == [[(0, 0), (0, 0)]] * 2
     step = next(step for step in report.execution.steps if step.computeSets)
-    assert repr(step) == f"<Step 'loop/add/Op/Add', OnTileExecute: {(20 + 3 * 3) * 6 + 11} cycles>"
+    assert repr(step) == f"<Step 'loop/add/Op/Add', OnTileExecute: {(29 + 3 * 3) * 6 + 11} cycles>"
     assert repr(step.program) == "<Program 'loop/add/Op/Add', OnTileExecute>"
 
 
@@ -160,7 +160,7 @@ def test_compute_sets(report):
     assert seeds.name == "__seed/set/setMasterSeed"
     (vertices,) = found.vertices
     assert vertices.type.name == "popops::BinaryOp1D" and vertices.countByTile == [1] * 4
-    assert max(vertices.estimatedCyclesByTile) == (20 + 3 * 3) * 6 + 11
+    assert max(vertices.estimatedCyclesByTile) == (29 + 3 * 3) * 6 + 11
 
 
 def test_programs(report):
@@ -185,7 +185,7 @@ def test_programs(report):
 
 def test_execution(report):
     execution = report.execution
-    add = (20 + 3 * 3) * 6 + 11  # 32 numbers on the fullest tile: three vectors of a worker
+    add = (29 + 3 * 3) * 6 + 11  # 32 numbers on the fullest tile: three vectors of a worker
     host = next(step for step in execution.runs[0].steps if step.program.type is pva.Program.Type.StreamCopyMid)
     assert report.facts["cycles"] == host.ipus[0].cycles + 3 * add
     assert [(run.microseconds.start, run.microseconds.end) for run in execution.runs] == [(10, 20), (30, 45)]

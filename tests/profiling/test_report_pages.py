@@ -19,13 +19,13 @@ from tf_ipu_shim.profiling import collect, page, settings, timeline_layout, trac
 pytestmark = pytest.mark.without_tensorflow
 
 CHIP = CHIPS["gc200"]
-ADD = 185  # cycles of 1000 numbers: 32 a tile, three vectors a worker
+ADD = 239  # cycles of 1000 numbers: 32 a tile, three vectors a worker
 
 
 def profile(name="a"):
     """An addition, then a loop of four additions."""
     block, body = Block("IPU 0"), Block("body")
-    work = Computation("elementwise", f"{name}/add/Op/Add", ElementwiseSizes(1000, 2, 1))
+    work = Computation("elementwise", f"{name}/add/Op/Add", ElementwiseSizes(1000, 2))
     body.run("b", (), (body.add(Value(4000, "b", "temporary")),), work=work._replace(name="b/add/Op/Add"))
     block.run(name, (), (block.add(Value(4000, name, "temporary")),), work=work)
     block.run("loop", (), (), (body,), True, SyncPoint(0, 4, (0,)))

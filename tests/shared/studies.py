@@ -17,7 +17,7 @@ def program(ipu_bytes=4096, items=8.0):
     block = Block("IPU 0")
     x, y = block.add(Value(ipu_bytes, "x", "argument")), block.add(Value(ipu_bytes, "y", "temporary"))
     block.run("feed", (), (x,))
-    block.run("double", (x,), (y,), work=Computation("elementwise", "double", ElementwiseSizes(ipu_bytes // 4, 1, 1)))
+    block.run("double", (x,), (y,), work=Computation("elementwise", "double", ElementwiseSizes(ipu_bytes // 4, 1)))
     plan = MemoryPlan(program="double", device="/device:IPU:0", chip="", ipus=())
     return captured_programs.CapturedProgram("double", plan, {0: block}, 1, 1, 2.0, items)
 

@@ -176,7 +176,7 @@ class _Work:
     def accumulate(self, sizes: Mapping[str, Sequence[int]], chip: ChipSpec, times: float) -> None:
         """Accounts for gradient accumulation as in a pipeline, with one weight update per run."""
         for place, name in enumerate(self._homes.order):
-            adds = (Computation("elementwise", "add", ElementwiseSizes(size // 4, 2, 1)) for size in sizes[name])
+            adds = (Computation("elementwise", "add", ElementwiseSizes(size // 4, 2)) for size in sizes[name])
             once = sum(phase.cycles for add in adds for phase in phases_of(add, chip))
             self.all[place] += times * once - self._updates[place] * (1 - 1 / max(1.0, times))
 

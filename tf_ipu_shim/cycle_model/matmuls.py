@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tf_ipu_shim.cycle_model import vertices
+from tf_ipu_shim.cycle_model import library_vertices, vertices
 from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION
 from tf_ipu_shim.machine.chips import ChipSpec
 
@@ -111,28 +111,53 @@ def _choices(chip: ChipSpec, element_bytes: int, partials_are_half: bool) -> lis
     return [units, fewer._replace(partial_bytes=units.partial_bytes)]
 
 
-def _worker(units: Units, positions: int, zeroes: bool) -> int:
-    """Returns a worker's cycles for a number of rows."""
-    rows = max(positions, 3)
+_WORKER_FP32, _WORKER_FP16 = (24, 47, 46, 46), (22, 33, 42, 38)
+"""Cycles of a worker with no row, one, two and three that adds: PerformanceEstimation.hpp:432 to 479."""
+_KERNEL_WORKER_FP32, _KERNEL_WORKER_FP16 = (17, 33, 44, 45), (17, 29, 34, 34)
+"""The same of a vertex for kernels of several positions: PerformanceEstimation.hpp:778 to 792."""
+
+
+def _worker(units: Units, rows: int, zeroes: bool) -> int:
+    """Returns a worker's cycles for a number of rows.
+
+    Source: PopLibs `poplin/PerformanceEstimation.hpp`, lines 397 to 490 and 49 to 58.
+    """
     if units.loop == 4:
-        return (37 if zeroes else 38) + 4 * (rows - 3)
-    return 46 + 8 * (rows - 3) + (2 + 4 * rows if zeroes else 0)
+        return _WORKER_FP16[min(rows, 3)] - zeroes + 4 * max(0, rows - 3) - _RETAINED
+    zeroing = 2 + (8 if units.units == 16 else 4) * rows if zeroes and rows else 0
+    return _WORKER_FP32[min(rows, 3)] + 8 * max(0, rows - 3) + zeroing
 
 
-def vertex_cycles(chip: ChipSpec, units: Units, rows: int, in_groups: int, out_groups: int, has_kernel: bool) -> int:
-    """Returns the cycles of a matmul's compute set on one tile.
+def _slowest(units: Units, rows: int, workers: int, zeroes: bool) -> int:
+    """Returns the cycles of all workers: the last one also tells the supervisor, which takes 14."""
+    most, least = (workers * _worker(units, each, zeroes) for each in (-(-rows // workers), rows // workers))
+    return max(most, least + 14)
 
-    Source: docs/facts.md, section "Planning formulas": the formula for one kernel position with one conv group; for
-        larger kernels each position is one more pass.
+
+_RETAINED, _RETAINED_OF_INPUTS = 7, 3
+"""Cycles that a worker of fp16 spends in its first pass only, and again for each input group: lines 49 to 58."""
+
+
+def vertex_cycles(chip: ChipSpec, units: Units, rows: int, in_groups: int, out_groups: int, positions: int = 1) -> int:
+    """Returns the cycles of a matmul's compute set on one tile, with one conv group.
+
+    Source: PopLibs `poplin/PerformanceEstimation.hpp`, lines 574 to 613 (one position), 694 to 713 and 759 to 1000.
     """
     workers = chip.worker_contexts
     each = -(-rows // workers)
-    if not has_kernel:
-        inner, first = workers * _worker(units, each, False), workers * _worker(units, each, True)
-        others = (in_groups - 1) * (16 - 1 + out_groups * (19 + 6 + units.load + inner))
-        return 50 + 12 + 1 + others + 11 + out_groups * (19 - 1 + 7 + units.load + first)
-    row = workers * (17 + 3 + _worker(units, each, False) - 9 + (1 if units.partial_bytes == 2 else 0))
-    return 109 + in_groups * out_groups * (units.load + row)
+    if positions == 1:
+        retained = workers * (_RETAINED + _RETAINED_OF_INPUTS * (in_groups - 1)) if units.loop == 4 else 0
+        inner, first = (_slowest(units, rows, workers, zeroes) for zeroes in (False, True))
+        others = (in_groups - 1) * (15 + out_groups * (25 + units.load + inner))
+        return 50 + retained + 13 + others + 11 + out_groups * (25 + units.load + first)
+    half_sums = units.partial_bytes == 2
+    core = _KERNEL_WORKER_FP16 if units.loop == 4 else _KERNEL_WORKER_FP32
+    row = workers * (17 + half_sums + 3 + core[min(each, 3)] + units.loop * max(0, each - 3) - 9)
+    outer = math.isqrt(positions)
+    kernel = 14 * outer + positions * (12 + units.load + 18 + row)
+    zeroed = math.ceil(rows * units.units / workers / (4 if half_sums else 2)) + 5
+    zeroing = workers * (9 + half_sums + out_groups * zeroed) + out_groups * 23 - 6
+    return 109 + 9 * workers + zeroing + 17 + in_groups * (14 + out_groups * (14 + kernel))
 
 
 def _splits(extent: int, limit: int) -> Iterator[int]:
@@ -244,6 +269,7 @@ class _OperandOrder(NamedTuple):
         """Returns the plan of a split, with as few serial parts as its memory allows."""
         by_group, by_row, by_column, by_inner = split
         units, size = self.units, self.element_bytes
+        sums = vertices.float_of(units.partial_bytes)
         each = -(-self.groups // by_group)
         tile_rows = -(-self.rows // by_row)
         tile_passes = math.ceil(self.passes / by_inner)
@@ -260,7 +286,7 @@ class _OperandOrder(NamedTuple):
             outputs = -(-partials // by_inner)
             received = outputs * (by_inner - 1) * units.partial_bytes
             reduce_exchange = -(-received // per_cycle)
-            reduce = vertices.reduce(chip, outputs, by_inner, units.partial_bytes)
+            reduce = library_vertices.reduce_partial_sums(chip, outputs, by_inner, units.partial_bytes, size)
         serial, kept = 1, partials * units.partial_bytes + received
         operands = activations + weights
         while operands / serial + kept > limit and serial < tile_passes:
@@ -268,10 +294,10 @@ class _OperandOrder(NamedTuple):
         return MatmulPlan(
             split=split,
             serial=serial,
-            accumulate=(serial - 1) * vertices.elementwise(chip, partials, units.partial_bytes),
+            accumulate=(serial - 1) * vertices.elementwise(chip, partials, "add", sums),
             exchange=-(-activations // shared) + -(-weights // per_cycle),
             rearrange=vertices.rearrange(activations, size),
-            compute=each * vertex_cycles(chip, units, tile_rows, tile_passes, tile_columns, self.positions > 1),
+            compute=each * vertex_cycles(chip, units, tile_rows, tile_inner, tile_columns, tile_positions),
             reduce_exchange=reduce_exchange,
             reduce=reduce,
             temporary_bytes=math.ceil(operands / serial) + kept,

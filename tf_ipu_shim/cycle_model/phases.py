@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tf_ipu_shim.cycle_model import vertices
+from tf_ipu_shim.cycle_model import library_vertices, vertices
 from tf_ipu_shim.cycle_model.computation import Computation
 from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES, MatmulPlan, plan_matmul
 from tf_ipu_shim.cycle_model.sizes import (
@@ -18,8 +18,11 @@ from tf_ipu_shim.cycle_model.sizes import (
     GatherSizes,
     HostSizes,
     MatmulSizes,
+    NormSizes,
+    RandomSizes,
     ReduceSizes,
     SortSizes,
+    UpdateSizes,
     WindowSizes,
 )
 from tf_ipu_shim.machine.chips import ChipSpec
@@ -42,6 +45,7 @@ ERROR_FACTORS = {
     "window": 3.0,
     "gather": 3.0,
     "update": 3.0,
+    "norm": 2.0,
     "copy": 2.0,
     "random": 3.0,
     "sort": 4.0,
@@ -110,7 +114,7 @@ def phases_of(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
-        >>> add = Computation("elementwise", "add", ElementwiseSizes(1024, 2, 1))
+        >>> add = Computation("elementwise", "add", ElementwiseSizes(1024, 2))
         >>> [phase.kind for phase in phases_of(add, CHIPS["gc200"])]
         ['compute']
     """
@@ -177,7 +181,7 @@ def _elementwise(computation: Computation, sizes: ElementwiseSizes, chip: ChipSp
         return ()
     size = computation.element_bytes
     where = spread(chip, elements, size)
-    cycles = vertices.elementwise(chip, where.most, size, sizes.vector_cycles)
+    cycles = vertices.elementwise(chip, where.most, sizes.operation, sizes.dtype, sizes.form, sizes.row)
     phases: list[Phase] = []
     if sizes.broadcast:  # each tile needs the part that its numbers meet
         phases.extend(_exchange("", chip, min(sizes.broadcast, where.most) * size, where.tiles))
@@ -190,27 +194,29 @@ def _cast(computation: Computation, sizes: CastSizes, chip: ChipSpec) -> tuple[P
     elements, before, after = sizes
     if not elements:
         return ()
-    where = spread(chip, elements, max(before, after))
+    where = spread(chip, elements, max(vertices.bytes_of(before), vertices.bytes_of(after)))
     cycles = vertices.cast(chip, where.most, before, after)
     return (_compute(cycles, where, elements, "popops::Cast1DSingleWorker"),)
 
 
 def _reduce(computation: Computation, sizes: ReduceSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    operand_elements, result_elements, lengths = sizes
+    operand_elements, result_elements, lengths, dtype, adds = sizes
     if not operand_elements or not result_elements:
         return ()
     size = computation.element_bytes
+    dtype = dtype or vertices.float_of(size)
     where = _matmul_result_spread(computation, chip, operand_elements, spread(chip, operand_elements, size))
     # On each tile what is there first, then the tiles' sums of the same number.
     local = min(result_elements, reductions_in_stretch(where.most, lengths or (1, result_elements)))
-    cycles = vertices.reduce(chip, local, -(-where.most // local), size)
+    strided = not lengths or lengths[0] == 1
+    cycles = library_vertices.reduce(chip, local, -(-where.most // local), dtype, strided, adds)
     phases = [
         Phase("compute", "/ReduceOnTile/InToIntermediateNoExchange/Reduce", cycles, where.tiles, cycles * where.tiles,
               vertex="popops::Reduce", vertices=where.tiles)
     ]  # fmt: skip
     partials = -(-where.tiles * local // result_elements)
     if partials > 1:
-        phases.extend(_reduce_partials(chip, result_elements, partials, size))
+        phases.extend(_reduce_partials(chip, result_elements, partials, size, dtype, adds))
     return tuple(phases)
 
 
@@ -227,28 +233,32 @@ def _most(where: Spread) -> int:
     return where.most
 
 
-def _reduce_partials(chip: ChipSpec, result_elements: int, partials: int, size: int) -> list[Phase]:
+def _reduce_partials(
+    chip: ChipSpec, result_elements: int, partials: int, size: int, dtype: str, adds: bool
+) -> list[Phase]:
     """Reduces partial sums of tiles in one or two stages, whichever is faster.
 
     In two stages other tiles first add some parts each, about as many as there are such groups. So no tile receives all
     parts of its sums.
     """
     final = spread(chip, result_elements, size)
-    at_once = _stage(chip, "/ReduceFinalStage", "IntermediateToOutput", partials, final, size)
+    at_once = _stage(chip, "/ReduceFinalStage", "IntermediateToOutput", partials, final, size, dtype, adds)
     groups = min(math.isqrt(partials), chip.tiles // final.tiles)
     if groups < 2:
         return at_once
     first = Spread(groups * final.tiles, final.most)
     staged = [
-        *_stage(chip, "/ReduceStage1", "IntermediateToIntermediate", -(-partials // groups), first, size),
-        *_stage(chip, "/ReduceFinalStage", "IntermediateToOutput", groups, final, size),
+        *_stage(chip, "/ReduceStage1", "IntermediateToIntermediate", -(-partials // groups), first, size, dtype, adds),
+        *_stage(chip, "/ReduceFinalStage", "IntermediateToOutput", groups, final, size, dtype, adds),
     ]
     return min(at_once, staged, key=_all_cycles)
 
 
-def _stage(chip: ChipSpec, name: str, below: str, partials: int, where: Spread, size: int) -> list[Phase]:
+def _stage(
+    chip: ChipSpec, name: str, below: str, partials: int, where: Spread, size: int, dtype: str, adds: bool
+) -> list[Phase]:
     """Returns the phases of one reduction stage."""
-    cycles = vertices.reduce(chip, where.most, partials, size)
+    cycles = library_vertices.reduce(chip, where.most, partials, dtype, adds=adds)
     summed = Phase("compute", f"{name}/{below}/Reduce", cycles, where.tiles, cycles * where.tiles,
                    vertex="popops::Reduce", vertices=where.tiles)  # fmt: skip
     return [*_exchange(name, chip, where.most * partials * size, where.tiles), summed]
@@ -284,45 +294,102 @@ def _reductions_in_stretch(stretch: int, lengths: tuple[int, ...], remaining: bo
 
 
 def _window(computation: Computation, sizes: WindowSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    result_elements, window = sizes
+    result_elements, window, kind, channels = sizes
     if not result_elements:
         return ()
     size = computation.element_bytes
     where = spread(chip, result_elements, size)
-    # Each number of a window is one pass over the tile's results; the windows' edges come from other tiles.
-    cycles = window * vertices.elementwise(chip, where.most, size)
-    received = where.most * size * min(window, 2)
-    phases = _exchange("", chip, received, where.tiles)
-    return (*phases, _compute(cycles, where, result_elements, "popnn::MaxPooling"))
+    channels = min(channels, where.most)
+    cycles = library_vertices.pooling(chip, -(-where.most // channels), channels, window, vertices.float_of(size), kind)
+    # The windows' edges come from other tiles.
+    phases = _exchange("", chip, where.most * size * min(window, 2), where.tiles)
+    vertex = {"max": "MaxPooling", "sum": "SumPooling", "max_grad": "MaxPoolingGrad"}[kind]
+    return (*phases, _compute(cycles, where, result_elements, f"popnn::{vertex}"))
 
 
 def _gather(computation: Computation, sizes: GatherSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    result_elements, table = sizes
+    result_elements, table, row, is_slice = sizes
     if not result_elements:
         return ()
     size = computation.element_bytes
     where = spread(chip, result_elements, size)
-    # The table stays where it is: each tile looks all rows up in its part, then they go where they are wanted.
-    part = spread(chip, table, size)
-    share = -(-result_elements // max(1, part.tiles))
-    cycles = vertices.look_up(chip, max(1, share * size // 128), min(128, share * size))
-    phases = [
-        Phase("compute", "", cycles, part.tiles, cycles * part.tiles, vertex="popops::MultiSlice",
-              vertices=part.tiles),
+    if is_slice:  # each tile copies from its part
+        cycles = library_vertices.dynamic_slice(chip, where.most, vertices.float_of(size) if size > 1 else "bool")
+        part = where
+    else:
+        cycles, part = _look_up(chip, result_elements, table, row, size, writes=False)
+    vertex = "popops::DynamicSlice1D" if is_slice else "popops::MultiSlice"
+    return (
+        Phase("compute", "", cycles, part.tiles, cycles * part.tiles, vertex=vertex, vertices=part.tiles),
         *_exchange("", chip, where.most * size, where.tiles),
-    ]  # fmt: skip
-    return tuple(phases)
+    )
 
 
-def _update(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tuple[Phase, ...]:
-    (written,) = sizes
+def _look_up(
+    chip: ChipSpec, elements: int, table: int, row: int, size: int, writes: bool, adds: bool = False
+) -> tuple[int, Spread]:
+    """Returns the cycles of a lookup on a tile, and the tiles of the table.
+
+    The table's rows are divided over tiles, and their columns if there are fewer rows than tiles. Each tile looks at
+    all offsets, which its workers share; those that it has are as many as for evenly distributed offsets.
+    Source: popops/DynamicSlice.cpp:4356 to 4384.
+    """
+    row = max(1, min(row or max(1, 128 // size), elements))
+    entries, offsets = max(1, table // row), -(-elements // row)
+    grain = max(1, GRAIN_BYTES // size)
+    columns = max(1, min(chip.tiles // min(entries, chip.tiles), row // grain))
+    parts = min(entries, chip.tiles // columns)
+    each = -(-offsets // chip.worker_contexts)
+    in_range = math.ceil(each / parts)
+    dtype = vertices.float_of(size) if size > 1 else "bool"
+    if adds:
+        cycles = library_vertices.multi_update_add(chip, each, -(-row // columns), dtype, in_range)
+    else:
+        cycles = library_vertices.multi_slice(chip, each, -(-row // columns), dtype, in_range, writes)
+    return cycles, Spread(parts * columns, -(-table // (parts * columns)))
+
+
+def _update(computation: Computation, sizes: UpdateSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    written, table, row, is_slice, adds = sizes
     if not written:
         return ()
     size = computation.element_bytes
     where = spread(chip, written, size)
-    cycles = vertices.look_up(chip, max(1, where.most * size // 128), min(128, where.most * size))
-    phases = _exchange("", chip, where.most * size, where.tiles)
-    return (*phases, _compute(cycles, where, written, "popops::MultiUpdate"))
+    if is_slice:
+        cycles = library_vertices.dynamic_slice(chip, where.most, vertices.float_of(size) if size > 1 else "bool")
+    else:
+        cycles, where = _look_up(chip, written, max(table, written), row, size, writes=True, adds=adds)
+    vertex = f"popops::{'DynamicUpdateSlice1D' if is_slice else 'MultiUpdateAdd' if adds else 'MultiUpdate'}"
+    received = spread(chip, written, size).most * size
+    phases = _exchange("", chip, received, where.tiles)
+    return (*phases, Phase("compute", "", cycles, where.tiles, cycles * where.tiles, vertex=vertex,
+                           vertices=where.tiles))  # fmt: skip
+
+
+def _norm(computation: Computation, sizes: NormSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    """Returns the phases of a batch normalisation: what `popnn` builds it of, in one compute set."""
+    elements, channels, kind = sizes
+    if not elements or not channels:
+        return ()
+    dtype = vertices.float_of(computation.element_bytes)
+    sums, passes = _NORM_PARTS[kind]
+    total = ReduceSizes(elements, channels, (1, channels, max(1, elements // channels)), dtype)
+    one_pass = ElementwiseSizes(elements, 2, "multiply", dtype, channels, "inner", channels)
+    inner = [*sums * _reduce(computation, total, chip), *passes * _elementwise(computation, one_pass, chip)]
+    extra = library_vertices.inverse_deviations(spread(chip, channels, 4).most) if kind == "training" else 0
+    where = spread(chip, elements, computation.element_bytes)
+    merged = {name: sum(phase.cycles for phase in inner if phase.kind == name) for name in ("sync", "exchange")}
+    moved = sum(phase.bytes for phase in inner)
+    cycles = extra + sum(phase.cycles for phase in inner if phase.kind == "compute")
+    return (
+        Phase("sync", "", merged["sync"], chip.tiles),
+        Phase("exchange", "", merged["exchange"], where.tiles, merged["exchange"] * where.tiles, moved),
+        _compute(cycles, where, elements, "popops::BroadcastVectorInner1D"),
+    )
+
+
+_NORM_PARTS = {"inference": (0, 2), "training": (2, 4), "gradient": (2, 5)}
+"""Reductions and passes over all elements: popnn/BatchNorm.cpp and popnn/NormsInternal.cpp."""
 
 
 def _copy(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tuple[Phase, ...]:
@@ -334,31 +401,37 @@ def _copy(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tupl
     return (_compute(cycles, where, elements, "poplar_rt::Copy"),)
 
 
-def _random(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tuple[Phase, ...]:
-    (elements,) = sizes
+def _random(computation: Computation, sizes: RandomSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    elements, distribution, dtype = sizes
     if not elements:
         return ()
     where = spread(chip, elements, computation.element_bytes)
-    cycles = vertices.random_numbers(chip, where.most, computation.element_bytes)
-    return (_compute(cycles, where, elements, "poprand::UniformSupervisor"),)
+    dtype = dtype or vertices.float_of(computation.element_bytes)
+    cycles = library_vertices.random_numbers(chip, where.most, dtype, distribution)
+    vertex = "".join(word.title() for word in distribution.split("_"))
+    return (_compute(cycles, where, elements, f"poprand::{vertex}"),)
 
 
 def _sort(computation: Computation, sizes: SortSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    elements, length = sizes
+    elements, length, dtype, has_values = sizes
     if not elements:
         return ()
     size = computation.element_bytes
     where = spread(chip, elements, size)
     stages = math.ceil(math.log2(max(2, length)))
-    rounds = stages * (stages + 1) // 2
-    each = vertices.elementwise(chip, where.most, size, vertices.SORT_CYCLES_PER_COMPARISON)
-    received = where.most * size
-    exchange = SYNC_CYCLES + -(-received // chip.exchange_bytes_per_cycle)
+    # In round r of a stage the pairs are 2**r apart: those of a tile have no exchange.
+    distances = [1 << below for stage in range(stages) for below in range(stage + 1)]
+    cycles = sum(
+        library_vertices.compare_and_swap(chip, -(-where.most // 2), min(distance, where.most), dtype, has_values)
+        for distance in distances
+    )
+    far = sum(distance >= where.most for distance in distances)
+    received = where.most * size * (2 if has_values else 1)
     return (
-        Phase("sync", "", SYNC_CYCLES * rounds, chip.tiles),
-        Phase("exchange", "", (exchange - SYNC_CYCLES) * rounds, where.tiles, 0,
-              received * where.tiles * rounds),
-        _compute(each * rounds, where, elements, "popops::Sort"),
+        Phase("sync", "", SYNC_CYCLES * far, chip.tiles),
+        Phase("exchange", "", -(-received // chip.exchange_bytes_per_cycle) * far, where.tiles, 0,
+              received * where.tiles * far),
+        _compute(cycles, where, elements, "popops::CompareAndSwapAtDistance"),
     )  # fmt: skip
 
 
@@ -367,8 +440,8 @@ def _other(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tup
     if not elements:
         return ()
     where = spread(chip, elements, computation.element_bytes)
-    cycles = vertices.elementwise(chip, where.most, computation.element_bytes, vertices.TRANSCENDENTAL)
-    return (_compute(cycles, where, elements, "other"),)
+    dtype = vertices.float_of(computation.element_bytes)
+    return (_compute(vertices.elementwise(chip, where.most, "exponent", dtype), where, elements, "other"),)
 
 
 def host_cycles(chip: ChipSpec, size: int) -> int:
@@ -407,6 +480,7 @@ _OF_KIND: dict[str, Callable[[Computation, Any, ChipSpec], tuple[Phase, ...]]] =
     "window": _window,
     "gather": _gather,
     "update": _update,
+    "norm": _norm,
     "copy": _copy,
     "random": _random,
     "sort": _sort,

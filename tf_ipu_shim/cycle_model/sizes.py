@@ -19,55 +19,110 @@ class MatmulSizes(NamedTuple):
 
 
 class ElementwiseSizes(NamedTuple):
-    """Elementwise work: elements of the result, operands, cycles per vector, elements of broadcast operands."""
+    """Elementwise work.
+
+    Args:
+        elements: of the result.
+        operands: number of tensors that it combines.
+        operation: as PopLibs calls it, in small letters.
+        dtype: that it computes in: of the operands, for a comparison.
+        broadcast: elements of broadcast operands.
+        form: how the smaller operand meets the other, see `vertices.elementwise`.
+        row: elements of the repeated vector, or that meet the same element.
+    """
 
     elements: int
     operands: int
-    vector_cycles: int
+    operation: str = "add"
+    dtype: str = "float32"
     broadcast: int = 0
+    form: str = ""
+    row: int = 0
 
 
 class CastSizes(NamedTuple):
-    """A cast: elements, bytes of an element before and after."""
+    """A cast: elements, dtype before and after."""
 
     elements: int
-    from_bytes: int
-    to_bytes: int
+    before: str
+    after: str
 
 
 class ReduceSizes(NamedTuple):
-    """A reduction: elements read and written; lengths of axes, innermost first, reduced and kept in turn."""
+    """A reduction.
+
+    Args:
+        inputs: elements read.
+        outputs: elements written.
+        axes: lengths of axes, innermost first, reduced and kept in turn.
+        dtype: of the elements; a floating-point type of their size if empty.
+        adds: whether it is a sum.
+    """
 
     inputs: int
     outputs: int
     axes: tuple[int, ...] = ()
+    dtype: str = ""
+    adds: bool = True
 
 
 class WindowSizes(NamedTuple):
-    """A pooling: elements of the result and of a window."""
+    """A pooling: elements of the result, positions of a window, `max`, `sum` or `max_grad`, neighbouring channels."""
 
     elements: int
     window: int
+    kind: str = "max"
+    channels: int = 16
 
 
 class GatherSizes(NamedTuple):
-    """A gather: elements of the result and of the table."""
+    """A gather: elements of the result, of the table and of a row; whether it is one slice."""
 
     elements: int
     table: int
+    row: int = 0
+    is_slice: bool = False
+
+
+class UpdateSizes(NamedTuple):
+    """A scatter: elements written, of the table and of a row; whether it is one slice, and whether it adds."""
+
+    elements: int
+    table: int = 0
+    row: int = 0
+    is_slice: bool = False
+    adds: bool = False
+
+
+class NormSizes(NamedTuple):
+    """A normalisation: elements, channels, and `inference`, `training` or `gradient`."""
+
+    elements: int
+    channels: int
+    kind: str = "training"
+
+
+class RandomSizes(NamedTuple):
+    """Random numbers: elements, distribution (see `library_vertices.random_numbers`), dtype if not a float."""
+
+    elements: int
+    distribution: str = "uniform"
+    dtype: str = ""
 
 
 class ElementCount(NamedTuple):
-    """Work that depends only on the number of elements: updates, copies, random numbers and others."""
+    """Work that depends only on the number of elements: copies and others."""
 
     elements: int
 
 
 class SortSizes(NamedTuple):
-    """A sort: elements, and the length of the sorted axis."""
+    """A sort: elements, the length of the sorted axis, dtype of the keys, whether other tensors are sorted by it."""
 
     elements: int
     length: int
+    dtype: str = "float32"
+    has_values: bool = False
 
 
 class HostSizes(NamedTuple):
@@ -119,6 +174,9 @@ Sizes = (
     | ReduceSizes
     | WindowSizes
     | GatherSizes
+    | UpdateSizes
+    | NormSizes
+    | RandomSizes
     | ElementCount
     | SortSizes
     | HostSizes
@@ -134,9 +192,10 @@ SIZES_OF_KIND: dict[str, type[Sizes]] = {
     "reduce": ReduceSizes,
     "window": WindowSizes,
     "gather": GatherSizes,
-    "update": ElementCount,
+    "update": UpdateSizes,
+    "norm": NormSizes,
     "copy": ElementCount,
-    "random": ElementCount,
+    "random": RandomSizes,
     "sort": SortSizes,
     "other": ElementCount,
     "host": HostSizes,

@@ -55,9 +55,9 @@ def timeline_of(
         >>> from tf_ipu_shim.machine.memory import Value
         >>> block = Block("double")
         >>> x, y = block.add(Value(4096, "x", "argument")), block.add(Value(4096, "y", "temporary"))
-        >>> block.run("double", (x,), (y,), work=Computation("elementwise", "double", ElementwiseSizes(1024, 1, 1)))
+        >>> block.run("double", (x,), (y,), work=Computation("elementwise", "double", ElementwiseSizes(1024, 1)))
         >>> timeline_of({0: block}, CHIPS["gc200"], 1).cycles
-        185
+        239
     """
     clock = _Clock(blocks, chip, num_ipus, replicas)
     entries, ends, busy = clock.run(blocks, 0)

@@ -24,7 +24,7 @@ SIZES = [(40_000, 80_000), (90_000, 30_000), (20_000, 50_000)]
 
 
 def add(name, size):
-    return Computation("elementwise", name, ElementwiseSizes(size, 2, 1))
+    return Computation("elementwise", name, ElementwiseSizes(size, 2))
 
 
 def bodies(training, labels=False):

@@ -8,15 +8,18 @@ from typing import Any, NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import producer_name
-from tf_ipu_shim.cycle_model import Computation, MatmulOptions, vertices
+from tf_ipu_shim.cycle_model import Computation, MatmulOptions
 from tf_ipu_shim.cycle_model.sizes import (
     CastSizes,
     ElementCount,
     ElementwiseSizes,
     GatherSizes,
+    NormSizes,
+    RandomSizes,
     ReduceSizes,
     Sizes,
     SortSizes,
+    UpdateSizes,
     WindowSizes,
 )
 from tf_ipu_shim.legacy.names import activation
@@ -32,10 +35,11 @@ from tf_ipu_shim.memory_model.computations.fusions import (
 )
 from tf_ipu_shim.memory_model.computations.library_names import library_names
 from tf_ipu_shim.memory_model.computations.matmul_passes import matmul_types
+from tf_ipu_shim.memory_model.computations.operations import elementwise_sizes
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction, find_outlined, outlined_calls_of
 from tf_ipu_shim.memory_model.computations.planner_options import PlannerOptions, options_by_op
 from tf_ipu_shim.memory_model.computations.work import HloWork, convolution_sizes, dot_sizes, elements_of
-from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, shape_bytes
+from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, dtype_of, shape_bytes
 from tf_ipu_shim.tf_private.protos import function_pb2
 
 # What PopLibs calls element-wise work, where that is not XLA's word in capitals.
@@ -50,25 +54,21 @@ _OPERATIONS = {
     "sine": "Sin",
     "is-finite": "IsFinite",
 }
-_SLOW = frozenset(
-    "atan2 cbrt cosine divide erf exponential exponential-minus-one log log-plus-one logistic power remainder rsqrt "
-    "sine sqrt tan tanh".split()
-)
-# Ops that PopLibs has one function for, by TensorFlow's name: XLA's name for them here, PopLibs', whether it is slow.
+# Ops that PopLibs has one function for, by TensorFlow's name: XLA's name for them here, PopLibs', its operation.
 _LIBRARY_NAMES_BY_OP = {
-    "Relu": ("relu", "Nonlinearity", False),
-    "Relu6": ("relu", "Nonlinearity", False),
-    "Sigmoid": ("sigmoid", "Nonlinearity", True),
-    "ReluGrad": ("relu-grad", "NonLinearityGrad", False),
-    "Relu6Grad": ("relu-grad", "NonLinearityGrad", False),
-    "SigmoidGrad": ("sigmoid-grad", "NonLinearityGrad", False),
-    "TanhGrad": ("tanh-grad", "NonLinearityGrad", False),
-    "Tanh": ("tanh", "Op/Tanh", True),
-    "Exp": ("exponential", "Op/Exponent", True),
-    "Log1p": ("log-plus-one", "Op/LogarithmOnePlus", True),
-    "Rsqrt": ("rsqrt", "Op/Rsqrt", True),
-    "Sqrt": ("sqrt", "Op/Sqrt", True),
-    "BiasAdd": ("fusion", "Op/Add", False),
+    "Relu": ("relu", "Nonlinearity", "relu"),
+    "Relu6": ("relu", "Nonlinearity", "relu"),
+    "Sigmoid": ("sigmoid", "Nonlinearity", "sigmoid"),
+    "ReluGrad": ("relu-grad", "NonLinearityGrad", "relu_grad"),
+    "Relu6Grad": ("relu-grad", "NonLinearityGrad", "relu_grad"),
+    "SigmoidGrad": ("sigmoid-grad", "NonLinearityGrad", "sigmoid_grad"),
+    "TanhGrad": ("tanh-grad", "NonLinearityGrad", "tanh_grad"),
+    "Tanh": ("tanh", "Op/Tanh", "tanh"),
+    "Exp": ("exponential", "Op/Exponent", "exponent"),
+    "Log1p": ("log-plus-one", "Op/LogarithmOnePlus", "logarithm_one_plus"),
+    "Rsqrt": ("rsqrt", "Op/Rsqrt", "rsqrt"),
+    "Sqrt": ("sqrt", "Op/Sqrt", "sqrt"),
+    "BiasAdd": ("fusion", "Op/Add", "add"),
 }
 # Random ops: XLA's name for them here, and PopLibs'. XLA has a program of many steps for each.
 _RANDOM_NAMES = {
@@ -87,6 +87,9 @@ _NORMS = frozenset({"batch-norm-inference", "batch-norm-training"})
 _LAYOUT_PRESERVING = frozenset({"bitcast", "copy", "reshape"})
 _PATH_LIMIT = 32  # instructions to look at between a sum and a matmul
 _RANDOM = frozenset({"rng", "rng-bit-generator"})
+_NORM_KINDS = {
+    "batch-norm-inference": "inference", "batch-norm-training": "training", "batch-norm-grad": "gradient"
+}  # fmt: skip
 _NAMES = {
     "dynamic-slice": "dynamic-slice/dynamicSlice",
     "gather": "multi-slice/output/multiSlice/MultiSlice",
@@ -240,8 +243,8 @@ class ComputationClassifier:
         """Uses PopLibs' name for what it has a function for."""
         own = _LIBRARY_NAMES_BY_OP.get(self._ops.get(instruction.metadata.op_name, ""))
         if own is not None and isinstance(sizes, ElementwiseSizes):
-            arithmetic = vertices.TRANSCENDENTAL if own[2] else 1
-            return f"{own[0]}/{own[1]}", kind, sizes._replace(vector_cycles=arithmetic)
+            dtype = dtype_of(instruction.shape)
+            return f"{own[0]}/{own[1]}", kind, sizes._replace(operation=own[2], dtype=dtype)
         if not fusion.name:
             return below, kind, sizes
         below = f"{fusion.name}/{fusion.library or below.partition('/')[2]}"
@@ -250,9 +253,10 @@ class ComputationClassifier:
     def _random(self, instruction: Any, fusion: Fusion, owner: str) -> Computation:
         name, library = _RANDOM_NAMES[instruction.metadata.op_type]
         computation_name = self._names.name(owner, f"{fusion.name or name}/{library}")
-        return Computation(
-            "random", computation_name, ElementCount(elements_of(instruction.shape)), _element_bytes(instruction.shape)
-        )
+        dtype = dtype_of(instruction.shape)
+        distribution = "truncated_normal" if library == "truncatedNormal" else library
+        sizes = RandomSizes(elements_of(instruction.shape), distribution, dtype if "int" in dtype else "")
+        return Computation("random", computation_name, sizes, _element_bytes(instruction.shape))
 
 
 def _mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
@@ -322,11 +326,16 @@ def _fusion_of(instruction: Any, context: ComputationContext, owner: str) -> Fus
     return fusion or _NOT_FUSED
 
 
+_FUSED_OPERATIONS = {"AddTo": "scaled_add", "Nonlinearity": "relu", "Negate": "negate", "Multiply": "multiply"}
+"""PopLibs' operation of a fusion, by the last part of its compute set's name."""
+
+
 def _fused_sizes(instruction: Any, kind: str, sizes: Sizes, fusion: Fusion) -> tuple[str, Sizes]:
     if not kind:  # a view that is rearranged
         return "copy", ElementCount(elements_of(instruction.shape))
-    if isinstance(sizes, ElementwiseSizes) and fusion.operands:
-        return kind, sizes._replace(operands=fusion.operands)
+    if isinstance(sizes, ElementwiseSizes):
+        operation = _FUSED_OPERATIONS.get(fusion.library.rpartition("/")[2], sizes.operation)
+        return kind, sizes._replace(operands=fusion.operands or sizes.operands, operation=operation)
     return kind, sizes
 
 
@@ -373,34 +382,61 @@ def _kind_and_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[in
     if opcode == "convolution":
         return "product", convolution_sizes(instruction, operands)
     if opcode == "convert":
-        return "cast", CastSizes(size, _element_bytes(operands[0].shape), _element_bytes(instruction.shape))
+        return "cast", CastSizes(size, dtype_of(operands[0].shape), dtype_of(instruction.shape))
     if opcode in ELEMENTWISE:
-        arithmetic = vertices.TRANSCENDENTAL if opcode in _SLOW else 1
-        return "elementwise", ElementwiseSizes(size, len(operands), arithmetic, _broadcast(operands, by_id))
+        return "elementwise", elementwise_sizes(instruction, operands, by_id)
     return _data_movement(instruction, operands)
 
 
 def _data_movement(instruction: Any, operands: Sequence[Any]) -> tuple[str, Sizes]:
-    """Returns kind and sizes of reductions, gathers and copies."""
+    """Returns kind and sizes of reductions, gathers, norms and copies."""
     opcode, size = instruction.opcode, elements_of(instruction.shape)
     if opcode == "reduce":
-        operand_shape = operands[0].shape
-        lengths = alternating_axes(operand_shape.dimensions, instruction.dimensions)
-        return "reduce", ReduceSizes(elements_of(operand_shape), max(1, size), tuple(lengths))
+        return "reduce", _reduce_sizes(instruction, operands[0].shape)
     if opcode in ("reduce-window", "select-and-scatter"):
-        return "window", WindowSizes(size, math.prod(dimension.size for dimension in instruction.window.dimensions))
+        return "window", _window_sizes(instruction)
     if opcode in ("gather", "dynamic-slice"):
-        return "gather", GatherSizes(size, elements_of(operands[0].shape))
+        is_slice = opcode == "dynamic-slice"
+        row = 0 if is_slice else math.prod(instruction.gather_slice_sizes)
+        return "gather", GatherSizes(size, elements_of(operands[0].shape), row, is_slice)
     if opcode in ("scatter", "dynamic-update-slice"):
-        return "update", ElementCount(elements_of(operands[-1 if opcode == "scatter" else 1].shape))
+        return "update", _update_sizes(instruction, operands)
+    if opcode in _NORM_KINDS:
+        shape = operands[0].shape
+        channels = shape.dimensions[instruction.feature_index] if shape.dimensions else 1
+        return "norm", NormSizes(elements_of(shape), channels, _NORM_KINDS[opcode])
     if opcode == "copy":
         return "copy", ElementCount(size)
     if opcode in _RANDOM:
-        return "random", ElementCount(size)
+        return "random", RandomSizes(size)
     if opcode == "sort":
-        axes = list(operands[0].shape.dimensions)
-        return "sort", SortSizes(size, axes[instruction.dimensions[0]] if axes else 1)
+        axes, shape = list(operands[0].shape.dimensions), operands[0].shape
+        length = axes[instruction.dimensions[0]] if axes else 1
+        return "sort", SortSizes(elements_of(shape), length, dtype_of(shape), len(operands) > 1)
     return "other", ElementCount(size)
+
+
+def _reduce_sizes(instruction: Any, shape: Any) -> ReduceSizes:
+    lengths = tuple(alternating_axes(shape.dimensions, instruction.dimensions))
+    dtype, op = dtype_of(shape), instruction.metadata.op_type
+    adds = op not in ("All", "Any", "ArgMax", "ArgMin", "Max", "Min", "Prod", "Softmax", "LogSoftmax")
+    return ReduceSizes(elements_of(shape), max(1, elements_of(instruction.shape)), lengths, dtype, adds)
+
+
+def _window_sizes(instruction: Any) -> WindowSizes:
+    op, extents = instruction.metadata.op_type, list(instruction.shape.dimensions)
+    kind = "sum" if op.startswith("Avg") else "max_grad" if instruction.opcode == "select-and-scatter" else "max"
+    window = math.prod(dimension.size for dimension in instruction.window.dimensions)
+    return WindowSizes(elements_of(instruction.shape), window, kind, extents[-1] if extents else 1)
+
+
+def _update_sizes(instruction: Any, operands: Sequence[Any]) -> UpdateSizes:
+    table = elements_of(operands[0].shape)
+    if instruction.opcode == "dynamic-update-slice":
+        return UpdateSizes(elements_of(operands[1].shape), table, is_slice=True)
+    updates = operands[-1].shape
+    row = math.prod(updates.dimensions[axis] for axis in instruction.scatter_dimension_numbers.update_window_dims)
+    return UpdateSizes(elements_of(updates), table, row, adds=instruction.metadata.op_type != "ScatterUpdate")
 
 
 def alternating_axes(shape: Sequence[int], summed: Collection[int]) -> list[int]:
@@ -416,12 +452,6 @@ def alternating_axes(shape: Sequence[int], summed: Collection[int]) -> list[int]
             lengths.append(1)
         lengths[-1] *= shape[axis]
     return lengths
-
-
-def _broadcast(operands: Sequence[Any], by_id: Mapping[int, Any]) -> int:
-    """Returns the elements of broadcast operands that each tile needs; scalars are part of the vertex."""
-    producers = (by_id[operand.operand_ids[0]] for operand in operands if operand.opcode == "broadcast")
-    return sum(size for size in (elements_of(source.shape) for source in producers) if size > 1)
 
 
 def _element_bytes(shape: Any) -> int:

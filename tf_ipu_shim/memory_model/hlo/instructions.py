@@ -42,11 +42,22 @@ def _bytes_by_type() -> dict[int, float]:
 
 
 _BYTES = _bytes_by_type()
+_PREFIXES = {"PRED": "bool", "BF": "bfloat", "F": "float", "S": "int", "U": "uint", "C": "complex"}
+_NAMES = {
+    element_type: _PREFIXES[letters] + digits
+    for name, element_type in xla_data_pb2.PrimitiveType.items()
+    for letters, digits in re.findall(r"^(PRED|BF|F|S|U|C)(\d*)", name)
+}
 
 
 def shape_bytes(shape: Any) -> int:
     """Returns the bytes of an array of an XLA shape; 0 for a token."""
     return -int(-math.prod(shape.dimensions) * _BYTES.get(shape.element_type, 4.0) // 1)
+
+
+def dtype_of(shape: Any) -> str:
+    """Returns the name of a shape's element type, as NumPy has it."""
+    return _NAMES.get(shape.element_type, "float32")
 
 
 def is_gradient(name: str) -> bool:

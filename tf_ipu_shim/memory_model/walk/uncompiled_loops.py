@@ -14,17 +14,18 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import data_inputs
-from tf_ipu_shim.cycle_model import Computation, MatmulOptions, SyncPoint, vertices
+from tf_ipu_shim.cycle_model import Computation, MatmulOptions, SyncPoint
 from tf_ipu_shim.cycle_model.sizes import (
     CastSizes,
-    ElementCount,
     ElementwiseSizes,
     GatherSizes,
     MatmulSizes,
     ReduceSizes,
+    UpdateSizes,
 )
 from tf_ipu_shim.machine.memory import Block, Step
 from tf_ipu_shim.memory_model.computations.computations import alternating_axes
+from tf_ipu_shim.memory_model.computations.operations import operation_of_op
 from tf_ipu_shim.memory_model.computations.planner_options import Marks, merged_options
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
@@ -36,13 +37,10 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2"})
 _SUMS = frozenset({"BiasAddGrad", "Max", "Mean", "Min", "Prod", "Sum"})
+_ADDING_SUMS = frozenset({"BiasAddGrad", "Mean", "Sum"})
 _LOOKUPS = frozenset({"GatherV2", "Slice", "StridedSlice", "TensorListGetItem", "TensorListPopBack"})
 _WRITES = frozenset({"TensorListPushBack", "TensorListSetItem"})
 _HANDLES_LISTS = _WRITES | {"TensorListGetItem", "TensorListPopBack"}
-_ELEMENTWISE = frozenset(
-    "Add AddN AddV2 BiasAdd Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalNot LogicalOr Maximum Minimum "
-    "Mul Neg NotEqual Relu ReluGrad Select SelectV2 Square Sub TensorListResize".split()
-)
 # Constants and views, and what the compiler knows.
 _FREE = (
     VIEWS
@@ -127,17 +125,28 @@ def _computation(
         return Computation("product", node.name, _matmul_sizes(node.attr, operands), bytes_, planning)
     if op in _SUMS:
         return Computation(
-            "reduce", node.name, ReduceSizes(_elements(operands[0]), size, tuple(_axes(node, operands))), bytes_
+            "reduce",
+            node.name,
+            ReduceSizes(
+                _elements(operands[0]), size, tuple(_axes(node, operands)), _dtype(operands[0]), op in _ADDING_SUMS
+            ),
+            bytes_,
         )
     if op in _LOOKUPS:
-        return Computation("gather", node.name, GatherSizes(size, max(size, _elements(operands[0]))), bytes_)
+        table = max(size, _elements(operands[0]))
+        return Computation("gather", node.name, GatherSizes(size, table, is_slice=op != "GatherV2"), bytes_)
     if op in _WRITES:
-        return Computation("update", node.name, ElementCount(_elements(operands[-1])), bytes_)
+        return Computation("update", node.name, UpdateSizes(_elements(operands[-1]), is_slice=True), bytes_)
     if op == "Cast":
-        before = dtypes.as_dtype(operands[0].type).size
-        return Computation("cast", node.name, CastSizes(size, before, bytes_), bytes_)
-    arithmetic = 1 if op in _ELEMENTWISE else vertices.TRANSCENDENTAL
-    return Computation("elementwise", node.name, ElementwiseSizes(size, max(1, len(operands)), arithmetic), bytes_)
+        return Computation("cast", node.name, CastSizes(size, _dtype(operands[0]), _dtype(results[0])), bytes_)
+    dtype = _dtype(operands[-1]) if operands else "float32"
+    sizes = ElementwiseSizes(size, max(1, len(operands)), operation_of_op(op), dtype)
+    return Computation("elementwise", node.name, sizes, bytes_)
+
+
+def _dtype(spec: TensorSpec) -> str:
+    """Returns the name of a tensor's dtype, as NumPy has it."""
+    return str(dtypes.as_dtype(spec.type).base_dtype.name)
 
 
 def _matmul_sizes(attributes: Any, operands: Sequence[TensorSpec]) -> MatmulSizes:
