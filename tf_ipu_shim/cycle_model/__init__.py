@@ -3,7 +3,9 @@
 computation   what one step computes, independent of the chip
 sizes         the sizes of a computation, one class for each kind
 planning      planner options of matmuls
-vertices      cycles of a tile's vertices: PopLibs' published formulas
+popops_loops  the inner loops of element-wise vertices, by operation and dtype
+vertices      cycles of a tile's element-wise vertices: PopLibs' published estimators
+library_vertices  cycles of reductions, slices, pooling, random numbers and other library vertices
 matmuls       matmuls and convolutions: how they are split over tiles, and the cycles of that
 library_calls temporary memory of matmuls, and which matmul computed a tensor
 phases        a computation as syncs, exchanges and compute sets of one IPU

@@ -21,6 +21,8 @@ class Computation(NamedTuple):
         element_bytes: bytes of an element.
         planning: planner options of a matmul; ignored for other kinds.
         product: for a reduction, the matmul it consumes, if only in-place ops lie between.
+        arranged: for a matmul, which of its operands lie in the order that it wants, as they come from a matmul, or
+            are variables or arguments that are laid out for it.
 
     Example:
         >>> Computation("elementwise", "add/Op/Add", SIZES_OF_KIND["elementwise"](1024, 2, 1)).kind
@@ -33,6 +35,7 @@ class Computation(NamedTuple):
     element_bytes: int = 4
     planning: MatmulOptions = MatmulOptions()
     product: Computation | None = None
+    arranged: tuple[bool, bool] = (False, False)
 
 
 class SyncPoint(NamedTuple):

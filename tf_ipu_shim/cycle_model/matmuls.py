@@ -117,6 +117,7 @@ _KERNEL_WORKER_FP32, _KERNEL_WORKER_FP16 = (17, 33, 44, 45), (17, 29, 34, 34)
 """The same of a vertex for kernels of several positions: PerformanceEstimation.hpp:778 to 792."""
 
 
+@functools.lru_cache(maxsize=4096)
 def _worker(units: Units, rows: int, zeroes: bool) -> int:
     """Returns a worker's cycles for a number of rows.
 
@@ -130,8 +131,8 @@ def _worker(units: Units, rows: int, zeroes: bool) -> int:
 
 def _slowest(units: Units, rows: int, workers: int, zeroes: bool) -> int:
     """Returns the cycles of all workers: the last one also tells the supervisor, which takes 14."""
-    most, least = (workers * _worker(units, each, zeroes) for each in (-(-rows // workers), rows // workers))
-    return max(most, least + 14)
+    most = workers * _worker(units, -(-rows // workers), zeroes)
+    return max(most, workers * _worker(units, rows // workers, zeroes) + 14)
 
 
 _RETAINED, _RETAINED_OF_INPUTS = 7, 3
@@ -186,8 +187,12 @@ def plan_matmul(
     element_bytes: int = 4,
     partials_are_half: bool = False,
     proportion: float = DEFAULT_PROPORTION,
+    arranged: tuple[bool, bool] = (False, False),
 ) -> MatmulPlan:
     """Plans a matmul of `[rows, inner]` by `[inner, columns]` for each group.
+
+    Args:
+        arranged: for each operand whether it lies on its tiles in the order that the units want.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -198,9 +203,9 @@ def plan_matmul(
     limit = proportion * chip.bytes_per_tile
     candidates = []
     for units in _choices(chip, element_bytes, partials_are_half):
-        candidates.append(_OperandOrder(units, groups, rows, inner, columns, positions, element_bytes))
+        candidates.append(_OperandOrder(units, groups, rows, inner, columns, positions, element_bytes, arranged[0]))
         if positions == 1 and rows != columns:  # the operands may change sides
-            candidates.append(_OperandOrder(units, groups, columns, inner, rows, positions, element_bytes))
+            candidates.append(_OperandOrder(units, groups, columns, inner, rows, positions, element_bytes, arranged[1]))
     plans = [candidate.plan(chip, split, limit) for candidate in candidates for split in candidate.splits(chip.tiles)]
     fitting = [plan for plan in plans if plan.temporary_bytes <= limit]
     if fitting:
@@ -216,8 +221,15 @@ def _temporaries(plan: MatmulPlan) -> int:
     return plan.temporary_bytes
 
 
-def _parts_of(elements: int) -> Iterator[int]:
-    return (part for part in range(1, elements + 1) if elements % part == 0)
+@functools.cache
+def _in_group(inner: int, units: int, element_bytes: int) -> int:
+    """Returns the adjacent elements of the summed axis: as many as the units take, or a part.
+
+    Source: docs/facts.md, section "Planning formulas": an input group divides what the units take.
+    """
+    least = max(1, LEAST_LOAD_BYTES // min(element_bytes, 4))
+    wanted = min(max(inner, least), units)
+    return next((part for part in range(1, units + 1) if units % part == 0 and part >= wanted), units)
 
 
 class _OperandOrder(NamedTuple):
@@ -229,6 +241,7 @@ class _OperandOrder(NamedTuple):
         inner: the axis that is summed over.
         columns: of the operand that the units hold.
         positions: of a convolution's kernel.
+        arranged: whether the operand that moves needs no other order.
     """
 
     units: Units
@@ -238,32 +251,39 @@ class _OperandOrder(NamedTuple):
     columns: int
     positions: int
     element_bytes: int
+    arranged: bool = False
 
     @property
     def passes(self) -> int:
         """Number of passes over the rows."""
         return math.ceil(self.inner / self.units.inner) * self.positions
 
-    @property
-    def in_group(self) -> int:
-        """Adjacent elements of the summed axis: as many as the units take, or a part.
-
-        Source: docs/facts.md, section "Planning formulas": an input group divides what the units take.
-        """
-        inner = self.units.inner
-        least = max(1, LEAST_LOAD_BYTES // min(self.element_bytes, 4))
-        return next((part for part in _parts_of(inner) if part >= min(max(self.inner, least), inner)), inner)
-
     def splits(self, tiles: int) -> Iterator[tuple[int, int, int, int]]:
         """Yields splits worth trying: along the summed axis, none and those leaving fewest idle tiles."""
-        by_group = min(self.groups, tiles)
-        tiles_per_group = tiles // by_group
         column_groups = -(-self.columns // self.units.units)
-        for by_column in _splits(column_groups, tiles_per_group):
-            for by_row in _splits(self.rows, tiles_per_group // by_column):
-                counts = list(_splits(self.passes, tiles_per_group // (by_column * by_row)))
-                for by_inner in dict.fromkeys((1, *counts[-3:])):
-                    yield by_group, by_row, by_column, by_inner
+        for by_group in self._group_splits(tiles):
+            tiles_per_group = tiles // by_group
+            for by_column in _splits(column_groups, tiles_per_group):
+                for by_row in _splits(self.rows, tiles_per_group // by_column):
+                    counts = list(_splits(self.passes, tiles_per_group // (by_column * by_row)))
+                    for by_inner in dict.fromkeys((1, *counts[-3:])):
+                        yield by_group, by_row, by_column, by_inner
+
+    def _group_splits(self, tiles: int) -> list[int]:
+        """Returns the largest split of the groups, and up to two that leave fewer tiles idle, as each tile has more.
+
+        1,536 groups on 1,472 tiles are two groups on some: with four groups on three tiles each no tile has more than
+        one and a third.
+        """
+        largest = min(self.groups, tiles)
+        loads = {}
+        for each in (1, 2, 3, 4, 6, 8):
+            parts = -(-self.groups // each)
+            if parts <= tiles:
+                loads.setdefault(parts, each / (tiles // parts))
+        most = -(-self.groups // largest) / (tiles // largest)
+        better = sorted((load, parts) for parts, load in loads.items() if parts != largest and load < 0.95 * most)
+        return [largest, *(parts for _, parts in better[:2])]
 
     def plan(self, chip: ChipSpec, split: tuple[int, int, int, int], limit: float) -> MatmulPlan:
         """Returns the plan of a split, with as few serial parts as its memory allows."""
@@ -275,9 +295,10 @@ class _OperandOrder(NamedTuple):
         tile_passes = math.ceil(self.passes / by_inner)
         tile_inner, tile_positions = math.ceil(tile_passes / self.positions), min(tile_passes, self.positions)
         tile_columns = math.ceil(math.ceil(self.columns / units.units) / by_column)
+        in_group = _in_group(min(self.inner, units.inner), units.inner, size)
         # Neighbouring positions of a kernel look at the same inputs.
-        activations = each * (tile_rows + tile_positions - 1) * tile_inner * self.in_group * size
-        weights = each * tile_passes * self.in_group * tile_columns * units.units * size
+        activations = each * (tile_rows + tile_positions - 1) * tile_inner * in_group * size
+        weights = each * tile_passes * in_group * tile_columns * units.units * size
         per_cycle = chip.exchange_bytes_per_cycle
         shared = chip.exchange_bytes_per_cycle_shared_bus if by_column % 2 == 0 else per_cycle
         partials = each * tile_rows * tile_columns * units.units
@@ -287,6 +308,9 @@ class _OperandOrder(NamedTuple):
             received = outputs * (by_inner - 1) * units.partial_bytes
             reduce_exchange = -(-received // per_cycle)
             reduce = library_vertices.reduce_partial_sums(chip, outputs, by_inner, units.partial_bytes, size)
+        compute = each * vertex_cycles(chip, units, tile_rows, tile_inner, tile_columns, tile_positions)
+        if self.inner <= 4:
+            compute = min(compute, self._other_methods(chip, split, each, tile_rows, compute))
         serial, kept = 1, partials * units.partial_bytes + received
         operands = activations + weights
         while operands / serial + kept > limit and serial < tile_passes:
@@ -296,8 +320,8 @@ class _OperandOrder(NamedTuple):
             serial=serial,
             accumulate=(serial - 1) * vertices.elementwise(chip, partials, "add", sums),
             exchange=-(-activations // shared) + -(-weights // per_cycle),
-            rearrange=vertices.rearrange(activations, size),
-            compute=each * vertex_cycles(chip, units, tile_rows, tile_inner, tile_columns, tile_positions),
+            rearrange=0 if self.arranged else vertices.rearrange(activations, size),
+            compute=compute,
             reduce_exchange=reduce_exchange,
             reduce=reduce,
             temporary_bytes=math.ceil(operands / serial) + kept,
@@ -306,6 +330,26 @@ class _OperandOrder(NamedTuple):
             received_bytes=received,
             busy_share=self._busy_share(split),
         )
+
+    def _other_methods(
+        self, chip: ChipSpec, split: tuple[int, int, int, int], each: int, tile_rows: int, amp: int
+    ) -> int:
+        """Returns the cycles of an outer product or of SLIC vertices; those of AMP if neither can compute it."""
+        _, _, by_column, by_inner = split
+        if self.inner == 1 and self.positions == 1:
+            columns = math.ceil(self.columns / by_column / chip.worker_contexts)
+            dtype = vertices.float_of(self.element_bytes)
+            return each * chip.worker_contexts * library_vertices.outer_product(tile_rows, columns, columns, dtype)
+        channels = max(self.inner, self.columns)
+        if self.positions == 1 or self.groups == 1 or channels > 4 or self.element_bytes != 2 or by_inner > 1:
+            return amp
+        channels = 1 << (channels - 1).bit_length()
+        together, side = 4 // channels, math.isqrt(self.positions)
+        kernels = -(-side // 4) * -(-self.positions // side)
+        half_sums = self.units.partial_bytes == 2
+        chains = max(2, min(4, self.units.units // 4))
+        one = library_vertices.slic(chip, tile_rows, kernels, together, channels, half_sums, chains)
+        return -(-each // together) * one
 
     def _busy_share(self, split: tuple[int, int, int, int]) -> float:
         units = self.units

@@ -145,7 +145,7 @@ def matmul_plan(computation: Computation, chip: ChipSpec) -> MatmulPlan | None:
     sizes = computation.sizes
     if not isinstance(sizes, MatmulSizes) or not math.prod(sizes):
         return None
-    return plan_matmul(chip, *sizes, computation.element_bytes, *computation.planning)
+    return plan_matmul(chip, *sizes, computation.element_bytes, *computation.planning, arranged=computation.arranged)
 
 
 def _product_types(computation: Computation) -> str:
@@ -368,13 +368,14 @@ def _update(computation: Computation, sizes: UpdateSizes, chip: ChipSpec) -> tup
 
 def _norm(computation: Computation, sizes: NormSizes, chip: ChipSpec) -> tuple[Phase, ...]:
     """Returns the phases of a batch normalisation: what `popnn` builds it of, in one compute set."""
-    elements, channels, kind = sizes
+    elements, channels, kind, run = sizes
     if not elements or not channels:
         return ()
     dtype = vertices.float_of(computation.element_bytes)
     sums, passes = _NORM_PARTS[kind]
-    total = ReduceSizes(elements, channels, (1, channels, max(1, elements // channels)), dtype)
-    one_pass = ElementwiseSizes(elements, 2, "multiply", dtype, channels, "inner", channels)
+    total = ReduceSizes(elements, channels, (run, channels, max(1, elements // channels // run)), dtype)
+    form, row = ("inner", channels) if run == 1 else ("outer", run)
+    one_pass = ElementwiseSizes(elements, 2, "multiply", dtype, channels, form, row)
     inner = [*sums * _reduce(computation, total, chip), *passes * _elementwise(computation, one_pass, chip)]
     extra = library_vertices.inverse_deviations(spread(chip, channels, 4).most) if kind == "training" else 0
     where = spread(chip, elements, computation.element_bytes)

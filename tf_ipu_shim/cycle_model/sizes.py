@@ -95,11 +95,12 @@ class UpdateSizes(NamedTuple):
 
 
 class NormSizes(NamedTuple):
-    """A normalisation: elements, channels, and `inference`, `training` or `gradient`."""
+    """A normalisation: elements, channels, `inference`, `training` or `gradient`, neighbours of the same channel."""
 
     elements: int
     channels: int
     kind: str = "training"
+    run: int = 1
 
 
 class RandomSizes(NamedTuple):

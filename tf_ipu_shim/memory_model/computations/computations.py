@@ -33,6 +33,7 @@ from tf_ipu_shim.memory_model.computations.fusions import (
     find_fusions,
     find_kernels,
 )
+from tf_ipu_shim.memory_model.computations.layouts import PATH_LIMIT, arranged_operands, mapped_like
 from tf_ipu_shim.memory_model.computations.library_names import library_names
 from tf_ipu_shim.memory_model.computations.matmul_passes import matmul_types
 from tf_ipu_shim.memory_model.computations.operations import elementwise_sizes
@@ -83,9 +84,6 @@ _SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training we
 _SEARCHED = _LIBRARY_NAMES_BY_OP.keys() | {"BiasAddGrad"}
 _FREE = frozenset({"constant", "parameter", "tuple", "get-tuple-element", "after-all"})
 _FORWARDING = VIEWS | _FREE | {"convert", "copy"}
-_NORMS = frozenset({"batch-norm-inference", "batch-norm-training"})
-_LAYOUT_PRESERVING = frozenset({"bitcast", "copy", "reshape"})
-_PATH_LIMIT = 32  # instructions to look at between a sum and a matmul
 _RANDOM = frozenset({"rng", "rng-bit-generator"})
 _NORM_KINDS = {
     "batch-norm-inference": "inference", "batch-norm-training": "training", "batch-norm-grad": "gradient"
@@ -196,9 +194,9 @@ class ComputationClassifier:
         computation_name = self._names.name(
             fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together)
         )
-        return Computation(
-            kind, computation_name, sizes, size, planning, self._matmul_operand(instruction, kind, by_id)
-        )
+        arranged = arranged_operands(instruction, by_id) if kind == "product" else (False, False)
+        product = self._matmul_operand(instruction, kind, by_id)
+        return Computation(kind, computation_name, sizes, size, planning, product, arranged)
 
     def name_of_instruction(self, instruction: Any, context: ComputationContext, owner: str) -> str:
         """Returns an instruction's name on the IPU, without a number; empty for a part of another."""
@@ -224,14 +222,16 @@ class ComputationClassifier:
     def _matmul_operand(self, instruction: Any, kind: str, by_id: Mapping[int, Any]) -> Computation | None:
         """Returns the matmul whose result a reduction consumes, if only in-place ops lie between."""
         source: Any = by_id[instruction.operand_ids[0]] if kind == "reduce" else None
-        for _ in range(_PATH_LIMIT):
+        for _ in range(PATH_LIMIT):
             if source is None:
                 break
             if source.opcode in ("dot", "convolution"):
                 operands = [by_id[operand_id] for operand_id in source.operand_ids]
                 kind, sizes = _kind_and_sizes(source, operands, by_id)
-                return Computation(kind, "", sizes, _element_bytes(source.shape), self._planning(source))
-            source = _mapped_like(source, by_id)
+                arranged = arranged_operands(source, by_id)
+                size = _element_bytes(source.shape)
+                return Computation(kind, "", sizes, size, self._planning(source), None, arranged)
+            source = mapped_like(source, by_id)
         return None
 
     def _planning(self, product: Any) -> MatmulOptions:
@@ -257,20 +257,6 @@ class ComputationClassifier:
         distribution = "truncated_normal" if library == "truncatedNormal" else library
         sizes = RandomSizes(elements_of(instruction.shape), distribution, dtype if "int" in dtype else "")
         return Computation("random", computation_name, sizes, _element_bytes(instruction.shape))
-
-
-def _mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
-    """Returns the operand whose tile mapping an instruction's result keeps, or None."""
-    if instruction.opcode == "get-tuple-element" and not instruction.tuple_index:
-        norm = by_id[instruction.operand_ids[0]]
-        return by_id[norm.operand_ids[0]] if norm.opcode in _NORMS else None
-    if instruction.opcode not in ELEMENTWISE and instruction.opcode not in _LAYOUT_PRESERVING:
-        return None
-    operands = [by_id[operand_id] for operand_id in instruction.operand_ids]
-    size = elements_of(instruction.shape)
-    return next(
-        (operand for operand in operands if operand.opcode != "broadcast" and elements_of(operand.shape) == size), None
-    )
 
 
 def _function_key(ipu: int, same: Hashable) -> Hashable:
@@ -402,9 +388,9 @@ def _data_movement(instruction: Any, operands: Sequence[Any]) -> tuple[str, Size
     if opcode in ("scatter", "dynamic-update-slice"):
         return "update", _update_sizes(instruction, operands)
     if opcode in _NORM_KINDS:
-        shape = operands[0].shape
-        channels = shape.dimensions[instruction.feature_index] if shape.dimensions else 1
-        return "norm", NormSizes(elements_of(shape), channels, _NORM_KINDS[opcode])
+        extents, axis = list(operands[0].shape.dimensions), instruction.feature_index
+        run = math.prod(extents[axis + 1 :])
+        return "norm", NormSizes(math.prod(extents), extents[axis], _NORM_KINDS[opcode], run)
     if opcode == "copy":
         return "copy", ElementCount(size)
     if opcode in _RANDOM:
