@@ -165,7 +165,7 @@ class _Work:
             return
         place = self._homes.of(entry.name)
         if self._homes.is_update(entry.name):
-            # What scatters rows is a gradient of each mini-batch: a pipeline adds it to the sum of them.
+            # A scatter of rows runs for each mini-batch in a pipeline, which sums gradients up.
             self._updates[place] += cycles if work.kind != "update" else 0
         elif self._homes.is_in_layer(entry.name) and not entry.name.startswith(GRADIENTS):
             if self._recomputes and id(work) in self._ran:

@@ -21,8 +21,7 @@ class Computation(NamedTuple):
         element_bytes: bytes of an element.
         planning: planner options of a matmul; ignored for other kinds.
         product: for a reduction, the matmul it consumes, if only in-place ops lie between.
-        arranged: for a matmul, which of its operands lie in the order that it wants, as they come from a matmul, or
-            are variables or arguments that are laid out for it.
+        arranged: for a matmul, whether each operand has the layout that it wants.
 
     Example:
         >>> Computation("elementwise", "add/Op/Add", SIZES_OF_KIND["elementwise"](1024, 2, 1)).kind

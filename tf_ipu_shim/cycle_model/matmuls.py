@@ -272,11 +272,10 @@ class _OperandOrder(NamedTuple):
     def _group_splits(self, tiles: int) -> list[int]:
         """Returns the largest split of the groups, and up to two that leave fewer tiles idle, as each tile has more.
 
-        1,536 groups on 1,472 tiles are two groups on some: with four groups on three tiles each no tile has more than
-        one and a third.
+        Of 1,536 groups on 1,472 tiles some tiles have two. With four groups on three tiles each has one and a third.
         """
         largest = min(self.groups, tiles)
-        loads = {}
+        loads: dict[int, float] = {}
         for each in (1, 2, 3, 4, 6, 8):
             parts = -(-self.groups // each)
             if parts <= tiles:

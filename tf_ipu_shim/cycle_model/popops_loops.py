@@ -1,8 +1,9 @@
 """The inner loops of PopLibs' element-wise vertices: cycles and elements of a loop, by operation and type.
 
 Source: PopLibs `lib/popops/popopsCycleEstimators.hpp` at 7eac0f2. A row has an operation, the line of its first entry
-there, and an entry for each type: a letter (see `_DTYPES`), the cycles of a loop, and `v` if a loop computes a 64-bit
-vector, `/N` if it computes N elements, else one element. These are estimates for a simulator's average data.
+there, and an entry for each type. An entry is a letter (see `_DTYPES`) and the cycles of a loop. `v` means that a loop
+computes a 64-bit vector, `/N` that it computes N elements; otherwise it computes one. All are estimates for average
+data.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ LOAD_AND_STORE = 4
 LOAD_AND_STORE_BINARY = 5
 """The same of binary vertices: popopsCycleEstimators.cpp:78."""
 _IN_ASSEMBLY = frozenset({"add", "subtract", "multiply"})
-"""Operations on floats whose loops load and store beside the arithmetic: popopsCycleEstimators.cpp:38."""
+"""Operations on floats whose loops load and store during the arithmetic: popopsCycleEstimators.cpp:38."""
 _FLOATS = frozenset({"float32", "float16"})
 _BYTES = {"int64": 8, "uint64": 8, "float64": 8, "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2}
 _GRADIENT_LOOPS = {"relu_grad": (3, 3), "sigmoid_grad": (3, 3), "tanh_grad": (3, 3), "gelu_grad": (10, 5),
@@ -50,8 +50,8 @@ def elementwise(
     """Returns the cycles of elementwise work on a tile.
 
     Args:
-        form: `"scalar"` if an operand is one number, `"inner"` if an operand of `row` elements repeats, `"outer"` if
-            each element of an operand meets `row` elements; else empty.
+        form: `"scalar"` if an operand is one number. `"inner"` if an operand of `row` elements repeats. `"outer"` if
+            each element of an operand meets `row` elements. Else empty.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS

@@ -194,7 +194,7 @@ class ComputationClassifier:
         computation_name = self._names.name(
             fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together)
         )
-        arranged = arranged_operands(instruction, by_id) if kind == "product" else (False, False)
+        arranged = arranged_operands(instruction, by_id)
         product = self._matmul_operand(instruction, kind, by_id)
         return Computation(kind, computation_name, sizes, size, planning, product, arranged)
 

@@ -13,7 +13,7 @@ PATH_LIMIT = 32
 _NORMS = frozenset({"batch-norm-inference", "batch-norm-training"})
 _LAYOUT_PRESERVING = frozenset({"bitcast", "copy", "reshape"})
 _ALLOCATED = frozenset({"constant", "convolution", "custom-call", "dot", "get-tuple-element", "parameter"})
-"""What gives a matmul's layout, or is laid out for its consumer: Poplar allocates variables and arguments so."""
+"""Opcodes of matmuls, and of variables and arguments, which Poplar allocates for their consumer."""
 
 
 def mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
@@ -32,6 +32,8 @@ def mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
 
 def arranged_operands(product: Any, by_id: Mapping[int, Any]) -> tuple[bool, bool]:
     """Returns for each operand of a matmul or convolution whether it lies in the order that the units want."""
+    if product.opcode not in ("convolution", "dot"):
+        return False, False
     first, second = (by_id[operand_id] for operand_id in product.operand_ids[:2])
     if product.opcode == "convolution":
         # A kernel's gradient sums over the batch, which is no axis of neighbours.
