@@ -187,3 +187,35 @@ def test_a_pipeline_slot_by_slot(tmp_path, size):
             for number in [format(made.programs[2].cycles, ",")]
             for batch in range(1, 5)
         }
+
+
+SECTIONS = """
+found.told = text("told"); found.tile = text("tile");
+const rows = id => [...document.querySelectorAll(`#${id} tbody tr`)]
+  .map(row => [...row.cells].map(one => one.textContent));
+found.tiles = rows("fulltiles");
+found.groups = rows("groups");
+document.querySelector("#groups button.go").click(); found.chosen = rows("ops").map(row => row[0]);
+document.getElementById("all").click(); found.all = text("count");
+const op = [...document.querySelectorAll("#ops button.go")].find(one => one.textContent === "op 7");
+op.click(); found.step = text("step");
+document.getElementById("toop").click(); found.back = rows("ops").map(row => row[0]);
+const nodes = () => document.querySelectorAll("#tree details, #tree .leaf").length;
+found.before = nodes(); const closed = [...document.querySelectorAll("#tree details")].find(one => !one.open);
+if (closed) { closed.open = true; closed.ontoggle(); } found.after = nodes(); found.closed = Boolean(closed);
+"""
+
+
+@pytest.mark.parametrize("size", [(420, 900), SIZES[1]], ids=str)
+def test_sections(tmp_path, size):
+    found = looked_at(tmp_path, page.render_page(profile()), SECTIONS, size)
+    assert found["wide"] <= 0
+    assert "Memory: temporary is the largest part of IPU 1: " in found["told"] and "Time: " in found["told"]
+    largest = max(json.loads(profile().ipus[1].tile_bytes))
+    assert found["tile"].startswith(f"fullest {largest} B of 624.0 KiB")
+    assert len(found["tiles"]) == 10 and {row[1] for row in found["tiles"]} == {f"{largest} B"}
+    assert sum(int(row[4].replace(",", "")) for row in found["groups"]) == 83  # every op is in one group
+    assert len(found["chosen"]) == int(found["groups"][0][4]) and found["all"] == "83 of 83 ops"
+    assert found["step"].startswith("step 9 of 47, ") and found["step"].endswith(": op 7")
+    assert set(found["back"]) == {"op 7"}
+    assert not found["closed"] or found["after"] > found["before"]

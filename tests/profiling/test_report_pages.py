@@ -10,7 +10,7 @@ import pytest
 from tf_ipu_shim.cli import profile as command
 from tf_ipu_shim.cli import report as run_options
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, timeline_of
-from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, ExchangeSizes, Move
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
@@ -166,3 +166,41 @@ def test_without_profiles_nothing_is_set(monkeypatch):
 def test_options_that_cannot_be_read_stop_it_at_once(monkeypatch, tmp_path):
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", "{")
     assert "not JSON" in run_options.find_problem(asked("--profile", str(tmp_path)))
+
+
+def test_trace_has_the_memory_of_each_step():
+    events = trace.make_trace(profile())["traceEvents"]
+    counters = [(event["ts"], event["args"]) for event in events if event["ph"] == "C"]
+    microsecond = CHIP.clock_hz / 1e6
+    assert [ts for ts, _ in counters[:2]] == pytest.approx([0, ADD / microsecond])
+    assert [args for _, args in counters[:2]] == [{"always live": 0, "not always live": 4000}] * 2
+
+
+def test_trace_has_an_arrow_for_each_copy_between_ipus():
+    blocks = {ipu: Block(f"IPU {ipu}") for ipu in (0, 1)}
+    sent = SyncPoint(0, computation=Computation("exchange", "sent", ExchangeSizes((Move(4000, 0, 1),)), 1))
+    value = blocks[0].add(Value(4000, "a", "temporary"))
+    blocks[0].run("a", (), (value,), work=Computation("elementwise", "a/add/Op/Add", ElementwiseSizes(1000, 2, 1)))
+    blocks[0].run("sent", (value,), (), work=sent)
+    blocks[1].run("sent", (), (blocks[1].add(Value(4000, "sent", "exchange")),), work=sent)
+    plans = tuple(plan_of(ipu, block, CHIP) for ipu, block in blocks.items())
+    plan = MemoryPlan(program="a", device="/device:IPU:0", chip=CHIP.title, ipus=plans)
+    facts = {"sdk": "3.4", "way": "xla"}
+    made = collect.make_profile(plan, blocks, timeline_of(blocks, CHIP, 2), CHIP, 2, 1, {}.get, {}, facts)
+    events = trace.make_trace(made)["traceEvents"]
+    begins = [event for event in events if event["ph"] == "s"]
+    ends = [event for event in events if event["ph"] == "f"]
+    assert [(event["id"], event["pid"], event["args"]["bytes"]) for event in begins] == [(1, 0, 4000)]
+    assert [(event["id"], event["pid"]) for event in ends] == [(1, 1)] and ends[0]["ts"] > begins[0]["ts"]
+    for arrow in (*begins, *ends):  # a viewer draws an arrow from a slice to a slice
+        assert any(
+            event["ph"] == "X" and (event["pid"], event["tid"]) == (arrow["pid"], arrow["tid"])
+            and event["ts"] <= arrow["ts"] <= event["ts"] + event["dur"] + 1e-9
+            for event in events
+        )  # fmt: skip
+
+
+def test_page_has_the_program_tree():
+    found = data(page.render_page(profile()))
+    assert [(parent, kind) for parent, kind, *_ in found["tree"] if parent == -1][-1] == (-1, "loop")
+    assert all(node[0] < at for at, node in enumerate(found["tree"])) and found["tree_left_out"] == 0

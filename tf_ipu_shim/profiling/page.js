@@ -21,7 +21,7 @@ const file = line => line.replace(/^.*[/\\]/, "").replace(/, in <module>$/, "");
 const spoken = name => name === "fifo" ? "FIFO" : name.replace("_", " ");
 const key = (where, names, colors, words) => names.forEach(name => { const one = made("span"), dot = made("i");
   dot.style.background = colors[name]; one.title = MEANS[name] || ""; one.append(dot, (words || {})[name] || spoken(name)); $(where).append(one) });
-function table(where, columns, rows, sortBy, most, bySize) {
+function table(where, columns, rows, sortBy, most, bySize, press) {
   let order = sortBy, down = true;
   const weight = value => bySize && typeof value === "number" ? Math.abs(value) : value;
   const draw = () => {
@@ -39,6 +39,8 @@ function table(where, columns, rows, sortBy, most, bySize) {
         const cell = made("td", numeric ? show(value) : "", numeric ? (value ? "n" : "n none") : wraps.includes(title) ? "wrap" : "");
         if (title === "line") { cell.className = "line"; cell.title = value;
           file(value).split(/(?<=_)/).forEach(part => cell.append(part, made("wbr"))) }
+        else if (press && !at) { const go = made("button", undefined, "go"); go.onclick = () => press(values);
+          String(value).split(/(?<=\/)/).forEach(part => go.append(part, made("wbr"))); cell.append(go) }
         else if (!numeric) String(value).split(/(?<=\/)/).forEach(part => cell.append(part, made("wbr")));
         tr.append(cell) }); body.append(tr) }
     const top = made("thead"); top.append(head); $(where).replaceChildren(top, body);

@@ -15,6 +15,7 @@ from tf_ipu_shim.profiling.timeline_layout import TimelineEvent, lay_out_timelin
 
 _FILES = pathlib.Path(__file__).parent
 _MOST_RECTANGLES = 20_000
+_MOST_NODES = 30_000
 
 
 def render_page(profile: Profile, runs: list[Run] | None = None) -> str:
@@ -28,6 +29,7 @@ def render_page(profile: Profile, runs: list[Run] | None = None) -> str:
             for row in profile.variables
         ],
         "runs": None if runs is None else len(runs),
+        **_tree_data(profile),
         **_execution_data(profile),
     }
     return _fill_template("page.html", data)
@@ -50,7 +52,7 @@ def _fill_template(template: str, data: Mapping[str, Any]) -> str:
     # No text of a script's may end the script element early.
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     page = (_FILES / template).read_text()
-    for mark, file in (("/*STYLE*/", "page.css"), ("/*COMMON*/", "page.js")):
+    for mark, file in (("/*STYLE*/", "page.css"), ("/*COMMON*/", "page.js"), ("/*SECTIONS*/", "sections.js")):
         page = page.replace(mark, (_FILES / file).read_text())
     return page.replace("/*DATA*/null", text)
 
@@ -67,6 +69,13 @@ def _ipu_data(profile: Profile, ipu: int) -> dict[str, Any]:
         "busy": row.busy_cycles,
         "liveness": [[step.op, step.bytes] for step in profile.liveness if step.ipu == row.ipu],
     }
+
+
+def _tree_data(profile: Profile) -> dict[str, Any]:
+    """Returns the nodes of the program tree by id: parent, kind, name, cycles, times, op."""
+    rows = profile.programs[:_MOST_NODES]  # a parent's id is smaller than those of its parts
+    nodes = [[row.parent, row.kind, row.name, row.cycles, row.times, row.op] for row in rows]
+    return {"tree": nodes, "tree_left_out": len(profile.programs) - len(nodes)}
 
 
 def _execution_data(profile: Profile) -> dict[str, Any]:

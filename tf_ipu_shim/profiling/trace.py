@@ -1,13 +1,16 @@
-"""Exports a profile as a Chrome/Perfetto trace: one process per IPU, one track per kind of work."""
+"""Exports a profile as a Chrome/Perfetto trace: a process for each IPU with a track for each kind of work.
+
+Each IPU also has a counter of its live memory, and arrows show copies between IPUs.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tf_ipu_shim.profiling.pipeline_timeline import Schedule, find_schedules, leaves_of_steps, map_to_steps
-from tf_ipu_shim.profiling.profile import Profile, ProgramRow, parse_facts
+from tf_ipu_shim.profiling.profile import HOST, Profile, ProgramRow, parse_facts
 from tf_ipu_shim.profiling.timeline_layout import TimelineEvent, lay_out_timeline
 
 TRACKS = {
@@ -49,6 +52,8 @@ def make_trace(profile: Profile) -> dict[str, Any]:
         events.extend(_events(event, tracks.index(TRACKS.get(event.row.kind, "compute")), scale))
     for event in loops:
         events.extend(_events(event, tracks.index(_LOOPS), scale))
+    events.extend(_memory_counters(profile, lay_out_timeline(profile)[0], scale))
+    events.extend(_flows(leaves, tracks.index(TRACKS["links"]), scale))
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"program": facts["program"]}}
 
 
@@ -84,3 +89,38 @@ def _events(event: TimelineEvent, track: int, scale: float) -> list[dict[str, An
         }
         for ipu in json.loads(row.ipus)
     ]
+
+
+def _memory_counters(profile: Profile, leaves: Iterable[TimelineEvent], scale: float) -> Iterator[dict[str, Any]]:
+    """Yields the live memory of each IPU at the begin of each liveness step that takes time."""
+    parents = {row.id: row.parent for row in profile.programs}
+    begins: dict[int, float] = {}
+    for leaf in leaves:  # in the order in which they begin
+        node = leaf.row.id
+        while node >= 0 and node not in begins:
+            begins[node] = leaf.begin
+            node = parents[node]
+    always = {row.ipu: row.always_live_bytes for row in profile.ipus}
+    for step in profile.liveness:
+        if step.program in begins:
+            yield {
+                "ph": "C",
+                "name": "live memory",
+                "pid": step.ipu,
+                "ts": begins[step.program] * scale,
+                "args": {"always live": always[step.ipu], "not always live": step.bytes},
+            }
+
+
+def _flows(leaves: Iterable[TimelineEvent], track: int, scale: float) -> Iterator[dict[str, Any]]:
+    """Yields an arrow for each copy from one IPU to another: from its begin on the source to its end there."""
+    number = 0
+    for leaf in leaves:
+        on = json.loads(leaf.row.ipus)
+        for size, source, destination in json.loads(leaf.row.moves or "[]"):
+            if source not in on or HOST in (source, destination):
+                continue
+            number += 1
+            common = {"name": "copy", "cat": "links", "id": number, "tid": track, "args": {"bytes": size}}
+            yield {**common, "ph": "s", "pid": source, "ts": leaf.begin * scale}
+            yield {**common, "ph": "f", "bp": "e", "pid": destination, "ts": leaf.end * scale}
