@@ -105,8 +105,8 @@ def test_account(run):
 
 
 def test_mappings_of_views_clones_and_virtual_graphs(run):
-    views, clone, virtual, regions, reordered = run("mappings")
-    assert views.split() == ["0:0-4", "1:4-8", "2:8-12"]
+    views, whole, clone, virtual, regions, reordered = run("mappings")
+    assert views.split() == whole.split() == ["0:0-4", "1:4-8", "2:8-12"]
     assert clone.split() == ["1:0-4", "2:4-6"]
     assert virtual.split() == ["3:0-3"]
     assert regions.split(" ; ") == ["6-9", "0-2", "4-6", ""]

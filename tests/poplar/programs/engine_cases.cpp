@@ -255,7 +255,7 @@ void mappings() {
   Graph part = c.graph.createVirtualGraph(1, 4);
   const Tensor on_part = part.addVariable(FLOAT, {3});
   part.setTileMapping(on_part, 2);
-  for (const Tensor& tensor : {x.transpose(), c.graph.clone(x.transpose().slice(2, 5)), on_part}) {
+  for (const Tensor& tensor : {x.transpose(), c.graph.clone(x.transpose()), c.graph.clone(x.transpose().slice(2, 5)), on_part}) {
     const auto mapping = c.graph.getTileMapping(tensor);
     for (std::size_t tile = 0; tile < mapping.size(); ++tile)
       for (const auto& interval : mapping[tile]) std::cout << tile << ':' << interval.begin() << '-' << interval.end() << ' ';

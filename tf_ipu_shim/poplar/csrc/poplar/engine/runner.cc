@@ -205,22 +205,4 @@ void Runner::read(const std::string& handle, char* begin, char* end) {
     moves.gather(replicas_[number].memory, begin + number * bytes);
 }
 
-void Runner::setVariableMemory(const Tensor& tensor, void* data) {
-  const auto span = viewOf(tensor).contiguous();
-  const std::size_t number = span ? variableOf(span->address) : 0;
-  if (!span || replicas_.size() != 1 || compiled_->graph->variables[number].count != tensor.numElements())
-    throw internal_error("setVariableMemory needs a whole variable of a graph without replicas.");
-  Replica& replica = replicas_[0];
-  char* base = static_cast<char*>(data);
-  if (!base) {
-    base = replica.pages->data();
-    for (std::size_t i = 0; i < number; ++i)
-      base += padded(compiled_->graph->variables[i].count * typeSize(compiled_->graph->variables[i].type));
-  }
-  if (replica.memory.bases[number] == base) return;
-  replica.memory.bases[number] = base;
-  for (auto& vertices : replica.compute_sets)
-    if (vertices) vertices->bind();
-}
-
 }  // namespace poplar::detail

@@ -39,11 +39,10 @@ class Vertices {
   Vertices& operator=(const Vertices&) = delete;
   // Runs all; returns whether every compute() returned true.
   bool run();
-  // Binds the fields again, after a variable got other memory.
-  void bind();
 
  private:
   void construct();
+  void bind();
   void readEarly();
   bool runOne(const VertexPlan& vertex);
   bool runPart(std::size_t begin, std::size_t end);
@@ -93,8 +92,6 @@ class Runner {
 
   void write(const std::string& handle, const char* begin, const char* end);
   void read(const std::string& handle, char* begin, char* end);
-  // Lets a variable of the only replica live in memory of the caller, of its row-major data; null: in memory of its own.
-  void setVariableMemory(const Tensor& tensor, void* data);
 
   std::ostream* print_stream = &std::cerr;
 

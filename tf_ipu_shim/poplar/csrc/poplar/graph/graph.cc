@@ -59,6 +59,54 @@ std::vector<char> deviceData(const char* operation, Type type, std::size_t eleme
   return data;
 }
 
+// Whether the spans, which share no element, are all elements of one variable.
+bool coversVariable(const GraphState& graph, const std::vector<Span>& spans) {
+  std::size_t count = 0;
+  for (const Span& span : spans) {
+    if (variableOf(span.address) != variableOf(spans.front().address)) return false;
+    count += static_cast<std::size_t>(span.length);
+  }
+  return !spans.empty() && count == graph.variableAt(spans.front().address).count;
+}
+
+// A variable with the elements in the order in which they lie in memory, viewed as the tensor views them.
+Tensor cloneRegions(const std::shared_ptr<GraphState>& graph, Type type, const Tensor& tensor, const std::string& name) {
+  std::vector<Region> regions = regionsOf(viewOf(tensor));
+  std::vector<std::pair<Address, Address>> ranges;
+  for (const auto& region : regions)
+    ranges.emplace_back(region.address, region.address + static_cast<Address>(region.length));
+  std::sort(ranges.begin(), ranges.end());
+  std::vector<std::pair<Address, Address>> joined;
+  for (const auto& range : ranges) {
+    if (joined.empty() || range.first > joined.back().second) joined.push_back(range);
+    else joined.back().second = std::max(joined.back().second, range.second);
+  }
+  std::map<Address, std::size_t> places;  // where each range begins in the clone
+  std::size_t total = 0;
+  for (const auto& [begin, end] : joined) {
+    places[begin] = total;
+    total += static_cast<std::size_t>(end - begin);
+  }
+  const std::size_t sizes[] = {total};
+  const Tensor flat = newVariable(graph, type, sizes, name);
+  const std::size_t number = graph->variables.size() - 1;
+  for (const auto& [begin, end] : joined) {
+    const std::size_t place = places[begin];
+    const std::size_t first = indexOf(begin), length = static_cast<std::size_t>(end - begin);
+    const auto add = [&](std::size_t from, std::size_t to, const unsigned* tile) {
+      if (tile) graph->variables[number].tiles.assign(from - first + place, to - first + place, *tile);
+    };
+    graph->variableAt(begin).tiles.visit(first, first + length, add);
+  }
+  SpanJoiner joiner;
+  for (const auto& region : regions) {
+    const auto range = std::prev(places.upper_bound(region.address));
+    const std::size_t index = range->second + static_cast<std::size_t>(region.address - range->first);
+    joiner.add({addressOf(number, index), static_cast<std::int64_t>(region.length), 1});
+  }
+  return makeTensor(type, View::fromSpans(joiner.take(), tensor.shape()), graph);
+}
+
 std::string nameOf(const DebugContext& context) { return context.getPathName(); }
 
 }  // namespace
@@ -158,39 +206,14 @@ Tensor Graph::clone(const Type& type, const Tensor& tensor, const DebugContext& 
     setTileMapping(copy, getTileMapping(tensor, false));
     return copy;
   }
-  // A variable with the elements in the order in which they lie in memory, viewed as the tensor views them.
-  std::vector<Region> regions = regionsOf(viewOf(tensor));
-  std::vector<std::pair<Address, Address>> ranges;
-  for (const auto& region : regions) ranges.emplace_back(region.address, region.address + static_cast<Address>(region.length));
-  std::sort(ranges.begin(), ranges.end());
-  std::vector<std::pair<Address, Address>> joined;
-  for (const auto& range : ranges) {
-    if (!joined.empty() && range.first <= joined.back().second) joined.back().second = std::max(joined.back().second, range.second);
-    else joined.push_back(range);
+  if (!aliased && coversVariable(*state_, spans)) {
+    const Variable& original = state_->variableAt(spans.front().address);
+    const TileMap tiles = original.tiles;
+    newVariable(state_, type, original.shape, name);
+    state_->variables.back().tiles = tiles;
+    return makeTensor(type, viewOf(tensor).inVariable(state_->variables.size() - 1), state_);
   }
-  std::map<Address, std::size_t> places;  // where each range begins in the clone
-  std::size_t total = 0;
-  for (const auto& [begin, end] : joined) {
-    places[begin] = total;
-    total += static_cast<std::size_t>(end - begin);
-  }
-  const std::size_t sizes[] = {total};
-  const Tensor flat = newVariable(state_, type, sizes, name);
-  const std::size_t number = state_->variables.size() - 1;
-  for (const auto& [begin, end] : joined) {
-    const std::size_t place = places[begin];
-    state_->variableAt(begin).tiles.visit(indexOf(begin), indexOf(begin) + static_cast<std::size_t>(end - begin), [&](std::size_t from, std::size_t to, const unsigned* tile) {
-      const std::size_t shift = place - indexOf(begin);
-      if (tile) state_->variables[number].tiles.assign(from + shift, to + shift, *tile);
-    });
-  }
-  SpanJoiner joiner;
-  for (const auto& region : regions) {
-    const auto range = std::prev(places.upper_bound(region.address));
-    const std::size_t index = range->second + static_cast<std::size_t>(region.address - range->first);
-    joiner.add({addressOf(number, index), static_cast<std::int64_t>(region.length), 1});
-  }
-  return makeTensor(type, View::fromSpans(joiner.take(), tensor.shape()), state_);
+  return cloneRegions(state_, type, tensor, name);
 }
 
 Tensor Graph::cloneN(const Type& type, const Tensor& tensor, std::size_t count, const DebugContext& context,

@@ -100,6 +100,18 @@ View View::slice(const Shape& begin, const Shape& end) const {
   return result;
 }
 
+View View::inVariable(std::size_t variable) const {
+  View result = *this;
+  if (!runs_) {
+    result.offset_ = addressOf(variable, indexOf(offset_));
+    return result;
+  }
+  auto runs = std::make_shared<std::vector<Run>>(*runs_);
+  for (Run& run : *runs) run.span.address = addressOf(variable, indexOf(run.span.address));
+  result.runs_ = std::move(runs);
+  return result;
+}
+
 View View::permute(const std::vector<unsigned>& order) const {
   View result = *this;
   for (std::size_t d = 0; d < order.size(); ++d) {
@@ -261,6 +273,19 @@ Overlap overlapOfElements(const std::vector<Span>& spans, const std::vector<std:
   return std::pair(same->second, std::next(same)->second);
 }
 
+// Whether some element is in two spans of a group, by a bit for each element of its extent.
+bool meetAnywhere(const std::vector<Span>& spans, const std::vector<std::size_t>& group, Address low, Address high) {
+  std::vector<bool> seen(static_cast<std::size_t>(high - low) + 1);
+  for (std::size_t which : group) {
+    for (std::int64_t i = 0; i < spans[which].length; ++i) {
+      auto bit = seen[static_cast<std::size_t>(spans[which].address + i * spans[which].step - low)];
+      if (bit) return true;
+      bit = true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Overlap findOverlap(const std::vector<Span>& spans) {
@@ -276,8 +301,8 @@ Overlap findOverlap(const std::vector<Span>& spans) {
       group.push_back(order[begin]);
       high = std::max(high, spans[order[begin]].high());
     }
-    if (group.size() > 1)
-      if (auto found = overlapOfElements(spans, group)) return found;
+    if (group.size() > 1 && meetAnywhere(spans, group, spans[group[0]].low(), high))
+      return overlapOfElements(spans, group);
   }
   return std::nullopt;
 }

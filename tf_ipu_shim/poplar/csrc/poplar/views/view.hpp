@@ -67,6 +67,8 @@ class View {
   View reshape(Shape shape) const;
   // Repeats a dimension of size 1 without moving any element.
   View repeatOne(std::size_t count, unsigned dimension) const;
+  // The same elements of another variable.
+  View inVariable(std::size_t variable) const;
   static View concat(const std::vector<View>& views, unsigned dimension);
   static View fromSpans(std::vector<Span> spans, Shape shape);
 
