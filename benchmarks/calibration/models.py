@@ -40,24 +40,24 @@ def record_of(program: str, system: str) -> Record:
 
 
 def _verdict(record: Record) -> str:
-    return "fits" if record["fits"] else "does not fit"
+    return str(record["verdict"])
 
 
 def _rate(record: Record) -> float:
-    return float(record["items_per_second"])
+    return float(record["items_per_second_end_to_end"])
 
 
-def _by_ipu(record: Record, field: str) -> float:
-    return sum(ipu.get(field, 0) for ipu in record["by_ipu"]) / _MIB
+def _by_ipu(record: Record, *fields: str) -> float:
+    return sum(ipu[field] for ipu in record["by_ipu"] for field in fields) / _MIB
 
 
 FIGURES: dict[str, Callable[[Record], Any]] = {
     "items a second": _rate,
-    "cycles a mini-batch": lambda record: record["cycles_per_step"],
+    "cycles of 160 mini-batches": lambda record: record["cycles"],
     "cycles a slot": lambda record: record["slot_cycles"],
     "verdict": _verdict,
-    "peak, MiB": lambda record: _by_ipu(record, "peak_bytes"),
-    "always live, MiB": lambda record: _by_ipu(record, "always_live_bytes"),
+    "peak, MiB": lambda record: _by_ipu(record, "peak_bytes", "code_bytes", "library_bytes"),
+    "always live, MiB": lambda record: _by_ipu(record, "always_live_bytes", "code_bytes"),
     "variables, MiB": lambda record: _by_ipu(record, "variable_bytes"),
     "code, MiB": lambda record: _by_ipu(record, "code_bytes"),
     "not always live, MiB": lambda record: _by_ipu(record, "not_always_live_bytes"),

@@ -52,7 +52,12 @@ def train(model: Any, sample: np.ndarray, label: np.ndarray, batch: int, steps: 
 
 
 def train_in_stages(
-    model: Any, image: tuple[int, int, int], replicas: int, batch: int, accumulated: int, dtype: str = "uint8"
+    model: Any,
+    image: tuple[int, int, int],
+    replicas: int,
+    batch: int,
+    accumulated: int,
+    dtype: str = "uint8",
 ) -> None:
     """Trains a model of images that is cut into stages, with momentum, all stages at the same time.
 

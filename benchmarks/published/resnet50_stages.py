@@ -1,6 +1,6 @@
 """ResNet-50 for small images in two pipeline stages, whose memory a page on profiles shows.
 
-`tf-ipu fit --system m2000 -m benchmarks.published.resnet50_stages 16`. Argument: images of a mini-batch.
+`tf-ipu fit --system m2000 -m benchmarks.published.resnet50_stages 32`. Argument: images of a mini-batch.
 """
 
 from __future__ import annotations

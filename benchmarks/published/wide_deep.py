@@ -35,7 +35,7 @@ def weight(*shape: int) -> Any:
 
 
 def main(batch: int) -> None:
-    element = (tf.zeros([batch * CATEGORIES, 2], tf.int32), tf.zeros([batch, NUMBERS], tf.float16))
+    element = (tf.zeros([batch, NUMBERS], tf.float16), tf.zeros([batch * CATEGORIES, 2], tf.int32))
     infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(element).repeat())
     outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
     strategy = configure()
@@ -44,7 +44,7 @@ def main(batch: int) -> None:
         widths = (CATEGORIES * WIDTH + NUMBERS, *HIDDEN, 1)
         layers = [(weight(*shape), weight(shape[1])) for shape in zip(widths, widths[1:])]
 
-        def step(categories: Any, numbers: Any) -> None:
+        def step(numbers: Any, categories: Any) -> None:
             rows = categories[:, 0] * ROWS + categories[:, 1]
             deep = tf.reshape(tf.gather(table, rows), [batch, CATEGORIES * WIDTH])
             x = tf.concat([deep, numbers], 1)

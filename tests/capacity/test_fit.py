@@ -13,9 +13,14 @@ from tf_ipu_shim.ipu.keras import PipelineStage
 import tf_ipu_shim
 from tf_ipu_shim import capacity
 from tf_ipu_shim.cli import fit
+from tf_ipu_shim.cycle_model import Computation
+from tf_ipu_shim.cycle_model.bars import BARS
+from tf_ipu_shim.cycle_model.sizes import HostSizes
 from tf_ipu_shim.driver import planned_program as lowering
 from tf_ipu_shim.frontend.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.machine.chips import CHIPS
+from tf_ipu_shim.machine.launches import LAUNCH_SECONDS
+from tf_ipu_shim.machine.memory import Block, Value
 from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.runtime import devices
 
@@ -180,8 +185,9 @@ def trained(replicas):
 
 
 def figures(plan):
-    """A plan without calls of libraries, which only cycles tell, and without the numbers of variables."""
-    ipus = [dataclasses.asdict(dataclasses.replace(one, library=None)) for one in plan.ipus]
+    """A plan without calls of libraries and code, which only cycles tell, and without the numbers of variables."""
+    plain = {"library": None, "code": (), "library_tile_bytes": 0}
+    ipus = [dataclasses.asdict(dataclasses.replace(one, **plain)) for one in plan.ipus]
     variables = [(key[0], size) for key, size in plan.variables.items()]
     text = re.sub(r"Variable/\d+", "Variable", repr(ipus))
     return text, variables, plan.exchanges, plan.shard_ipus, plan.coarse
@@ -223,11 +229,51 @@ def test_a_study_leaves_no_files(studied, monkeypatch, tmp_path):
 
 def test_cycles_and_error_of_element_wise_work():
     made = capacity.estimate(program(), CHIPS["gc200"])
-    assert made.lower == pytest.approx(1 / 1.5) and made.upper == pytest.approx(1.5)
+    assert (made.regime, made.error_factor) == ("small", BARS["small"])
     assert made.cycles_per_step == made.cycles / 2
     assert made.samples_per_second == pytest.approx(8 / (made.cycles / 1.33e9))
     bow = capacity.estimate(program(), CHIPS["bow"])
     assert bow.cycles == made.cycles and bow.samples_per_second == pytest.approx(made.samples_per_second * 1.85 / 1.33)
+
+
+def test_a_launch_counts_end_to_end():
+    made = capacity.estimate(program(), CHIPS["gc200"])
+    seconds = made.cycles / 1.33e9
+    assert made.samples_per_second_end_to_end == pytest.approx(8 / (seconds + LAUNCH_SECONDS))
+    assert made.launch_share == pytest.approx(LAUNCH_SECONDS / (seconds + LAUNCH_SECONDS))
+    assert (made.regime_end_to_end, made.error_factor_end_to_end) == ("launch", BARS["launch"])
+    systems = capacity.systems_for([], ["gc200"], 1)
+    lines = capacity.to_text([program()], systems).splitlines()
+    (told,) = [line for line in lines if "launches dominate" in line]
+    wanted = int(re.search(r"Run ([\d,]+) steps", told)[1].replace(",", ""))
+    step = made.cycles_per_step / 1.33e9
+    assert LAUNCH_SECONDS / (LAUNCH_SECONDS + wanted * step) == pytest.approx(0.1, rel=0.01)
+    (record,) = capacity.to_records([program()], systems)["programs"][0]["systems"]
+    assert record["items_per_second_end_to_end"] == made.samples_per_second_end_to_end
+    assert record["end_to_end_factor"] == [1 / BARS["launch"], BARS["launch"]]
+
+
+@pytest.mark.parametrize("chip, gigabits", [("gc2", 33), ("gc200", 44), ("bow", 44), ("c600", 66)])
+def test_the_host_link_is_that_of_the_system(chip, gigabits):
+    fed = program()
+    block = Block("fed")
+    x = block.add(Value(10**8, "x", "argument"))
+    block.run("copy of x from the host", (), (x,), work=Computation("host", "", HostSizes(10**8), 1))
+    made = capacity.estimate(dataclasses.replace(fed, blocks={0: block}), CHIPS[chip])
+    assert made.cycles / CHIPS[chip].clock_hz == pytest.approx(8e8 / (gigabits * 1e9), rel=1e-3)
+    assert (made.regime, made.host_share) == ("host", 1.0)
+    text = capacity.to_text([dataclasses.replace(fed, blocks={0: block})], capacity.systems_for([], [chip], 1))
+    assert f"On {chip} input and output dominate: 100 % of the cycles." in text
+
+
+def test_a_program_that_is_close_names_its_largest_contributions():
+    large = program(400 << 20)  # twice 400 MiB, on 897 MiB
+    text = capacity.to_text([large], capacity.systems_for([], ["gc200"], 1))
+    assert "close: IPU 0" in text and "It is close: on hardware they may not." in text
+    assert re.search(r"Close on gc200: IPU 0, the fullest tile .*Largest contributions: \w+ [\d.]+ KiB, ", text)
+    (record,) = capacity.to_records([large], capacity.systems_for([], ["gc200"], 1))["programs"][0]["systems"]
+    assert (record["verdict"], record["fits"]) == ("close", True)
+    assert record["by_ipu"][0]["expected_tile_bytes"] > record["by_ipu"][0]["peak_bytes"] / 1472
 
 
 def test_headroom_is_what_is_left_of_the_fullest_tile():

@@ -6,7 +6,9 @@ import math
 import pytest
 
 from benchmarks.calibration import models, report, rows
-from benchmarks.calibration.bars import REGIMES, bar_of
+from benchmarks.calibration.bars import REGIMES, bar_of, bars_by
+from tf_ipu_shim.cycle_model.bars import BARS
+from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR
 from tf_ipu_shim.machine.systems import SYSTEMS
 
 pytestmark = pytest.mark.without_tensorflow
@@ -30,6 +32,33 @@ def test_a_bar_holds_for_nine_rows_of_ten():
     found = bar_of(ratios)
     assert found.factor == pytest.approx(2.0)
     assert found.mean == pytest.approx(math.prod(ratios) ** 0.1)
+
+
+def test_the_bars_that_are_printed_hold():
+    figures = rows.modelled()
+    known = [row for row in rows.published() if (row.case, row.figure) in figures]
+    assert len(known) == len(rows.published()), "python -m benchmarks.calibration --write"
+    fitted = bars_by(report.ratios(known, figures, lambda row: row.regime))
+    for regime, factor in BARS.items():
+        assert fitted[regime].factor <= factor, regime
+    assert BARS["compute"] <= 1.5
+    assert fitted["code"].factor <= CODE_ERROR_FACTOR
+
+
+def test_no_published_verdict_is_contradicted():
+    figures = rows.modelled()
+    verdicts = [row for row in rows.published() if row.is_verdict]
+    assert [row.case for row in verdicts if not row.agrees(figures[row.case, row.figure])] == []
+    assert {row.published for row in verdicts} == {rows.FITS, rows.DOES_NOT_FIT}
+
+
+def test_rows_outside_their_bar_have_a_reason():
+    figures = rows.modelled()
+    for row in rows.published():
+        factor = BARS.get(row.regime)
+        if factor is not None and not row.is_verdict:
+            ratio = row.ratio(figures[row.case, row.figure])
+            assert 1 / factor <= ratio <= factor or row.reason, row.case
 
 
 def test_a_verdict_that_is_close_contradicts_nothing():

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.without_tensorflow
 
 CHIP = CHIPS["gc200"]
 ADD = 239  # cycles of 1000 numbers: 32 a tile, three vectors a worker
-COPY = CHIP.cycles(0.363e-6 + 4000 * 8 / 26.4e9)
+COPY = CHIP.cycles(0.363e-6 + 4000 * 8 / 44e9)
 
 
 def profile(ops, times=4, name="train", options=None, variable="kernel"):

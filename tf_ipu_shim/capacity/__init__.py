@@ -5,6 +5,7 @@ estimate      a studied program on another chip: memory, cycles, their error
 names         which layer of a Keras model an op belongs to
 layers        the layers of a program: their work, what they keep and pass on
 stages        layers of a Keras model as balanced stages of a pipeline
+remarks       what limits a program, what fills its fullest tile
 text          the answer as tables
 """
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tf_ipu_shim.capacity import stages
+from tf_ipu_shim.capacity import remarks, stages
 from tf_ipu_shim.capacity.candidates import smallest
 from tf_ipu_shim.capacity.estimate import Estimate, estimate
 from tf_ipu_shim.machine.chips import CHIPS, ChipSpec
-from tf_ipu_shim.machine.memory import IpuPlan, advice_lines
+from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR, IpuPlan, Verdict, advice_lines
 from tf_ipu_shim.machine.memory.byte_text import format_bytes
+from tf_ipu_shim.machine.memory.verdict import PEAK_ERROR_FACTOR
 from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 _SHOWN = 4
 _ONE_LEFT = "And a smaller program, which counts too."
-_HEAD = ("system", "chip", "IPUs", "fits", "headroom", "cycles a step", "error", "items a second")
+_CLOSE = " It is close: on hardware they may not."
+_SPEEDS = ("device only, items/s", "end to end, items/s")
+_HEAD = ("system", "chip", "IPUs", "fits", "headroom", "cycles a step", "error", *_SPEEDS)
 
 
 def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> str:
@@ -49,9 +52,10 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
         _nothing_fits(ipus, any(program.plan.savings for program in programs))
         if found is None
         else f"Smallest system on which all programs fit: {found.name}, {found.title}."
+        + (_CLOSE if any(on(program, found.chip).verdict is Verdict.CLOSE for program in programs) else "")
     )
     lines = [verdict, "", *lines]
-    lines.append("Memory leaves out code and stacks; cycles are estimates of the cycle model.")
+    lines.append(f"fits counts code and library temporaries, error factor {PEAK_ERROR_FACTOR}; headroom does not.")
     return "\n".join(lines)
 
 
@@ -69,12 +73,19 @@ def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -
                     "chip": system.chip.name,
                     "ipus": system.num_ipus,
                     "fits": enough and one.fits,
+                    "verdict": one.verdict.value if enough else "too few IPUs",
                     "headroom_bytes": one.headroom,
                     "cycles": one.cycles,
                     "cycles_per_step": one.cycles_per_step,
                     "slot_cycles": one.slot_cycles,
-                    "cycles_factor": [one.lower, one.upper],
+                    "cycles_factor": [1 / one.error_factor, one.error_factor],
+                    "regime": one.regime,
                     "items_per_second": one.samples_per_second,
+                    "items_per_second_end_to_end": one.samples_per_second_end_to_end,
+                    "end_to_end_factor": [1 / one.error_factor_end_to_end, one.error_factor_end_to_end],
+                    "regime_end_to_end": one.regime_end_to_end,
+                    "launch_share": one.launch_share,
+                    "host_share": one.host_share,
                     "by_ipu": [_ipu_record(ipu) for ipu in one.ipus],
                 }
             )
@@ -98,6 +109,12 @@ def _ipu_record(ipu: IpuPlan) -> dict[str, object]:
         "peak_bytes": ipu.peak_bytes,
         "limit_bytes": ipu.limit_bytes,
         "fits": ipu.fits,
+        "verdict": ipu.verdict.value,
+        "expected_tile_bytes": ipu.expected_tile_bytes,
+        "tile_error_factor": PEAK_ERROR_FACTOR,
+        "code_bytes": ipu.code_bytes,
+        "code_error_factor": CODE_ERROR_FACTOR,
+        "library_bytes": ipu.library_tile_bytes * len(ipu.tile_bytes),
         "always_live_bytes": ipu.always_live_bytes,
         "not_always_live_bytes": ipu.not_always_live_bytes,
         "variable_bytes": sum(ipu.categories[kind] for kind in ("weight", "optimizer_state", "accumulator")),
@@ -122,6 +139,7 @@ def _program(program: CapturedProgram, systems: Sequence[System], estimates: Seq
             for place, ipu_id in enumerate(ipus)
         ]
         lines += _table([head, *memory])
+    lines += [*remarks.limits(program, estimates), *remarks.closest(estimates)]
     return [*lines, *_advice(program), *_stages(program, estimates), ""]
 
 
@@ -163,26 +181,35 @@ def _busy(estimated: Estimate, place: int) -> float:
 
 def _row(program: CapturedProgram, system: System, estimated: Estimate) -> tuple[str, ...]:
     if system.num_ipus < program.ipus:
-        return system.name, system.chip.name, str(system.num_ipus), "too few IPUs", "", "", "", ""
-    full = [ipu.ipu for ipu in estimated.ipus if not ipu.fits]
-    fits = "yes" if not full else f"no: IPU {', '.join(map(str, full))}"
-    speed = ""
+        return system.name, system.chip.name, str(system.num_ipus), "too few IPUs", "", "", "", "", ""
+    speeds = ["", ""]
     if program.items:
-        low, high = (
-            estimated.samples_per_second / estimated.upper,
-            estimated.samples_per_second / estimated.lower,
-        )
-        speed = f"{_rounded(estimated.samples_per_second)} ({_rounded(low)} to {_rounded(high)})"
+        speeds = [
+            _with_bar(estimated.samples_per_second, estimated.error_factor),
+            _with_bar(estimated.samples_per_second_end_to_end, estimated.error_factor_end_to_end),
+        ]
     return (
         system.name,
         system.chip.name,
         str(system.num_ipus),
-        fits,
+        _fits(estimated),
         format_bytes(estimated.headroom, True),
         f"{estimated.cycles_per_step:,.0f}",
-        f"{estimated.lower:.2f} to {estimated.upper:.2f}",
-        speed,
+        f"x {estimated.error_factor} ({estimated.regime})",
+        *speeds,
     )
+
+
+def _with_bar(rate: float, factor: float) -> str:
+    return f"{_rounded(rate)} ({_rounded(rate / factor)} to {_rounded(rate * factor)})"
+
+
+def _fits(estimated: Estimate) -> str:
+    """Returns `yes`, or the verdict with the IPUs that have it."""
+    if estimated.verdict is Verdict.FITS:
+        return "yes"
+    which = ", ".join(str(ipu.ipu) for ipu in estimated.ipus if ipu.verdict is estimated.verdict)
+    return f"{'close' if estimated.verdict is Verdict.CLOSE else 'no'}: IPU {which}"
 
 
 def _ipus(count: int) -> str:

@@ -7,10 +7,12 @@ popops_loops  the inner loops of element-wise vertices, by operation and dtype
 vertices      cycles of a tile's element-wise vertices: PopLibs' published estimators
 library_vertices  cycles of reductions, slices, pooling, random numbers and other library vertices
 matmuls       matmuls and convolutions: how they are split over tiles, and the cycles of that
+code_counts   what needs code: compute sets, exchanges, messages, vertex types
 library_calls temporary memory of matmuls, and which matmul computed a tensor
 phases        a computation as syncs, exchanges and compute sets of one IPU
 entry         a node of the timeline
 io_overlap    feed copies that overlap with an iteration
+bars          error bars by what limits a program
 timeline      when each part of a program begins, and which IPU waits for which
 
 `docs/machine_model.md` has the sources, and compares them with published figures.
@@ -18,9 +20,10 @@ timeline      when each part of a program begins, and which IPU waits for which
 
 from __future__ import annotations
 
+from tf_ipu_shim.cycle_model import bars as bars
 from tf_ipu_shim.cycle_model.computation import KINDS, Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
-from tf_ipu_shim.cycle_model.library_calls import largest_call, matmul_of
+from tf_ipu_shim.cycle_model.library_calls import largest_call, matmul_of, with_library_and_code
 from tf_ipu_shim.cycle_model.matmuls import MatmulPlan, plan_matmul
 from tf_ipu_shim.cycle_model.phases import ERROR_FACTORS, Phase, phases_of
 from tf_ipu_shim.cycle_model.planning import MatmulOptions, OptionError
@@ -43,4 +46,5 @@ __all__ = [
     "plan_matmul",
     "matmul_of",
     "timeline_of",
+    "with_library_and_code",
 ]

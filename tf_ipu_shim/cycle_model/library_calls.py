@@ -1,14 +1,18 @@
-"""Finds the matmul with the largest temporary memory, and the matmul that computed a tensor."""
+"""Finds the temporary memory of matmuls, and the matmul that computed a tensor."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
+from tf_ipu_shim.cycle_model.code_counts import code_counts
 from tf_ipu_shim.cycle_model.computation import Computation
 from tf_ipu_shim.cycle_model.phases import matmul_plan
 from tf_ipu_shim.machine.chips import ChipSpec
+from tf_ipu_shim.machine.memory.code import code_of
+from tf_ipu_shim.machine.memory.curve import curve_of
 from tf_ipu_shim.machine.memory.description import Block, Mode
-from tf_ipu_shim.machine.memory.plan import LibraryCall
+from tf_ipu_shim.machine.memory.plan import IpuPlan, LibraryCall
 
 
 def largest_call(block: Block, chip: ChipSpec) -> LibraryCall | None:
@@ -38,6 +42,27 @@ def largest_call(block: Block, chip: ChipSpec) -> LibraryCall | None:
             int(computation.planning.proportion * chip.bytes_per_tile),
         )
     return found
+
+
+def with_library_and_code(plan: IpuPlan, block: Block, chip: ChipSpec) -> IpuPlan:
+    """Returns an IPU's plan with the temporary memory of library ops and the code of its program."""
+    return dataclasses.replace(
+        plan,
+        library=largest_call(block, chip),
+        code=code_of(code_counts(block, chip)),
+        library_tile_bytes=_above_peak(block, chip, plan.not_always_live_bytes),
+    )
+
+
+def _above_peak(block: Block, chip: ChipSpec, peak_bytes: int) -> int:
+    """Returns the bytes of a tile by which matmuls exceed the peak: the one with most live bytes beside it counts."""
+    most = 0
+    for point in curve_of(block).points:
+        work = point.block.steps[point.step].work
+        plan = matmul_plan(work, chip) if isinstance(work, Computation) and work.kind == "product" else None
+        if plan is not None:
+            most = max(most, plan.temporary_bytes - (peak_bytes - point.bytes) // chip.tiles)
+    return most
 
 
 def matmul_of(block: Block, value_id: int) -> Computation | None:

@@ -27,10 +27,6 @@ from tf_ipu_shim.cycle_model.sizes import (
 )
 from tf_ipu_shim.machine.chips import ChipSpec
 
-HOST_TO_DEVICE_BYTES_PER_SECOND = 26.4e9 / 8
-"""The rate at which an IPU reads from the host while it writes: the host traffic test of an M2000."""
-DEVICE_TO_HOST_BYTES_PER_SECOND = 23.5e9 / 8
-"""The rate at which it writes, from the same test."""
 HOST_SYNC_SECONDS = 0.363e-6
 """A sync with the host, from the host sync latency test."""
 GRAIN_BYTES = 8
@@ -449,8 +445,7 @@ def host_cycles(chip: ChipSpec, size: int) -> int:
     """Returns the cycles of a stream copy with its sync; negative sizes go to the host."""
     if not size:
         return 0
-    rate = HOST_TO_DEVICE_BYTES_PER_SECOND if size > 0 else DEVICE_TO_HOST_BYTES_PER_SECOND
-    return chip.cycles(HOST_SYNC_SECONDS + abs(size) / rate)
+    return chip.cycles(HOST_SYNC_SECONDS + abs(size) / chip.host_bytes_per_second)
 
 
 def _host(computation: Computation, sizes: HostSizes, chip: ChipSpec) -> tuple[Phase, ...]:

@@ -63,6 +63,8 @@ class ChipSpec:
     """Loads from interleaved tile memory, bytes in a cycle."""
     store_bytes_per_cycle: int = 8
     """Stores, bytes in a cycle."""
+    host_bytes_per_second: float = 44e9 / 8
+    """Rate between the host and one IPU in one direction, on the board that has the chip: here an M2000 or Bow-2000."""
 
     @property
     def total_bytes(self) -> int:
@@ -133,12 +135,19 @@ CHIPS: dict[str, ChipSpec] = {
         amp_flop_per_cycle_fp16=64,
         amp_flop_per_cycle_fp16_fp32=64,
         amp_flop_per_cycle_fp32=16,
+        host_bytes_per_second=33e9 / 8,  # computed: half of the C600's, as a C2 in a DSS8440 has PCIe Gen3 x8 an IPU
     ),
     "gc200": _GC200,
     "bow": dataclasses.replace(_GC200, name="bow", title="Bow (Mk2 wafer-on-wafer)", clock_hz=1.85e9),
     # No printout shows the C600's clock at work: it follows from the published 280 TFLOP/s in fp16.
     "c600": dataclasses.replace(
-        _GC200, name="c600", title="C600 (Mk2 card)", target="ipu21", clock_hz=1.486e9, amp_flop_per_cycle_fp8=256
+        _GC200,
+        name="c600",
+        title="C600 (Mk2 card)",
+        target="ipu21",
+        clock_hz=1.486e9,
+        amp_flop_per_cycle_fp8=256,
+        host_bytes_per_second=66e9 / 8,
     ),
 }
 """All simulated chips by short name: `gc2`, `gc200`, `bow`, `c600`."""

@@ -14,9 +14,9 @@ from tensorflow.compat.v2 import errors
 from tf_ipu_shim import sdk
 from tf_ipu_shim.compiler.checks.diagnostics import display_name, program_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
-from tf_ipu_shim.cycle_model import largest_call
+from tf_ipu_shim.cycle_model import with_library_and_code
 from tf_ipu_shim.machine.environment import engine_options, memory_setting
-from tf_ipu_shim.machine.memory import CODE, Block, MemoryPlan, out_of_memory_text, plan_of
+from tf_ipu_shim.machine.memory import Block, IpuPlan, MemoryPlan, Verdict, close_text, out_of_memory_text, plan_of
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.memory_model.advice.accumulation import accumulate
 from tf_ipu_shim.memory_model.advice.recommendations import recommend
@@ -33,7 +33,7 @@ from tf_ipu_shim.memory_model.walk.analysis_options import AnalysisOptions
 from tf_ipu_shim.memory_model.walk.hlo_walk import mark_activations
 from tf_ipu_shim.memory_model.walk.memory_walk import MemoryAnalyzer
 from tf_ipu_shim.messages import config_pb2
-from tf_ipu_shim.runtime import captured_programs, plans
+from tf_ipu_shim.runtime import captured_programs, log, plans
 
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
@@ -45,6 +45,10 @@ _COPY_NAME = re.compile(r"(?:copy|exchange) of (.+?)(?: and \d+ more)?(?: (?:fro
 
 # Steps. Finding what saves most takes 0.3 ms a step; BERT-Base's training has 10,700.
 _QUICKLY_PLANNED = 1000
+
+# Of a tile's memory: with fewer tensors than that, code and library temporaries are looked at only if asked for, as
+# cycles take as long to plan as the memory.
+_LARGE_SHARE = 0.5
 
 
 class PlanDetails(NamedTuple):
@@ -89,7 +93,9 @@ def plan_memory(
 
     planner_options = planner_options_of(device.options, request)
 
-    def plan(counted: Callable[[MemoryAnalyzer], None]) -> tuple[MemoryPlan, ProgramWork, PlanDetails]:
+    def plan(
+        counted: Callable[[MemoryAnalyzer], None], names: ComputeSetNames | None = names
+    ) -> tuple[MemoryPlan, ProgramWork, PlanDetails]:
         tensors = MappedTensors() if names is not None else None
         options = dataclasses.replace(
             _options_of(request, program, device), names=names, planner_options=planner_options, tensors=tensors
@@ -108,6 +114,8 @@ def plan_memory(
 
     try:
         planned, work, details = plan(MemoryAnalyzer.run)
+        if names is None and planned.fits and _is_large(planned):
+            planned = _with_code(planned, plan(MemoryAnalyzer.run, ComputeSetNames())[0])
         if not planned.fits and _wants_recommendations(device, details.blocks.values()):
             planned = _with_recommendations(request, program, device, planned, lower, user_line)
         return planned, work, details
@@ -121,6 +129,20 @@ def plan_memory(
     except Exception as error:
         bug_report.warn(request, error, "not at all")
         return None, ProgramWork(), PlanDetails({}, _no_line)
+
+
+def _is_large(plan: MemoryPlan) -> bool:
+    """Returns whether code and library temporaries could make a program too large."""
+    return any(ipu.max_tile_bytes > _LARGE_SHARE * ipu.bytes_per_tile for ipu in plan.ipus)
+
+
+def _with_code(plan: MemoryPlan, detailed: MemoryPlan) -> MemoryPlan:
+    """Returns a plan with the code and library temporaries of another one."""
+    ipus = tuple(
+        dataclasses.replace(ipu, library=other.library, library_tile_bytes=other.library_tile_bytes, code=other.code)
+        for ipu, other in zip(plan.ipus, detailed.ipus)
+    )
+    return dataclasses.replace(plan, ipus=ipus)
 
 
 def _options_of(request: ProgramRequest, program: LoweredProgram, device: IpuDevice) -> AnalysisOptions:
@@ -144,19 +166,22 @@ def _plan_of(
         program=program_name(request.function, request.name),
         device=device.name,
         chip=device.chip.title,
-        ipus=tuple(
-            dataclasses.replace(
-                plan_of(ipu, block, device.chip, line_of, analyzer.remote.get(ipu)),
-                library=largest_call(block, device.chip),
-                code=CODE if includes_library_calls() else (),
-            )
-            for ipu, block in sorted(analyzer.blocks.items())
-        ),
+        ipus=tuple(_ipu_plan(ipu, block, device, analyzer, line_of) for ipu, block in sorted(analyzer.blocks.items())),
         variables=analyzer.variables,
         exchanges=analyzer.exchanges,
         coarse=tuple(analyzer.coarse.items()),
         shard_ipus=(program.shard_chips,),
     ).replicated(program.replicas, program.shards)
+
+
+def _ipu_plan(
+    ipu: int, block: Block, device: IpuDevice, analyzer: MemoryAnalyzer, line_of: Callable[[str], str | None]
+) -> IpuPlan:
+    """Returns an IPU's plan, with code and library temporaries if the program's computations are known."""
+    planned = plan_of(ipu, block, device.chip, line_of, analyzer.remote.get(ipu))
+    if analyzer.names is None:
+        return planned
+    return with_library_and_code(planned, block, device.chip)
 
 
 def _coarse(analyzer: MemoryAnalyzer, user_line: UserLine | None) -> tuple[tuple[str, str], ...]:
@@ -217,6 +242,8 @@ def store_plan(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | No
     program = program_name(request.function, request.name)
     plan = dataclasses.replace(plan, program=program, device=device.name, cache=cache)
     plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
+    if plan.verdict is Verdict.CLOSE:
+        log.warning(close_text(plan))
     if is_refused:
         raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current(), request.is_keras))
 

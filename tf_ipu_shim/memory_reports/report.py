@@ -10,6 +10,7 @@ from typing import Any
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, MemoryPlan, TilePart
+from tf_ipu_shim.machine.memory.verdict import PEAK_ERROR_FACTOR
 from tf_ipu_shim.memory_reports import chart, text
 from tf_ipu_shim.memory_reports.records import NOT_MODELLED, DeviceReport, IpuReport, ReportData
 from tf_ipu_shim.runtime import devices, ignored_options, plans
@@ -143,10 +144,16 @@ def _plan_dict(plan: IpuPlan) -> dict[str, Any]:
         "limit_bytes": plan.limit_bytes,
         "percent": round(plan.percent, 3),
         "fits": plan.fits,
+        "verdict": plan.verdict.value,
+        "expected_tile_bytes": plan.expected_tile_bytes,
+        "peak_error_factor": PEAK_ERROR_FACTOR,
         "largest_step": plan.largest_step,
         "categories": dict(plan.categories),
         "remote": dict(plan.remote),
         "library_call": plan.library and {**plan.library._asdict(), "error_factor": LIBRARY_ERROR_FACTOR},
+        "code_bytes": plan.code_bytes,
+        "always_live_with_code_bytes": plan.always_live_bytes + plan.code_bytes,
+        "library_tile_bytes": plan.library_tile_bytes,
         "code": _code_dict(plan.code) if plan.code else None,
         "max_tile": plan.max_tile,
         "max_tile_bytes": plan.max_tile_bytes,
@@ -159,6 +166,7 @@ def _plan_dict(plan: IpuPlan) -> dict[str, Any]:
 def _code_dict(parts: tuple[TilePart, ...]) -> dict[str, Any]:
     return {
         "tile_bytes": sum(part.tile_bytes for part in parts),
+        "always_live": True,
         "error_factor": CODE_ERROR_FACTOR,
         "parts": {part.name: part.tile_bytes for part in parts},
     }
@@ -175,6 +183,7 @@ def _device_dict(device: DeviceReport) -> dict[str, Any]:
                 {
                     "name": plan.program,
                     "fits": plan.fits,
+                    "verdict": plan.verdict.value,
                     "ipus": [_plan_dict(ipu) for ipu in plan.ipus],
                     "variables": [
                         {"ipu": ipu, "name": name, "bytes": size} for (ipu, name), size in plan.variables.items()

@@ -15,7 +15,8 @@ from tf_ipu_shim.machine.memory import (
     overflow_sentence,
 )
 from tf_ipu_shim.machine.memory.byte_text import format_bytes, format_percent
-from tf_ipu_shim.memory_reports.records import NOT_MODELLED, DeviceReport, IpuReport, ReportData
+from tf_ipu_shim.machine.memory.verdict import PEAK_ERROR_FACTOR, Verdict
+from tf_ipu_shim.memory_reports.records import NOT_MODELLED, NOT_MODELLED_WITH_CODE, DeviceReport, IpuReport, ReportData
 
 WIDTH = 100
 TOP = 5
@@ -23,6 +24,7 @@ TOP = 5
 _MOST_ROWS = 8
 """IPUs that the first screen has a row for each; of more there are the fullest."""
 _CACHE = {"": "", "hit": "; from the executable cache", "miss": "; not in the executable cache before"}
+_CODE = "code"
 _WAYS = {"xla": "XLA programs", "kernels": "TensorFlow's kernels"}
 UNCOMPILED = (
     "No program was compiled, so there is no memory to model: ops in an ipu_scope ran one by one. Pass them to "
@@ -64,9 +66,15 @@ def verdict(report: ReportData) -> str:
     too_large = [plan.program for device in report.devices for plan in device.programs if not plan.fits]
     if too_large:
         return f"does NOT fit: {', '.join(dict.fromkeys(too_large))}."
+    close = [plan.program for device in report.devices for plan in device.programs if plan.verdict is Verdict.CLOSE]
     device, ipu = max(used, key=lambda pair: pair[1].modelled.percent if pair[1].modelled else 0)
     several = len({id(plan) for device in report.devices for plan in device.programs}) > 1
     where = f" of {device.name}" if len(report.devices) > 1 else ""
+    if close:
+        return (
+            f"close, with code and library temporaries: {', '.join(dict.fromkeys(close))}. The tensors of the fullest "
+            f"IPU, {ipu.ipu}{where}, need {_share(ipu)}."
+        )
     return f"{'all fit' if several else 'fits'}. The fullest IPU, {ipu.ipu}{where}, needs {_share(ipu)}."
 
 
@@ -96,7 +104,8 @@ def _overview(device: DeviceReport, top: int) -> list[str]:
     every = "" if len(plans) == 1 else f" on the {len(plans)} IPUs together"
     total = sum(plan.peak_bytes for plan in plans)
     lines += ["", *_wrap_text(f"{format_bytes(total)}{every}: {_categories(plans)}.", 0)]
-    lines += [*_wrap_text(f"Not counted: {NOT_MODELLED}.", 0), "", "Largest allocations:"]
+    left_out = NOT_MODELLED_WITH_CODE if any(plan.code for plan in plans) else NOT_MODELLED
+    lines += [*_wrap_text(f"Not counted: {left_out}.", 0), "", "Largest allocations:"]
     return lines + _format_allocations(plans, top)
 
 
@@ -119,8 +128,9 @@ def _format_ipus(ipus: Iterable[IpuReport]) -> list[str]:
         if plan is None:
             rows.append([str(ipu.ipu), *["-"] * 6, "(none)"])
             continue
-        sizes = [plan.always_live_bytes, plan.not_always_live_bytes, plan.peak_bytes, plan.limit_bytes]
-        used = format_percent(plan.percent) if plan.fits else "TOO FULL"
+        code = plan.code_bytes
+        sizes = [plan.always_live_bytes + code, plan.not_always_live_bytes, plan.peak_bytes + code, plan.limit_bytes]
+        used = format_percent(100 * (plan.peak_bytes + code) / plan.limit_bytes) if plan.fits else "TOO FULL"
         tile = f"{plan.max_tile}: {format_bytes(plan.max_tile_bytes)}"
         rows.append([str(ipu.ipu), *map(format_bytes, sizes), used, tile, ipu.program])
     return _format_table(rows, left_aligned={7})
@@ -156,14 +166,14 @@ def _details(device: DeviceReport, top: int, verbose: bool) -> list[str]:
         lines += ["Each IPU:", *_format_ipus(device.ipus), ""]
     if plans:
         lines += ["At the largest step, by category:"]
-        lines += _format_categories([(plan.ipu, plan.categories) for plan in plans])
+        lines += _format_categories([(plan.ipu, {**plan.categories, _CODE: plan.code_bytes}) for plan in plans])
         if any(plan.remote for plan in plans):
             lines += ["", "In Streaming Memory, at all times, by category:"]
             lines += _format_categories([(plan.ipu, plan.remote) for plan in plans])
         if len(plans) > 1:
             lines += ["", "Largest allocations of each IPU:"]
             lines += _format_rows([(plan, owner) for plan in plans for owner in plan.owners[:top]])
-        lines += [*_format_library_calls(plans), *_format_code(plans)]
+        lines += [*_format_library_calls(plans), *_format_code(plans), *_format_verdicts(plans)]
     lines += _format_programs(device, verbose)
     return [*lines, "", *_format_measured(device)] if plans else lines + _format_measured(device)
 
@@ -203,7 +213,7 @@ def _device_location(device: DeviceReport) -> list[str]:
 def _format_categories(sizes: Sequence[tuple[int, Mapping[str, int]]]) -> list[str]:
     """Categories that no IPU has are left out; as many tables as the width wants."""
     columns: list[list[str]] = []
-    for kind in CATEGORIES:
+    for kind in (*CATEGORIES, _CODE):
         if any(by_kind.get(kind) for _, by_kind in sizes):
             columns.append([kind.replace("_", " "), *(format_bytes(by_kind.get(kind, 0)) for _, by_kind in sizes)])
     first = ["IPU", *(str(ipu) for ipu, _ in sizes)]
@@ -272,15 +282,28 @@ def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:
 
 
 def _format_code(plans: Sequence[IpuPlan]) -> list[str]:
-    """Returns the same for each IPU and program."""
-    code = next((plan.code for plan in plans if plan.code), ())
+    """Returns the parts of the IPU with most code."""
+    code = max(plans, key=lambda plan: plan.code_tile_bytes).code
     if not code:
         return []
     total = sum(part.tile_bytes for part in code)
     span = f"{format_bytes(total / CODE_ERROR_FACTOR)} to {format_bytes(total * CODE_ERROR_FACTOR)}"
-    heading = f"Code and stacks, {format_bytes(total)} of a tile ({span}), in no figure above:"
+    heading = f"Code and stacks, always live, {format_bytes(total)} of a tile ({span}):"
     rows = [["on a tile", "part"], *([format_bytes(part.tile_bytes), part.name] for part in code)]
     return ["", heading, *_format_table(rows, left_aligned={1})]
+
+
+def _format_verdicts(plans: Sequence[IpuPlan]) -> list[str]:
+    """Returns the verdict on each IPU with code and library temporaries, where these are known."""
+    rows = [["IPU", "tensors", "library", "code", "expected", "limit", "verdict"]]
+    for plan in plans:
+        if plan.code:
+            sizes = [plan.max_tile_bytes, plan.library_tile_bytes, plan.code_tile_bytes, plan.expected_tile_bytes]
+            rows.append([str(plan.ipu), *map(format_bytes, [*sizes, plan.bytes_per_tile]), plan.verdict.value])
+    if len(rows) == 1:
+        return []
+    heading = f"Does it fit? The fullest tile at the peak (error factor {PEAK_ERROR_FACTOR}):"
+    return ["", heading, *_format_table(rows)]
 
 
 def _format_programs(device: DeviceReport, verbose: bool) -> list[str]:

@@ -8,12 +8,13 @@ import pytest
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import (
-    CODE,
     Block,
+    CodeCounts,
     LibraryCall,
     MemoryPlan,
     Mode,
     Value,
+    code_of,
     fullest_ipu,
     out_of_memory_text,
     plan_of,
@@ -22,6 +23,7 @@ from tf_ipu_shim.machine.memory.plan_text import from_text, to_text
 
 pytestmark = pytest.mark.without_tensorflow
 
+CODE = code_of(CodeCounts(1, 2, 3, 4))
 TILE = 638_976  # bytes of a GC200 tile, as in Graphcore's own message
 
 
@@ -113,7 +115,9 @@ def test_one_owner_is_listed_once_with_all_it_needs():
 def test_a_plan_is_kept_whole():
     made = plan(block_of(4 * TILE, 800))
     [ipu] = made.ipus
-    made = dataclasses.replace(made, ipus=(dataclasses.replace(ipu, code=CODE, library=LibraryCall("c", *range(6))),))
+    made = dataclasses.replace(
+        made, ipus=(dataclasses.replace(ipu, code=CODE, library=LibraryCall("c", *range(6)), library_tile_bytes=7),)
+    )
     assert from_text(to_text(made)) == made
 
 

@@ -5,7 +5,8 @@ liveness        what is alive at each step: always-live, and the largest not-alw
 schedule        an order of the steps that keeps little alive
 tiles           spreading over the tiles of a chip
 kept            a plan as text, for a cache
-code            memory of a tile in addition to tensors, in no plan's figures
+code            code and stacks of a tile, from counts of compute sets, exchanges and vertex types
+verdict         fits, close or does not fit
 curve           what is alive at every step, and from when to when
 dot             the schedule as a graph in the DOT language
 plan            `MemoryPlan`: the figures of a program, IPU by IPU
@@ -16,11 +17,12 @@ out_of_memory   whether it fits, and the text of the error where it does not
 
 from __future__ import annotations
 
-from tf_ipu_shim.machine.memory.code import CODE, CODE_ERROR_FACTOR, TilePart
+from tf_ipu_shim.machine.memory.code import CODE_ERROR_FACTOR, CodeCounts, TilePart, code_of
 from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.liveness import Liveness, live, smallest
 from tf_ipu_shim.machine.memory.out_of_memory import (
     advice_lines,
+    close_text,
     fullest_ipu,
     out_of_memory_text,
     overflow_sentence,
@@ -36,11 +38,12 @@ from tf_ipu_shim.machine.memory.plan import (
     plan_of,
 )
 from tf_ipu_shim.machine.memory.savings import best, saving_between
+from tf_ipu_shim.machine.memory.verdict import Verdict
 
 __all__ = [
     "CATEGORIES",
-    "CODE",
     "CODE_ERROR_FACTOR",
+    "CodeCounts",
     "LIBRARY_ERROR_FACTOR",
     "Block",
     "IpuPlan",
@@ -53,6 +56,9 @@ __all__ = [
     "Step",
     "TilePart",
     "Value",
+    "Verdict",
+    "close_text",
+    "code_of",
     "saving_between",
     "best",
     "live",

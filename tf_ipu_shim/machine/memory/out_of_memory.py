@@ -5,8 +5,10 @@ from __future__ import annotations
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.machine.memory.plan import IpuPlan, MemoryPlan
+from tf_ipu_shim.machine.memory.verdict import PEAK_ERROR_FACTOR
 
 _OWNERS_SHOWN = 5
+_CONTRIBUTIONS_SHOWN = 3
 _EXCEPTION_NAMES_SINCE = (2, 3)
 
 
@@ -51,8 +53,8 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
         f"{full.bytes_per_tile} bytes of memory",
         overflow_sentence(plan),
         f"Always live: {format_bytes(full.always_live_bytes)}. Not always live: "
-        f"{format_bytes(full.not_always_live_bytes)}, at step {full.largest_step or '(none)'}. Code and stacks are not "
-        "counted.",
+        f"{format_bytes(full.not_always_live_bytes)}, at step {full.largest_step or '(none)'}. Code and library "
+        "temporaries come on top.",
         "Largest allocations:",
     ]
     for owner in full.owners[:_OWNERS_SHOWN]:
@@ -78,6 +80,25 @@ def overflow_sentence(plan: MemoryPlan) -> str:
         f"Program {plan.program} on {plan.device} ({plan.chip}) does NOT fit: it needs {format_bytes(full.peak_bytes)} "
         f"on IPU {full.ipu} (shard {full.ipu}), which has {format_bytes(full.limit_bytes)}: {format_bytes(over)} over, "
         f"on {sum(size > full.bytes_per_tile for size in full.tile_bytes)} of {len(full.tile_bytes)} tiles."
+    )
+
+
+def close_text(plan: MemoryPlan) -> str:
+    """Returns the warning about a program that may not fit on IPUs, with the three largest contributions."""
+    full = max(plan.ipus, key=lambda ipu: ipu.expected_tile_bytes / ipu.bytes_per_tile)
+    return (
+        f"Program {plan.program} on {plan.device} ({plan.chip}) is close to the memory of IPU {full.ipu}: "
+        f"{fullest_tile_sentence(full)} The error factor is {PEAK_ERROR_FACTOR}, so the program may not fit on "
+        "hardware. Run `tf-ipu fit` on the script for advice."
+    )
+
+
+def fullest_tile_sentence(ipu: IpuPlan) -> str:
+    """Returns what an IPU's fullest tile is expected to hold, and the three largest contributions."""
+    parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in ipu.contributions[:_CONTRIBUTIONS_SHOWN])
+    return (
+        f"the fullest tile is expected to hold {format_bytes(ipu.expected_tile_bytes)} of "
+        f"{format_bytes(ipu.bytes_per_tile)}. Largest contributions: {parts}."
     )
 
 

@@ -12,6 +12,7 @@ from tf_ipu_shim.machine.memory.code import TilePart
 from tf_ipu_shim.machine.memory.description import Block, Value
 from tf_ipu_shim.machine.memory.liveness import smallest
 from tf_ipu_shim.machine.memory.tiles import Tiles
+from tf_ipu_shim.machine.memory.verdict import Verdict, verdict_of, worst
 
 CATEGORIES = (
     "weight",
@@ -94,6 +95,7 @@ class IpuPlan:
         library: the call that needs most memory in addition to the tensors, in none of the other figures. None if it
         does not exist or was not requested. code: bytes of each tile in addition to tensors, in none of the other
         figures; empty if not requested.
+        library_tile_bytes: by how much the temporary memory of library ops raises the peak of a tile.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -116,6 +118,7 @@ class IpuPlan:
     remote: Mapping[str, int] = dataclasses.field(default_factory=dict)
     library: LibraryCall | None = None
     code: tuple[TilePart, ...] = ()
+    library_tile_bytes: int = 0
 
     @property
     def peak_bytes(self) -> int:
@@ -149,8 +152,40 @@ class IpuPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether no tile has more than it can hold."""
+        """Whether no tile has more tensors than it can hold."""
         return self.max_tile_bytes <= self.bytes_per_tile
+
+    @property
+    def code_tile_bytes(self) -> int:
+        """Code of a tile; 0 if not requested."""
+        return sum(part.tile_bytes for part in self.code)
+
+    @property
+    def code_bytes(self) -> int:
+        """Code of all tiles; 0 if not requested."""
+        return self.code_tile_bytes * sum(tiles for _, tiles in self.tile_runs)
+
+    @property
+    def expected_tile_bytes(self) -> int:
+        """Bytes of the fullest tile with code and library temporaries, as far as these were requested."""
+        return self.max_tile_bytes + self.library_tile_bytes + self.code_tile_bytes
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it fits, is close or does not fit."""
+        others = self.expected_tile_bytes - self.max_tile_bytes
+        return verdict_of(self.max_tile_bytes, others, self.bytes_per_tile)
+
+    @property
+    def contributions(self) -> list[tuple[str, int]]:
+        """Parts of a tile's memory at the peak, largest first: tensors by category, code, library temporaries."""
+        tiles = sum(tiles for _, tiles in self.tile_runs)
+        parts = [(kind.replace("_", " "), size // tiles) for kind, size in self.categories.items()]
+        parts += [
+            ("library temporaries", self.library_tile_bytes),
+            *((part.name, part.tile_bytes) for part in self.code),
+        ]
+        return sorted((part for part in parts if part[1]), key=lambda part: -part[1])
 
 
 class Saving(NamedTuple):
@@ -213,8 +248,13 @@ class MemoryPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether the program fits on all its IPUs."""
+        """Whether the program's tensors fit on all its IPUs."""
         return all(ipu.fits for ipu in self.ipus)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of its IPUs."""
+        return worst([ipu.verdict for ipu in self.ipus])
 
     @property
     def peak_bytes(self) -> int:

@@ -1,0 +1,79 @@
+"""Fits, close or does not fit: the fullest tile with code and library temporaries against its memory."""
+
+import dataclasses
+
+import pytest
+
+from tf_ipu_shim.machine.chips import CHIPS
+from tf_ipu_shim.machine.memory import (
+    Block,
+    CodeCounts,
+    MemoryPlan,
+    TilePart,
+    Value,
+    Verdict,
+    close_text,
+    code_of,
+    plan_of,
+)
+from tf_ipu_shim.machine.memory.description import Mode
+from tf_ipu_shim.machine.memory.verdict import PEAK_ERROR_FACTOR, verdict_of, worst
+
+pytestmark = pytest.mark.without_tensorflow
+
+TILE = 638_976
+
+
+def planned(weight, temporary=0, code=(), library=0):
+    block = Block("program")
+    block.add(Value(4 * weight, "w", "weight", Mode.ALWAYS))
+    x = block.add(Value(4 * temporary, "x", "temporary"))
+    block.run("x", (), (x,))
+    ipu = plan_of(0, block, CHIPS["gc200"].with_tiles(4))
+    ipu = dataclasses.replace(ipu, code=tuple(TilePart(*part) for part in code), library_tile_bytes=library)
+    return MemoryPlan(program="train", device="/device:IPU:0", chip="GC200", ipus=(ipu,))
+
+
+@pytest.mark.parametrize(
+    "weight, code, library, expected",
+    [
+        (400_000, 0, 0, Verdict.FITS),
+        (400_000, 50_000, 40_000, Verdict.FITS),  # 490,000 times 1.3 is 637,000
+        (400_000, 50_000, 42_000, Verdict.CLOSE),
+        (600_000, 0, 0, Verdict.CLOSE),
+        (600_000, 500_000, 0, Verdict.CLOSE),  # tensors fit: published programs had such estimates, and ran
+        (TILE, 0, 0, Verdict.CLOSE),
+        (TILE + 8, 0, 0, Verdict.DOES_NOT_FIT),
+    ],
+)
+def test_the_verdict_counts_code_and_temporaries(weight, code, library, expected):
+    plan = planned(weight, code=[("exchange code", code)], library=library)
+    assert plan.verdict is plan.ipus[0].verdict is expected
+    assert plan.fits is (expected is not Verdict.DOES_NOT_FIT)
+
+
+def test_the_error_factor_decides_between_fits_and_close():
+    tensors = int(TILE / PEAK_ERROR_FACTOR)
+    assert verdict_of(tensors, 0, TILE) is Verdict.FITS
+    assert verdict_of(tensors, 1, TILE) is Verdict.CLOSE
+
+
+def test_the_worst_ipu_decides():
+    assert worst([]) is worst([Verdict.FITS]) is Verdict.FITS
+    assert worst([Verdict.CLOSE, Verdict.DOES_NOT_FIT, Verdict.FITS]) is Verdict.DOES_NOT_FIT
+    assert worst([Verdict.FITS, Verdict.CLOSE]) is Verdict.CLOSE
+
+
+def test_a_warning_names_the_three_largest_contributions():
+    plan = planned(300_000, 60_000, code=[("stacks", 3168), ("exchange code", 90_000)], library=120_000)
+    text = close_text(plan)
+    assert "573,168 of 638,976 bytes" in text
+    assert "weight 300,000, library temporaries 120,000, exchange code 90,000." in text
+    assert "stacks" not in text and "temporary" not in text.partition("contributions")[2]
+
+
+def test_code_grows_with_each_count():
+    none = sum(part.tile_bytes for part in code_of(CodeCounts(0, 0, 0, 0)))
+    assert none == 3168
+    for counts in (CodeCounts(1, 0, 0, 0), CodeCounts(0, 1, 0, 0), CodeCounts(0, 0, 1, 0), CodeCounts(0, 0, 0, 1)):
+        assert sum(part.tile_bytes for part in code_of(counts)) > none

@@ -1,0 +1,55 @@
+"""Counts what needs code in a program: compute sets, exchanges, messages and vertex types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
+from tf_ipu_shim.cycle_model.phases import MINIMUM_BYTES_PER_TILE, phases_of
+from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ExchangeSizes
+from tf_ipu_shim.machine.chips import ChipSpec
+from tf_ipu_shim.machine.memory.code import MESSAGES_OF_EXCHANGE, CodeCounts
+from tf_ipu_shim.machine.memory.description import Block
+
+OPERAND_MESSAGE_BYTES = 32
+"""Of a matmul's operands: a group of 16 float16 or 8 float32 channels."""
+
+
+def code_counts(block: Block, chip: ChipSpec) -> CodeCounts:
+    """Returns the counts of an IPU's program; equal computations are outlined, so they count once.
+
+    Example:
+        >>> from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> block = Block("two additions")
+        >>> add = Computation("elementwise", "add", ElementwiseSizes(1024, 2, 1))
+        >>> block.run("a", (), (), work=add); block.run("b", (), (), work=add)
+        >>> code_counts(block, CHIPS["gc200"])
+        CodeCounts(vertex_types=1, compute_sets=1, exchanges=0, messages=0)
+    """
+    types: set[tuple[str, int]] = set()
+    compute_sets = exchanges = messages = 0
+    for computation in {one._replace(name="", product=None): None for one in _computations(block)}:
+        if isinstance(computation.sizes, (CollectiveSizes, ExchangeSizes)):
+            exchanges += 1
+            continue
+        for phase in phases_of(computation, chip):
+            if phase.kind == "compute":
+                compute_sets += 1
+                types.add((phase.vertex, computation.element_bytes))
+            elif phase.kind in ("exchange", "host"):
+                exchanges += 1
+                is_operand = computation.kind == "product" and phase.name == "/PreArrange"
+                length = OPERAND_MESSAGE_BYTES if is_operand else MINIMUM_BYTES_PER_TILE
+                received = phase.bytes // max(1, phase.tiles)
+                messages += min(MESSAGES_OF_EXCHANGE, -(-received // length))
+    return CodeCounts(len(types), compute_sets, exchanges, messages)
+
+
+def _computations(block: Block) -> Iterator[Computation]:
+    for step in block.steps:
+        work = step.work.computation if isinstance(step.work, SyncPoint) else step.work
+        if isinstance(work, Computation):
+            yield work
+        for inner in step.inside:
+            yield from _computations(inner)

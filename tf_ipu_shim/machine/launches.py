@@ -1,0 +1,23 @@
+"""The cost of starting a program from the host, and of the host link."""
+
+from __future__ import annotations
+
+LAUNCH_SECONDS = 2.3e-3
+"""Of a run that TensorFlow starts: Graphcore's Keras tutorial takes 2 ms (SDK 2.6) to 3 ms (3.x) a run of one step."""
+LAUNCH_ERROR_FACTOR = 1.5
+"""The real cost is expected between ours divided by this and ours times it."""
+DOMINATES = 0.5
+"""A program is bound by launches, or by the host link, if these are at least this part of its time."""
+ACCEPTABLE = 0.1
+"""The part of a run that its launch may have, in advice."""
+
+
+def steps_for(step_seconds: float) -> int:
+    """Returns how many steps a run needs, so that its launch is no more than `ACCEPTABLE` of it.
+
+    Example:
+        >>> steps_for(0.23e-3)
+        90
+    """
+    wanted = LAUNCH_SECONDS * (1 / ACCEPTABLE - 1)
+    return max(1, round(wanted / step_seconds)) if step_seconds else 1
