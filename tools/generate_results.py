@@ -14,6 +14,12 @@ from collections.abc import Iterable, Iterator
 
 import generated_page
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from benchmarks.calibration import report
+from benchmarks.calibration import rows as calibration
+from benchmarks.calibration.bars import bars_by
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "validation"
 Row = dict[str, str]
@@ -117,6 +123,14 @@ model](machine_model.md) says what is modelled.
 
 """
 
+CALIBRATION = """## Calibration of whole programs
+
+`python -m benchmarks.calibration --write` runs these programs again. The data is in `validation/model/`. Rates are end
+to end. A ratio above 1 means that the model promises too much, for memory that it counts too much. The bar of a regime
+is the factor that holds for nine of ten of its rows; `tf-ipu fit` prints a bar that is no smaller.
+
+"""
+
 
 def rows(name: str) -> list[Row]:
     """Returns the rows of a data file."""
@@ -149,7 +163,26 @@ def accuracy() -> str:
             ["group", "figure", "published", "modelled", "unit", "ratio"],
             ([row[name] for name in columns] for row in judging),
         )
+        + "\n"
+        + _calibration()
     )
+
+
+def _calibration() -> str:
+    """Returns the calibration's part of the page: bars by regime, SDK and system, verdicts, and each row."""
+    figures, published = calibration.modelled(), calibration.published()
+    text = CALIBRATION
+    for name, key in (("regime", "regime"), ("SDK", "sdk"), ("system", "system")):
+        found = bars_by(report.ratios(published, figures, lambda row, key=key: getattr(row, key) or "not published"))
+        lines = ([group, str(bar.rows), f"{bar.mean:.2f}", f"{bar.factor:.2f}"] for group, bar in found.items())
+        text += table([name, "rows", "mean ratio", "bar"], lines) + "\n"
+    lines = [[*report.line_of(row, figures[row.case, row.figure]), row.reason] for row in published]
+    numbers, verdicts = (
+        [line for row, line in zip(published, lines) if row.is_verdict is kind] for kind in (False, True)
+    )
+    header = ["program", "figure", "published", "modelled"]
+    text += table([*header, "ratio", "reason of rows outside their bar"], numbers) + "\n## Verdicts\n\n"
+    return text + table(["program", "published", "modelled", "agrees"], ([line[0], *line[2:5]] for line in verdicts))
 
 
 def benchmarks() -> str:

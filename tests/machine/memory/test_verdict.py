@@ -67,8 +67,8 @@ def test_the_worst_ipu_decides():
 def test_a_warning_names_the_three_largest_contributions():
     plan = planned(300_000, 60_000, code=[("stacks", 3168), ("exchange code", 90_000)], library=120_000)
     text = close_text(plan)
-    assert "573,168 of 638,976 bytes" in text
-    assert "weight 300,000, library temporaries 120,000, exchange code 90,000." in text
+    assert "to hold 559.7 KiB of 624.0 KiB." in text  # 573,168 of 638,976 bytes
+    assert "weight 293.0 KiB, library temporaries 117.2 KiB, exchange code 87.9 KiB." in text
     assert "stacks" not in text and "temporary" not in text.partition("contributions")[2]
 
 
