@@ -126,8 +126,8 @@ model](machine_model.md) says what is modelled.
 CALIBRATION = """## Calibration of whole programs
 
 `python -m benchmarks.calibration --write` runs these programs again. The data is in `validation/model/`. Rates are end
-to end. A ratio above 1 means that the model promises too much, for memory that it counts too much. The bar of a regime
-is the factor that holds for nine of ten of its rows; `tf-ipu fit` prints a bar that is no smaller.
+to end. A ratio above 1 means that the model promises too much, for memory that it counts too much. A bar is
+the factor that holds for nine of ten rows. `tf-ipu fit` prints the bars of regimes, rounded up.
 
 """
 
@@ -174,7 +174,7 @@ def _calibration() -> str:
     text = CALIBRATION
     for name, key in (("regime", "regime"), ("SDK", "sdk"), ("system", "system")):
         found = bars_by(report.ratios(published, figures, lambda row, key=key: getattr(row, key) or "not published"))
-        lines = ([group, str(bar.rows), f"{bar.mean:.2f}", f"{bar.factor:.2f}"] for group, bar in found.items())
+        lines = ([group, str(bar.rows), f"{bar.mean:.2f}", f"x {bar.factor:.2f}"] for group, bar in found.items())
         text += table([name, "rows", "mean ratio", "bar"], lines) + "\n"
     lines = [[*report.line_of(row, figures[row.case, row.figure]), row.reason] for row in published]
     numbers, verdicts = (

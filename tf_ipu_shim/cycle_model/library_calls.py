@@ -55,7 +55,7 @@ def with_library_and_code(plan: IpuPlan, block: Block, chip: ChipSpec) -> IpuPla
 
 
 def _above_peak(block: Block, chip: ChipSpec, peak_bytes: int) -> int:
-    """Returns the bytes of a tile by which matmuls exceed the peak: the one with most live bytes beside it counts."""
+    """Returns the bytes of a tile by which matmuls exceed the peak: each is added to the bytes live at its step."""
     most = 0
     for point in curve_of(block).points:
         work = point.block.steps[point.step].work

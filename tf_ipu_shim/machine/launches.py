@@ -13,7 +13,7 @@ ACCEPTABLE = 0.1
 
 
 def steps_for(step_seconds: float) -> int:
-    """Returns how many steps a run needs, so that its launch is no more than `ACCEPTABLE` of it.
+    """Returns how many steps a run needs, so that its launch is at most `ACCEPTABLE` of it.
 
     Example:
         >>> steps_for(0.23e-3)

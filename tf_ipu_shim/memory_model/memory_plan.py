@@ -46,8 +46,7 @@ _COPY_NAME = re.compile(r"(?:copy|exchange) of (.+?)(?: and \d+ more)?(?: (?:fro
 # Steps. Finding what saves most takes 0.3 ms a step; BERT-Base's training has 10,700.
 _QUICKLY_PLANNED = 1000
 
-# Of a tile's memory: with fewer tensors than that, code and library temporaries are looked at only if asked for, as
-# cycles take as long to plan as the memory.
+# Of a tile's memory. With fewer tensors, code and library temporaries are planned only if asked for: it takes time.
 _LARGE_SHARE = 0.5
 
 

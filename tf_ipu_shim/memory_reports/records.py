@@ -10,7 +10,7 @@ from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
 from tf_ipu_shim.plugin.library import Transfers
 
 NOT_MODELLED = "code, stacks, exchange code, host buffers, temporaries inside one library call"
-NOT_MODELLED_WITH_CODE = "host buffers; temporaries inside one library call are in a table of their own"
+NOT_MODELLED_WITH_CODE = "host buffers; temporaries inside library calls have a separate table"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,11 +13,11 @@ CODE_ERROR_FACTOR = 2.0
 
 STACK_BYTES = 3168
 """Of a tile: 3,852,288 bytes of the adder's 1,216 tiles. Stacks do not grow with the program."""
-VERTEX_TYPE_BYTES = 1500
+VERTEX_TYPE_BYTES = 1000
 """Code of a type of vertices: the two types of the dense layer have 2,422 bytes of a tile."""
 COMPUTE_SET_BYTES = 300
 """Vertices, control code and packet headers of a compute set: ResNet-50 has 61,900 bytes for all but exchanges."""
-EXCHANGE_BYTES = 700
+EXCHANGE_BYTES = 600
 """Code of an exchange, apart from its messages: ResNet-50 has 92,800 bytes of a tile for about 64 exchanges."""
 MESSAGE_BYTES = 16
 """Code of a message, on the tile that receives it: four instructions."""
@@ -60,7 +60,7 @@ def code_of(counts: CodeCounts) -> tuple[TilePart, ...]:
 
     Example:
         >>> sum(part.tile_bytes for part in code_of(CodeCounts(1, 2, 2, 10)))
-        6828
+        6128
     """
     return (
         TilePart("stacks", STACK_BYTES),

@@ -92,9 +92,9 @@ class IpuPlan:
         tile_runs: bytes on each tile at that step, and how many tiles one after another have so many.
         bytes_per_tile: memory of one tile.
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
-        library: the call that needs most memory in addition to the tensors, in none of the other figures. None if it
-        does not exist or was not requested. code: bytes of each tile in addition to tensors, in none of the other
-        figures; empty if not requested.
+        library: the call that needs most memory in addition to the tensors, in none of the other figures. None without
+        such a call, or if not requested.
+        code: bytes of each tile in addition to tensors; empty if not requested.
         library_tile_bytes: by how much the temporary memory of library ops raises the peak of a tile.
 
     Example:
