@@ -172,16 +172,15 @@ def _calibration() -> str:
     """Returns the calibration's part of the page: bars by regime, SDK and system, verdicts, and each row."""
     figures, published = calibration.modelled(), calibration.published()
     text = CALIBRATION
-    for name, key in (("regime", "regime"), ("SDK", "sdk"), ("system", "system")):
-        found = bars_by(report.ratios(published, figures, lambda row, key=key: getattr(row, key) or "not published"))
-        lines = ([group, str(bar.rows), f"{bar.mean:.2f}", f"x {bar.factor:.2f}"] for group, bar in found.items())
-        text += table([name, "rows", "mean ratio", "bar"], lines) + "\n"
+    for name, key in report.KEYS.items():
+        found = bars_by(report.ratios(published, figures, key))
+        bar_lines = ([group, str(bar.rows), f"{bar.mean:.2f}", f"x {bar.factor:.2f}"] for group, bar in found.items())
+        text += table([name, "rows", "mean ratio", "bar"], bar_lines) + "\n"
     lines = [[*report.line_of(row, figures[row.case, row.figure]), row.reason] for row in published]
-    numbers, verdicts = (
-        [line for row, line in zip(published, lines) if row.is_verdict is kind] for kind in (False, True)
-    )
+    numbers = [line for row, line in zip(published, lines) if not row.is_verdict]
+    verdicts = [line for row, line in zip(published, lines) if row.is_verdict]
     header = ["program", "figure", "published", "modelled"]
-    text += table([*header, "ratio", "reason of rows outside their bar"], numbers) + "\n## Verdicts\n\n"
+    text += table([*header, "ratio", "bar", "reason of rows outside their bar"], numbers) + "\n## Verdicts\n\n"
     return text + table(["program", "published", "modelled", "agrees"], ([line[0], *line[2:5]] for line in verdicts))
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.calibration.bars import bars_by
 from benchmarks.calibration.rows import Row
+from tf_ipu_shim.cycle_model.bars import BARS
 
 Figures = Mapping[tuple[str, str], str]
-HEAD = ("case", "figure", "published", "modelled", "ratio")
+HEAD = ("case", "figure", "published", "modelled", "ratio", "bar")
 
 
 def to_text(rows: Sequence[Row], figures: Figures) -> str:
@@ -16,7 +17,7 @@ def to_text(rows: Sequence[Row], figures: Figures) -> str:
     known = [row for row in rows if (row.case, row.figure) in figures]
     lines = [HEAD, *(line_of(row, figures[row.case, row.figure]) for row in known)]
     parts = [_table(lines)]
-    for name, key in (("regime", _regime), ("SDK", _sdk), ("system", _system)):
+    for name, key in KEYS.items():
         parts.append(_table([(name, "rows", "mean", "bar"), *_bar_lines(known, figures, key)]))
     return "\n\n".join(parts)
 
@@ -24,8 +25,20 @@ def to_text(rows: Sequence[Row], figures: Figures) -> str:
 def line_of(row: Row, modelled: str) -> tuple[str, ...]:
     """Returns the cells of a row; instead of a ratio a verdict has whether it agrees."""
     if row.is_verdict:
-        return row.case, row.figure, row.published, modelled, "yes" if row.agrees(modelled) else "NO"
-    return row.case, row.figure, f"{float(row.published):,.5g}", modelled, f"{row.ratio(modelled):.2f}"
+        return row.case, row.figure, row.published, modelled, "yes" if row.agrees(modelled) else "NO", ""
+    return (
+        row.case,
+        row.figure,
+        f"{float(row.published):,.5g}",
+        modelled,
+        f"{row.ratio(modelled):.2f}",
+        _printed_bar(row),
+    )
+
+
+def _printed_bar(row: Row) -> str:
+    """Returns the bar that `tf-ipu fit` prints for such a program."""
+    return f"x {BARS[row.regime]}" if row.regime in BARS else ""
 
 
 def _regime(row: Row) -> str:
@@ -38,6 +51,10 @@ def _sdk(row: Row) -> str:
 
 def _system(row: Row) -> str:
     return row.system
+
+
+KEYS: Mapping[str, Callable[[Row], str]] = {"regime": _regime, "SDK": _sdk, "system": _system}
+"""The columns by which bars are split."""
 
 
 def ratios(rows: Sequence[Row], figures: Figures, key: Callable[[Row], str]) -> list[tuple[str, float]]:
