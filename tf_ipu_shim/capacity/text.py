@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tf_ipu_shim.capacity import remarks, stages
 from tf_ipu_shim.capacity.candidates import smallest
@@ -46,17 +46,19 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
     if len(programs) > len(shown):
         remaining = len(programs) - len(shown)
         lines.append(f"And {remaining} smaller programs, which count too." if remaining > 1 else _ONE_LEFT)
-    ipus = max(program.ipus for program in programs)
-    found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
-    verdict = (
-        _nothing_fits(ipus, any(program.plan.savings for program in programs))
-        if found is None
-        else f"Smallest system on which all programs fit: {found.name}, {found.title}."
-        + (_CLOSE if any(on(program, found.chip).verdict is Verdict.CLOSE for program in programs) else "")
-    )
-    lines = [verdict, "", *lines]
+    lines = [_smallest(programs, on), "", *lines]
     lines.append(f"fits counts code and library temporaries, error factor {PEAK_ERROR_FACTOR}; headroom does not.")
     return "\n".join(lines)
+
+
+def _smallest(programs: Sequence[CapturedProgram], on: Callable[[CapturedProgram, ChipSpec], Estimate]) -> str:
+    """Returns the sentence about the smallest system for all programs."""
+    ipus = max(program.ipus for program in programs)
+    found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
+    if found is None:
+        return _nothing_fits(ipus, any(program.plan.savings for program in programs))
+    is_close = any(on(program, found.chip).verdict is Verdict.CLOSE for program in programs)
+    return f"Smallest system on which all programs fit: {found.name}, {found.title}.{_CLOSE if is_close else ''}"
 
 
 def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> dict[str, object]:

@@ -63,19 +63,24 @@ def verdict(report: ReportData) -> str:
     used = [(device, ipu) for device in report.devices for ipu in device.ipus if ipu.modelled is not None]
     if not used:
         return "no program."
-    too_large = [plan.program for device in report.devices for plan in device.programs if not plan.fits]
+    too_large, close = (_programs(report, one) for one in (Verdict.DOES_NOT_FIT, Verdict.CLOSE))
     if too_large:
-        return f"does NOT fit: {', '.join(dict.fromkeys(too_large))}."
-    close = [plan.program for device in report.devices for plan in device.programs if plan.verdict is Verdict.CLOSE]
+        return f"does NOT fit: {too_large}."
     device, ipu = max(used, key=lambda pair: pair[1].modelled.percent if pair[1].modelled else 0)
     several = len({id(plan) for device in report.devices for plan in device.programs}) > 1
     where = f" of {device.name}" if len(report.devices) > 1 else ""
     if close:
         return (
-            f"close, with code and library temporaries: {', '.join(dict.fromkeys(close))}. The tensors of the fullest "
-            f"IPU, {ipu.ipu}{where}, need {_share(ipu)}."
+            f"close, with code and library temporaries: {close}. The tensors of the fullest IPU, {ipu.ipu}{where}, "
+            f"need {_share(ipu)}."
         )
     return f"{'all fit' if several else 'fits'}. The fullest IPU, {ipu.ipu}{where}, needs {_share(ipu)}."
+
+
+def _programs(report: ReportData, verdict: Verdict) -> str:
+    """Returns the names of the programs with a verdict."""
+    found = (plan.program for device in report.devices for plan in device.programs if plan.verdict is verdict)
+    return ", ".join(dict.fromkeys(found))
 
 
 def _share(ipu: IpuReport) -> str:
