@@ -1,0 +1,113 @@
+// Loops of the operations with one operand.
+#include "block_arithmetic.hpp"
+
+namespace popops::detail {
+
+namespace {
+
+#define OPERATION(Name, EXPRESSION)  \
+  struct Name {                      \
+    template <class T>               \
+    static auto apply(T a) {         \
+      return EXPRESSION;             \
+    }                                \
+  };
+
+OPERATION(Abs, magnitude(a))
+OPERATION(Asin, std::asin(a))
+OPERATION(BitwiseNot, static_cast<T>(~a))
+OPERATION(Cbrt, std::cbrt(a))
+OPERATION(Ceil, std::ceil(a))
+OPERATION(Cos, std::cos(a))
+OPERATION(CountZeros, countZeros(a))
+OPERATION(Erf, std::erf(a))
+OPERATION(Exp, std::exp(a))
+OPERATION(Expm1, std::expm1(a))
+OPERATION(Exp2, std::exp2(a))
+OPERATION(Floor, std::floor(a))
+OPERATION(GeluErf, a * T(0.5) * (T(1) + std::erf(a * T(0.70710678118654752))))
+OPERATION(Inverse, T(1) / a)
+OPERATION(IsFinite, static_cast<bool>(std::isfinite(a)))
+OPERATION(IsInf, static_cast<bool>(std::isinf(a)))
+OPERATION(IsNaN, static_cast<bool>(std::isnan(a)))
+OPERATION(Log, std::log(a))
+OPERATION(Log1p, std::log1p(a))
+OPERATION(LogicalNot, !static_cast<bool>(a))
+OPERATION(Negate, static_cast<T>(IS_FLOAT<T> ? -a : wrap(T(0)) - wrap(a)))
+OPERATION(NearbyInt, std::nearbyint(a))
+OPERATION(PopCount, countOnes(a))
+OPERATION(Relu, a > T(0) || a != a ? a : T(0))
+OPERATION(Sign, signOf(a))
+OPERATION(Sin, std::sin(a))
+OPERATION(Tan, std::tan(a))
+OPERATION(Tanh, std::tanh(a))
+OPERATION(Round, std::round(a))
+OPERATION(Sqrt, squareRoot(a))
+OPERATION(Square, static_cast<T>(wrap(a) * wrap(a)))
+OPERATION(Sigmoid, T(1) / (T(1) + std::exp(-a)))
+OPERATION(Rsqrt, T(1) / std::sqrt(a))
+OPERATION(Trunc, std::trunc(a))
+#undef OPERATION
+
+template <class Operation, class T, bool EXISTS>
+BlockFunction loopOf() {
+  if constexpr (EXISTS) return &unaryLoop<Operation, T>;
+  else return nullptr;
+}
+
+template <class T>
+BlockFunction unaryFunction(expr::UnaryOpType op) {
+  using Op = expr::UnaryOpType;
+  switch (op) {
+    case Op::ABSOLUTE: return loopOf<Abs, T, IS_NUMBER<T>>();
+    case Op::ASIN: return loopOf<Asin, T, IS_FLOAT<T>>();
+    case Op::BITWISE_NOT: return loopOf<BitwiseNot, T, IS_INTEGER<T>>();
+    case Op::CBRT: return loopOf<Cbrt, T, IS_FLOAT<T>>();
+    case Op::CEIL: return loopOf<Ceil, T, IS_FLOAT<T>>();
+    case Op::COS: return loopOf<Cos, T, IS_FLOAT<T>>();
+    case Op::COUNT_LEADING_ZEROS: return loopOf<CountZeros, T, IS_INTEGER<T>>();
+    case Op::ERF: return loopOf<Erf, T, IS_FLOAT<T>>();
+    case Op::EXPONENT: return loopOf<Exp, T, IS_FLOAT<T>>();
+    case Op::EXPONENT_MINUS_ONE: return loopOf<Expm1, T, IS_FLOAT<T>>();
+    case Op::EXPONENT2: return loopOf<Exp2, T, IS_FLOAT<T>>();
+    case Op::FLOOR: return loopOf<Floor, T, IS_FLOAT<T>>();
+    case Op::GELU_ERF: return loopOf<GeluErf, T, IS_FLOAT<T>>();
+    case Op::INVERSE: return loopOf<Inverse, T, IS_FLOAT<T>>();
+    case Op::IS_FINITE: return loopOf<IsFinite, T, IS_FLOAT<T>>();
+    case Op::IS_INF: return loopOf<IsInf, T, IS_FLOAT<T>>();
+    case Op::IS_NAN: return loopOf<IsNaN, T, IS_FLOAT<T>>();
+    case Op::LOGARITHM: return loopOf<Log, T, IS_FLOAT<T>>();
+    case Op::LOGARITHM_ONE_PLUS: return loopOf<Log1p, T, IS_FLOAT<T>>();
+    case Op::LOGICAL_NOT: return loopOf<LogicalNot, T, std::is_same_v<T, bool>>();
+    case Op::NEGATE: return loopOf<Negate, T, IS_NUMBER<T>>();
+    case Op::NEARBY_INT: return loopOf<NearbyInt, T, IS_FLOAT<T>>();
+    case Op::POPCOUNT: return loopOf<PopCount, T, IS_INTEGER<T>>();
+    case Op::RELU: return loopOf<Relu, T, IS_NUMBER<T>>();
+    case Op::SIGNUM: return loopOf<Sign, T, IS_NUMBER<T>>();
+    case Op::SIN: return loopOf<Sin, T, IS_FLOAT<T>>();
+    case Op::TAN: return loopOf<Tan, T, IS_FLOAT<T>>();
+    case Op::TANH: return loopOf<Tanh, T, IS_FLOAT<T>>();
+    case Op::ROUND: return loopOf<Round, T, IS_FLOAT<T>>();
+    case Op::SQRT: return loopOf<Sqrt, T, IS_NUMBER<T>>();
+    case Op::SQUARE: return loopOf<Square, T, IS_NUMBER<T>>();
+    case Op::SIGMOID: return loopOf<Sigmoid, T, IS_FLOAT<T>>();
+    case Op::RSQRT: return loopOf<Rsqrt, T, IS_FLOAT<T>>();
+    case Op::TRUNC: return loopOf<Trunc, T, IS_FLOAT<T>>();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+BlockFunction blockFunction(expr::UnaryOpType op, const poplar::Type &type) {
+  return poputil::detail::visitType(type, [op](auto tag) {
+    return unaryFunction<poputil::detail::Arithmetic<typename decltype(tag)::type>>(op);
+  });
+}
+
+bool isPredicate(expr::UnaryOpType op) {
+  using Op = expr::UnaryOpType;
+  return op == Op::IS_FINITE || op == Op::IS_INF || op == Op::IS_NAN || op == Op::LOGICAL_NOT;
+}
+
+}  // namespace popops::detail

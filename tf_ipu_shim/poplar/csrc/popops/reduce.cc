@@ -1,0 +1,283 @@
+// Reductions over dimensions. Sums and products of floating point are accumulated in double, then rounded once.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <poplar/detail/kernel.hpp>
+#include <popops/Reduce.hpp>
+#include <poputil/TileMapping.hpp>
+#include <poputil/detail/kernels.hpp>
+#include <sstream>
+
+namespace popops {
+
+namespace {
+
+using poplar::Tensor;
+using poputil::detail::Arithmetic;
+using poputil::detail::fail;
+using Shape = std::vector<std::size_t>;
+
+template <class T>
+using Accumulator = std::conditional_t<std::is_floating_point_v<Arithmetic<T>>, double,
+                                       std::conditional_t<std::is_same_v<T, bool>, bool, std::uint64_t>>;
+
+// Shape of the reduced tensor as it is read: `outer` times `size` times `inner`, of which `size` is reduced.
+struct Reduction {
+  Operation op = Operation::ADD;
+  bool update = false, scaled = false;
+  std::size_t outer = 1, size = 1, inner = 1;
+};
+
+double logAdd(double a, double b) {
+  const double high = std::max(a, b), low = std::min(a, b);
+  return std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
+}
+
+template <class T>
+Accumulator<T> identity(Operation op) {
+  using A = Accumulator<T>;
+  using Limits = std::numeric_limits<Arithmetic<T>>;
+  switch (op) {
+    case Operation::MUL:
+    case Operation::LOGICAL_AND: return A(1);
+    case Operation::MIN: return static_cast<A>(Limits::has_infinity ? Limits::infinity() : Limits::max());
+    case Operation::MAX: return static_cast<A>(Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
+    case Operation::LOG_ADD: return static_cast<A>(-Limits::infinity());
+    default: return A(0);
+  }
+}
+
+template <class T>
+Accumulator<T> combine(Operation op, Accumulator<T> sum, Arithmetic<T> value) {
+  using A = Accumulator<T>;
+  using V = Arithmetic<T>;
+  if constexpr (std::is_same_v<T, bool>) {
+    return op == Operation::LOGICAL_AND ? sum && value : sum || value;
+  } else {
+    const auto wide = static_cast<A>(value);
+    switch (op) {
+      case Operation::MUL: return sum * wide;
+      case Operation::MIN: return static_cast<A>(std::min(static_cast<V>(sum), value));
+      case Operation::MAX: return static_cast<A>(std::max(static_cast<V>(sum), value));
+      case Operation::SQUARE_ADD: return sum + wide * wide;
+      case Operation::LOG_ADD:
+        if constexpr (std::is_floating_point_v<A>) return logAdd(sum, wide);
+        return sum;
+      default: return sum + wide;
+    }
+  }
+}
+
+// The reduced values, scaled, added to what the output holds, in the output's type.
+template <class In, class Out>
+void finish(const Reduction &reduction, Accumulator<In> sum, double scale, Out &out) {
+  if constexpr (std::is_same_v<In, bool>) {
+    poputil::detail::store(out, static_cast<bool>(sum));
+  } else if constexpr (std::is_floating_point_v<Accumulator<In>>) {
+    double value = sum;
+    const bool logarithms = reduction.op == Operation::LOG_ADD;
+    if (reduction.scaled) value = logarithms ? value + scale : value * scale;
+    if (reduction.update) {
+      const auto before = static_cast<double>(poputil::detail::load(out));
+      value = logarithms ? logAdd(value, before) : value + before;
+    }
+    poputil::detail::store(out, static_cast<float>(value));
+  } else {
+    auto value = static_cast<In>(sum);
+    if (reduction.scaled) value = static_cast<In>(value * scale);
+    if (reduction.update) value = static_cast<In>(value + static_cast<std::uint64_t>(poputil::detail::load(out)));
+    poputil::detail::store(out, value);
+  }
+}
+
+// Reduces the elements of the result that lie in [begin, end).
+template <class In, class Out>
+void reducePart(const Reduction &reduction, const In *in, Out *out, double scale, std::size_t begin, std::size_t end) {
+  constexpr std::size_t LANES = 64;
+  Accumulator<In> sums[LANES];
+  while (begin != end) {
+    const auto outer = begin / reduction.inner, first = begin % reduction.inner;
+    const auto lanes = std::min({LANES, reduction.inner - first, end - begin});
+    std::fill_n(sums, lanes, identity<In>(reduction.op));
+    const In *row = in + outer * reduction.size * reduction.inner + first;
+    for (std::size_t i = 0; i != reduction.size; ++i, row += reduction.inner)
+      for (std::size_t lane = 0; lane != lanes; ++lane)
+        sums[lane] = combine<In>(reduction.op, sums[lane], poputil::detail::load(row[lane]));
+    for (std::size_t lane = 0; lane != lanes; ++lane) finish<In>(reduction, sums[lane], scale, out[begin + lane]);
+    begin += lanes;
+  }
+}
+
+// Sums of rows, the usual case, with sums that the compiler keeps in vector registers.
+double sumRow(const float *row, std::size_t size) {
+  constexpr std::size_t LANES = 8;
+  double sums[LANES] = {};
+  std::size_t i = 0;
+  for (; i + LANES <= size; i += LANES)
+    for (std::size_t lane = 0; lane != LANES; ++lane) sums[lane] += row[i + lane];
+  for (; i != size; ++i) sums[0] += row[i];
+  double sum = 0;
+  for (const auto part : sums) sum += part;
+  return sum;
+}
+
+void sumRows(const Reduction &reduction, const float *in, float *out, double scale, std::size_t begin,
+             std::size_t end) {
+  for (; begin != end; ++begin)
+    finish<float>(reduction, sumRow(in + begin * reduction.size, reduction.size), scale, out[begin]);
+}
+
+template <class In, class Out>
+void runReduction(const Reduction &reduction, const poputil::detail::KernelArguments &arguments, double scale) {
+  const auto *in = static_cast<const In *>(arguments.inputs[0]);
+  auto *out = static_cast<Out *>(arguments.outputs[0]);
+  const auto grain = std::max<std::size_t>(65536 / std::max<std::size_t>(reduction.size, 1), 1);
+  poplar::detail::parallelFor(reduction.outer * reduction.inner, grain, [&](std::size_t begin, std::size_t end) {
+    if constexpr (std::is_same_v<In, float> && std::is_same_v<Out, float>)
+      if (reduction.op == Operation::ADD && reduction.inner == 1)
+        return sumRows(reduction, in, out, scale, begin, end);
+    reducePart(reduction, in, out, scale, begin, end);
+  });
+}
+
+std::string nameOf(Operation op) {
+  std::ostringstream text;
+  text << op;
+  return text.str();
+}
+
+// Whether the operation exists for these types: between floating-point types, else of a type to itself.
+void checkTypes(const Tensor &in, const poplar::Type &out, const ReduceParams &params) {
+  const auto type = in.elementType();
+  const bool floating = poputil::detail::isFloating(type) && poputil::detail::isFloating(out);
+  const bool logical = params.op == Operation::LOGICAL_AND || params.op == Operation::LOGICAL_OR;
+  const bool wrong = type == poplar::BOOL || logical || params.op == Operation::LOG_ADD
+                         ? (params.op == Operation::LOG_ADD ? !floating : type != poplar::BOOL || !logical || out != type)
+                         : !floating && type != out;
+  if (wrong)
+    fail("popops::reduce", "there is no reduction " + nameOf(params.op) + " from " + poputil::detail::typeName(type) +
+         " to " + poputil::detail::typeName(out), "Cast the tensor");
+  const bool sums = params.op == Operation::ADD || params.op == Operation::SQUARE_ADD || params.op == Operation::LOG_ADD;
+  if ((params.update || params.useScale) && !sums)
+    fail("popops::reduce", "the reduction " + nameOf(params.op) + " has a scale or updates its output",
+         "Use ADD, SQUARE_ADD or LOG_ADD, or scale the result");
+  if (params.useScale && (params.scale.numElements() != 1 || params.scale.elementType() != poplar::FLOAT))
+    fail("popops::reduce", "the scale is not one float", "Pass a scalar tensor of type float");
+}
+
+Shape keptShape(const Shape &shape, const std::vector<bool> &reduced) {
+  Shape kept;
+  for (std::size_t dim = 0; dim != shape.size(); ++dim)
+    if (!reduced[dim]) kept.push_back(shape[dim]);
+  return kept;
+}
+
+std::vector<bool> markDims(const Shape &shape, const std::vector<std::size_t> &dims) {
+  std::vector<bool> reduced(shape.size());
+  for (const auto dim : dims) {
+    if (dim >= shape.size())
+      fail("popops::reduce", "dimension " + std::to_string(dim) + " is reduced of the shape " +
+           poputil::detail::describeShape(shape), "Pass dimensions of the tensor");
+    reduced[dim] = true;
+  }
+  return reduced;
+}
+
+// Views the tensor so that the reduced dimensions follow each other, and measures it.
+Tensor arrange(const Tensor &in, const std::vector<bool> &reduced, Reduction &reduction) {
+  const auto shape = in.shape();
+  const auto first = std::find(reduced.begin(), reduced.end(), true);
+  const auto after = std::find(first, reduced.end(), false);
+  if (std::find(after, reduced.end(), true) == reduced.end()) {
+    for (auto dim = reduced.begin(); dim != reduced.end(); ++dim)
+      (dim < first ? reduction.outer : dim < after ? reduction.size : reduction.inner) *= shape[dim - reduced.begin()];
+    return in;
+  }
+  std::vector<unsigned> order;
+  for (const bool wanted : {false, true})
+    for (unsigned dim = 0; dim != shape.size(); ++dim)
+      if (reduced[dim] == wanted) order.push_back(dim);
+  for (std::size_t dim = 0; dim != shape.size(); ++dim) (reduced[dim] ? reduction.size : reduction.outer) *= shape[dim];
+  return in.dimShuffle(order);
+}
+
+template <class Add>
+void addReduction(const Tensor &in, const Tensor &out, const std::vector<std::size_t> &dims,
+                  const ReduceParams &params, Add addKernel) {
+  checkTypes(in, out.elementType(), params);
+  const auto reduced = markDims(in.shape(), dims);
+  const auto kept = keptShape(in.shape(), reduced);
+  if (out.shape() != kept)
+    fail("popops::reduce", "the output has the shape " + poputil::detail::describeShape(out.shape()) + "; expected " +
+         poputil::detail::describeShape(kept), "Pass an output of that shape");
+  Reduction reduction{params.op, params.update, params.useScale};
+  std::vector<Tensor> inputs{arrange(in, reduced, reduction)};
+  if (params.useScale) inputs.push_back(params.scale);
+  const auto in_type = in.elementType(), out_type = out.elementType();
+  addKernel(inputs, [reduction, in_type, out_type](const poputil::detail::KernelArguments &arguments) {
+    const double scale = reduction.scaled ? *static_cast<const float *>(arguments.inputs[1]) : 1;
+    poputil::detail::visitType(in_type, [&](auto tag) {
+      using In = typename decltype(tag)::type;
+      if constexpr (std::is_floating_point_v<Arithmetic<In>>) {
+        if (out_type == poplar::FLOAT) return runReduction<In, float>(reduction, arguments, scale);
+        return runReduction<In, poputil::detail::Half>(reduction, arguments, scale);
+      } else {
+        return runReduction<In, In>(reduction, arguments, scale);
+      }
+    });
+  });
+}
+
+bool isMapped(const poplar::Graph &graph, const Tensor &tensor) {
+  bool complete = false;
+  graph.getTileMapping(tensor, &complete);
+  return complete;
+}
+
+}  // namespace
+
+Tensor reduce(poplar::Graph &graph, const Tensor &in, const poplar::Type &outType, const std::vector<std::size_t> &dims,
+              ReduceParams params, poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
+              const poplar::OptionFlags &options) {
+  if (params.update)
+    fail("popops::reduce", "it updates an output that it creates", "Call reduceWithOutput");
+  const auto shape = keptShape(in.shape(), markDims(in.shape(), dims));
+  const auto out = poputil::detail::createLinear(graph, outType, shape, {debugContext, "Reduce/Out"});
+  reduceWithOutput(graph, in, out, dims, params, prog, debugContext, options);
+  return out;
+}
+
+Tensor reduce(poplar::Graph &graph, const Tensor &in, const std::vector<std::size_t> &dims, ReduceParams params,
+              poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
+              const poplar::OptionFlags &options) {
+  return reduce(graph, in, in.elementType(), dims, params, prog, debugContext, options);
+}
+
+void reduceWithOutput(poplar::Graph &graph, const Tensor &in, const Tensor &out, const std::vector<std::size_t> &dims,
+                      ReduceParams params, poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
+                      const poplar::OptionFlags &) {
+  if (!isMapped(graph, out)) poputil::mapTensorLinearly(graph, out);
+  addReduction(in, out, dims, params, [&](const std::vector<Tensor> &inputs, poplar::detail::Kernel kernel) {
+    poputil::detail::addKernelIfAny(graph, prog, {debugContext, "Reduce"}, inputs, {out}, std::move(kernel));
+  });
+}
+
+void reduceMany(poplar::Graph &graph, const std::vector<SingleReduceOp> &reductions, std::vector<Tensor> &outputs,
+                poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
+                const poplar::OptionFlags &options) {
+  const bool creates = outputs.empty();
+  if (!creates && outputs.size() != reductions.size())
+    fail("popops::reduceMany", "there are " + std::to_string(reductions.size()) + " reductions and " +
+         std::to_string(outputs.size()) + " outputs", "Pass an output for each reduction, or none");
+  for (std::size_t i = 0; i != reductions.size(); ++i) {
+    const auto &single = reductions[i];
+    const poplar::DebugContext name{debugContext, single.debugName};
+    const auto type = single.useOutType ? single.outType : single.in.elementType();
+    if (creates)
+      outputs.push_back(reduce(graph, single.in, type, single.dims, single.params, prog, name, options));
+    else
+      reduceWithOutput(graph, single.in, outputs[i], single.dims, single.params, prog, name, options);
+  }
+}
+
+}  // namespace popops

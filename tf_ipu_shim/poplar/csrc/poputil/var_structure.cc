@@ -1,0 +1,83 @@
+// How elements of tensors lie in their variables.
+#include <numeric>
+#include <poputil/TileMapping.hpp>
+#include <poputil/Util.hpp>
+#include <poputil/VarStructure.hpp>
+#include <poputil/detail/elements.hpp>
+
+namespace poputil {
+
+namespace {
+
+// The boundaries of part `index` of a dimension.
+poplar::Interval partOf(std::size_t size, std::size_t parts, std::size_t index) {
+  const auto sizes = balancedPartition(size, parts);
+  const auto begin = std::accumulate(sizes.begin(), sizes.begin() + index, std::size_t(0));
+  return {begin, begin + sizes[index]};
+}
+
+}  // namespace
+
+unsigned detectInnermostGrouping(const poplar::Graph &, const poplar::Tensor &t) {
+  if (t.rank() == 0 || t.numElements() == 0)
+    detail::fail("detectInnermostGrouping", "the tensor is a scalar or empty", "Pass a tensor with elements");
+  const std::size_t inner = t.dim(t.rank() - 1);
+  std::size_t grouping = inner;
+  for (const auto &region : t.flatten().getContiguousRegions()) {
+    grouping = std::gcd(grouping, region.begin() % inner == 0 ? inner : region.begin() % inner);
+    grouping = std::gcd(grouping, region.end() % inner == 0 ? inner : region.end() % inner);
+  }
+  return grouping;
+}
+
+std::vector<GroupingInfo> detectDimGroupings(const poplar::Graph &graph, const poplar::Tensor &t) {
+  std::vector<GroupingInfo> groupings;
+  for (unsigned dim = t.rank(); dim-- > 0;) {
+    const auto grouping = detectInnermostGrouping(graph, t.dimRoll(dim, t.rank() - 1));
+    if (grouping > 1) groupings.emplace_back(dim, grouping);
+  }
+  return groupings;
+}
+
+void iterateTensorPartitions(
+    const poplar::Tensor &t, const std::vector<std::size_t> &nPartitions,
+    const std::function<void(const std::vector<std::size_t> &i, const poplar::Tensor &s)> &f) {
+  const auto shape = t.shape();
+  if (nPartitions.size() != shape.size())
+    detail::fail("iterateTensorPartitions", "the number of partitions is not the rank", "Pass one for each dimension");
+  for (std::size_t part = 0; part != detail::product(nPartitions); ++part) {
+    const auto index = unflattenIndex(nPartitions, part);
+    auto view = t;
+    for (unsigned dim = 0; dim != shape.size(); ++dim)
+      view = view.slice(partOf(shape[dim], nPartitions[dim], index[dim]), dim);
+    f(index, view);
+  }
+}
+
+poplar::Tensor createPartitionableTensor(poplar::Graph &graph, const poplar::Type &type,
+                                         const std::vector<std::size_t> &shape,
+                                         const std::vector<std::size_t> &nPartitions,
+                                         const poplar::DebugContext &debugContext) {
+  const auto memory = graph.addVariable(type, {detail::product(shape)}, debugContext);
+  std::size_t begin = 0;
+  // Joins the parts along the last dimension first, then along the others.
+  const std::function<poplar::Tensor(unsigned, std::vector<std::size_t>)> build =
+      [&](unsigned dim, std::vector<std::size_t> part) -> poplar::Tensor {
+    if (dim == shape.size()) {
+      const auto end = begin + detail::product(part);
+      const auto view = memory.slice(begin, end).reshape(part);
+      begin = end;
+      return view;
+    }
+    std::vector<poplar::Tensor> parts;
+    for (std::size_t i = 0; i != nPartitions[dim]; ++i) {
+      auto inner = part;
+      inner.push_back(partOf(shape[dim], nPartitions[dim], i).size());
+      parts.push_back(build(dim + 1, inner));
+    }
+    return poplar::concat(parts, dim);
+  };
+  return build(0, {});
+}
+
+}  // namespace poputil

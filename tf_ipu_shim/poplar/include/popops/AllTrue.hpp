@@ -1,0 +1,16 @@
+// The logical and of all elements.
+#ifndef popops_AllTrue_hpp
+#define popops_AllTrue_hpp
+
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+
+namespace popops {
+
+// A scalar of type BOOL; throws poplibs_error for tensors of other types.
+poplar::Tensor allTrue(poplar::Graph &graph, poplar::Tensor A, poplar::program::Sequence &prog,
+                       const poplar::DebugContext &debugContext = {});
+
+}  // namespace popops
+
+#endif

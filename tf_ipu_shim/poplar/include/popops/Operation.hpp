@@ -1,0 +1,15 @@
+// Reads and prints the operations of reductions.
+#ifndef popops_Operation_hpp
+#define popops_Operation_hpp
+
+#include <iosfwd>
+#include <popops/OperationDef.hpp>
+
+namespace popops {
+
+std::istream &operator>>(std::istream &in, Operation &op);
+std::ostream &operator<<(std::ostream &os, const Operation &op);
+
+}  // namespace popops
+
+#endif

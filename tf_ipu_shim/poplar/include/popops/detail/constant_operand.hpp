@@ -1,0 +1,38 @@
+// C++ numbers as operands of element-wise functions.
+#ifndef popops_detail_constant_operand_hpp
+#define popops_detail_constant_operand_hpp
+
+#include <poplar/Graph.hpp>
+#include <poplar/Tensor.hpp>
+#include <poputil/exceptions.hpp>
+#include <type_traits>
+
+namespace popops::detail {
+
+template <typename T>
+using IfNumber = std::enable_if_t<poplar::TypeTraits::isSimpleType<T>()>;
+
+// Whether a number of type T may stand beside a tensor of `type`: floating point beside floating point, else its own.
+template <typename T>
+bool mayStandBeside(const poplar::Type &type) {
+  if constexpr (std::is_integral_v<T>) return type == poplar::equivalent_device_type<T>().value;
+  return type == poplar::FLOAT || type == poplar::HALF;
+}
+
+// The number as a scalar constant of the tensor's type, on tile 0.
+template <typename T>
+poplar::Tensor constantLike(poplar::Graph &graph, const poplar::Tensor &tensor, T value,
+                            const poplar::DebugContext &debugContext) {
+  if (!mayStandBeside<T>(tensor.elementType()))
+    throw poputil::poplibs_error("Type mismatch between Binary op Tensor and constant: the tensor is " +
+                                 tensor.elementType().toString().cloneAsString() + ", the constant " +
+                                 poplar::equivalent_device_type<T>().value.toString().cloneAsString() +
+                                 ". Write the constant in the tensor's type.");
+  const auto constant = graph.addConstant(tensor.elementType(), {}, value, debugContext);
+  graph.setTileMapping(constant, 0);
+  return constant;
+}
+
+}  // namespace popops::detail
+
+#endif

@@ -1,0 +1,15 @@
+// The names of element-wise operations.
+#ifndef popops_detail_names_hpp
+#define popops_detail_names_hpp
+
+#include <popops/ExprOp.hpp>
+
+namespace popops::detail {
+
+const char *nameOf(expr::UnaryOpType op);
+const char *nameOf(expr::BinaryOpType op);
+const char *nameOf(expr::TernaryOpType op);
+
+}  // namespace popops::detail
+
+#endif
